@@ -75,38 +75,56 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
     }
 }
 
-/// Reads a secret key file.
+/// Where a key is read from that the program's starter hands over.
+const STDIN: &str = "/dev/stdin";
+/// More bytes than any key file has.
+const MAX_BYTES: u64 = 1_000;
+
+/// Reads a secret key file, or standard input as `/dev/stdin`.
 ///
 /// # Errors
 /// A file that others may read, or that holds no secret key. No message repeats any of it.
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
-    /// More than any key file has.
-    const MAX_BYTES: u64 = 1_000;
     let shown = path.display();
     let unreadable = || format!("cannot read key file {shown}");
-    let file = File::open(path).with_context(unreadable)?;
-    let mode = file
-        .metadata()
-        .with_context(unreadable)?
-        .permissions()
-        .mode();
-    // What a service manager hands over (systemd's LoadCredential=) may have an access list in
-    // place of an owner: its mask looks like a group's rights.
-    let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
-    let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
-    let others = if is_credential { 0o007 } else { 0o077 };
-    if mode & others != 0 {
-        bail!(
-            "key file {shown} is open to others (mode {:03o}): run `chmod 600 {shown}`, and make a \
-             new key if somebody may have read it",
-            mode & 0o777
-        );
-    }
     let mut text = String::new();
-    file.take(MAX_BYTES)
-        .read_to_string(&mut text)
-        .with_context(unreadable)?;
+    if path == Path::new(STDIN) {
+        // The starter has opened it and answers for it, as a shell does that reads a mounted file.
+        let read = std::io::stdin()
+            .lock()
+            .take(MAX_BYTES)
+            .read_to_string(&mut text);
+        read.with_context(unreadable)?;
+    } else {
+        let file = File::open(path).with_context(unreadable)?;
+        let mode = file
+            .metadata()
+            .with_context(unreadable)?
+            .permissions()
+            .mode();
+        let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
+        let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
+        check_mode(path, mode, is_credential)?;
+        let read = file.take(MAX_BYTES).read_to_string(&mut text);
+        read.with_context(unreadable)?;
+    }
     SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
+}
+
+/// Refuses a key file that others may read. A credential, which a service manager hands over
+/// (systemd's `LoadCredential=`), may have an access list in place of an owner: its mask looks like
+/// a group's rights.
+fn check_mode(path: &Path, mode: u32, is_credential: bool) -> anyhow::Result<()> {
+    let others = if is_credential { 0o007 } else { 0o077 };
+    if mode & others == 0 {
+        return Ok(());
+    }
+    let (shown, mode) = (path.display(), mode & 0o777);
+    bail!(
+        "key file {shown} is open to others (mode {mode:03o}): run `chmod 600 {shown}`, and make a \
+         new key if somebody may have read it. A secret that a container mounts needs mode 0400, \
+         or comes by standard input: `--key {STDIN} <{shown}`"
+    )
 }
 
 /// Reads public keys on the command line. What is wrong with one is told without repeating it: it
@@ -202,6 +220,22 @@ mod tests {
             error.contains("chmod 600") && error.contains("640"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_credential_may_have_an_access_list_and_a_mounted_secret_is_refused_with_the_way_out() {
+        let path = Path::new("/run/secrets/studio.key");
+        assert!(check_mode(path, 0o100_440, true).is_ok());
+        assert!(check_mode(path, 0o100_400, false).is_ok());
+        assert!(check_mode(path, 0o100_444, true).is_err());
+        let error = check_mode(path, 0o100_444, false).unwrap_err().to_string();
+        for part in [
+            "mode 444",
+            "mode 0400",
+            "--key /dev/stdin </run/secrets/studio.key",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod new;
 mod observe;
 mod overload;
 mod path_news;
+mod path_watch;
 mod paths;
 #[cfg(feature = "laboratory")]
 mod plot;

@@ -37,6 +37,7 @@ use stats::{Stats, StatsName};
 use status::Status;
 use thumbnail::KeyFrames;
 
+use crate::io::OutputNews;
 use crate::overload::Overload;
 
 /// From one status to the next.
@@ -67,7 +68,8 @@ pub(crate) struct ObserveArguments {
     #[arg(long, value_name = "FILE")]
     qlog: Option<PathBuf>,
     /// Run this with `sh -c` when something happens: $ANABRANCH_EVENT is connected, ended,
-    /// path-down, path-up, all-links-down, source-gone, recovered, cap-reached or peer-left.
+    /// path-down, path-up, path-problem, all-links-down, source-gone, recovered, cap-reached,
+    /// peer-left, output-failed or output-resumed.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Begin each line on standard error with its time and level, on a terminal too.
@@ -167,6 +169,7 @@ impl Shared {
 }
 
 /// The program is being observed, until this is dropped.
+#[derive(Default)]
 pub(crate) struct Observation {
     /// `None`: nobody asked.
     running: Option<Running>,
@@ -279,6 +282,44 @@ impl Observation {
             links_bps: overload.links.bits_per_second(),
             frames_given_up: overload.given_up_count,
             frames: overload.frame_count,
+        };
+        running.shared.listeners.tell(stream, happening);
+    }
+
+    /// Reports that an output fails, or is written again.
+    pub(crate) fn on_output(&self, stream: &str, output: &str, news: &OutputNews) {
+        let Some(running) = &self.running else { return };
+        let output = output.to_owned();
+        let happening = match news {
+            OutputNews::Failed { reason } => Happening::OutputFailed {
+                output,
+                reason: reason.clone(),
+            },
+            OutputNews::Resumed {
+                failed_for,
+                left_out_bytes,
+            } => Happening::OutputResumed {
+                output,
+                failed_for_s: failed_for.as_secs_f64(),
+                left_out_bytes: *left_out_bytes,
+            },
+        };
+        running.shared.listeners.tell(stream, happening);
+    }
+
+    /// Reports a path's problem, by the problem's name.
+    pub(crate) fn on_path_problem(
+        &self,
+        stream: &str,
+        path: usize,
+        name: &str,
+        problem: &'static str,
+    ) {
+        let Some(running) = &self.running else { return };
+        let happening = Happening::PathProblem {
+            path,
+            name: name.to_owned(),
+            problem,
         };
         running.shared.listeners.tell(stream, happening);
     }

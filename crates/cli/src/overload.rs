@@ -126,7 +126,10 @@ impl OverloadWatch {
             },
         };
         let views = seen.paths.iter().map(|path| path.view);
-        self.note(mark, carried(views))
+        let overload = self.note(mark, carried(views.clone()));
+        // Packets that are too long for their paths are no lack of bandwidth. The path watch warns.
+        let is_too_small = |view: &PathView| view.is_mtu_too_small;
+        overload.filter(|_| !in_service(views).all(|view| is_too_small(&view)))
     }
 
     fn note(&mut self, mark: Mark, carried: DataRate) -> Option<Overload> {
@@ -184,8 +187,11 @@ impl OverloadWatch {
 
 /// What the paths in service carry together.
 fn carried(views: impl Iterator<Item = PathView>) -> DataRate {
-    let serve = |view: &PathView| view.state == PathState::Active && !view.is_standby;
-    views.filter(serve).map(|view| view.forecast.rate).sum()
+    in_service(views).map(|view| view.forecast.rate).sum()
+}
+
+fn in_service(views: impl Iterator<Item = PathView>) -> impl Iterator<Item = PathView> {
+    views.filter(|view| view.state == PathState::Active && !view.is_standby)
 }
 
 #[cfg(test)]

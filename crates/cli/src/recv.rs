@@ -387,8 +387,8 @@ impl Studio<'_> {
     fn open_other(&mut self, source: &OtherSource) -> anyhow::Result<()> {
         let OtherSource { name, input } = source;
         let names = self.destinations.of(name)?;
+        let mut outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
         let Manner { clock, stop, .. } = &self.manner;
-        let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
         let source = Input::open(input, None, stop, clock)?;
         let tally = Tally::new(name.clone(), input.protocol(), source.links());
         let tally = Arc::new(tally);
@@ -420,8 +420,7 @@ impl Studio<'_> {
             return Ok(());
         }
         let names = self.destinations.of(name)?;
-        let Manner { clock, stop, .. } = &self.manner;
-        let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
+        let mut outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
         let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Reception)>();
         let (manner, results) = (self.manner.clone(), self.results.0.clone());
         let thread = std::thread::Builder::new().name("stream".to_owned());

@@ -9,7 +9,7 @@ use anabranch_units::Duration;
 use anabranch_video::player::JitterBuffer;
 use anyhow::Context;
 
-use crate::io::{Output, OutputName, Playout};
+use crate::io::{Output, OutputName, OutputNews, Playout, RetriedOutput};
 use crate::print;
 use crate::stop::Stop;
 
@@ -38,14 +38,19 @@ impl ReturnFeed {
         clock: Clock,
         stop: Stop,
     ) -> anyhow::Result<Self> {
-        let mut output = Output::open(name, None, &clock, &stop)?;
+        let mut output = RetriedOutput::new(Output::open(name, None, &clock, &stop)?);
+        let name = name.to_string();
         let (frames, queue) = sync_channel(MAX_WAITING);
         let buffer = latency.map_or(JitterBuffer::Off, JitterBuffer::Fixed);
         let playout = Playout::new(buffer, output.is_watched(), clock.now());
         let writer = std::thread::Builder::new().name("return".to_owned());
         let writer = writer.spawn(move || {
-            let written = write(&queue, playout, &mut output, &clock, &stop);
-            written.unwrap_or_else(|error| print::note(format_args!("{error:#}")));
+            let tell = |news: OutputNews| match news {
+                OutputNews::Failed { .. } => print::warn(news),
+                OutputNews::Resumed { .. } => print::note(format_args!("output {name} {news}")),
+            };
+            let written = write(&queue, playout, &mut output, &clock, &stop, tell);
+            written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
         });
         Ok(ReturnFeed {
             frames: Some(frames),
@@ -71,9 +76,10 @@ impl Drop for ReturnFeed {
 fn write(
     queue: &Receiver<ReceivedFrame>,
     mut playout: Playout,
-    output: &mut Output,
+    output: &mut RetriedOutput,
     clock: &Clock,
     stop: &Stop,
+    tell: impl Fn(OutputNews),
 ) -> anyhow::Result<()> {
     loop {
         let due = playout.next_at();
@@ -86,7 +92,10 @@ fn write(
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
         while let Some(piece) = playout.pop(clock.now()) {
-            output.write(&piece, clock, stop)?;
+            output
+                .write(&piece, clock, stop)?
+                .into_iter()
+                .for_each(&tell);
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::overload::OverloadWatch;
 use crate::path_news::{PathNews, session_news};
+use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
@@ -198,6 +199,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stop,
         clock,
         path_news: PathNews::default(),
+        path_watch: PathWatch::default(),
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
@@ -242,6 +244,7 @@ struct Session<'a> {
     stop: Stop,
     clock: Clock,
     path_news: PathNews,
+    path_watch: PathWatch,
     stats: Option<Duration>,
     meter: Meter,
     slowness: Slowness,
@@ -307,6 +310,9 @@ impl Session<'_> {
     /// Why there is no session, if there is none.
     fn wait_connected(&mut self) -> Option<Ended> {
         loop {
+            let (now, names) = (self.clock.now(), self.roads.told_names());
+            let problems = self.path_watch.without_answer(now, names);
+            self.tell_problems(&problems);
             service::turn(self.clock.now(), self.stop.is_stopped());
             self.roads
                 .tend(self.clock.now(), self.sender, &self.observation);
@@ -317,7 +323,10 @@ impl Session<'_> {
                     return None;
                 }
                 Ok(Event::Ended(ended)) => return Some(ended),
-                Ok(event) => self.tell(&event),
+                Ok(event) => {
+                    self.path_watch.on_event(&event);
+                    self.tell(&event);
+                }
                 Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.sender.close(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Some(Ended::Closed),
@@ -337,6 +346,25 @@ impl Session<'_> {
             .on_event(STREAM, event, self.roads.told_names());
         if let Some((level, news)) = session_news(event, self.roads.told_names(), "receiver") {
             print::say(level, news);
+        }
+    }
+
+    /// Looks for paths that are of little use.
+    fn watch_paths(&mut self, now: Instant) {
+        if self.path_watch.is_due(now) {
+            let (seen, names) = (self.sender.snapshot(), self.roads.told_names());
+            let problems = self.path_watch.news(now, &seen, names);
+            self.tell_problems(&problems);
+        }
+    }
+
+    /// Reports paths that are of little use, with the causes.
+    fn tell_problems(&self, problems: &[PathProblem]) {
+        lines(problems).iter().for_each(print::warn);
+        for told in problems {
+            let (path, problem) = (told.path, told.problem.name());
+            self.observation
+                .on_path_problem(STREAM, path, &told.name, problem);
         }
     }
 
@@ -379,6 +407,7 @@ impl Session<'_> {
                 print::warn(overload);
                 self.observation.on_overload(STREAM, &overload);
             }
+            self.watch_paths(now);
             self.roads.tend(now, self.sender, &self.observation);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();

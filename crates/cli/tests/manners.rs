@@ -8,8 +8,10 @@
 
 mod bed;
 
+use std::fs::{File, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
@@ -17,7 +19,7 @@ use anabranch_link::{LinkConfig, QueueLimit};
 use anabranch_units::{DataRate, Seed};
 use rustix::process::{Pid, Signal, kill_process};
 
-use bed::{Bed, PATIENCE, run, transport_stream};
+use bed::{Bed, PATIENCE, anabranch, run, transport_stream};
 
 /// A port that is free a moment before it is used.
 fn free_port() -> u16 {
@@ -309,4 +311,43 @@ fn a_machine_that_is_too_slow_is_told() {
     send.finish();
     recv.interrupt();
     recv.finish();
+}
+
+/// The public key that `keygen --show` prints of a key file with this mode.
+fn shown_key(
+    bed: &Bed,
+    mode: u32,
+    file: &str,
+    change: impl FnOnce(&mut Command),
+) -> Result<String, String> {
+    let path = bed.path("sender.key");
+    std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    let mut command = anabranch();
+    command
+        .args(["keygen", "--show", file])
+        .stdin(File::open(path).unwrap());
+    change(&mut command);
+    let output = command.output().unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned()),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+#[test]
+fn a_secret_that_a_container_mounts_comes_by_standard_input_or_as_a_credential() {
+    let bed = Bed::new();
+    let (path, folder) = (bed.text("sender.key"), bed.folder.path().to_owned());
+    let error = shown_key(&bed, 0o444, &path, |_| {}).unwrap_err();
+    assert!(error.contains("--key /dev/stdin <"), "{error}");
+    let key = bed.sender_public.clone();
+    assert_eq!(
+        shown_key(&bed, 0o444, "/dev/stdin", |_| {}),
+        Ok(key.clone())
+    );
+    let as_credential = |command: &mut Command| {
+        command.env("CREDENTIALS_DIRECTORY", &folder);
+    };
+    assert_eq!(shown_key(&bed, 0o440, &path, as_credential), Ok(key));
+    assert!(shown_key(&bed, 0o440, &path, |_| {}).is_err());
 }

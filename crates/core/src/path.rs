@@ -249,6 +249,7 @@ impl Path {
                 loss_interval_bytes: self.loss_interval.bytes(self.recovery.delivered_bytes()),
             },
             mtu: self.recovery.mtu().and_then(PathMtu::found),
+            is_mtu_too_small: self.recovery.mtu().is_some_and(PathMtu::is_below_base),
         }
     }
 

@@ -139,6 +139,10 @@ pub struct PathView {
     pub risk: Risk,
     /// The largest IP packet that it carries; `None` while that is searched, or if it is not.
     pub mtu: Option<u32>,
+    /// Whether it does not even carry packets of the size that every path must carry
+    /// ([`MtuDiscovery::base_bytes`](crate::MtuDiscovery)): long packets get lost, short ones
+    /// arrive.
+    pub is_mtu_too_small: bool,
 }
 
 /// The round-trip time of a path.

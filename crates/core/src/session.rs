@@ -244,11 +244,11 @@ impl<C: Content> Session<C> {
         let is_above_base = self.config.mtu.is_some_and(|mtu| bytes > mtu.base_bytes);
         let path = self.paths.get_mut(path.index());
         match path.and_then(|path| path.recovery.mtu_mut()) {
-            Some(mtu) if is_above_base => {
+            Some(mtu) => {
                 mtu.on_too_large(now, bytes);
-                true
+                is_above_base
             }
-            _ => false,
+            None => false,
         }
     }
 

@@ -15,6 +15,7 @@ mod shape;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod trace_format;
 
 use std::path::Path;
 

@@ -14,6 +14,7 @@ use super::input::{check_protocol, socket_addr};
 use super::patient::PatientFile;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation};
+use super::retried::has_no_reader;
 use super::udp_output::UdpOutput;
 use crate::stop::Stop;
 
@@ -123,6 +124,12 @@ impl Output {
             Output::File { recording, .. } => recording.is_pipe(),
             Output::Stdout(_) | Output::Udp(_) | Output::Foreign(_) => true,
         }
+    }
+
+    /// Whether no retry can help after this error: nobody reads standard output any more, and it
+    /// cannot be opened again.
+    pub(super) fn is_over(&self, error: &anyhow::Error) -> bool {
+        matches!(self, Output::Stdout(_)) && has_no_reader(error)
     }
 
     /// A session begins: what is named by the time goes into a new file.

@@ -2,7 +2,7 @@
 //! that sleeps. A wait ends when the program is stopped.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -19,6 +19,8 @@ use crate::stop::Stop;
 const OPEN_INTERVAL: Duration = Duration::from_millis(50);
 /// Once stopped, a reader has so long for what is left.
 const GRACE: Duration = Duration::from_secs(1);
+/// Length of a transport packet.
+const PACKET_BYTES: u64 = 188;
 /// What a pipe or socket that can be written to takes without a wait (POSIX's least PIPE_BUF is
 /// 512, that of Linux is this).
 const CHUNK_BYTES: usize = 4_096;
@@ -61,6 +63,31 @@ impl PatientFile {
         Err(ErrorKind::Interrupted.into())
     }
 
+    /// Opens `path` after a failure. A file goes on behind its last whole transport packet; a named
+    /// pipe is not waited for.
+    ///
+    /// # Errors
+    /// The operating system's error; ENXIO for a pipe without a reader.
+    pub(super) fn reopen(path: &Path) -> io::Result<Self> {
+        let is_pipe = path
+            .metadata()
+            .is_ok_and(|metadata| metadata.file_type().is_fifo());
+        if is_pipe {
+            return open_pipe(path);
+        }
+        let options = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let mut reopened = PatientFile::of(options?);
+        if !reopened.may_wait {
+            let length = reopened.file.seek(SeekFrom::End(0))?;
+            reopened.take_back(length % PACKET_BYTES)?;
+        }
+        Ok(reopened)
+    }
+
     /// What is open already, as standard output is.
     pub(super) fn inherited(fd: OwnedFd) -> Self {
         let file = File::from(fd);
@@ -85,10 +112,11 @@ impl PatientFile {
         }
     }
 
-    /// Writes all, or, when the program was stopped, what the reader takes in a second.
+    /// Writes all, or, after the program was stopped, the bytes that the reader takes in a second.
+    /// If a file does not take all bytes, it keeps none of them.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub(super) fn write(&mut self, bytes: &[u8], clock: &Clock, stop: &Stop) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -96,15 +124,34 @@ impl PatientFile {
                 return Ok(());
             }
             let chunk = &rest[..rest.len().min(self.chunk_bytes)];
-            match self.file.write(chunk) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(written) => rest = &rest[written..],
+            let failure = match self.file.write(chunk) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    continue;
+                }
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(error) => return Err(error),
-            }
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    continue;
+                }
+                Err(error) => error,
+            };
+            // If this fails too, the next one to open the file cuts it.
+            let _ = self.take_back((bytes.len() - rest.len()) as u64);
+            return Err(failure);
         }
         Ok(())
+    }
+
+    /// Shortens a file by its last bytes. Bytes in a pipe are its reader's.
+    fn take_back(&mut self, bytes: u64) -> io::Result<()> {
+        if self.may_wait || bytes == 0 {
+            return Ok(());
+        }
+        let end = self.file.stream_position()?.saturating_sub(bytes);
+        self.file.set_len(end)?;
+        self.file.seek(SeekFrom::Start(end)).map(drop)
     }
 
     /// Waits until the reader takes more. Whether it does: once the program is stopped, maybe not
@@ -135,6 +182,22 @@ fn open_pipe(path: &Path) -> io::Result<PatientFile> {
 mod tests {
     use super::*;
     use std::io::Read;
+
+    #[test]
+    fn a_file_is_cut_to_whole_packets_when_it_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.ts");
+        std::fs::write(&path, [1; 188 * 2 + 60]).unwrap();
+        let mut file = PatientFile::reopen(&path).unwrap();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        file.write(&[2; 188], &clock, &stop).unwrap();
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(written, [[1; 188], [1; 188], [2; 188]].concat());
+        file.take_back(188).unwrap();
+        file.write(&[3; 188], &clock, &stop).unwrap();
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(written, [[1; 188], [1; 188], [3; 188]].concat());
+    }
 
     #[test]
     fn a_reader_that_sleeps_holds_nobody_up_that_was_stopped() {

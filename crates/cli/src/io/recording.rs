@@ -75,6 +75,8 @@ pub(crate) struct Recording {
     path: PathBuf,
     rotation: Option<Rotation>,
     file: Option<PatientFile>,
+    /// Path of the file that was opened last, if it was written or its writing failed.
+    opened: Option<PathBuf>,
     began_at: Instant,
     byte_count: u64,
 }
@@ -108,6 +110,7 @@ impl Recording {
             path: path.to_owned(),
             rotation,
             file: None,
+            opened: None,
             began_at: clock.now(),
             byte_count: 0,
         };
@@ -115,6 +118,7 @@ impl Recording {
             // Nothing is lost in a pipe, and its reader is there before the video.
             let file = PatientFile::create(path, clock, stop);
             recording.file = Some(file.with_context(|| format!("cannot write output {shown}"))?);
+            recording.opened = Some(path.to_owned());
         }
         Ok(recording)
     }
@@ -127,11 +131,16 @@ impl Recording {
 
     /// A session begins: what is named by the time goes into a new file.
     pub(super) fn begin_session(&mut self) {
-        if self.path.to_string_lossy().contains(TIME) {
+        if self.is_one_of_many() {
             self.file = None;
         }
     }
 
+    /// Writes a piece. After an error the file is closed, and the next piece opens it again, or
+    /// the next one if its name holds the time.
+    ///
+    /// # Errors
+    /// The operating system's error. A file keeps nothing of the piece.
     pub(super) fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> io::Result<()> {
         if piece.bytes.is_empty() {
             return Ok(());
@@ -139,20 +148,60 @@ impl Recording {
         if self.file.is_some() && piece.begins_key_frame && self.is_full(clock.now()) {
             self.file = None;
         }
-        let file = match &mut self.file {
+        let written = self
+            .file(clock, stop)
+            .and_then(|file| file.write(&piece.bytes, clock, stop));
+        match written {
+            Ok(()) => self.on_written(piece.bytes.len() as u64),
+            Err(_) => self.close_failed(),
+        }
+        written
+    }
+
+    fn on_written(&mut self, bytes: u64) {
+        if self.byte_count == 0
+            && self.is_one_of_many()
+            && let Some(path) = &self.opened
+        {
+            print::note(format_args!("recording into {}", path.display()));
+        }
+        self.byte_count += bytes;
+    }
+
+    /// The file to write to, which is opened unless it is open.
+    fn file(&mut self, clock: &Clock, stop: &Stop) -> io::Result<&mut PatientFile> {
+        let file = match self.file.take() {
             Some(file) => file,
-            none => {
-                let path = path_at(&self.path, Timestamp::now());
-                let file = PatientFile::create(&path, clock, stop)?;
-                if path != self.path {
-                    print::note(format_args!("recording into {}", path.display()));
-                }
-                (self.began_at, self.byte_count) = (clock.now(), 0);
-                none.insert(file)
-            }
+            None => self.open(clock, stop)?,
         };
-        self.byte_count += piece.bytes.len() as u64;
-        file.write(&piece.bytes, clock, stop)
+        Ok(self.file.insert(file))
+    }
+
+    fn open(&mut self, clock: &Clock, stop: &Stop) -> io::Result<PatientFile> {
+        let path = path_at(&self.path, Timestamp::now());
+        if self.is_one_of_many() {
+            make_folder(&self.path, &path)?;
+        }
+        let file = match self.opened.as_ref() == Some(&path) {
+            true => PatientFile::reopen(&path)?,
+            false => PatientFile::create(&path, clock, stop)?,
+        };
+        self.opened = Some(path);
+        (self.began_at, self.byte_count) = (clock.now(), 0);
+        Ok(file)
+    }
+
+    /// Closes a file that could not be written, so that its room is free if somebody removes it.
+    fn close_failed(&mut self) {
+        let is_open = self.file.take().is_some();
+        if is_open && self.byte_count == 0 && self.is_one_of_many() {
+            // Each try has another name; none leaves an empty file.
+            let _ = self.opened.take().map(std::fs::remove_file);
+        }
+    }
+
+    fn is_one_of_many(&self) -> bool {
+        self.path.to_string_lossy().contains(TIME)
     }
 
     fn is_full(&self, now: Instant) -> bool {
@@ -162,6 +211,26 @@ impl Recording {
             None => false,
         }
     }
+}
+
+/// Makes the folders of `path` whose names hold the time. The folder above them existed at the
+/// start; it is not made again, because it may be the mount point of a disk that has gone.
+fn make_folder(pattern: &Path, path: &Path) -> io::Result<()> {
+    let folders = pattern.ancestors().skip(1);
+    let holds_time = |folder: &&Path| folder.to_string_lossy().contains(TIME);
+    let timed_count = folders.take_while(holds_time).count();
+    let base = path.ancestors().nth(timed_count + 1);
+    match path.parent() {
+        Some(folder) if timed_count > 0 && base.is_some_and(exists) => {
+            std::fs::create_dir_all(folder)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a folder exists; a relative path begins in the current folder.
+fn exists(folder: &Path) -> bool {
+    folder.as_os_str().is_empty() || folder.is_dir()
 }
 
 /// The path of a file that begins at `time`: in UTC, so that names are in order in every zone. Of

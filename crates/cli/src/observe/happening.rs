@@ -51,6 +51,24 @@ pub(crate) enum Happening {
         from: Cause,
         lasted_s: f64,
     },
+    /// An output cannot be written, and is tried again.
+    OutputFailed {
+        output: String,
+        reason: String,
+    },
+    /// An output that had failed is written again.
+    OutputResumed {
+        output: String,
+        failed_for_s: f64,
+        left_out_bytes: u64,
+    },
+    /// A path is of no or little use, for a cause that its user can remove.
+    PathProblem {
+        path: usize,
+        name: String,
+        /// The path watch's name of it.
+        problem: &'static str,
+    },
     /// The encoder sends more than the links carry: frames are given up.
     Overload {
         encoder_bps: u64,
@@ -93,6 +111,9 @@ impl Happening {
             Happening::Recovered { .. } => "recovered",
             Happening::PeerLeft => "peer-left",
             Happening::CapReached { .. } => "cap-reached",
+            Happening::OutputFailed { .. } => "output-failed",
+            Happening::OutputResumed { .. } => "output-resumed",
+            Happening::PathProblem { .. } => "path-problem",
             _ => "",
         }
     }
@@ -103,6 +124,7 @@ impl Happening {
             Happening::PathState { path, name, .. }
             | Happening::PathAbsent { path, name, .. }
             | Happening::CapReached { path, name }
+            | Happening::PathProblem { path, name, .. }
             | Happening::PathPresent { path, name } => Some((*path, name)),
             _ => None,
         }

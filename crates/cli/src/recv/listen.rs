@@ -131,7 +131,7 @@ impl Carrier {
         let ran = input.run(&clock, &stop, no_target, |unit, now| {
             self.bytes += unit.bytes.len() as u64;
             if self.tally.add(now, unit.bytes.len()) {
-                outputs.begin_session();
+                outputs.begin_session(&self.name, now);
             }
             observation.on_frame(self.name.as_str(), unit.importance, &unit.bytes);
             let piece = Piece {
@@ -143,7 +143,7 @@ impl Carrier {
         });
         let megabytes = self.bytes as f64 / 1e6;
         print::note(format_args!("{self}: {megabytes:.1} MB of MPEG-TS came"));
-        written.and(ran)
+        written.and(ran).and_then(|()| outputs.check())
     }
 }
 

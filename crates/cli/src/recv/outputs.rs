@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anabranch_net::Clock;
-use anyhow::Context;
+use anabranch_units::Instant;
+use anyhow::{Context, anyhow};
 
-use crate::io::{Output, OutputName, Piece, Rotation};
+use super::allowed::StreamName;
+use super::stream::Manner;
+use crate::io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
+use crate::observe::Observation;
 use crate::print;
 use crate::stop::Stop;
 
@@ -16,50 +20,61 @@ use crate::stop::Stop;
 const MAX_WAITING: usize = 8_192;
 
 /// Where a stream goes.
-#[derive(Debug)]
 pub(super) enum Outputs {
     /// The stream waits for it.
-    One(Box<Output>),
+    One(Box<Writer>),
     /// None waits for another.
     Several(Vec<Lane>),
 }
 
+/// An output with everything that reports its failures.
+pub(super) struct Writer {
+    output: RetriedOutput,
+    name: String,
+    /// Whose video it is.
+    stream: String,
+    failure: SharedFailure,
+    observation: Arc<Observation>,
+}
+
+/// Why an output is not written now.
+#[derive(Clone, Debug, Default)]
+struct SharedFailure(Arc<Mutex<Option<String>>>);
+
 /// One of several outputs.
-#[derive(Debug)]
 pub(super) struct Lane {
     name: String,
     /// `None` at the end.
     queue: Option<SyncSender<Word>>,
     is_watched: bool,
-    writer: Option<JoinHandle<()>>,
-    /// Why it takes nothing any more.
-    failure: Arc<Mutex<Option<anyhow::Error>>>,
+    thread: Option<JoinHandle<()>>,
+    failure: SharedFailure,
     dropped_count: u64,
 }
 
 /// What a lane is told.
 #[derive(Clone, Debug)]
 enum Word {
-    SessionBegins,
+    SessionBegins(StreamName, Instant),
     Piece(Arc<Piece>),
 }
 
 impl Outputs {
-    /// Opens them.
+    /// Opens the outputs of a stream.
     ///
     /// # Errors
     /// One cannot be written.
     pub(super) fn open(
         names: &[OutputName],
         rotation: Option<Rotation>,
-        clock: &Clock,
-        stop: &Stop,
+        stream: &StreamName,
+        manner: &Manner,
     ) -> anyhow::Result<Self> {
         if let [name] = names {
-            let output = Output::open(name, rotation, clock, stop)?;
-            return Ok(Outputs::One(Box::new(output)));
+            let writer = Writer::open(name, rotation, stream, manner)?;
+            return Ok(Outputs::One(Box::new(writer)));
         }
-        let open = |name| Lane::open(name, rotation, *clock, stop.clone());
+        let open = |name| Lane::open(name, rotation, stream, manner);
         let lanes = names.iter().map(open).collect::<anyhow::Result<_>>()?;
         Ok(Outputs::Several(lanes))
     }
@@ -67,27 +82,29 @@ impl Outputs {
     /// Whether somebody may watch when bytes come.
     pub(super) fn are_watched(&self) -> bool {
         match self {
-            Outputs::One(output) => output.is_watched(),
+            Outputs::One(writer) => writer.output.is_watched(),
             Outputs::Several(lanes) => lanes.iter().any(|lane| lane.is_watched),
         }
     }
 
-    pub(super) fn begin_session(&mut self) {
+    pub(super) fn begin_session(&mut self, stream: &StreamName, now: Instant) {
         match self {
-            Outputs::One(output) => output.begin_session(),
+            Outputs::One(writer) => writer.begin_session(stream, now),
             Outputs::Several(lanes) => {
-                lanes
-                    .iter_mut()
-                    .for_each(|lane| lane.send(Word::SessionBegins));
+                let tell = |lane: &mut Lane| lane.send(Word::SessionBegins(stream.clone(), now));
+                lanes.iter_mut().for_each(tell);
             }
         }
     }
 
+    /// Writes a piece of the stream. An output that fails is reported and tried again later.
+    ///
     /// # Errors
-    /// The only output, or all of several, can be written no more.
+    /// The only output, or all of several, can never be written again: nobody reads standard
+    /// output any more.
     pub(super) fn write(&mut self, piece: Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         let lanes = match self {
-            Outputs::One(output) => return output.write(&piece, clock, stop),
+            Outputs::One(writer) => return writer.write(&piece, clock, stop),
             Outputs::Several(lanes) => lanes,
         };
         let piece = Arc::new(piece);
@@ -95,10 +112,88 @@ impl Outputs {
             lane.send(Word::Piece(Arc::clone(&piece)));
         }
         match lanes.iter().all(|lane| lane.queue.is_none()) {
-            true => Err(lanes.iter().find_map(Lane::take_failure))
-                .map_err(|failure| failure.unwrap_or_else(|| anyhow::anyhow!("no output is left"))),
+            true => self.check(),
             false => Ok(()),
         }
+    }
+
+    /// Says at the end whether the stream is written at all.
+    ///
+    /// # Errors
+    /// The only output, or each of several, fails now.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let failures: Option<Vec<String>> = match self {
+            Outputs::One(writer) => writer.failure.get().map(|failure| vec![failure]),
+            Outputs::Several(lanes) => lanes.iter().map(|lane| lane.failure.get()).collect(),
+        };
+        match failures {
+            Some(failures) => Err(anyhow!(failures.join("; "))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Writer {
+    fn open(
+        name: &OutputName,
+        rotation: Option<Rotation>,
+        stream: &StreamName,
+        manner: &Manner,
+    ) -> anyhow::Result<Self> {
+        let Manner { clock, stop, .. } = manner;
+        let output = Output::open(name, rotation, clock, stop)?;
+        Ok(Writer {
+            output: RetriedOutput::new(output),
+            name: name.to_string(),
+            stream: stream.as_str().to_owned(),
+            failure: SharedFailure::default(),
+            observation: Arc::clone(&manner.observation),
+        })
+    }
+
+    fn begin_session(&mut self, stream: &StreamName, now: Instant) {
+        stream.as_str().clone_into(&mut self.stream);
+        self.output.begin_session(now);
+    }
+
+    fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
+        match self.output.write(piece, clock, stop) {
+            Ok(None) => Ok(()),
+            Ok(Some(news)) => {
+                self.tell(&news);
+                Ok(())
+            }
+            Err(error) => {
+                self.failure.set(Some(format!("{error:#}")));
+                Err(error)
+            }
+        }
+    }
+
+    fn tell(&self, news: &OutputNews) {
+        let name = &self.name;
+        match news {
+            OutputNews::Failed { reason } => {
+                self.failure.set(Some(reason.clone()));
+                print::warn(news);
+            }
+            OutputNews::Resumed { .. } => {
+                self.failure.set(None);
+                print::note(format_args!("output {name} {news}"));
+            }
+        }
+        self.observation.on_output(&self.stream, name, news);
+    }
+}
+
+impl SharedFailure {
+    fn get(&self) -> Option<String> {
+        let failure = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone()
+    }
+
+    fn set(&self, failure: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 }
 
@@ -106,39 +201,37 @@ impl Lane {
     fn open(
         name: &OutputName,
         rotation: Option<Rotation>,
-        clock: Clock,
-        stop: Stop,
+        stream: &StreamName,
+        manner: &Manner,
     ) -> anyhow::Result<Self> {
         // Only files can be followed by others; a player beside a recording is no mistake.
         let rotation = rotation.filter(|_| matches!(name, OutputName::File(_)));
-        let mut output = Output::open(name, rotation, &clock, &stop)?;
-        let is_watched = output.is_watched();
+        let mut writer = Writer::open(name, rotation, stream, manner)?;
+        let (name, failure) = (writer.name.clone(), writer.failure.clone());
+        let is_watched = writer.output.is_watched();
+        let (clock, stop) = (manner.clock, manner.stop.clone());
         let (queue, words): (_, Receiver<Word>) = sync_channel(MAX_WAITING);
-        let failure = Arc::<Mutex<Option<anyhow::Error>>>::default();
-        let told = Arc::clone(&failure);
-        let shown = name.to_string();
-        let writer = std::thread::Builder::new().name("output".to_owned());
-        let writer = writer.spawn(move || {
+        let thread = std::thread::Builder::new().name("output".to_owned());
+        let thread = thread.spawn(move || {
             for word in words {
                 let written = match word {
-                    Word::SessionBegins => {
-                        output.begin_session();
+                    Word::SessionBegins(stream, now) => {
+                        writer.begin_session(&stream, now);
                         Ok(())
                     }
-                    Word::Piece(piece) => output.write(&piece, &clock, &stop),
+                    Word::Piece(piece) => writer.write(&piece, &clock, &stop),
                 };
                 if let Err(error) = written {
-                    print::note(format_args!("{error:#}; the other outputs go on"));
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    print::warn(format_args!("{error:#}; the other outputs go on"));
                     return;
                 }
             }
         });
         Ok(Lane {
-            name: shown,
+            name,
             queue: Some(queue),
             is_watched,
-            writer: Some(writer.context("cannot start a thread")?),
+            thread: Some(thread.context("cannot start a thread")?),
             failure,
             dropped_count: 0,
         })
@@ -151,7 +244,7 @@ impl Lane {
             Err(TrySendError::Full(_)) => {
                 if self.dropped_count == 0 {
                     let name = &self.name;
-                    print::note(format_args!(
+                    print::warn(format_args!(
                         "{name} does not keep up with the stream: what has no room is left out"
                     ));
                 }
@@ -160,24 +253,34 @@ impl Lane {
             Err(TrySendError::Disconnected(_)) => self.queue = None,
         }
     }
-
-    fn take_failure(&self) -> Option<anyhow::Error> {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.take()
-    }
 }
 
 impl Drop for Lane {
     /// What waits is written: files are whole when the program ends.
     fn drop(&mut self) {
         self.queue = None;
-        let _ = self.writer.take().map(JoinHandle::join);
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn open(names: &[OutputName]) -> (Outputs, Manner) {
+        let manner = Manner {
+            buffer: None,
+            report: None,
+            keeps_listening: false,
+            tells_names: false,
+            clock: Clock::start(),
+            stop: Stop::new().unwrap(),
+            observation: Arc::default(),
+        };
+        let stream = "camera".parse().unwrap();
+        let outputs = Outputs::open(names, None, &stream, &manner).unwrap();
+        (outputs, manner)
+    }
 
     fn piece() -> Piece {
         Piece {
@@ -188,7 +291,6 @@ mod tests {
 
     #[test]
     fn an_output_that_sleeps_holds_up_none_of_the_others() {
-        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let (file, pipe) = (folder.path().join("a.ts"), folder.path().join("pipe"));
         let made = rustix::fs::mknodat(
@@ -202,7 +304,7 @@ mod tests {
         // Somebody has it open and does not read.
         let reader = std::fs::File::options().read(true).write(true).open(&pipe);
         let names = [OutputName::File(pipe), OutputName::File(file.clone())];
-        let mut outputs = Outputs::open(&names, None, &clock, &stop).unwrap();
+        let (mut outputs, Manner { clock, stop, .. }) = open(&names);
         let count = MAX_WAITING as u64 + 1_000;
         for _ in 0..count {
             outputs.write(piece(), &clock, &stop).unwrap();
@@ -222,17 +324,31 @@ mod tests {
     }
 
     #[test]
-    fn when_no_output_is_left_it_is_an_error() {
-        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
-        let names = ["/dev/full"; 2].map(|path| OutputName::File(path.into()));
-        let mut outputs = Outputs::open(&names, None, &clock, &stop).unwrap();
-        let give_up_at = clock.now() + anabranch_units::Duration::from_secs(10);
-        let error = loop {
-            match outputs.write(piece(), &clock, &stop) {
-                Ok(()) => assert!(clock.now() < give_up_at),
-                Err(error) => break error,
+    fn outputs_that_fail_do_not_end_the_session_and_are_told_at_its_end() {
+        for count in [1, 2] {
+            let names = vec![OutputName::File("/dev/full".into()); count];
+            let (mut outputs, Manner { clock, stop, .. }) = open(&names);
+            let give_up_at = clock.now() + anabranch_units::Duration::from_secs(10);
+            while outputs.check().is_ok() {
+                outputs.write(piece(), &clock, &stop).unwrap();
+                assert!(clock.now() < give_up_at);
             }
-        };
-        assert!(format!("{error:#}").contains("/dev/full"), "{error:#}");
+            let error = outputs.check().unwrap_err().to_string();
+            assert_eq!(error.matches("/dev/full").count(), count, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_full_output_leaves_the_others_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.ts");
+        let names = ["/dev/full".into(), file.clone()].map(OutputName::File);
+        let (mut outputs, Manner { clock, stop, .. }) = open(&names);
+        for _ in 0..100 {
+            outputs.write(piece(), &clock, &stop).unwrap();
+        }
+        outputs.check().unwrap();
+        drop(outputs);
+        assert_eq!(file.metadata().unwrap().len(), 100 * 188 * 7);
     }
 }

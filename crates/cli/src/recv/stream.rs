@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
                 .map_or(JitterBuffer::Off, JitterBuffer::Fixed)
         };
         let buffer = manner.buffer.unwrap_or_else(agreed);
-        outputs.begin_session();
+        outputs.begin_session(&name, now);
         let is_spread = outputs.are_watched();
         Session {
             name,
@@ -211,13 +211,15 @@ impl<'a> Session<'a> {
             _ if is_stopped && (self.manner.keeps_listening || delivery.share().is_none()) => {
                 Some(Ok(()))
             }
-            _ if is_stopped => Some(delivery.check()),
+            _ if is_stopped => Some(self.outputs.check().and_then(|()| delivery.check())),
             Ended::Replaced => None,
             ended if self.manner.keeps_listening => {
                 self.note(format_args!("session over: {ended}"));
                 None
             }
-            Ended::Closed | Ended::ClosedByPeer => Some(delivery.check()),
+            Ended::Closed | Ended::ClosedByPeer => {
+                Some(self.outputs.check().and_then(|()| delivery.check()))
+            }
             ended => Some(Err(PeerLost(ended).into())),
         }
     }

@@ -13,6 +13,8 @@
 //! - A black hole (§4.3) is found by the content's own packets, and not by a timer's probes: three
 //!   full-size packets in a row are lost while later, smaller ones arrive. A stream's
 //!   retransmission timeout is taken for one, too.
+//! - A path that does not carry the base either is recognised, so that the driver can warn. The
+//!   search does not go below the base.
 //! - ICMP is not heard: anyone may forge it. An interface's own refusal is believed.
 
 use anabranch_units::{Duration, Instant};
@@ -33,6 +35,13 @@ const RAISE_INTERVAL: Duration = Duration::from_secs(600);
 /// So many full-size packets lost in a row, and smaller ones not, are a black hole. RFC 8899 §4.3
 /// leaves the number open; a mistake costs smaller packets for about one round trip.
 const BLACK_HOLE_LOSSES: u8 = 3;
+/// Losses in a row of the content's longest packets, none of which is above the base, after which
+/// the path counts as one that does not carry them. Chosen: half of all packets lost at random do
+/// that once in 10⁹ packets.
+const BASE_LOSSES: u8 = 30;
+/// Shorter packets that have to arrive among these losses: a path that carries nothing is not one
+/// with a small MTU. Chosen.
+const SHORTER_ARRIVALS: u8 = 5;
 /// Packets are full-size if they are at most this much shorter than the longest: headers vary.
 const FULL_SIZE_TOLERANCE: u32 = 64;
 
@@ -55,6 +64,54 @@ pub(crate) struct PathMtu {
     newest_full: Option<u64>,
     /// How many full-size packets sent after it are lost.
     full_losses: u8,
+    base: BaseWatch,
+}
+
+/// Evidence on whether a path carries packets of the base size.
+#[derive(Clone, Copy, Debug, Default)]
+struct BaseWatch {
+    /// The longest packet of the content that is not above the base.
+    longest_bytes: u32,
+    /// Packets of about this length that were lost since one of them arrived.
+    losses: u8,
+    /// Shorter ones that arrived among these losses.
+    shorter_arrivals: u8,
+    /// Whether the interface has refused the base size.
+    is_refused: bool,
+}
+
+impl BaseWatch {
+    fn is_long(&mut self, packet: &SentPacket) -> bool {
+        if packet.bytes > self.longest_bytes + FULL_SIZE_TOLERANCE {
+            *self = BaseWatch {
+                longest_bytes: packet.bytes,
+                is_refused: self.is_refused,
+                ..BaseWatch::default()
+            };
+        }
+        self.longest_bytes = self.longest_bytes.max(packet.bytes);
+        packet.bytes + FULL_SIZE_TOLERANCE >= self.longest_bytes
+    }
+
+    fn on_acked(&mut self, packet: &SentPacket) {
+        if self.is_long(packet) {
+            (self.losses, self.shorter_arrivals) = (0, 0);
+            self.is_refused = false;
+        } else if self.losses > 0 {
+            self.shorter_arrivals = self.shorter_arrivals.saturating_add(1);
+        }
+    }
+
+    fn on_lost(&mut self, packet: &SentPacket) {
+        if self.is_long(packet) {
+            self.losses = self.losses.saturating_add(1);
+        }
+    }
+
+    fn is_too_large(&self) -> bool {
+        let is_lost = self.losses >= BASE_LOSSES && self.shorter_arrivals >= SHORTER_ARRIVALS;
+        self.is_refused || is_lost
+    }
 }
 
 impl PathMtu {
@@ -69,6 +126,7 @@ impl PathMtu {
             full_bytes: 0,
             newest_full: None,
             full_losses: 0,
+            base: BaseWatch::default(),
         }
     }
 
@@ -77,9 +135,16 @@ impl PathMtu {
         self.carried
     }
 
-    /// The same, once there is nothing left to be tried.
+    /// The same, once there is nothing left to be tried; `None` of a path that does not carry the
+    /// base.
     pub(crate) fn found(&self) -> Option<u32> {
-        (self.probe.is_none() && self.candidate().is_none()).then_some(self.carried)
+        let is_over = self.probe.is_none() && self.candidate().is_none();
+        (is_over && !self.is_below_base()).then_some(self.carried)
+    }
+
+    /// Whether the path does not carry the base size, as far as is known.
+    pub(crate) fn is_below_base(&self) -> bool {
+        self.base.is_too_large()
     }
 
     /// From when on the next probe may leave; `None` while one is in flight, or nothing larger is
@@ -121,6 +186,9 @@ impl PathMtu {
             self.newest_full = self.newest_full.max(Some(packet.packet_number));
             self.full_losses = 0;
         }
+        if self.is_contents(packet) {
+            self.base.on_acked(packet);
+        }
     }
 
     /// A packet is lost. Whether it was the path's silence that took it, and not its size, is told
@@ -141,11 +209,15 @@ impl PathMtu {
                 self.fall(now);
             }
         }
+        if !is_silence && self.is_contents(packet) {
+            self.base.on_lost(packet);
+        }
     }
 
     /// The interface refuses packets of this size.
     pub(crate) fn on_too_large(&mut self, now: Instant, bytes: u32) {
         self.probe.take_if(|probe| *probe >= bytes);
+        self.base.is_refused |= bytes <= self.limits.base_bytes;
         if self.carried >= bytes {
             self.fall(now);
         }
@@ -206,6 +278,11 @@ impl PathMtu {
         }
         self.full_bytes = self.full_bytes.max(packet.bytes);
         packet.bytes + FULL_SIZE_TOLERANCE >= self.full_bytes
+    }
+
+    /// Whether the packet is of the content and not above the base.
+    fn is_contents(&self, packet: &SentPacket) -> bool {
+        packet.content != PacketContent::MtuProbe && packet.bytes <= self.limits.base_bytes
     }
 
     fn is_newer(&self, packet: &SentPacket) -> bool {

@@ -16,6 +16,7 @@ use super::reader::{
 };
 use super::replicas::{COUNT, DELAY_KEYS, Replica, replicas};
 use super::shape::{Key, Shape};
+use super::trace_format::{self, TraceFormat};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -302,7 +303,13 @@ fn trace(node: &Node, files: Files<'_>) -> Read<Trace> {
         node.mistake(format!("{path}: {error}"))
     };
     let text = files.read(name).map_err(|error| mistake(&error))?;
-    text.parse().map_err(|error| mistake(&error))
+    text.parse().map_err(|error| {
+        mistake(&trace_format::mistake(
+            &error,
+            &[TraceFormat::Mahimahi],
+            &text,
+        ))
+    })
 }
 
 fn jitter(node: &Node) -> Read<JitterModel> {

@@ -279,6 +279,8 @@ fn a_trace_is_found_beside_the_scenario_and_its_mistakes_are_told() {
         ("1\n3\n2\n", "line 3: 2 after 3"),
         ("0\n", "line 1: the last time"),
         ("1\ntwo\n", "line 2: \"two\" is no integer"),
+        ("time,rate\n0,5\n", "known formats of traces are mahimahi"),
+        ("frame,200 kbit/s\n", "the file's format is frame sizes"),
     ] {
         std::fs::write(folder.path().join("bad.trace"), trace).unwrap();
         let error = with("trace = \"bad.trace\"").unwrap_err();

@@ -149,3 +149,44 @@ fn only_packets_within_64_bytes_of_the_longest_are_full_size() {
     }
     assert_eq!(mtu.carried(), 1_228);
 }
+
+#[test]
+fn a_path_that_loses_all_long_packets_and_no_short_ones_is_below_the_base() {
+    let mut mtu = PathMtu::new(LIMITS, at(0));
+    for number in 0..29 {
+        mtu.on_lost(at(1), &media(2 * number, 1_186), false);
+        mtu.on_acked(at(1), &media(2 * number + 1, 300));
+        assert!(!mtu.is_below_base(), "{number}");
+    }
+    mtu.on_lost(at(1), &media(60, 1_186), false);
+    assert!(mtu.is_below_base());
+    mtu.on_acked(at(2), &media(61, 1_180));
+    assert!(!mtu.is_below_base(), "one has arrived");
+}
+
+#[test]
+fn a_path_that_loses_all_packets_is_not_below_the_base() {
+    let mut mtu = PathMtu::new(LIMITS, at(0));
+    mtu.on_acked(at(1), &media(0, 300));
+    for number in 1..100 {
+        mtu.on_lost(at(1), &media(number, 1_186), false);
+        mtu.on_lost(at(1), &media(number + 100, 300), false);
+    }
+    assert!(!mtu.is_below_base());
+    // Silence says nothing of sizes.
+    let mut mtu = PathMtu::new(LIMITS, at(0));
+    for number in 0..100 {
+        mtu.on_lost(at(1), &media(number, 1_186), true);
+        mtu.on_acked(at(1), &media(number + 100, 300));
+    }
+    assert!(!mtu.is_below_base());
+}
+
+#[test]
+fn an_interface_that_refuses_the_base_is_below_it() {
+    let mut mtu = PathMtu::new(LIMITS, at(0));
+    mtu.on_too_large(at(1), 1_400);
+    assert!(!mtu.is_below_base());
+    mtu.on_too_large(at(1), 1_210);
+    assert!(mtu.is_below_base());
+}

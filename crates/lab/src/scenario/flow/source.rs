@@ -16,6 +16,7 @@ use crate::scenario::reader::{
     Read, Table, boolean, duration, integer, number, positive_duration, positive_rate, text,
 };
 use crate::scenario::shape::{Key, Shape};
+use crate::scenario::trace_format::{self, TraceFormat};
 
 /// What may stand at the key "source".
 pub(super) const SOURCE: Shape = Shape::Any(&[
@@ -220,7 +221,12 @@ fn frames(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<Frames> {
             let film = FrameTrace::parse(&text).map_err(|error| failed(&error))?;
             return Ok(Frames::Film(Arc::new(film)));
         }
-        let ladder = FrameLadder::parse(&text).map_err(|error| failed(&error))?;
+        let wanted = match name {
+            "trace" => &[TraceFormat::FrameSizes, TraceFormat::Film][..],
+            _ => &[TraceFormat::FrameSizes],
+        };
+        let ladder = FrameLadder::parse(&text)
+            .map_err(|error| failed(&trace_format::mistake(&error, wanted, &text)))?;
         Ok(Frames::Ladder(Arc::new(ladder)))
     })
 }

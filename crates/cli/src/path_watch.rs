@@ -1,0 +1,420 @@
+//! Names the causes for which a path is of no or little use, as far as a sender can tell them apart:
+//! answers that never come back, UDP that is blocked, an MTU that is too small, no answer by any
+//! path.
+
+use core::fmt;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anabranch_core::PathState;
+use anabranch_net::{Event, PathSnapshot, Snapshot};
+use anabranch_units::{Duration, Instant};
+
+/// From one look at the paths to the next.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// Time for which a path is sent on without any answer before that is a problem. Another path has
+/// answers meanwhile, so that it is no matter of the receiver. Chosen: the longest round trips, over
+/// satellites, take less than a second.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Packets that a path has been sent by then, at least: challenges, ten a second.
+const MIN_SENT: u64 = 10;
+/// Something that was heard so long ago says that the other path works.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
+/// Advice while no receiver answers.
+const NO_ANSWER: &str = "no receiver has answered yet. Does the receiver run, and does it know \
+    this key? Many networks of hotels, venues and companies block UDP";
+/// The kernel's settings of each interface.
+const SYSCTL: &str = "/proc/sys/net/ipv4/conf";
+/// Value of `rp_filter` by which packets are dropped that the best route would not bring
+/// (ip-sysctl of Linux).
+const STRICT: &str = "1";
+
+/// A cause that a path's user can remove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// Packets of the path arrive, as the receiver reports over another path; answers do not.
+    Unanswered,
+    /// Nothing that is sent by the path arrives.
+    Blocked,
+    /// Long packets get lost, short ones arrive.
+    SmallMtu,
+    /// No path has brought an answer to the first handshake.
+    NoAnswer,
+}
+
+impl Problem {
+    /// Name for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Problem::Unanswered => "unanswered",
+            Problem::Blocked => "blocked",
+            Problem::SmallMtu => "small-mtu",
+            Problem::NoAnswer => "no-answer",
+        }
+    }
+}
+
+/// A path's problem, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathProblem {
+    pub(crate) path: usize,
+    pub(crate) name: String,
+    pub(crate) problem: Problem,
+    /// Whether the path's interface drops packets that another interface's route should bring.
+    is_filter_strict: bool,
+}
+
+impl fmt::Display for PathProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PathProblem { path, name, .. } = self;
+        write!(f, "path {path} ({name}): ")?;
+        match self.problem {
+            Problem::Unanswered if self.is_filter_strict => write!(
+                f,
+                "its packets arrive, and no answer comes back by it. The reverse path filter of \
+                 {name} is strict and drops answers if another interface has the better route: \
+                 `sysctl -w net.ipv4.conf.{name}.rp_filter=2`"
+            ),
+            Problem::Unanswered => f.write_str(
+                "its packets arrive, and no answer comes back by it. Check the firewalls and the \
+                 NAT on its way for incoming UDP, and the route by which the receiver answers",
+            ),
+            Problem::Blocked => f.write_str(
+                "nothing that is sent by it arrives, while other paths work. Check whether that \
+                 network blocks UDP or wants a login, and whether the routing table sends its \
+                 packets by another interface",
+            ),
+            Problem::SmallMtu => f.write_str(
+                "it carries short packets only, and long ones get lost. Its MTU is below what \
+                 each path must carry, 1228 bytes over IPv4 and 1248 over IPv6: raise the MTU of \
+                 the tunnel, VPN or interface there, or leave the path out",
+            ),
+            Problem::NoAnswer => f.write_str(NO_ANSWER),
+        }
+    }
+}
+
+/// Returns the lines for problems: one for all paths without an answer, one for each other.
+pub(crate) fn lines(problems: &[PathProblem]) -> Vec<String> {
+    let is_no_answer = |told: &&PathProblem| told.problem == Problem::NoAnswer;
+    let (no_answer, others): (Vec<_>, Vec<_>) = problems.iter().partition(is_no_answer);
+    let mut lines: Vec<String> = others.into_iter().map(PathProblem::to_string).collect();
+    if !no_answer.is_empty() {
+        let path = |told: &PathProblem| format!("path {} ({})", told.path, told.name);
+        let paths: Vec<_> = no_answer.into_iter().map(path).collect();
+        lines.push(format!("{}: {NO_ANSWER}", paths.join(", ")));
+    }
+    lines
+}
+
+/// Watches the paths of a sender.
+#[derive(Debug, Default)]
+pub(crate) struct PathWatch {
+    look_at: Instant,
+    paths: Vec<Watched>,
+    /// Paths whose interface or address is not there.
+    absent: BTreeSet<usize>,
+    /// First look without a session.
+    asked_since: Option<Instant>,
+    is_no_answer_told: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Watched {
+    received_bytes: u64,
+    heard_at: Option<Instant>,
+    /// First look at which the path had been sent on.
+    sent_since: Option<Instant>,
+    is_silence_told: bool,
+    is_mtu_told: bool,
+}
+
+impl PathWatch {
+    /// Whether it is time to look.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.look_at
+    }
+
+    /// Takes note of paths that come and go.
+    pub(crate) fn on_event(&mut self, event: &Event) {
+        match event {
+            Event::PathAbsent { path, .. } => self.absent.insert(path.index()),
+            Event::PathPresent { path } => self.absent.remove(&path.index()),
+            _ => false,
+        };
+    }
+
+    /// Returns the paths that are there, once, if the first handshake is not answered for long.
+    pub(crate) fn without_answer(&mut self, now: Instant, names: &[String]) -> Vec<PathProblem> {
+        let since = *self.asked_since.get_or_insert(now);
+        let is_there = |(path, _): &(usize, &String)| !self.absent.contains(path);
+        let there: Vec<_> = names.iter().enumerate().filter(is_there).collect();
+        if now < since + PATIENCE || there.is_empty() || self.is_no_answer_told {
+            return Vec::new();
+        }
+        self.is_no_answer_told = true;
+        let problem = |(path, name): (usize, &String)| PathProblem {
+            path,
+            name: name.clone(),
+            problem: Problem::NoAnswer,
+            is_filter_strict: false,
+        };
+        there.into_iter().map(problem).collect()
+    }
+
+    /// Returns the problems that are new; each is told once for each path.
+    pub(crate) fn news(
+        &mut self,
+        now: Instant,
+        seen: &Snapshot,
+        names: &[String],
+    ) -> Vec<PathProblem> {
+        let found = self.find(now, seen);
+        let problem = |(path, problem): (usize, Problem)| {
+            let name = names.get(path).cloned().unwrap_or_default();
+            PathProblem {
+                path,
+                is_filter_strict: is_filter_strict(Path::new(SYSCTL), &name),
+                name,
+                problem,
+            }
+        };
+        found.into_iter().map(problem).collect()
+    }
+
+    fn find(&mut self, now: Instant, seen: &Snapshot) -> Vec<(usize, Problem)> {
+        self.look_at = now + LOOK_INTERVAL;
+        self.paths.resize(seen.paths.len(), Watched::default());
+        for (watched, path) in self.paths.iter_mut().zip(&seen.paths) {
+            watched.see(now, path);
+        }
+        let is_heard = |path: &Watched| path.heard_at.is_some_and(|at| now <= at + HEARD_WITHIN);
+        let is_any_heard = self.paths.iter().any(is_heard);
+        let paths = self.paths.iter_mut().zip(&seen.paths).enumerate();
+        let found = paths.filter_map(|(index, (watched, path))| {
+            let problem = watched.problem(now, path, is_any_heard)?;
+            Some((index, problem))
+        });
+        found.collect()
+    }
+}
+
+impl Watched {
+    fn see(&mut self, now: Instant, path: &PathSnapshot) {
+        let received_bytes = path.counters.received_bytes;
+        if received_bytes > self.received_bytes {
+            self.heard_at = Some(now);
+        }
+        self.received_bytes = received_bytes;
+        if path.counters.sent_packets > 0 {
+            self.sent_since.get_or_insert(now);
+        }
+    }
+
+    fn problem(
+        &mut self,
+        now: Instant,
+        path: &PathSnapshot,
+        is_any_heard: bool,
+    ) -> Option<Problem> {
+        if path.view.is_mtu_too_small && !core::mem::replace(&mut self.is_mtu_told, true) {
+            return Some(Problem::SmallMtu);
+        }
+        // Datagrams that the operating system refuses are reported by its own words.
+        let left_count = path
+            .counters
+            .sent_packets
+            .saturating_sub(path.unsent_datagrams);
+        let is_long = self.sent_since.is_some_and(|at| now >= at + PATIENCE);
+        let is_silent = self.received_bytes == 0
+            && is_long
+            && left_count >= MIN_SENT
+            && path.view.state != PathState::Removed;
+        if !is_silent || !is_any_heard || core::mem::replace(&mut self.is_silence_told, true) {
+            return None;
+        }
+        Some(match path.counters.acked_packets > 0 {
+            true => Problem::Unanswered,
+            false => Problem::Blocked,
+        })
+    }
+}
+
+/// Whether an interface drops packets that the best route would not bring. The larger of its own
+/// value and that of all interfaces counts. `false` if it is no interface, or not known.
+fn is_filter_strict(folder: &Path, interface: &str) -> bool {
+    let value = |name: &str| {
+        let text = fs::read_to_string(folder.join(name).join("rp_filter"));
+        text.ok().map(|text| text.trim().to_owned())
+    };
+    if interface.is_empty() || interface.contains('/') {
+        return false;
+    }
+    let own = value(interface);
+    own.is_some() && own.max(value("all")).as_deref() == Some(STRICT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at two paths, twice a second.
+    struct Bed {
+        watch: PathWatch,
+        seen: Snapshot,
+    }
+
+    impl Bed {
+        fn new() -> Self {
+            let seen = Snapshot {
+                paths: vec![PathSnapshot::default(); 2],
+                ..Snapshot::default()
+            };
+            Bed {
+                watch: PathWatch::default(),
+                seen,
+            }
+        }
+
+        fn run(&mut self, seconds: u64, change: impl Fn(&mut [PathSnapshot])) -> Vec<PathProblem> {
+            let names = ["eth0", "wwan0"].map(str::to_owned);
+            let mut told = Vec::new();
+            for _ in 0..2 * seconds {
+                self.seen.at += LOOK_INTERVAL;
+                for path in &mut self.seen.paths {
+                    path.counters.sent_packets += 5;
+                }
+                change(&mut self.seen.paths);
+                assert!(self.watch.is_due(self.seen.at));
+                told.extend(self.watch.news(self.seen.at, &self.seen, &names));
+            }
+            told
+        }
+    }
+
+    fn hear(path: &mut PathSnapshot) {
+        path.counters.received_bytes += 100;
+        path.counters.acked_packets += 1;
+    }
+
+    #[test]
+    fn a_path_without_answers_is_told_once_and_whether_its_packets_arrive() {
+        for (arrive, problem, part) in [
+            (true, Problem::Unanswered, "its packets arrive"),
+            (false, Problem::Blocked, "blocks UDP"),
+        ] {
+            let mut bed = Bed::new();
+            let told = bed.run(20, |paths| {
+                hear(&mut paths[0]);
+                paths[1].counters.acked_packets += u64::from(arrive);
+            });
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert_eq!((told[0].path, told[0].problem), (1, problem));
+            let text = told[0].to_string();
+            assert!(
+                text.starts_with("path 1 (wwan0): ") && text.contains(part),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn silence_of_all_paths_and_of_one_that_was_heard_is_no_such_problem() {
+        assert_eq!(Bed::new().run(20, |_| {}), [], "the receiver has gone");
+        let mut bed = Bed::new();
+        let all = |paths: &mut [PathSnapshot]| paths.iter_mut().for_each(hear);
+        assert_eq!(bed.run(2, all), []);
+        assert_eq!(bed.run(20, |paths| hear(&mut paths[0])), [], "an outage");
+    }
+
+    #[test]
+    fn what_the_operating_system_refuses_is_not_said_to_be_blocked() {
+        let told = Bed::new().run(20, |paths| {
+            hear(&mut paths[0]);
+            paths[1].unsent_datagrams = paths[1].counters.sent_packets;
+        });
+        assert_eq!(told, []);
+    }
+
+    #[test]
+    fn a_small_mtu_is_told_once() {
+        let told = Bed::new().run(5, |paths| {
+            paths.iter_mut().for_each(hear);
+            paths[0].view.is_mtu_too_small = true;
+        });
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].problem.name(), "small-mtu");
+        assert!(told[0].to_string().contains("1228"), "{}", told[0]);
+    }
+
+    #[test]
+    fn paths_that_are_there_are_told_once_if_no_receiver_answers() {
+        use anabranch_core::PathId;
+        let names = ["eth0", "wwan0"].map(str::to_owned);
+        let mut watch = PathWatch::default();
+        watch.on_event(&Event::PathAbsent {
+            path: PathId(1),
+            reason: "it is not there".to_owned(),
+        });
+        let seconds = (0..20).map(Instant::from_secs);
+        let told = seconds.map(|now| (now, watch.without_answer(now, &names)));
+        let told: Vec<_> = told.filter(|(_, told)| !told.is_empty()).collect();
+        let [(at, problems)] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(*at, Instant::ZERO + PATIENCE);
+        assert_eq!(problems.len(), 1, "the other is not there");
+        let text = lines(problems).concat();
+        assert!(
+            text.starts_with("path 0 (eth0): ") && text.contains("block UDP"),
+            "{text}"
+        );
+        let both = names.iter().enumerate().map(|(path, name)| PathProblem {
+            path,
+            name: name.clone(),
+            ..problems[0].clone()
+        });
+        let both = lines(&both.collect::<Vec<_>>());
+        assert_eq!(both.len(), 1);
+        assert!(
+            both[0].starts_with("path 0 (eth0), path 1 (wwan0): "),
+            "{both:?}"
+        );
+    }
+
+    #[test]
+    fn the_larger_value_of_the_reverse_path_filter_counts() {
+        for (all, own, is_strict) in [
+            ("0", "0", false),
+            ("0", "1", true),
+            ("1", "0", true),
+            ("1", "2", false),
+            ("2", "1", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, value) in [("all", all), ("wwan0", own)] {
+                fs::create_dir(folder.path().join(name)).unwrap();
+                fs::write(
+                    folder.path().join(name).join("rp_filter"),
+                    format!("{value}\n"),
+                )
+                .unwrap();
+            }
+            assert_eq!(
+                is_filter_strict(folder.path(), "wwan0"),
+                is_strict,
+                "{all} {own}"
+            );
+            assert!(!is_filter_strict(folder.path(), "10.1.0.2"));
+        }
+        let strict = PathProblem {
+            path: 1,
+            name: "wwan0".to_owned(),
+            problem: Problem::Unanswered,
+            is_filter_strict: true,
+        };
+        let text = strict.to_string();
+        assert!(text.contains("net.ipv4.conf.wwan0.rp_filter=2"), "{text}");
+    }
+}
