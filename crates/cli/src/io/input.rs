@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -22,6 +23,10 @@ use super::units::{FilmUnit, Reading, UnitSplitter};
 use super::watch::InputWatch;
 use crate::print;
 use crate::stop::Stop;
+
+/// Bytes that came this close together are dated alike: a fraction of a picture's interval, and as
+/// long as fast datagrams are left to gather.
+const SAME_TIME: Duration = Duration::from_millis(2);
 
 /// A stream that pauses for this long has no more of the picture that it began.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -137,12 +142,19 @@ struct Stream {
     foreign: Option<ForeignInput>,
 }
 
+/// A unit, its time in the stream, and the time at which its end had come.
+type DatedUnit = (Unit, Option<Duration>, Instant);
+
 /// Units of MPEG-TS out of bytes.
 #[derive(Debug)]
 struct Splitter {
     units: UnitSplitter,
     /// What is no MPEG-TS becomes so on the way.
     muxer: Option<Muxer>,
+    /// Units that were complete before the last bytes came, and the time at which they were.
+    complete: VecDeque<(FilmUnit, Instant)>,
+    /// When the last bytes came, or a pause was noticed.
+    came_at: Instant,
 }
 
 impl Input {
@@ -186,7 +198,7 @@ impl Input {
             },
             kind,
         );
-        splitter.push(&first);
+        splitter.push(clock.now(), &first);
         let is_udp = matches!(source, Source::Udp(_));
         let pace = (!is_udp).then(Pace::default);
         let watch = InputWatch::new(shown.clone(), is_udp);
@@ -283,9 +295,11 @@ impl Stream {
         let mut read_at = clock.now();
         let mut state = Reading::GoesOn;
         loop {
-            while let Some((unit, unit_clock)) = self.splitter.next_unit(state)? {
+            while let Some((unit, unit_clock, came_at)) = self.splitter.next_unit(state)? {
                 let may_leave = self.release(clock, stop, unit_clock, &mut waited);
-                if !may_leave || !deliver(unit, clock.now()) {
+                let is_paced = self.pace.is_some();
+                let captured_at = if is_paced { clock.now() } else { came_at };
+                if !may_leave || !deliver(unit, captured_at) {
                     return Ok(());
                 }
             }
@@ -299,6 +313,7 @@ impl Stream {
             if state == Reading::GoesOn && pauses_at <= read_at {
                 // Bytes come, and none of the picture's.
                 state = Reading::Pauses;
+                self.splitter.on_pause(pauses_at);
                 continue;
             }
             let wait = Wait {
@@ -307,10 +322,10 @@ impl Stream {
                 clock,
             };
             let (splitter, watch) = (&mut self.splitter, &mut self.watch);
-            let mut take = |bytes: &[u8]| {
+            let mut take = |came_at: Instant, bytes: &[u8]| {
                 let told = watch.on_bytes(clock.now(), bytes);
                 told.into_iter().for_each(print::note);
-                splitter.push(bytes);
+                splitter.push(came_at, bytes);
             };
             let read = self.source.read(&mut buffer, wait, &mut waited, &mut take);
             let read = read.with_context(|| format!("cannot read input {}", self.name))?;
@@ -324,7 +339,10 @@ impl Stream {
                     state = Reading::GoesOn;
                     continue;
                 }
-                Bytes::NoneYet => Reading::Pauses,
+                Bytes::NoneYet => {
+                    self.splitter.on_pause(pauses_at);
+                    Reading::Pauses
+                }
                 Bytes::Some => Reading::GoesOn,
             };
             read_at = clock.now();
@@ -355,17 +373,34 @@ impl Splitter {
         Splitter {
             units,
             muxer: (kind == InputKind::AnnexB).then(Muxer::new),
+            complete: VecDeque::new(),
+            came_at: Instant::ZERO,
         }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    /// Takes bytes that came at `came_at`. If earlier ones waited to be read together with them,
+    /// then the units that those completed get their time.
+    fn push(&mut self, came_at: Instant, bytes: &[u8]) {
+        if came_at > self.came_at + SAME_TIME {
+            let units = core::iter::from_fn(|| self.units.next(Reading::GoesOn));
+            self.complete.extend(units.map(|unit| (unit, self.came_at)));
+        }
+        self.came_at = self.came_at.max(came_at);
         self.units.push(bytes);
     }
 
-    /// The next unit and its time; where the input pauses or has ended, also what has come of the
-    /// one after.
-    fn next_unit(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
-        let Some(unit) = self.units.next(state) else {
+    /// Takes note that nothing of the picture came until `at`, which ends it.
+    fn on_pause(&mut self, at: Instant) {
+        self.came_at = self.came_at.max(at);
+    }
+
+    /// Returns the next unit, its time in the stream, and the time at which its end had come: its
+    /// last byte, or a sign that this was the last. Where the input pauses or has ended, also what
+    /// has come of the unit after.
+    fn next_unit(&mut self, state: Reading) -> anyhow::Result<Option<DatedUnit>> {
+        let waiting = self.complete.pop_front();
+        let next = || self.units.next(state).map(|unit| (unit, self.came_at));
+        let Some((unit, came_at)) = waiting.or_else(next) else {
             return Ok(None);
         };
         let FilmUnit {
@@ -377,7 +412,7 @@ impl Splitter {
             (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
             _ => bytes,
         };
-        Ok(Some((Unit { bytes, importance }, clock)))
+        Ok(Some((Unit { bytes, importance }, clock, came_at)))
     }
 }
 
@@ -429,13 +464,44 @@ mod tests {
         let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
         let kind = InputKind::AnnexB;
         let mut splitter = Splitter::new(UnitSplitter::new(kind), kind);
-        splitter.push(&picture.repeat(3));
+        splitter.push(Instant::ZERO, &picture.repeat(3));
         let mut clocks = Vec::new();
-        while let Some((unit, clock)) = splitter.next_unit(Reading::HasEnded).unwrap() {
+        while let Some((unit, clock, _)) = splitter.next_unit(Reading::HasEnded).unwrap() {
             assert_eq!(unit.bytes.len() % 188, 0);
             assert_eq!(unit.bytes[0], 0x47);
             clocks.push(clock.unwrap().as_millis());
         }
         assert_eq!(clocks, [0, 40, 80]);
+    }
+
+    /// A packet without video, whose continuity counter is `number`.
+    fn null_packet(number: u8) -> Vec<u8> {
+        [vec![0x47, 0x1f, 0xff, 0x10 | number & 0xf], vec![0xff; 184]].concat()
+    }
+
+    #[test]
+    fn units_that_were_read_together_keep_the_times_at_which_they_came() {
+        let kind = InputKind::MpegTs;
+        let mut splitter = Splitter::new(UnitSplitter::live(kind), kind);
+        // A unit without video is complete with its 350th packet.
+        let unit: Vec<u8> = (0..350_u32)
+            .flat_map(|number| null_packet(number as u8))
+            .collect();
+        let came_at = [1, 5, 9].map(Instant::from_secs);
+        for at in came_at {
+            splitter.push(at, &unit);
+        }
+        splitter.push(Instant::from_secs(13), &null_packet(0));
+        let mut units = Vec::new();
+        for state in [Reading::GoesOn, Reading::Pauses] {
+            while let Some((unit, _, at)) = splitter.next_unit(state).unwrap() {
+                units.push((unit.bytes.len() / 188, at));
+            }
+            splitter.on_pause(Instant::from_millis(13_100));
+        }
+        // Each ends with the first packet of the next.
+        let ends = [5_000, 9_000, 13_000, 13_100].map(Instant::from_millis);
+        let expected: Vec<_> = [350, 350, 350, 1].into_iter().zip(ends).collect();
+        assert_eq!(units, expected);
     }
 }
