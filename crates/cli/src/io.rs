@@ -5,6 +5,7 @@ mod adaptive;
 #[cfg(not(feature = "codec"))]
 #[path = "io/no_camera.rs"]
 mod adaptive;
+mod arrival_log;
 mod foreign;
 mod input;
 mod links;

@@ -31,6 +31,7 @@ mod message;
 #[cfg(feature = "laboratory")]
 mod new;
 mod observe;
+mod old_frames;
 mod overload;
 mod path_news;
 mod path_watch;

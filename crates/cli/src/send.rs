@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
+use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, MediaConfig};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
@@ -23,6 +23,7 @@ use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
 use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
+use crate::old_frames::OldFrames;
 use crate::overload::OverloadWatch;
 use crate::path_news::{PathNews, session_news};
 use crate::path_watch::{PathProblem, PathWatch, lines};
@@ -183,6 +184,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     config.transport.media.fec = arguments.fec;
     config.transport.media.source = arguments.target.limits(input.limits())?;
+    let frame_lifetime = config.transport.media.deadline;
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
     let _telling = outlets.start(&sender, clock)?;
@@ -205,6 +207,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         slowness: Slowness::default(),
         overload: OverloadWatch::new(End::Sender),
         is_key_wanted: Arc::default(),
+        frame_lifetime,
         observation,
     };
     session.run(input)
@@ -251,6 +254,8 @@ struct Session<'a> {
     overload: OverloadWatch,
     /// Whether the built-in camera is to make a key frame.
     is_key_wanted: Arc<AtomicBool>,
+    /// Time in which frames must arrive if no latency is agreed on.
+    frame_lifetime: Duration,
     observation: Observation,
 }
 
@@ -270,14 +275,20 @@ impl Session<'_> {
         self.meter = Meter::new(self.stats, self.clock.now());
         let (sender, clock, stop) = (self.sender, self.clock, self.stop.clone());
         let is_key_wanted = Arc::clone(&self.is_key_wanted);
+        let frame_lifetime = self.frame_lifetime;
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
                 let mut refused_count = 0;
+                let mut old = OldFrames::default();
                 let wanted = || Wanted {
                     bitrate: sender.target_bitrate(),
                     is_key: is_key_wanted.swap(false, Ordering::Relaxed),
                 };
+                let latency = || sender.snapshot().latency.unwrap_or(frame_lifetime);
                 let fed = input.run(&clock, &stop, wanted, |unit, captured_at| {
+                    let age = clock.now().saturating_since(captured_at);
+                    let warning = old.on_frame(age, latency);
+                    warning.into_iter().for_each(print::warn);
                     feed(sender, unit, captured_at, &mut refused_count)
                 });
                 // The session ends with its input.
@@ -422,12 +433,7 @@ impl Session<'_> {
 
 /// Hands a unit to the session. Whether it wants more.
 fn feed(sender: &Sender, unit: Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
-    let frame = Frame {
-        bytes: unit.bytes.into(),
-        importance: unit.importance,
-        captured_at,
-    };
-    match sender.send_frame(&frame) {
+    match sender.send_frame(&unit.into_frame(captured_at)) {
         Err(SendError::NotConnected | SendError::Transport(SendFrameError::Closed)) => false,
         Err(SendError::Transport(_)) => {
             *refused_count += 1;

@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_core::{Config, Event, MediaConfig};
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 use support::{Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(320);
@@ -61,4 +61,72 @@ fn what_would_arrive_less_than_a_sixteenth_before_its_deadline_does_not_leave() 
         (latest - 15.0..=latest + 5.0).contains(&last),
         "{last}, not {latest}"
     );
+}
+
+const FRAME: Duration = Duration::from_millis(40);
+
+/// Streams for 2 s, hands over nothing for 20 s, and then all of that together, in which every
+/// 25th frame is a key frame, and goes on for 2 s; the tenth frame of these is a key frame. Returns
+/// the network and when it went on.
+fn stopped_for_20_s() -> (Network, Instant) {
+    let metered = TestPath {
+        is_metered: true,
+        ..TestPath::new(8, 20)
+    };
+    let mut network = Network::new(support::usual(), vec![TestPath::new(8, 20), metered]);
+    network.stream_until(Instant::from_secs(2));
+    let stopped_at = network.now;
+    network.run_until(stopped_at + FRAME * 500);
+    for index in 0..500 {
+        let importance = Importance::key_if(index % 25 == 0);
+        network.send_captured(stopped_at + FRAME * index, 5_000, importance);
+    }
+    let resumed_at = network.now;
+    for index in 0..50 {
+        network.send_frame(5_000, Importance::key_if(index % 25 == 10));
+        network.run_until(network.now + FRAME);
+    }
+    network.run_until(network.now + Duration::from_secs(1));
+    (network, resumed_at)
+}
+
+#[test]
+fn frames_that_are_handed_over_after_their_deadline_are_given_up_at_once() {
+    let (network, resumed_at) = stopped_for_20_s();
+    let deadline = MediaConfig::default().deadline;
+    let is_late = |captured_at: Instant| {
+        captured_at > Instant::from_secs(2) && captured_at + deadline < resumed_at
+    };
+    let frames = network.received.iter().map(|(_, frame)| frame);
+    let late: Vec<_> = frames.filter(|frame| is_late(frame.captured_at)).collect();
+    // Frames that are in time may need the last key frame.
+    assert!(late.len() <= 1 && late.iter().all(|frame| frame.importance.is_key()));
+    let counters = network.sender.counters();
+    assert_eq!(counters.frames_sent, 600);
+    let lost_count = 600 - network.received.len();
+    assert_eq!(network.dropped.len(), 2 * lost_count, "both ends are told");
+    let sent = network.sent.iter().filter(|(at, _)| *at >= resumed_at);
+    let sent_bytes: u64 = sent.map(|(_, bytes)| bytes).sum();
+    // 62 frames in time, a key frame, and what goes with them.
+    assert!(sent_bytes < 63 * 5_000 * 6 / 5, "{sent_bytes}");
+    // Frames that are not sent do not make the free path too slow.
+    let metered_count = network.sent_on[1];
+    assert!(
+        metered_count < 25,
+        "{metered_count} packets over the metered path"
+    );
+}
+
+#[test]
+fn a_stream_that_stood_still_goes_on_in_time_with_its_next_key_frame() {
+    let (network, resumed_at) = stopped_for_20_s();
+    let key_at = resumed_at + FRAME * 10;
+    let fresh = network.received.iter();
+    let fresh: Vec<_> = fresh
+        .filter(|(_, frame)| frame.captured_at >= key_at)
+        .map(|(at, frame)| *at - frame.captured_at)
+        .collect();
+    assert_eq!(fresh.len(), 40);
+    let worst = fresh.into_iter().max().unwrap();
+    assert!(worst < MediaConfig::default().deadline / 2, "{worst}");
 }

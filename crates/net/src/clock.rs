@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use anabranch_units::{Duration, Instant};
 
-/// Kernel timestamps that claim a datagram waited longer than this come of a wall clock that was
-/// set meanwhile.
-const LONGEST_WAIT: StdDuration = StdDuration::from_secs(1);
+/// Longest wait that a timestamp of a session's datagram is believed to show. An older datagram
+/// counts as present: it proves that the peer is alive, and the wall clock may have been set.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Counts from an origin. Ends that share a clock, such as sender and receiver in one process, can
 /// compare their instants.
@@ -37,8 +37,8 @@ impl Clock {
         Instant::ZERO + Duration::from_std(elapsed)
     }
 
-    /// Both clocks at once, to place the kernel's timestamps.
-    pub(crate) fn reading(&self) -> Reading {
+    /// Reads this clock and the wall clock together, to place the kernel's timestamps.
+    pub fn reading(&self) -> Reading {
         Reading {
             now: self.now(),
             wall: since_1970(),
@@ -64,20 +64,39 @@ fn since_1970() -> StdDuration {
 
 /// The two clocks at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    pub(crate) now: Instant,
+pub struct Reading {
+    now: Instant,
     wall: StdDuration,
 }
 
 impl Reading {
-    /// When a datagram arrived that the kernel stamped with `timestamp`, time since 1970; the
-    /// present without a plausible stamp.
-    pub(crate) fn arrival(&self, timestamp: Option<StdDuration>) -> Instant {
-        let waited = timestamp
-            .and_then(|timestamp| self.wall.checked_sub(timestamp))
-            .filter(|waited| *waited <= LONGEST_WAIT)
-            .unwrap_or_default();
-        self.now.saturating_sub(Duration::from_std(waited))
+    /// The moment by the clock that was read.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Returns the arrival time of a datagram that the kernel stamped with `timestamp`, time since
+    /// 1970: at least `earliest`, at most the moment of the reading, which it is without a stamp.
+    ///
+    /// Stamps are by the wall clock, which may be set between arrival and reading. A caller that
+    /// knows a time before which the datagram cannot have come bounds that error.
+    pub fn arrival(&self, timestamp: Option<StdDuration>, earliest: Instant) -> Instant {
+        let arrived_at = self.now.saturating_sub(self.waited(timestamp));
+        arrived_at.max(earliest).min(self.now)
+    }
+
+    /// Returns the arrival time of a session's datagram: the present without a plausible stamp.
+    pub(crate) fn recent_arrival(&self, timestamp: Option<StdDuration>) -> Instant {
+        match self.waited(timestamp) {
+            waited if waited <= LONGEST_WAIT => self.now.saturating_sub(waited),
+            _ => self.now,
+        }
+    }
+
+    /// Time since the stamp, zero if there is none or it lies ahead.
+    fn waited(&self, timestamp: Option<StdDuration>) -> Duration {
+        let waited = timestamp.and_then(|timestamp| self.wall.checked_sub(timestamp));
+        Duration::from_std(waited.unwrap_or_default())
     }
 }
 
@@ -85,34 +104,50 @@ impl Reading {
 mod tests {
     use super::*;
 
-    #[test]
-    fn arrivals_lie_before_the_reading_by_what_the_kernel_waited() {
-        let wall = StdDuration::from_secs(1_000_000);
-        let reading = Reading {
-            now: Instant::from_secs(5),
-            wall,
-        };
-        let stamped = wall - StdDuration::from_micros(300);
-        assert_eq!(
-            reading.arrival(Some(stamped)),
-            Instant::from_micros(4_999_700)
-        );
+    fn reading() -> Reading {
+        Reading {
+            now: Instant::from_secs(50),
+            wall: StdDuration::from_secs(1_000_000),
+        }
+    }
+
+    /// Arrival of a datagram whose stamp lies `waited` before the reading.
+    fn arrival(waited: StdDuration, earliest: Instant) -> Instant {
+        let reading = reading();
+        reading.arrival(Some(reading.wall - waited), earliest)
     }
 
     #[test]
-    fn implausible_stamps_count_as_the_present() {
-        let wall = StdDuration::from_secs(1_000_000);
-        let reading = Reading {
-            now: Instant::from_secs(5),
-            wall,
-        };
+    fn arrivals_lie_before_the_reading_by_what_the_kernel_waited() {
+        let earliest = Instant::from_secs(10);
+        let moment_ago = arrival(StdDuration::from_micros(300), earliest);
+        assert_eq!(moment_ago, Instant::from_micros(49_999_700));
+        let while_stopped = arrival(StdDuration::from_secs(20), earliest);
+        assert_eq!(while_stopped, Instant::from_secs(30));
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_shifts_no_arrival_beyond_its_bounds() {
+        let (reading, earliest) = (reading(), Instant::from_secs(49));
+        let set_forward = arrival(StdDuration::from_secs(3_600), earliest);
+        assert_eq!(set_forward, earliest);
+        let set_back = reading.wall + StdDuration::from_secs(3_600);
+        assert_eq!(reading.arrival(Some(set_back), earliest), reading.now);
+        assert_eq!(reading.arrival(None, earliest), reading.now);
+    }
+
+    #[test]
+    fn implausible_stamps_of_a_session_count_as_the_present() {
+        let (reading, second) = (reading(), StdDuration::from_secs(1));
+        let recent = reading.recent_arrival(Some(reading.wall - second));
+        assert_eq!(recent, Instant::from_secs(49));
         let stamps = [
-            Some(wall + LONGEST_WAIT),
-            Some(wall - 2 * LONGEST_WAIT),
+            Some(reading.wall + second),
+            Some(reading.wall - 2 * second),
             None,
         ];
         for stamp in stamps {
-            assert_eq!(reading.arrival(stamp), reading.now);
+            assert_eq!(reading.recent_arrival(stamp), reading.now);
         }
     }
 

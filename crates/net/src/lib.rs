@@ -72,7 +72,7 @@ mod waker;
 
 pub use anabranch_mux::OpenError as RefusedStream;
 pub use client::{ClientConfig, ClientPath, StartError};
-pub use clock::Clock;
+pub use clock::{Clock, Reading};
 pub use datagrams::{
     AcceptedDatagrams, DATAGRAM_FRAGMENT_BYTES, DatagramChannel, DatagramClient, datagram_transport,
 };

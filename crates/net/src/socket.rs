@@ -116,7 +116,7 @@ impl Socket {
                     socket: index,
                     from: meta.addr,
                     to: meta.dst_ip,
-                    received_at: reading.arrival(meta.timestamp),
+                    received_at: reading.recent_arrival(meta.timestamp),
                     ecn: meta
                         .ecn
                         .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),

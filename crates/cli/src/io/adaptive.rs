@@ -94,6 +94,7 @@ impl AdaptiveCamera {
         Ok(Unit {
             bytes,
             importance: Importance::key_if(encoded.is_key),
+            arrivals: None,
         })
     }
 }

@@ -99,7 +99,10 @@ mod tests {
         log.push(2 * 188, at(40));
         assert_eq!(ages(&log.take(188, 0, at(2)).unwrap()), [2]);
         assert_eq!(log.oldest_at(), Some(at(0)));
-        assert_eq!(ages(&log.take(5 * 188, 0, at(42)).unwrap()), [42, 42, 42, 2, 2]);
+        assert_eq!(
+            ages(&log.take(5 * 188, 0, at(42)).unwrap()),
+            [42, 42, 42, 2, 2]
+        );
     }
 
     #[test]
@@ -108,7 +111,13 @@ mod tests {
         for number in 0..6 {
             log.push(204, at(10 * number));
         }
-        assert_eq!(ages(&log.take(3 * 188, 3 * 16, at(20)).unwrap()), [20, 10, 0]);
-        assert_eq!(ages(&log.take(3 * 188, 6 * 16, at(50)).unwrap()), [20, 10, 0]);
+        assert_eq!(
+            ages(&log.take(3 * 188, 3 * 16, at(20)).unwrap()),
+            [20, 10, 0]
+        );
+        assert_eq!(
+            ages(&log.take(3 * 188, 6 * 16, at(50)).unwrap()),
+            [20, 10, 0]
+        );
     }
 }

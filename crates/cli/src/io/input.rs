@@ -5,9 +5,10 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anabranch_core::SourceLimits;
+use anabranch_core::{Frame, SourceLimits};
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
+use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::input::InputKind;
 use anyhow::anyhow;
 
@@ -83,8 +84,24 @@ pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
 pub(crate) struct Unit {
     /// MPEG-TS.
     pub(crate) bytes: Vec<u8>,
-    /// What is lost with it.
+    /// Loss that comes with its loss.
     pub(crate) importance: Importance,
+    /// Arrival of its packets; `None`: unknown, so that they leave evenly.
+    pub(crate) arrivals: Option<ArrivalTimes>,
+}
+
+impl Unit {
+    /// Returns the frame that carries the unit, captured at `captured_at`.
+    pub(crate) fn into_frame(mut self, captured_at: Instant) -> Frame {
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.append_to(&mut self.bytes);
+        }
+        Frame {
+            bytes: self.bytes.into(),
+            importance: self.importance,
+            captured_at,
+        }
+    }
 }
 
 impl InputName {
@@ -150,7 +167,7 @@ impl Input {
                 (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
         };
-        let stream = Stream::new(shown, source, kind, &first, foreign);
+        let stream = Stream::new(shown, source, kind, &first, foreign)?;
         Ok(Input(Kind::Stream(Box::new(stream))))
     }
 

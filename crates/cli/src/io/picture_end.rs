@@ -77,6 +77,7 @@ mod tests {
                     started_count: end.progress.started_count + u64::from(packet == 0),
                     packet_count: end.progress.packet_count + 1,
                     may_be_whole: true,
+                    has_picture: true,
                 };
                 end.on_bytes(now, progress);
             }

@@ -80,7 +80,7 @@ impl PictureReader {
                 clock: &self.clock,
             };
             let splitter = &mut self.splitter;
-            let mut take = |bytes: &[u8]| splitter.push(bytes);
+            let mut take = |_, bytes: &[u8]| splitter.push(bytes);
             let read = &mut self.source;
             let read = read.read(&mut self.buffer, wait, &mut waited, &mut take);
             match read.with_context(|| format!("cannot read {}", self.shown))? {

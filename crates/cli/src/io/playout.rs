@@ -49,6 +49,8 @@ pub(crate) struct Playout {
     waiting_bytes: usize,
     /// Capture time of the last frame, by the sender's clock.
     last_captured_at: Option<Instant>,
+    /// Whether a key frame has come: a stream without video has none.
+    has_pictures: bool,
     parted: Parted,
     /// Whether bytes left early for lack of room since the last look.
     has_overflowed: bool,
@@ -87,6 +89,7 @@ impl Playout {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             last_captured_at: None,
+            has_pictures: false,
             parted: Parted::default(),
             has_overflowed: false,
             overflow_was_told: false,
@@ -104,6 +107,7 @@ impl Playout {
             ..
         } = frame;
         self.offset = offset;
+        self.has_pictures |= importance.is_key();
         self.player.on_frame(
             now,
             PlayerFrame {
@@ -263,6 +267,9 @@ impl Playout {
 
     /// Sums up the viewer's experience in a line.
     pub(crate) fn summary(&self, now: Instant) -> String {
+        if !self.has_pictures {
+            return format!("playout {}: no key frame came", self.buffer);
+        }
         let mut player = self.player.clone();
         player.finish(now);
         let counts = player.counts();

@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use rustix::fs::OFlags;
 
 use super::remux::remux;
-use super::udp_input::UdpInput;
+use super::udp_input::{Take, UdpInput};
 use super::watch::InputWatch;
 use crate::print;
 use crate::stop::Stop;
@@ -130,7 +130,7 @@ impl Source {
                 stop,
                 clock,
             };
-            let mut take = |bytes: &[u8]| first.extend_from_slice(bytes);
+            let mut take = |_, bytes: &[u8]| first.extend_from_slice(bytes);
             match source.read(rest, wait, &mut waited, &mut take) {
                 Ok(Bytes::Some) => {}
                 Ok(Bytes::NoneYet) => {
@@ -172,14 +172,15 @@ impl Source {
         matches!(self, Source::Pipe(_) | Source::Udp(_))
     }
 
-    /// Hands what is there to `take`, or what of it `buffer` holds; the time waited is added to
+    /// Hands the bytes that are there to `take`, at most as many as `buffer` holds, with the time at
+    /// which they came; bytes of files and pipes come when they are read. Adds the time waited to
     /// `waited`.
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],
         wait: Wait<'_>,
         waited: &mut Duration,
-        take: &mut dyn FnMut(&[u8]),
+        take: &mut Take<'_>,
     ) -> io::Result<Bytes> {
         let Wait {
             patience,
@@ -189,7 +190,7 @@ impl Source {
         if let Source::Udp(input) = self
             && let Some(until) = input.rests_until()
             && stop.wait_until(clock, until)
-            && input.read(clock.now(), take)
+            && input.read(clock, take)
         {
             return Ok(Bytes::Some);
         }
@@ -215,7 +216,7 @@ impl Source {
         let read = match self {
             Source::File(file) | Source::Pipe(file) => file.read(buffer),
             Source::Udp(input) => {
-                return Ok(match input.read(clock.now(), take) {
+                return Ok(match input.read(clock, take) {
                     true => Bytes::Some,
                     false => Bytes::NoneYet,
                 });
@@ -225,7 +226,7 @@ impl Source {
         match read {
             Ok(0) => self.end().map(|()| Bytes::End),
             Ok(bytes) => {
-                take(&buffer[..bytes]);
+                take(clock.now(), &buffer[..bytes]);
                 Ok(Bytes::Some)
             }
             Err(error)

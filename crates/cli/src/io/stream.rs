@@ -7,6 +7,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::input::InputKind;
 use anyhow::Context;
 
+use super::arrival_log::ArrivalLog;
 use super::foreign::ForeignInput;
 use super::input::Unit;
 use super::links::Links;
@@ -22,6 +23,12 @@ use crate::stop::Stop;
 
 /// A stream that pauses for this long has no more of the picture that it began.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Bytes that came this close together are dated alike: a fraction of a picture's interval, and as
+/// long as fast datagrams are left to gather.
+const SAME_TIME: Duration = Duration::from_millis(2);
+/// A live unit without a picture leaves at this age. At 25 pictures per second the next picture
+/// comes earlier and takes its sound along, which saves a datagram.
+const LONGEST_HOLD: Duration = Duration::from_millis(50);
 /// A pipe from which nothing comes for this long is empty: a shorter wait is for its writer's turn.
 const MOMENT: Duration = Duration::from_millis(2);
 /// Units of a pipe that are due within this time are read, so that it is known whether its writer
@@ -55,6 +62,18 @@ struct Cutter {
     units: TimedUnits,
     /// Makes MPEG-TS of other streams.
     muxer: Option<Muxer>,
+    /// Dates units by the arrival of their bytes; `None`: their stream's clock does.
+    dates: Option<Dates>,
+}
+
+/// Arrival of a live stream's bytes and units.
+#[derive(Debug, Default)]
+struct Dates {
+    /// Units that were complete before the last bytes came.
+    complete: VecDeque<(Unit, Instant)>,
+    /// When the last bytes came, or a pause was noticed.
+    came_at: Instant,
+    log: ArrivalLog,
 }
 
 /// Units in the order of their times.
@@ -72,15 +91,16 @@ impl Stream {
         kind: InputKind,
         first: &[u8],
         foreign: Option<ForeignInput>,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let is_udp = matches!(source, Source::Udp(_));
         let (splitter, pace) = match source.may_be_live() {
             true => (UnitSplitter::live(kind), Pace::piped()),
             false => (UnitSplitter::stored(kind), Pace::stored()),
         };
         let mut cutter = Cutter::new(splitter, kind);
-        cutter.units.push(first);
-        Stream {
+        cutter.dates = is_udp.then(Dates::default);
+        cutter.push(Instant::ZERO, first)?;
+        Ok(Stream {
             watch: InputWatch::new(name.clone(), is_udp),
             name,
             source,
@@ -91,7 +111,7 @@ impl Stream {
             waited: Duration::ZERO,
             read_at: Instant::ZERO,
             picture_end: PictureEnd::default(),
-        }
+        })
     }
 
     /// The links that it comes by, if it comes by several that are not of our own protocol.
@@ -131,8 +151,13 @@ impl Stream {
 
     /// Cuts units out of the bytes that have come, and says when each is due.
     fn cut(&mut self, now: Instant, state: Reading) -> anyhow::Result<()> {
-        let is_paced = self.pace.is_some();
-        while let Some((unit, due)) = self.cutter.next_unit(state, is_paced)? {
+        if self.cutter.dates.is_some() {
+            while let Some((unit, came_at)) = self.cutter.next_dated(state)? {
+                self.waiting.push(unit, came_at);
+            }
+            return Ok(());
+        }
+        while let Some((unit, due)) = self.cutter.next_timed(state)? {
             let waited = core::mem::take(&mut self.waited);
             let pace = self.pace.as_mut();
             let release_at = pace.map_or(now, |pace| pace.release_at(due, now, waited));
@@ -198,8 +223,10 @@ impl Stream {
         let over_at = self.picture_end.over_at().filter(|_| is_live);
         let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE);
         let pauses_at = pauses_at.min(self.read_at + PAUSE);
+        let pauses_at = pauses_at.min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
             // Bytes come, and none of the picture's.
+            self.cutter.on_pause(pauses_at);
             return Ok(Reading::Pauses);
         }
         let holds = is_live && self.cutter.units.has_held();
@@ -231,6 +258,7 @@ impl Stream {
         Ok(match read {
             Bytes::NoneYet if is_live && now >= pauses_at => {
                 self.read_at = now;
+                self.cutter.on_pause(pauses_at);
                 Reading::Pauses
             }
             Bytes::NoneYet if holds && now >= moment_at => Reading::Waits,
@@ -247,14 +275,18 @@ impl Stream {
     ) -> anyhow::Result<Bytes> {
         let clock = wait.clock;
         let (cutter, watch) = (&mut self.cutter, &mut self.watch);
-        let mut take = |bytes: &[u8]| {
+        let mut pushed = Ok(());
+        let mut take = |came_at: Instant, bytes: &[u8]| {
             let told = watch.on_bytes(clock.now(), bytes);
             told.into_iter().for_each(print::note);
-            cutter.units.push(bytes);
+            if pushed.is_ok() {
+                pushed = cutter.push(came_at, bytes);
+            }
         };
         let mut waited = Duration::ZERO;
         let read = self.source.read(buffer, wait, &mut waited, &mut take);
         let read = read.with_context(|| format!("cannot read input {}", self.name))?;
+        pushed?;
         if !is_ahead {
             self.waited = self.waited + waited;
         } else if let Some(pace) = &mut self.pace
@@ -271,23 +303,82 @@ impl Cutter {
         Cutter {
             units: TimedUnits::new(splitter),
             muxer: (kind == InputKind::AnnexB).then(Muxer::new),
+            dates: None,
         }
     }
 
-    /// The next unit, and when it is due if it `is_timed`; where the input pauses or has ended,
-    /// also the part that has come of the one after.
-    fn next_unit(
-        &mut self,
-        state: Reading,
-        is_timed: bool,
-    ) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
-        let next = match is_timed {
-            true => self.units.next(state),
-            false => self.units.next_complete(state).map(|unit| (unit, None)),
-        };
-        let Some((unit, due)) = next else {
+    /// Takes bytes that came at `came_at`. Units that earlier bytes completed get their time first:
+    /// these may have waited to be read together with them.
+    fn push(&mut self, came_at: Instant, bytes: &[u8]) -> anyhow::Result<()> {
+        if self
+            .dates
+            .as_ref()
+            .is_some_and(|dates| came_at > dates.came_at + SAME_TIME)
+        {
+            while let Some(dated) = self.cut_dated(Reading::GoesOn)? {
+                self.dates
+                    .iter_mut()
+                    .for_each(|dates| dates.complete.push_back(dated.clone()));
+            }
+        }
+        if let Some(dates) = &mut self.dates {
+            dates.came_at = dates.came_at.max(came_at);
+            dates.log.push(bytes.len(), dates.came_at);
+        }
+        self.units.push(bytes);
+        Ok(())
+    }
+
+    /// Notes that nothing of the picture came until `at`, which ends it.
+    fn on_pause(&mut self, at: Instant) {
+        if let Some(dates) = &mut self.dates {
+            dates.came_at = dates.came_at.max(at);
+        }
+    }
+
+    /// Returns when bytes leave that are in no picture.
+    fn held_until(&self) -> Option<Instant> {
+        let oldest_at = self.dates.as_ref()?.log.oldest_at()?;
+        (!self.units.progress().has_picture).then(|| oldest_at + LONGEST_HOLD)
+    }
+
+    /// Returns the next unit of a live stream and the time at which its end had come: its last
+    /// byte, or a sign that this was the last. Where the input pauses or has ended, also the part
+    /// that has come of the unit after.
+    fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
+        let complete = self
+            .dates
+            .as_mut()
+            .and_then(|dates| dates.complete.pop_front());
+        match complete {
+            Some(dated) => Ok(Some(dated)),
+            None => self.cut_dated(state),
+        }
+    }
+
+    fn cut_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
+        let Some(unit) = self.units.next_complete(state) else {
             return Ok(None);
         };
+        let skipped_bytes = self.units.skipped_bytes();
+        let mut unit = self.muxed(unit)?;
+        let Some(Dates { log, came_at, .. }) = &mut self.dates else {
+            return Ok(None);
+        };
+        unit.arrivals = log.take(unit.bytes.len(), skipped_bytes, *came_at);
+        Ok(Some((unit, *came_at)))
+    }
+
+    /// Returns the next unit, and when it is due by the stream's clock; where the input pauses or
+    /// has ended, also the part that has come of the one after.
+    fn next_timed(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
+        let Some((unit, due)) = self.units.next(state) else {
+            return Ok(None);
+        };
+        Ok(Some((self.muxed(unit)?, due)))
+    }
+
+    fn muxed(&mut self, unit: FilmUnit) -> anyhow::Result<Unit> {
         let FilmUnit {
             bytes,
             importance,
@@ -298,7 +389,11 @@ impl Cutter {
             (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
             _ => bytes,
         };
-        Ok(Some((Unit { bytes, importance }, due)))
+        Ok(Unit {
+            bytes,
+            importance,
+            arrivals: None,
+        })
     }
 }
 
@@ -346,13 +441,80 @@ mod tests {
         let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
         let kind = InputKind::AnnexB;
         let mut cutter = Cutter::new(UnitSplitter::stored(kind), kind);
-        cutter.units.push(&picture.repeat(3));
+        cutter.push(Instant::ZERO, &picture.repeat(3)).unwrap();
         let mut clocks = Vec::new();
-        while let Some((unit, clock)) = cutter.next_unit(Reading::HasEnded, true).unwrap() {
+        while let Some((unit, clock)) = cutter.next_timed(Reading::HasEnded).unwrap() {
             assert_eq!(unit.bytes.len() % 188, 0);
             assert_eq!(unit.bytes[0], 0x47);
             clocks.push(clock.unwrap().as_millis());
         }
         assert_eq!(clocks, [0, 40, 80]);
+    }
+
+    /// A packet without video, whose continuity counter is `number`.
+    fn null_packet(number: u8) -> Vec<u8> {
+        [vec![0x47, 0x1f, 0xff, 0x10 | number & 0xf], vec![0xff; 184]].concat()
+    }
+
+    fn dated() -> Cutter {
+        let kind = InputKind::MpegTs;
+        let mut cutter = Cutter::new(UnitSplitter::live(kind), kind);
+        cutter.dates = Some(Dates::default());
+        cutter
+    }
+
+    #[test]
+    fn units_that_were_read_together_keep_the_times_at_which_they_came() {
+        let mut cutter = dated();
+        // A unit without video is complete with its 350th packet.
+        let unit: Vec<u8> = (0..350_u32)
+            .flat_map(|number| null_packet(number as u8))
+            .collect();
+        let came_at = [1, 5, 9].map(Instant::from_secs);
+        for at in came_at {
+            cutter.push(at, &unit).unwrap();
+        }
+        cutter
+            .push(Instant::from_secs(13), &null_packet(0))
+            .unwrap();
+        cutter.on_pause(Instant::from_millis(13_100));
+        let mut units = Vec::new();
+        while let Some((unit, at)) = cutter.next_dated(Reading::Pauses).unwrap() {
+            let arrivals = unit.arrivals.expect("it is dated");
+            let (_, oldest) = arrivals.groups(Duration::ZERO, 1)[0];
+            let packets = unit.bytes.len() / 188;
+            units.push((packets, at.saturating_sub(oldest), at));
+        }
+        // Each ends with the first packet of the next.
+        let expected = [
+            (350, 1_000, 5_000),
+            (350, 5_000, 9_000),
+            (350, 9_000, 13_000),
+            (1, 13_000, 13_100),
+        ];
+        let expected = expected.map(|(packets, first, end)| {
+            (
+                packets,
+                Instant::from_millis(first),
+                Instant::from_millis(end),
+            )
+        });
+        assert_eq!(units, expected);
+    }
+
+    #[test]
+    fn bytes_without_a_picture_leave_at_an_age() {
+        let mut cutter = dated();
+        assert_eq!(cutter.held_until(), None);
+        cutter.push(Instant::from_secs(1), &null_packet(0)).unwrap();
+        cutter
+            .push(Instant::from_millis(1_020), &null_packet(1))
+            .unwrap();
+        let held_until = cutter.held_until().expect("sound waits");
+        assert_eq!(held_until, Instant::from_secs(1) + LONGEST_HOLD);
+        cutter.on_pause(held_until);
+        let (unit, at) = cutter.next_dated(Reading::Pauses).unwrap().expect("a unit");
+        assert_eq!((unit.bytes.len(), at), (2 * 188, held_until));
+        assert_eq!(cutter.held_until(), None);
     }
 }

@@ -38,6 +38,11 @@ impl TimedUnits {
         self.splitter.progress()
     }
 
+    /// Returns the number of bytes that were left out since they were in no packet.
+    pub(crate) fn skipped_bytes(&self) -> u64 {
+        self.splitter.skipped_bytes()
+    }
+
     /// Whether there are complete units of which the times are unknown.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()

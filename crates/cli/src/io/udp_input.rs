@@ -1,9 +1,10 @@
 //! MPEG-TS out of UDP: many datagrams by one system call, and few wake-ups where they come fast.
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::SYNC_BYTE;
 use anyhow::Context;
@@ -35,7 +36,13 @@ pub(super) struct UdpInput {
     buffers: Vec<u8>,
     pace: ArrivalPace,
     order: RtpOrder,
+    /// Earliest possible arrival of the next datagram: arrival of the last one, or the last moment
+    /// at which the socket was empty.
+    heard_until: Instant,
 }
+
+/// Takes bytes and the time at which they came.
+pub(super) type Take<'a> = dyn FnMut(Instant, &[u8]) + 'a;
 
 /// How fast datagrams come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,6 +86,7 @@ impl UdpInput {
                 buffers: vec![0; BATCH_SIZE * BUFFER_BYTES],
                 pace: ArrivalPace::default(),
                 order: RtpOrder::default(),
+                heard_until: Instant::ZERO,
             })
         };
         open().with_context(|| format!("cannot listen at input udp://{address}"))
@@ -99,38 +107,77 @@ impl UdpInput {
         self.order.releases_at()
     }
 
-    /// Hands what is there to `take`, in order if it is in RTP. Whether there was anything; errors
-    /// of UDP are other programs' affairs.
-    pub(super) fn read(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) -> bool {
+    /// Hands the datagrams in the socket to `take`, in order if they are in RTP. Each is dated by
+    /// its arrival, which the kernel stamps: this program may have been stopped since.
+    ///
+    /// Returns whether there were any. Errors of UDP are other programs' affairs.
+    pub(super) fn read(&mut self, clock: &Clock, take: &mut Take<'_>) -> bool {
         let mut datagram_count = 0;
-        let mut has_taken = self.order.release(now, take);
+        let mut is_empty = false;
         for _ in 0..MAX_READ_ROUNDS {
+            let began_at = clock.now();
             let mut metas = [RecvMeta::default(); BATCH_SIZE];
-            let count = self.read_batch(&mut metas).unwrap_or(0);
-            let buffers = self.buffers.chunks(BUFFER_BYTES);
-            for (meta, buffer) in metas[..count].iter().zip(buffers) {
-                let (bytes, stride) = (&buffer[..meta.len], meta.stride.max(1));
-                datagram_count += bytes.len().div_ceil(stride) as u64;
-                if bytes.first() == Some(&SYNC_BYTE) {
-                    take(bytes);
-                    continue;
-                }
-                for datagram in bytes.chunks(stride) {
-                    match rtp::unpack(datagram) {
-                        Some((number, packets)) => self.order.push(now, number, packets, take),
-                        None => take(datagram),
-                    }
-                }
+            let (count, error) = match self.read_batch(&mut metas) {
+                Ok(count) => (count, None),
+                Err(error) => (0, Some(error.kind())),
+            };
+            let reading = clock.reading();
+            for (index, meta) in metas[..count].iter().enumerate() {
+                self.heard_until = reading.arrival(meta.timestamp, self.heard_until);
+                datagram_count += self.take_coalesced(index, meta, take);
             }
             if count < BATCH_SIZE {
+                is_empty = error.is_none_or(|kind| kind == ErrorKind::WouldBlock);
+                self.heard_until = match is_empty {
+                    true => self.heard_until.max(began_at),
+                    false => self.heard_until,
+                };
                 break;
             }
         }
         if datagram_count > 0 {
-            self.pace.on_read(now, datagram_count);
-            has_taken = true;
+            self.pace.on_read(clock.now(), datagram_count);
         }
-        has_taken
+        // A missing packet may be in the socket.
+        let until = if is_empty {
+            clock.now()
+        } else {
+            self.heard_until
+        };
+        self.release(until, take) || datagram_count > 0
+    }
+
+    /// Hands over the datagrams that the kernel has put into one buffer. Returns how many they are.
+    fn take_coalesced(&mut self, index: usize, meta: &RecvMeta, take: &mut Take<'_>) -> u64 {
+        let arrived_at = self.heard_until;
+        self.release(arrived_at, take);
+        let stride = meta.stride.max(1);
+        let from = index * BUFFER_BYTES;
+        let bytes = &self.buffers[from..from + meta.len];
+        if bytes.first() == Some(&SYNC_BYTE) {
+            take(arrived_at, bytes);
+        } else {
+            for datagram in bytes.chunks(stride) {
+                match rtp::unpack(datagram) {
+                    Some((number, packets)) => {
+                        let mut take = |bytes: &[u8]| take(arrived_at, bytes);
+                        self.order.push(arrived_at, number, packets, &mut take);
+                    }
+                    None => take(arrived_at, datagram),
+                }
+            }
+        }
+        bytes.len().div_ceil(stride) as u64
+    }
+
+    /// Hands over RTP packets whose wait for a missing one ended by `until`, dated by its end.
+    /// Returns whether there were any.
+    fn release(&mut self, until: Instant, take: &mut Take<'_>) -> bool {
+        let mut has_released = false;
+        while let Some(at) = self.order.releases_at().filter(|at| *at <= until) {
+            has_released |= self.order.release(at, &mut |bytes| take(at, bytes));
+        }
+        has_released
     }
 
     fn read_batch(&mut self, metas: &mut [RecvMeta; BATCH_SIZE]) -> io::Result<usize> {
@@ -166,45 +213,122 @@ impl AsFd for UdpInput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Stop;
+
+    fn input_and_sender() -> (UdpInput, UdpSocket) {
+        let input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        sender.connect(input.socket.local_addr().unwrap()).unwrap();
+        (input, sender)
+    }
+
+    fn wait(clock: &Clock, until: Instant) {
+        assert!(Stop::new().unwrap().wait_until(clock, until));
+    }
+
+    /// An RTP packet of this number with one transport packet that holds it.
+    fn rtp_packet(number: u8) -> Vec<u8> {
+        let header = [0x80, 33, 0, number, 0, 0, 0, 0, 0, 0, 0, 9];
+        [&header[..], &transport_packet(number)].concat()
+    }
+
+    fn transport_packet(number: u8) -> Vec<u8> {
+        [vec![SYNC_BYTE, number], vec![0; 186]].concat()
+    }
 
     #[test]
     fn datagrams_are_read_together_in_order() {
-        let mut input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = input.socket.local_addr().unwrap();
-        let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let now = Instant::from_secs(1);
-        assert!(!input.read(now, &mut |_| panic!("nothing was sent")));
+        let (mut input, sender) = input_and_sender();
+        let clock = Clock::start();
+        assert!(!input.read(&clock, &mut |_, _| panic!("nothing was sent")));
         let mut sent = Vec::new();
         // More than one call of the system's brings.
         for number in 0..2 * BATCH_SIZE as u8 {
             // As many as fit an Ethernet frame, and fewer.
             let datagram = vec![number; if number % 3 == 0 { 1_504 } else { 188 }];
-            sender.send_to(&datagram, address).unwrap();
+            sender.send(&datagram).unwrap();
             sent.extend(datagram);
         }
         let mut read = Vec::new();
-        assert!(input.read(now, &mut |bytes| read.extend_from_slice(bytes)));
+        assert!(input.read(&clock, &mut |_, bytes| read.extend_from_slice(bytes)));
         assert_eq!(read, sent);
     }
 
     #[test]
-    fn rfc3550_rtp_that_comes_out_of_order_is_read_in_order() {
-        let mut input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = input.socket.local_addr().unwrap();
-        let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let packet = |number: u8| [vec![SYNC_BYTE, number], vec![0; 186]].concat();
-        for number in [1, 3, 2, 5] {
-            let header = [0x80, 33, 0, number, 0, 0, 0, 0, 0, 0, 0, 9];
-            let datagram = [&header[..], &packet(number)].concat();
-            sender.send_to(&datagram, address).unwrap();
+    fn datagrams_are_dated_by_their_arrival_not_by_the_reading() {
+        let (mut input, sender) = input_and_sender();
+        let clock = Clock::start();
+        // The kernel starts to stamp a moment after it was first asked to.
+        wait(&clock, Instant::from_millis(100));
+        let mut sent_at = Vec::new();
+        for number in 0..3 {
+            sent_at.push(clock.now());
+            sender.send(&transport_packet(number)).unwrap();
+            wait(
+                &clock,
+                sent_at[0] + Duration::from_millis(400) * u64::from(number + 1),
+            );
         }
         let mut read = Vec::new();
-        let mut take = |bytes: &[u8]| read.extend_from_slice(bytes);
-        let now = Instant::from_secs(1);
-        assert!(input.read(now, &mut take));
+        assert!(input.read(&clock, &mut |at, bytes| read.push((at, bytes[1]))));
+        assert_eq!(read.len(), sent_at.len());
+        for ((arrived_at, number), sent_at) in read.into_iter().zip(sent_at) {
+            let [late, early] = [
+                arrived_at.saturating_since(sent_at),
+                sent_at.saturating_since(arrived_at),
+            ];
+            let error = late.max(early);
+            assert!(error < Duration::from_millis(200), "{number}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_datagram_is_older_than_the_last_look_at_an_empty_socket() {
+        let (mut input, sender) = input_and_sender();
+        let clock = Clock::start();
+        assert!(!input.read(&clock, &mut |_, _| {}));
+        let empty_at = input.heard_until;
+        assert!(empty_at > Instant::ZERO);
+        // A wall clock that was set forward meanwhile makes stamps look like this.
+        let stamp = Some(core::time::Duration::ZERO);
+        assert_eq!(clock.reading().arrival(stamp, input.heard_until), empty_at);
+        sender.send(&transport_packet(1)).unwrap();
+        let mut arrived_at = None;
+        input.read(&clock, &mut |at, _| arrived_at = Some(at));
+        assert!(arrived_at.is_some_and(|at| at >= empty_at));
+    }
+
+    #[test]
+    fn rfc3550_rtp_that_comes_out_of_order_is_read_in_order() {
+        let (mut input, sender) = input_and_sender();
+        let clock = Clock::start();
+        for number in [1, 3, 2, 5] {
+            sender.send(&rtp_packet(number)).unwrap();
+        }
+        let mut read = Vec::new();
+        let mut take = |_, bytes: &[u8]| read.extend_from_slice(bytes);
+        assert!(input.read(&clock, &mut take));
         let until = input.releases_at().expect("one is missing");
-        assert!(input.read(until, &mut take));
-        assert_eq!(read, [1, 2, 3, 5].map(packet).concat());
+        wait(&clock, until);
+        assert!(input.read(&clock, &mut take));
+        assert_eq!(read, [1, 2, 3, 5].map(transport_packet).concat());
+    }
+
+    #[test]
+    fn rtp_packets_that_wait_in_the_socket_are_not_given_up() {
+        let (mut input, sender) = input_and_sender();
+        let clock = Clock::start();
+        for number in [1, 3] {
+            sender.send(&rtp_packet(number)).unwrap();
+        }
+        let mut read = Vec::new();
+        input.read(&clock, &mut |_, bytes| read.push(bytes[1]));
+        assert_eq!(read, [1]);
+        // It came in time, and this program was stopped until later.
+        sender.send(&rtp_packet(2)).unwrap();
+        wait(&clock, clock.now() + Duration::from_millis(200));
+        input.read(&clock, &mut |_, bytes| read.push(bytes[1]));
+        assert_eq!(read, [1, 2, 3]);
     }
 
     /// How long a socket rests at which so many datagrams come each millisecond.

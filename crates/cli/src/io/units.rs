@@ -110,6 +110,14 @@ impl UnitSplitter {
         }
     }
 
+    /// Returns the number of bytes that were left out since they were in no packet.
+    pub(crate) fn skipped_bytes(&self) -> u64 {
+        match self {
+            UnitSplitter::MpegTs(splitter) => splitter.skipped_bytes(),
+            UnitSplitter::AnnexB { .. } => 0,
+        }
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self {
             UnitSplitter::MpegTs(splitter) => splitter.push(bytes),

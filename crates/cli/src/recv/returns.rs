@@ -114,12 +114,7 @@ impl Returns {
             let feed = move || {
                 let target = || returns.wanted();
                 let fed = input.run(&clock, &stop, target, |unit, captured_at| {
-                    let frame = Frame {
-                        bytes: unit.bytes.into(),
-                        importance: unit.importance,
-                        captured_at,
-                    };
-                    returns.send(None, &frame);
+                    returns.send(None, &unit.into_frame(captured_at));
                     true
                 });
                 fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));

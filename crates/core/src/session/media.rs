@@ -108,7 +108,9 @@ impl Media {
 }
 
 impl MediaSession {
-    /// Takes a frame in for sending.
+    /// Takes a frame in for sending. One that is worthless already, since it waited too long to be
+    /// handed over, is given up at once: it takes a number, the receiver is told, and it counts for
+    /// neither the source's rate nor repairs.
     ///
     /// # Errors
     /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
@@ -120,13 +122,16 @@ impl MediaSession {
         self.update_fragment_bytes();
         self.admit(now, None);
         let id = self.content.send_buffer.push(frame)?;
+        self.counters.frames_sent += 1;
+        self.counters.media_bytes_sent += frame.bytes.len() as u64;
+        self.content.has_sent_media = true;
+        if self.is_given_up_on_arrival(now, id) {
+            return Ok(id);
+        }
         let interval = self.content.send_buffer.frame_interval();
         for path in &mut self.paths {
             path.on_frame(interval, self.config.media.deadline);
         }
-        self.counters.frames_sent += 1;
-        self.counters.media_bytes_sent += frame.bytes.len() as u64;
-        self.content.has_sent_media = true;
         if let Some(standby) = &mut self.content.standby {
             standby.on_frame(now, frame.bytes.len());
         }
@@ -135,6 +140,19 @@ impl MediaSession {
         self.protect(now, id, frame);
         self.admit(now, Some(id));
         Ok(id)
+    }
+
+    /// Gives the newest frame up if its lifetime is over. Returns whether it was.
+    fn is_given_up_on_arrival(&mut self, now: Instant, id: FrameId) -> bool {
+        let is_late = |session: &Self| {
+            let due_at = session.content.send_buffer.due_at(id);
+            due_at.is_none_or(|due_at| due_at <= now)
+        };
+        if !is_late(self) {
+            return false;
+        }
+        self.expire_frames(now);
+        self.content.send_buffer.due_at(id).is_none()
     }
 
     /// Frames are worthless later than `latency` after the fastest path could have brought them.

@@ -180,11 +180,16 @@ impl Network {
 
     /// Sends a frame of this importance now.
     pub fn send_frame(&mut self, bytes: usize, importance: Importance) {
+        self.send_captured(self.now, bytes, importance);
+    }
+
+    /// Sends a frame now that was captured earlier.
+    pub fn send_captured(&mut self, captured_at: Instant, bytes: usize, importance: Importance) {
         let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
         let frame = Frame {
             bytes: payload.into(),
             importance,
-            captured_at: self.now,
+            captured_at,
         };
         let sent = self.sender.send_frame(self.now, &frame);
         // What is tampered with may say the end of the session, or what is taken for a lie.

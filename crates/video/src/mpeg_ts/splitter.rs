@@ -29,9 +29,9 @@ const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
 pub struct TransportUnit {
     /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
     pub bytes: Vec<u8>,
-    /// What is lost with it. Key: decoding can start here, since a random access point of the
-    /// video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable: its
-    /// picture is used for no other.
+    /// Loss that comes with its loss. Key: decoding can start here, since a random access point of
+    /// the video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable:
+    /// its picture is used for no other, or it holds none though the program has video.
     pub importance: Importance,
     /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
     /// stream's own clock where there is no video. Never decreases.
@@ -51,6 +51,8 @@ pub struct PictureProgress {
     pub packet_count: u64,
     /// Whether the unit being filled holds a picture that may be whole: its length is unknown.
     pub may_be_whole: bool,
+    /// Whether the unit being filled holds a picture, or a part of one.
+    pub has_picture: bool,
 }
 
 /// Takes a transport stream in pieces of any size and cuts it in front of each packet in which a
@@ -161,6 +163,7 @@ impl TransportUnitSplitter {
     pub fn progress(&self) -> PictureProgress {
         PictureProgress {
             may_be_whole: self.unit.has_video && self.remaining_pes_len.is_none(),
+            has_picture: self.unit.has_video,
             ..self.progress
         }
     }
@@ -481,7 +484,10 @@ impl TransportUnitSplitter {
         self.last_clock = self.last_clock.max(clock);
         self.handed_over_len += unit.bytes.len() as u64;
         TransportUnit {
-            importance: unit.importance(),
+            importance: match self.tables.video() {
+                Some(_) if !unit.has_video => Importance::Disposable,
+                _ => unit.importance(),
+            },
             bytes: unit.bytes,
             clock: self.last_clock,
             end: self.handed_over_len,

@@ -1,0 +1,65 @@
+//! Frames of a live input that are too old to be sent when they are read, since the program was
+//! stopped or got no processor.
+
+use anabranch_units::Duration;
+
+/// A frame that is younger than this is in time, whatever the latency.
+const ALWAYS_IN_TIME: Duration = Duration::from_millis(10);
+
+/// Counts frames that are too old, until one is in time again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OldFrames {
+    count: u64,
+    oldest: Duration,
+}
+
+impl OldFrames {
+    /// Takes note of a frame that is `age` old when it is handed to the session, whose latency is
+    /// `latency`. Returns a warning about those before it if it is the first in time again.
+    pub(crate) fn on_frame(
+        &mut self,
+        age: Duration,
+        latency: impl FnOnce() -> Duration,
+    ) -> Option<String> {
+        if age >= ALWAYS_IN_TIME && age >= latency() {
+            self.count += 1;
+            self.oldest = self.oldest.max(age);
+            return None;
+        }
+        let OldFrames { count, oldest } = core::mem::take(self);
+        let seconds = oldest.as_secs_f64();
+        (count > 0).then(|| {
+            format!(
+                "this program stood still for {seconds:.1} s: {count} frames of the input were \
+                 too old to be sent"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_are_too_old_are_reported_once_with_the_first_in_time() {
+        let mut old = OldFrames::default();
+        let mut told = Vec::new();
+        let mut hand_over = |age: u64, latency: u64| {
+            let latency = || Duration::from_millis(latency);
+            told.extend(old.on_frame(Duration::from_millis(age), latency));
+        };
+        // All frames of a stop of 20 s are read together, and the latest are not too old.
+        for number in 0..500 {
+            hand_over(20_000 - 40 * number, 500);
+        }
+        for age in [0, 3, 499] {
+            hand_over(age, 500);
+        }
+        // Less than the operating system needs is no delay.
+        hand_over(9, 5);
+        let expected = "this program stood still for 20.0 s: 488 frames of the input were too old \
+                        to be sent";
+        assert_eq!(told, [expected]);
+    }
+}
