@@ -16,10 +16,8 @@
 use anabranch_units::{Duration, Instant};
 
 use crate::path_view::PathState;
+use crate::questions::{self, MIN_INTERVAL};
 use crate::recovery::Recovery;
-
-/// How often a path that is out is challenged.
-const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A path is not out before this much silence, however short its round-trip time.
 const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
@@ -95,7 +93,7 @@ impl Liveness {
         }
         self.state = PathState::Out;
         self.doubted_since = now;
-        self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+        self.challenge_at = Some(now + MIN_INTERVAL);
         true
     }
 
@@ -141,6 +139,12 @@ impl Liveness {
         Some(silent_since + out_after.max(recovery.probe_timeout()))
     }
 
+    /// Returns when the next challenge leaves, with a back-off.
+    fn next_challenge_at(&self, now: Instant) -> Instant {
+        let doubted_for = now.saturating_since(self.doubted_since);
+        now + questions::interval(MIN_INTERVAL, doubted_for)
+    }
+
     pub(crate) fn on_timeout(&mut self, now: Instant, recovery: &Recovery) -> Option<Alarm> {
         if self.due_at(recovery).is_none_or(|due_at| due_at > now) {
             return None;
@@ -149,20 +153,20 @@ impl Liveness {
             PathState::Active => {
                 self.state = PathState::Suspect;
                 self.doubted_since = now;
-                self.challenge_at = self.is_only.then_some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = self.is_only.then_some(now + MIN_INTERVAL);
                 Some(Alarm::Suspect)
             }
             PathState::Suspect if self.out_at(recovery).is_some_and(|at| at > now) => {
-                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = Some(self.next_challenge_at(now));
                 Some(Alarm::Challenge)
             }
             PathState::Suspect => {
                 self.state = PathState::Out;
-                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = Some(self.next_challenge_at(now));
                 Some(Alarm::Out)
             }
             PathState::Out => {
-                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = Some(self.next_challenge_at(now));
                 Some(Alarm::Challenge)
             }
             PathState::Removed => None,

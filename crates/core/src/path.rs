@@ -116,6 +116,8 @@ pub(crate) struct Path {
     options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
+    /// Number of questions for a round-trip time that the path itself has not answered.
+    pub(crate) unanswered_questions: u32,
     /// When the peer was last told that the path is in doubt.
     pub(crate) doubt_told_at: Instant,
     /// Those of packets that arrive come last.
@@ -169,6 +171,7 @@ impl Path {
             padding_at: now,
             challenge: None,
             expected_response: None,
+            unanswered_questions: 0,
             response: None,
             status_to_tell: None,
             doubt_told_at: Instant::ZERO,

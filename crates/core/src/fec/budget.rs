@@ -14,6 +14,13 @@ const MAX_DEBT: Duration = Duration::from_millis(500);
 const COPY_SHARE: f64 = 0.05;
 const MAX_COPY_ALLOWANCE_BYTES: f64 = 20_000.0;
 
+/// Share of the media that copies may take while no path answers, and the time of media of which as
+/// much may be saved up. Together they are a quarter of the media in any 100 ms (chosen).
+const BLIND_SHARE: f64 = 0.125;
+const BLIND_SPAN: Duration = Duration::from_millis(100);
+/// Least that may be saved up: a packet, however little media there is.
+const MIN_BLIND_BYTES: f64 = 1_500.0;
+
 /// An account of bytes of payload. Repairs are paid from what media and retransmissions leave.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -27,6 +34,8 @@ pub(crate) struct Budget {
     retransmitted_bytes: f64,
     /// What copies may take of what is on its way as usual.
     copy_allowance_bytes: f64,
+    /// Bytes that copies may take while no path answers.
+    blind_bytes: f64,
 }
 
 impl Budget {
@@ -39,6 +48,7 @@ impl Budget {
             wanted_bytes: 0.0,
             retransmitted_bytes: 0.0,
             copy_allowance_bytes: MAX_COPY_ALLOWANCE_BYTES,
+            blind_bytes: MIN_BLIND_BYTES,
         }
     }
 
@@ -54,6 +64,19 @@ impl Budget {
         let earned = bytes as f64 * COPY_SHARE;
         self.copy_allowance_bytes =
             (self.copy_allowance_bytes + earned).min(MAX_COPY_ALLOWANCE_BYTES);
+        let spans = BLIND_SPAN.as_secs_f64() / MEMORY.as_secs_f64();
+        let most = (self.media_bytes * spans * BLIND_SHARE).max(MIN_BLIND_BYTES);
+        self.blind_bytes = (self.blind_bytes + bytes as f64 * BLIND_SHARE).min(most);
+    }
+
+    /// Returns whether copies of `bytes` bytes may leave though no path answers.
+    pub(crate) fn has_room_without_answer(&self, bytes: u32) -> bool {
+        self.blind_bytes >= f64::from(bytes)
+    }
+
+    /// Pays for a copy that leaves though no path answers.
+    pub(crate) fn on_copy_without_answer(&mut self, bytes: u32) {
+        self.blind_bytes -= f64::from(bytes);
     }
 
     /// Whether there is room for a copy of what is on its way as usual.

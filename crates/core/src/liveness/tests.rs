@@ -103,7 +103,7 @@ fn an_answer_ends_doubt_and_removal_ends_all() {
     assert!(!liveness.suspend(since), "only once");
     assert_eq!(
         liveness.due_at(sender.recovery()),
-        Some(since + CHALLENGE_INTERVAL)
+        Some(since + MIN_INTERVAL)
     );
     liveness.remove();
     assert!(!liveness.on_answer() && !liveness.suspend(since));

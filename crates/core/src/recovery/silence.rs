@@ -32,6 +32,16 @@ impl Recovery {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
     }
 
+    /// Returns when an answer to what is outstanding is due on a path that is as it was.
+    pub(crate) fn answer_due_at(&self) -> Option<Instant> {
+        Some(self.silent_since()? + self.usual_answer_time())
+    }
+
+    /// Returns when the path was last heard.
+    pub(crate) fn last_acked_at(&self) -> Instant {
+        self.last_acked_at
+    }
+
     /// [`Recovery::suspect_at`] is no earlier than this: no path is suspect before a round trip and
     /// a busy host's delay have passed.
     pub(crate) fn suspect_at_earliest(&self) -> Option<Instant> {

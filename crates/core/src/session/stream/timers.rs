@@ -6,6 +6,7 @@ use super::StreamSession;
 use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
+use crate::questions;
 use crate::recovery::LossDetection;
 use crate::send_reason::SendReason;
 
@@ -119,12 +120,12 @@ impl StreamSession {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
             _ if path.challenge.is_none() && self.is_unanswered(path) => {
-                Some(path.last_sent_at + self.content.config.initial_retransmission_timeout)
+                Some(next_question_at(path, self.content.config.initial_retransmission_timeout))
             }
             // The answer shows what is lost, and ends the back-off.
             PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
                 let interval = self.content.config.silence_question_interval?;
-                Some(path.last_sent_at + interval)
+                Some(next_question_at(path, interval))
             }
             _ => None,
         }
@@ -168,4 +169,10 @@ impl StreamSession {
             stream.blocked_at = Some(now + stream.blocked_wait);
         }
     }
+}
+
+/// Returns when a silent path is asked again, `floor` after its last packet at the earliest.
+fn next_question_at(path: &Path, floor: Duration) -> Instant {
+    let silent_for = path.last_sent_at.saturating_since(path.last_heard_at);
+    path.last_sent_at + questions::interval(floor, silent_for)
 }
