@@ -37,6 +37,8 @@ pub(crate) struct Liveness {
     is_only: bool,
     state: PathState,
     doubted_since: Instant,
+    /// When it last became suspect, unless it has answered since or its driver has suspended it.
+    silent_since: Option<Instant>,
     challenge_at: Option<Instant>,
 }
 
@@ -59,6 +61,7 @@ impl Liveness {
             is_only: true,
             state: PathState::Active,
             doubted_since: Instant::ZERO,
+            silent_since: None,
             challenge_at: None,
         }
     }
@@ -82,6 +85,7 @@ impl Liveness {
             return false;
         }
         self.state = PathState::Active;
+        self.silent_since = None;
         self.challenge_at = None;
         true
     }
@@ -93,6 +97,7 @@ impl Liveness {
         }
         self.state = PathState::Out;
         self.doubted_since = now;
+        self.silent_since = None;
         self.challenge_at = Some(now + MIN_INTERVAL);
         true
     }
@@ -105,6 +110,11 @@ impl Liveness {
     /// When the path last became suspect.
     pub(crate) fn doubted_since(&self) -> Instant {
         self.doubted_since
+    }
+
+    /// Returns since when its silence is suspicious.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
     }
 
     /// When [`Liveness::on_timeout`] has something to say.
@@ -153,6 +163,7 @@ impl Liveness {
             PathState::Active => {
                 self.state = PathState::Suspect;
                 self.doubted_since = now;
+                self.silent_since = Some(now);
                 self.challenge_at = self.is_only.then_some(now + MIN_INTERVAL);
                 Some(Alarm::Suspect)
             }

@@ -150,6 +150,8 @@ pub struct Network<C = Media> {
     pub sent: Vec<(Instant, u64)>,
     /// When each datagram of the sender left, how long it is on the wire, and why it left.
     pub left: Vec<(Instant, u64, SendReason)>,
+    /// When the sender was last handed a datagram.
+    pub heard_at: Instant,
     /// When each datagram of the receiver left, and how long it is on the wire.
     pub answered: Vec<(Instant, u64)>,
     /// How many datagrams the sender's interfaces refused.
@@ -269,6 +271,7 @@ impl<C: Load> Network<C> {
             spared_count: 0,
             sent: Vec::new(),
             left: Vec::new(),
+            heard_at: now,
             answered: Vec::new(),
             refused_count: 0,
             busy_until: Vec::new(),
@@ -407,6 +410,7 @@ impl<C: Load> Network<C> {
             ecn: Ecn::NotEct,
         };
         let to = if arrival.is_back {
+            self.heard_at = self.now;
             &mut self.sender
         } else {
             &mut self.receiver

@@ -8,8 +8,9 @@ use anabranch_units::Instant;
 
 use super::MediaSession;
 use crate::path::Path;
-use crate::path_view::PathState;
+use crate::path_view::{PathId, PathState};
 use crate::scheduler::{PacketKind, PacketView};
+use crate::send_reason::SendReason;
 
 impl MediaSession {
     /// Returns whether an answer is missing, and no path has shown since it was due that it lives.
@@ -17,14 +18,34 @@ impl MediaSession {
         let Some(missed_at) = self.first_missed_answer_at(now) else {
             return false;
         };
-        !self.paths.iter().any(|path| may_answer(path, missed_at, now))
+        !self.paths.iter().any(|path| answers(path, missed_at, now))
     }
 
-    /// Returns when the first answer was due that has not come by any path in use.
+    /// Returns when the first answer was due that has not come.
     fn first_missed_answer_at(&self, now: Instant) -> Option<Instant> {
-        let in_use = self.paths.iter().filter(|path| path.state().is_usable());
-        let due = in_use.filter_map(|path| path.recovery.answer_due_at());
-        due.filter(|due_at| *due_at <= now).min()
+        let missed_at = |path: &Path| match path.state() {
+            PathState::Active | PathState::Suspect => path
+                .recovery
+                .answer_due_at()
+                .filter(|due_at| *due_at <= now),
+            PathState::Out => path.liveness.silent_since(),
+            PathState::Removed => None,
+        };
+        self.paths.iter().filter_map(missed_at).min()
+    }
+
+    /// Asks the other paths whether they answer, if none has shown it: the copies that are held
+    /// then leave one round trip later, and not with the next report.
+    pub(super) fn ask_for_life(&mut self, now: Instant) {
+        if !self.is_unanswered(now) {
+            return;
+        }
+        for index in 0..self.paths.len() {
+            let path = &self.paths[index];
+            if path.state() == PathState::Active && path.expected_response.is_none() {
+                self.ask(PathId(index as u8), SendReason::PathChallenge);
+            }
+        }
     }
 
     /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
@@ -59,16 +80,14 @@ impl MediaSession {
     }
 }
 
-/// Returns whether a path has answered since then, or has not been asked for long enough.
-fn may_answer(path: &Path, missed_at: Instant, now: Instant) -> bool {
-    if path.state() != PathState::Active {
-        return false;
-    }
-    let is_heard = path.recovery.last_acked_at() > missed_at;
-    let is_asked_since = |sent_at: Instant| {
-        sent_at >= missed_at && sent_at + path.recovery.usual_answer_time() > now
+/// Returns whether a path has answered since then, and misses no answer itself.
+fn answers(path: &Path, missed_at: Instant, now: Instant) -> bool {
+    let misses_none = || {
+        path.recovery
+            .answer_due_at()
+            .is_none_or(|due_at| due_at > now)
     };
-    is_heard || path.recovery.oldest_sent_at().is_none_or(is_asked_since)
+    path.state() == PathState::Active && path.recovery.last_acked_at() > missed_at && misses_none()
 }
 
 fn is_again(packet: &PacketView) -> bool {

@@ -13,6 +13,10 @@ use crate::send_reason::SendReason;
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
 const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
 
+/// Packets in flight after a retransmission timeout until the path answers, whatever the controller
+/// allows: one that paces keeps no window (RFC 9002 §7.2: minimum window).
+const LOSS_WINDOW_PACKETS: u64 = 2;
+
 impl StreamSession {
     pub(super) fn schedule_probe(&mut self, now: Instant, id: PathId) {
         let packet_bytes = u64::from(self.max_packet_bytes);
@@ -102,7 +106,20 @@ impl StreamSession {
             prior_bytes_in_flight,
         };
         path.on_timeout(now, cause);
+        self.wait_for_answers(now, id);
         self.leave_path(now, id);
+    }
+
+    /// Limits what a path sends whose timer has expired until it answers, and so with the others that
+    /// miss an answer: they may have failed together, and what is sent again would fill them at once.
+    fn wait_for_answers(&mut self, now: Instant, id: PathId) {
+        let window = LOSS_WINDOW_PACKETS * u64::from(self.max_packet_bytes);
+        for path in &mut self.paths {
+            let due_at = path.recovery.answer_due_at();
+            if path.id == id || due_at.is_some_and(|due_at| due_at <= now) {
+                path.set_loss_window(Some(window));
+            }
+        }
     }
 
     /// A path is silent. If there is another, it is out until it has answered.
@@ -119,9 +136,10 @@ impl StreamSession {
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
-            _ if path.challenge.is_none() && self.is_unanswered(path) => {
-                Some(next_question_at(path, self.content.config.initial_retransmission_timeout))
-            }
+            _ if path.challenge.is_none() && self.is_unanswered(path) => Some(next_question_at(
+                path,
+                self.content.config.initial_retransmission_timeout,
+            )),
             // The answer shows what is lost, and ends the back-off.
             PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
                 let interval = self.content.config.silence_question_interval?;
