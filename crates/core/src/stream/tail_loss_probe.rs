@@ -113,4 +113,13 @@ mod tests {
         probe.schedule(Instant::from_millis(150), &rtt, Duration::ZERO);
         assert_eq!(probe.due_at(None), Some(Instant::from_millis(250)));
     }
+
+    #[test]
+    fn a_short_round_trip_does_not_probe_within_a_hosts_delay() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Instant::ZERO, Duration::from_micros(50));
+        let mut probe = TailLossProbe::default();
+        probe.schedule(Instant::ZERO, &rtt, Duration::ZERO);
+        assert_eq!(probe.due_at(None), Some(Instant::from_millis(10)));
+    }
 }
