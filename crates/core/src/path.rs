@@ -357,7 +357,7 @@ impl Path {
         windows.into_iter().flatten().min()
     }
 
-    /// Limits what is in flight until the path answers, whatever its controller allows: a
+    /// Limits the bytes in flight until the path answers, whatever its controller allows: a
     /// retransmission timer has expired (RFC 5681 §3.1: loss window). `None`: it has answered.
     pub(crate) fn set_loss_window(&mut self, bytes: Option<u64>) {
         self.loss_window = bytes;

@@ -16,8 +16,7 @@ pub(crate) const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time between two questions, unless their least interval is longer.
 const MAX_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Longest time between questions about a round-trip time that nobody tells: number of doublings
-/// of [`MIN_INTERVAL`] that exceeds [`MAX_INTERVAL`].
+/// Number of doublings of [`MIN_INTERVAL`] that exceeds [`MAX_INTERVAL`].
 const MAX_DOUBLINGS: u32 = 5;
 
 /// Returns the time until the next question on a path that has been silent for `silent_for`, at

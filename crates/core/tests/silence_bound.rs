@@ -1,4 +1,4 @@
-//! A sender that nobody answers: RFC 8085 §3.1 bounds what it sends.
+//! A sender that nobody answers has a bound (RFC 8085 §3.1).
 //!
 //! In any 100 ms after the last sign of life it sends at most a quarter more than in the busiest
 //! 100 ms before, and a few questions. Then only questions are left, which become rarer.
@@ -197,9 +197,9 @@ impl Draw {
     }
 }
 
-/// What leaves is media as it is handed in, and beside it a quarter of that at most. Copies that the
-/// last sign of life released leave with it, those that the account of copies on their way had saved
-/// up before an answer is missed.
+/// Checks that packets other than those of media are a quarter of it in any 100 ms. Copies that the
+/// last sign of life has released, and those that had been saved up before an answer was missed, have
+/// left by then.
 fn check_beside_media(network: &Network, path_rtt: Duration) -> Result<(), String> {
     let is_beside = |sent: &&(Instant, u64, SendReason)| {
         !matches!(
@@ -242,7 +242,7 @@ fn beside_the_media_random_sessions_send_a_quarter_of_it_into_silence() {
     }
 }
 
-/// As fast as without the bound: media that goes on finds a path that is there again.
+/// Recovery is as fast as without the bound: media or the next question finds the path.
 #[test]
 fn what_is_captured_after_an_outage_arrives_in_time() {
     for (path_count, rtt) in [1, 2]
@@ -282,7 +282,7 @@ fn a_path_that_falls_silent_costs_no_frame_if_another_one_lives() {
     }
 }
 
-/// Its packets arrive, and the other path tells of them, but nothing comes back on it.
+/// Its packets arrive, and reports on the other path acknowledge them. Nothing comes back on it.
 #[test]
 fn a_path_that_never_answers_is_asked_ever_less_often() {
     for rtt in ROUND_TRIPS {

@@ -80,14 +80,12 @@ impl MediaSession {
     }
 }
 
-/// Returns whether a path has answered since then, and misses no answer itself.
+/// Returns whether a path has answered since then or a moment ago, and misses no answer itself.
 fn answers(path: &Path, missed_at: Instant, now: Instant) -> bool {
-    let misses_none = || {
-        path.recovery
-            .answer_due_at()
-            .is_none_or(|due_at| due_at > now)
-    };
-    path.state() == PathState::Active && path.recovery.last_acked_at() > missed_at && misses_none()
+    let recovery = &path.recovery;
+    let is_heard = recovery.last_acked_at() > missed_at || recovery.is_just_heard(now);
+    let misses_none = || recovery.answer_due_at().is_none_or(|due_at| due_at > now);
+    path.state() == PathState::Active && is_heard && misses_none()
 }
 
 fn is_again(packet: &PacketView) -> bool {

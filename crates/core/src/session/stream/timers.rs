@@ -110,8 +110,8 @@ impl StreamSession {
         self.leave_path(now, id);
     }
 
-    /// Limits what a path sends whose timer has expired until it answers, and so with the others that
-    /// miss an answer: they may have failed together, and what is sent again would fill them at once.
+    /// Limits the packets in flight on a path whose timer has expired, until it answers. The others
+    /// that miss an answer may have failed with it: retransmissions would fill them at once.
     fn wait_for_answers(&mut self, now: Instant, id: PathId) {
         let window = LOSS_WINDOW_PACKETS * u64::from(self.max_packet_bytes);
         for path in &mut self.paths {
