@@ -191,7 +191,7 @@ mod tests {
                 sent_at.push(millis);
             }
         }
-        assert_eq!(sent_at[..4], [0, 62, 187, 437]);
+        assert_eq!(sent_at[..4], [0, 63, 188, 438]);
         assert!(sent_at.len() <= 45, "{}", sent_at.len());
     }
 }
