@@ -197,8 +197,8 @@ impl Draw {
     }
 }
 
-/// Checks that packets other than those of media are a quarter of it in any 100 ms. By then copies
-/// have left that the last sign of life has released, or that had been saved up before an answer was
+/// Checks that packets other than those of media are a quarter of it in any 100 ms. By then those
+/// copies have left that the last sign of life released, or that were saved up before an answer was
 /// missed.
 fn check_beside_media(network: &Network, path_rtt: Duration) -> Result<(), String> {
     let is_beside = |sent: &&(Instant, u64, SendReason)| {
