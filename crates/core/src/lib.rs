@@ -23,6 +23,7 @@ pub mod options;
 mod pacer;
 mod path;
 mod path_view;
+mod questions;
 pub mod recovery;
 pub mod scheduler;
 mod send_reason;

@@ -16,10 +16,8 @@
 use anabranch_units::{Duration, Instant};
 
 use crate::path_view::PathState;
+use crate::questions::{self, MIN_INTERVAL};
 use crate::recovery::Recovery;
-
-/// How often a path that is out is challenged.
-const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A path is not out before this much silence, however short its round-trip time.
 const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
@@ -39,6 +37,8 @@ pub(crate) struct Liveness {
     is_only: bool,
     state: PathState,
     doubted_since: Instant,
+    /// When it last became suspect, unless it has answered since or its driver has suspended it.
+    silent_since: Option<Instant>,
     challenge_at: Option<Instant>,
 }
 
@@ -61,6 +61,7 @@ impl Liveness {
             is_only: true,
             state: PathState::Active,
             doubted_since: Instant::ZERO,
+            silent_since: None,
             challenge_at: None,
         }
     }
@@ -84,6 +85,7 @@ impl Liveness {
             return false;
         }
         self.state = PathState::Active;
+        self.silent_since = None;
         self.challenge_at = None;
         true
     }
@@ -95,7 +97,8 @@ impl Liveness {
         }
         self.state = PathState::Out;
         self.doubted_since = now;
-        self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+        self.silent_since = None;
+        self.challenge_at = Some(now + MIN_INTERVAL);
         true
     }
 
@@ -107,6 +110,11 @@ impl Liveness {
     /// When the path last became suspect.
     pub(crate) fn doubted_since(&self) -> Instant {
         self.doubted_since
+    }
+
+    /// Returns since when its silence is suspicious.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
     }
 
     /// When [`Liveness::on_timeout`] has something to say.
@@ -141,6 +149,12 @@ impl Liveness {
         Some(silent_since + out_after.max(recovery.probe_timeout()))
     }
 
+    /// Returns when the next challenge leaves, with a back-off.
+    fn next_challenge_at(&self, now: Instant) -> Instant {
+        let doubted_for = now.saturating_since(self.doubted_since);
+        now + questions::interval(MIN_INTERVAL, doubted_for)
+    }
+
     pub(crate) fn on_timeout(&mut self, now: Instant, recovery: &Recovery) -> Option<Alarm> {
         if self.due_at(recovery).is_none_or(|due_at| due_at > now) {
             return None;
@@ -149,20 +163,21 @@ impl Liveness {
             PathState::Active => {
                 self.state = PathState::Suspect;
                 self.doubted_since = now;
-                self.challenge_at = self.is_only.then_some(now + CHALLENGE_INTERVAL);
+                self.silent_since = Some(now);
+                self.challenge_at = self.is_only.then_some(now + MIN_INTERVAL);
                 Some(Alarm::Suspect)
             }
             PathState::Suspect if self.out_at(recovery).is_some_and(|at| at > now) => {
-                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = Some(self.next_challenge_at(now));
                 Some(Alarm::Challenge)
             }
             PathState::Suspect => {
                 self.state = PathState::Out;
-                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = Some(self.next_challenge_at(now));
                 Some(Alarm::Out)
             }
             PathState::Out => {
-                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                self.challenge_at = Some(self.next_challenge_at(now));
                 Some(Alarm::Challenge)
             }
             PathState::Removed => None,

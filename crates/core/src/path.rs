@@ -76,6 +76,8 @@ pub(crate) struct Path {
     bound: Bound,
     pub(crate) controller: Box<dyn CongestionController>,
     padding_at: Instant,
+    /// Most bytes in flight until the path answers, after a retransmission timeout.
+    loss_window: Option<u64>,
     pub(crate) id: PathId,
     /// Whether the window has kept a packet back since the last report.
     pub(crate) is_window_limited: bool,
@@ -118,6 +120,8 @@ pub(crate) struct Path {
     options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
+    /// Number of questions for a round-trip time that the path itself has not answered.
+    pub(crate) unanswered_questions: u32,
     /// When the peer was last told that the path is in doubt.
     pub(crate) doubt_told_at: Instant,
     /// Those of packets that arrive come last.
@@ -170,8 +174,10 @@ impl Path {
             window_open_since: now,
             acks_follow_stream,
             padding_at: now,
+            loss_window: None,
             challenge: None,
             expected_response: None,
+            unanswered_questions: 0,
             response: None,
             status_to_tell: None,
             doubt_told_at: Instant::ZERO,
@@ -259,7 +265,7 @@ impl Path {
             return 0;
         }
         let committed = self.recovery.bytes_in_flight() + self.queued_bytes();
-        let window = match self.control.congestion_window {
+        let window = match self.window() {
             None => u64::MAX,
             // One packet always fits.
             Some(window) if committed == 0 => window.max(max_packet_bytes),
@@ -333,9 +339,8 @@ impl Path {
     }
 
     pub(crate) fn has_window(&self) -> bool {
-        self.control
-            .congestion_window
-            .is_none_or(|w| self.recovery.bytes_in_flight() < w)
+        self.window()
+            .is_none_or(|window| self.recovery.bytes_in_flight() < window)
     }
 
     /// Whether `bytes` more fit the window. One packet always does, or it would stop everything.
@@ -346,9 +351,20 @@ impl Path {
     /// Whether `bytes` more fit the window.
     pub(crate) fn has_window_beyond(&self, bytes: u64) -> bool {
         let in_flight = self.recovery.bytes_in_flight();
-        self.control
-            .congestion_window
+        self.window()
             .is_none_or(|window| in_flight + bytes <= window)
+    }
+
+    /// Returns the controller's window, within that of a path that has to answer first.
+    fn window(&self) -> Option<u64> {
+        let windows = [self.control.congestion_window, self.loss_window];
+        windows.into_iter().flatten().min()
+    }
+
+    /// Limits the bytes in flight until the path answers, whatever its controller allows: a
+    /// retransmission timer has expired (RFC 5681 §3.1: loss window). `None`: it has answered.
+    pub(crate) fn set_loss_window(&mut self, bytes: Option<u64>) {
+        self.loss_window = bytes;
     }
 
     /// When the pacer lets the next packet go.

@@ -24,7 +24,7 @@ const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// … and at last at this interval.
 const LAST_RETRY: Duration = Duration::from_secs(2);
-/// However many resets ask for it, an initiation is not sent again before.
+/// Least time between two initiations, however many resets and cookies ask for one.
 const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Handshake {
@@ -76,7 +76,14 @@ impl Handshake {
     /// The receiver has proven not to know the session before.
     pub(crate) fn on_reset(&mut self) {
         self.is_old_forgotten = true;
-        let soonest = self.last_sent_at.map(|at| at + SHORTEST_RETRY);
+        self.retry_soon();
+    }
+
+    /// Sends the initiation again as soon as the back-off allows: an eighth of the present interval
+    /// after the last one.
+    fn retry_soon(&mut self) {
+        let least = (self.retry_after / 8).max(SHORTEST_RETRY);
+        let soonest = self.last_sent_at.map(|at| at + least);
         self.retry_at = self.retry_at.min(soonest.unwrap_or(Instant::ZERO));
     }
 
@@ -95,8 +102,8 @@ impl Handshake {
         Ok(())
     }
 
-    /// Takes a cookie for the address of path `port`. The initiation is sent again at once, with
-    /// it.
+    /// Takes a cookie for the address of path `port`. The first has the initiation sent again at
+    /// once, with it; one that replaces it does so with a back-off.
     ///
     /// # Errors
     /// Why the datagram is dropped.
@@ -108,8 +115,10 @@ impl Handshake {
     ) -> Result<(), HandshakeError> {
         let cookie = self.initiator.handle_cookie_reply(datagram)?;
         // One answer for each cookie, or a receiver under load is asked without end.
-        if self.cookies.insert(port, cookie.clone()) != Some(cookie) {
-            self.retry_at = now;
+        match self.cookies.insert(port, cookie.clone()) {
+            None => self.retry_at = now,
+            Some(before) if before != cookie => self.retry_soon(),
+            Some(_) => {}
         }
         Ok(())
     }
@@ -156,5 +165,33 @@ impl Handshake {
             Some((_, at)) => *at + self.grace,
             None => self.retry_at,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::Cargo;
+
+    use super::*;
+
+    #[test]
+    fn resets_ask_for_initiations_with_a_back_off() {
+        let (local, peer) = (SecretKey::generate(), SecretKey::generate().public_key());
+        let wishes = Wishes {
+            cargo: Cargo::Frames,
+            latency_millis: 0,
+        };
+        let mut handshake = Handshake::new(Instant::ZERO, &local, &peer, wishes, Duration::ZERO);
+        let mut sent_at = Vec::new();
+        for millis in 0..10_000 {
+            let now = Instant::from_millis(millis);
+            handshake.on_reset();
+            handshake.advance(now, &[], &[]);
+            if handshake.last_sent_at == Some(now) {
+                sent_at.push(millis);
+            }
+        }
+        assert_eq!(sent_at[..4], [0, 63, 188, 438]);
+        assert!(sent_at.len() <= 45, "{}", sent_at.len());
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! With a constant delay every byte leaves the agreed latency after it came in at the sender,
 //! whatever it belongs to and whatever was lost before it: a viewer's player is simulated for the
-//! summary alone. Units of live streams bring the arrival times of their packets; other frames leave
-//! evenly, from when the frame before was due until they are due themselves. So a stream of constant
-//! bitrate comes out as it went in, and its clock references (PCR) with it. Files get whole frames:
-//! nobody sees when they were written.
+//! summary alone. Units of live streams bring the arrival times of their packets; other frames
+//! leave evenly, from when the frame before was due until they are due themselves. So a stream of
+//! constant bitrate comes out as it went in, and its clock references (PCR) with it. Files get
+//! whole frames: nobody sees when they were written.
 
 use std::collections::VecDeque;
 

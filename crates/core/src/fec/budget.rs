@@ -14,6 +14,15 @@ const MAX_DEBT: Duration = Duration::from_millis(500);
 const COPY_SHARE: f64 = 0.05;
 const MAX_COPY_ALLOWANCE_BYTES: f64 = 20_000.0;
 
+/// Share of the media that copies may take while no path answers, and the share of the media of
+/// [`BLIND_SPAN`] that may be saved up. Together they are a quarter of the media in any such span
+/// (chosen). Silence is mostly short: an eighth for each costs frames in bursts of losses.
+const BLIND_SHARE: f64 = 0.05;
+const MAX_BLIND_SHARE: f64 = 0.2;
+const BLIND_SPAN: Duration = Duration::from_millis(100);
+/// Least that may be saved up: a packet, however little media there is.
+const MIN_BLIND_BYTES: f64 = 1_500.0;
+
 /// An account of bytes of payload. Repairs are paid from what media and retransmissions leave.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -27,6 +36,8 @@ pub(crate) struct Budget {
     retransmitted_bytes: f64,
     /// What copies may take of what is on its way as usual.
     copy_allowance_bytes: f64,
+    /// Bytes that copies may take while no path answers.
+    blind_bytes: f64,
 }
 
 impl Budget {
@@ -39,6 +50,7 @@ impl Budget {
             wanted_bytes: 0.0,
             retransmitted_bytes: 0.0,
             copy_allowance_bytes: MAX_COPY_ALLOWANCE_BYTES,
+            blind_bytes: MIN_BLIND_BYTES,
         }
     }
 
@@ -54,6 +66,19 @@ impl Budget {
         let earned = bytes as f64 * COPY_SHARE;
         self.copy_allowance_bytes =
             (self.copy_allowance_bytes + earned).min(MAX_COPY_ALLOWANCE_BYTES);
+        let spans = BLIND_SPAN.as_secs_f64() / MEMORY.as_secs_f64();
+        let most = (self.media_bytes * spans * MAX_BLIND_SHARE).max(MIN_BLIND_BYTES);
+        self.blind_bytes = (self.blind_bytes + bytes as f64 * BLIND_SHARE).min(most);
+    }
+
+    /// Returns whether copies of `bytes` bytes may leave though no path answers.
+    pub(crate) fn has_room_without_answer(&self, bytes: u32) -> bool {
+        self.blind_bytes >= f64::from(bytes)
+    }
+
+    /// Pays for a copy that leaves though no path answers.
+    pub(crate) fn on_copy_without_answer(&mut self, bytes: u32) {
+        self.blind_bytes -= f64::from(bytes);
     }
 
     /// Whether there is room for a copy of what is on its way as usual.
@@ -164,6 +189,34 @@ mod tests {
         let (_, overhead) = run(41_000);
         assert!((overhead - 10.0 / 41.0).abs() < 1e-3, "{overhead}");
         assert_eq!(Budget::new(Instant::ZERO).overhead(), 0.0);
+    }
+
+    #[test]
+    fn blind_copies_take_a_quarter_of_the_media_in_any_100_ms() {
+        let mut budget = Budget::new(Instant::ZERO);
+        let mut copied_bytes = 0;
+        // 1 MB/s, of which copies take all that they may from the fifth second on.
+        for frame in 0..150 {
+            budget.on_media(Instant::from_millis(frame * 40), 40_000);
+            while frame >= 125 && budget.has_room_without_answer(1_000) {
+                budget.on_copy_without_answer(1_000);
+                copied_bytes += 1_000;
+            }
+            if frame == 127 {
+                assert!((20_000..=25_000).contains(&copied_bytes), "{copied_bytes}");
+            }
+        }
+        assert!((60_000..=70_000).contains(&copied_bytes), "{copied_bytes}");
+    }
+
+    #[test]
+    fn a_packet_may_be_copied_however_little_media_there_is() {
+        let mut budget = Budget::new(Instant::ZERO);
+        budget.on_media(Instant::ZERO, 100);
+        assert!(budget.has_room_without_answer(1_500));
+        budget.on_copy_without_answer(1_500);
+        budget.on_media(Instant::from_millis(40), 100);
+        assert!(!budget.has_room_without_answer(1_500));
     }
 
     #[test]

@@ -86,6 +86,27 @@ fn the_only_path_is_challenged_while_it_is_suspect_and_any_while_it_is_out() {
 }
 
 #[test]
+fn a_path_that_stays_out_is_challenged_ever_less_often() {
+    let (sender, since) = silent(&[20; 100]);
+    let mut liveness = Liveness::new();
+    let mut challenged_at = Vec::new();
+    while let Some(at) = liveness.due_at(sender.recovery())
+        && at < since + ms(600_000)
+    {
+        liveness.on_timeout(at, sender.recovery());
+        challenged_at.push(at);
+    }
+    let intervals: Vec<_> = challenged_at
+        .windows(2)
+        .map(|two| two[1] - two[0])
+        .collect();
+    assert!(intervals[..60].iter().all(|interval| *interval <= ms(100)));
+    assert!(intervals.iter().all(|interval| *interval <= ms(2_000)));
+    assert_eq!(intervals.last(), Some(&ms(2_000)));
+    assert!(intervals.len() < 600, "{}", intervals.len());
+}
+
+#[test]
 fn an_answer_ends_doubt_and_removal_ends_all() {
     let (sender, since) = silent(&[20; 100]);
     let mut liveness = Liveness::new();
@@ -103,7 +124,7 @@ fn an_answer_ends_doubt_and_removal_ends_all() {
     assert!(!liveness.suspend(since), "only once");
     assert_eq!(
         liveness.due_at(sender.recovery()),
-        Some(since + CHALLENGE_INTERVAL)
+        Some(since + MIN_INTERVAL)
     );
     liveness.remove();
     assert!(!liveness.on_answer() && !liveness.suspend(since));

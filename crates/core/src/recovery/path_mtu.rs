@@ -30,6 +30,10 @@ const COMMON_SIZES: [u32; 13] = [
 const MAX_PROBES: u8 = 3;
 /// How long after a lost probe the next one leaves, so that one queue does not take all of them.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest time between two probes of a path that is silent (chosen), and the number of doublings
+/// of [`PROBE_INTERVAL`] that exceeds it.
+const MAX_SILENT_INTERVAL: Duration = Duration::from_secs(15);
+const MAX_DOUBLINGS: u32 = 7;
 /// When a finished search starts again (RFC 8899 §5.1.1: PMTU_RAISE_TIMER).
 const RAISE_INTERVAL: Duration = Duration::from_secs(600);
 /// So many full-size packets lost in a row, and smaller ones not, are a black hole. RFC 8899 §4.3
@@ -57,6 +61,8 @@ pub(crate) struct PathMtu {
     probe: Option<u32>,
     /// How many probes of the present size are lost.
     lost_probes: u8,
+    /// Number of probes in a row that the path's silence took.
+    silent_probes: u32,
     next_probe_at: Instant,
     /// The longest packet of media since the last black hole.
     full_bytes: u32,
@@ -122,6 +128,7 @@ impl PathMtu {
             refused: u32::MAX,
             probe: None,
             lost_probes: 0,
+            silent_probes: 0,
             next_probe_at: now,
             full_bytes: 0,
             newest_full: None,
@@ -174,6 +181,7 @@ impl PathMtu {
         if packet.content == PacketContent::MtuProbe {
             self.probe = None;
             self.lost_probes = 0;
+            self.silent_probes = 0;
             if packet.bytes > self.carried {
                 self.carried = packet.bytes;
                 self.next_probe_at = now;
@@ -198,7 +206,11 @@ impl PathMtu {
             if self.probe.take() != Some(packet.bytes) {
                 return;
             }
-            self.next_probe_at = now + PROBE_INTERVAL;
+            self.silent_probes = match is_silence {
+                true => self.silent_probes.saturating_add(1),
+                false => 0,
+            };
+            self.next_probe_at = now + self.probe_interval();
             self.lost_probes += u8::from(!is_silence);
             if self.lost_probes == MAX_PROBES {
                 self.refuse(now, packet.bytes);
@@ -246,6 +258,12 @@ impl PathMtu {
             sizes.filter(|size| *size < max).filter(is_left)
         };
         left().nth(left().count() / 2)
+    }
+
+    /// Returns the time between two probes: it doubles with each one that silence took.
+    fn probe_interval(&self) -> Duration {
+        let doublings = self.silent_probes.saturating_sub(1).min(MAX_DOUBLINGS);
+        (PROBE_INTERVAL * (1 << doublings)).min(MAX_SILENT_INTERVAL)
     }
 
     fn refuse(&mut self, now: Instant, bytes: u32) {

@@ -32,6 +32,22 @@ impl Recovery {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
     }
 
+    /// Returns when the answer to the oldest packet in flight is due, if the path has not changed.
+    pub(crate) fn answer_due_at(&self) -> Option<Instant> {
+        Some(self.silent_since()? + self.usual_answer_time())
+    }
+
+    /// Returns when the path was last heard.
+    pub(crate) fn last_acked_at(&self) -> Instant {
+        self.last_acked_at
+    }
+
+    /// Returns whether the path was heard less than half of the receiver's delay ago, so that no
+    /// report is due. With all of the delay, paths that fail together vouch for one another.
+    pub(crate) fn is_just_heard(&self, now: Instant) -> bool {
+        self.last_acked_at + self.max_feedback_delay / 2 > now
+    }
+
     /// [`Recovery::suspect_at`] is no earlier than this: no path is suspect before a round trip and
     /// a busy host's delay have passed.
     pub(crate) fn suspect_at_earliest(&self) -> Option<Instant> {

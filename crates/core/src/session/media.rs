@@ -18,6 +18,7 @@ mod standby;
 mod target;
 mod timeout;
 mod transmit;
+mod unanswered;
 
 use std::sync::Arc;
 

@@ -9,6 +9,10 @@ use crate::recovery::RttEstimator;
 /// RFC 8985 §7.2: the probe timeout without a round-trip time.
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Least timeout: RFC 8985 §7.2 names none, Linux waits for two ticks of its clock, and a busy host
+/// keeps an acknowledgement for as long.
+const MIN_TIMEOUT: Duration = RttEstimator::HOST_DELAY;
+
 /// When to probe.
 #[derive(Debug, Default)]
 pub(crate) struct TailLossProbe {
@@ -29,7 +33,7 @@ impl TailLossProbe {
             .is_none_or(|sent_at| rtt.has_sample() && rtt.sampled_at() > sent_at);
         self.due_at = (self.outstanding.is_none() && has_new_sample).then(|| {
             let timeout = match rtt.has_sample() {
-                true => rtt.smoothed() * 2,
+                true => (rtt.smoothed() * 2).max(MIN_TIMEOUT),
                 false => INITIAL_TIMEOUT,
             };
             now + timeout + alone_delay
@@ -108,5 +112,14 @@ mod tests {
         rtt.on_sample(Instant::from_millis(150), Duration::from_millis(50));
         probe.schedule(Instant::from_millis(150), &rtt, Duration::ZERO);
         assert_eq!(probe.due_at(None), Some(Instant::from_millis(250)));
+    }
+
+    #[test]
+    fn a_short_round_trip_does_not_probe_within_a_hosts_delay() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Instant::ZERO, Duration::from_micros(50));
+        let mut probe = TailLossProbe::default();
+        probe.schedule(Instant::ZERO, &rtt, Duration::ZERO);
+        assert_eq!(probe.due_at(None), Some(Instant::from_millis(10)));
     }
 }

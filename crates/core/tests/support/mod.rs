@@ -12,7 +12,7 @@ use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Content, DatagramMeta, Event, Frame, Media, PathId, PathOptions, PathState,
-    ReceivedFrame, Session, Stream, Timer,
+    ReceivedFrame, SendReason, Session, Stream, Timer,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 
@@ -148,6 +148,10 @@ pub struct Network<C = Media> {
     pub spared_count: u64,
     /// When each tracked datagram left, and how long it is on the wire.
     pub sent: Vec<(Instant, u64)>,
+    /// When each datagram of the sender left, how long it is on the wire, and why it left.
+    pub left: Vec<(Instant, u64, SendReason)>,
+    /// When the sender was last handed a datagram.
+    pub heard_at: Instant,
     /// When each datagram of the receiver left, and how long it is on the wire.
     pub answered: Vec<(Instant, u64)>,
     /// How many datagrams the sender's interfaces refused.
@@ -271,6 +275,8 @@ impl<C: Load> Network<C> {
             spares_pacing: false,
             spared_count: 0,
             sent: Vec::new(),
+            left: Vec::new(),
+            heard_at: now,
             answered: Vec::new(),
             refused_count: 0,
             busy_until: Vec::new(),
@@ -409,6 +415,7 @@ impl<C: Load> Network<C> {
             ecn: Ecn::NotEct,
         };
         let to = if arrival.is_back {
+            self.heard_at = self.now;
             &mut self.sender
         } else {
             &mut self.receiver
@@ -424,9 +431,10 @@ impl<C: Load> Network<C> {
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut bytes) {
             self.check(true, "poll_transmit");
             self.sent_on[transmit.path.index()] += u64::from(transmit.reason.is_tracked());
+            let wire_bytes = bytes.len() as u64 + OVERHEAD_BYTES;
+            self.left.push((self.now, wire_bytes, transmit.reason));
             if transmit.reason.is_tracked() {
-                let bytes = bytes.len() as u64 + OVERHEAD_BYTES;
-                self.sent.push((self.now, bytes));
+                self.sent.push((self.now, wire_bytes));
             }
             let path = transmit.path.index();
             let is_refused = |mtu| transmit.size as u64 + OVERHEAD_BYTES > mtu;

@@ -190,3 +190,20 @@ fn an_interface_that_refuses_the_base_is_below_it() {
     mtu.on_too_large(at(1), 1_210);
     assert!(mtu.is_below_base());
 }
+
+#[test]
+fn probes_that_silence_takes_leave_ever_less_often_and_refuse_no_size() {
+    let mut mtu = PathMtu::new(LIMITS, at(0));
+    let mut sent_at = Vec::new();
+    for millis in (0..60_000).step_by(10) {
+        if let Some(bytes) = mtu.due_probe(at(millis)) {
+            sent_at.push(millis);
+            mtu.on_probe_sent(bytes);
+            mtu.on_lost(at(millis), &probe(bytes), true);
+        }
+    }
+    assert_eq!(sent_at[..6], [0, 200, 600, 1_400, 3_000, 6_200]);
+    assert!(sent_at.len() <= 10, "{sent_at:?}");
+    mtu.on_acked(at(60_000), &probe(1_500));
+    assert_eq!(mtu.found(), Some(1_500));
+}

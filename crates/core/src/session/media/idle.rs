@@ -4,6 +4,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use crate::path_view::{PathId, PathState};
+use crate::questions;
 use crate::recovery::{AckedPacket, Digest};
 use crate::send_reason::SendReason;
 use crate::session::content::Hooks;
@@ -34,7 +35,7 @@ impl MediaSession {
         // How far a path leads is to be known before media comes.
         let is_unknown = !path.recovery.rtt().has_sample() && path.is_at_rest();
         let interval = match self.paths.len() {
-            _ if is_unknown => Duration::ZERO,
+            _ if is_unknown => questions::doubled_interval(path.unanswered_questions),
             1 => KEEP_ALIVE_INTERVAL,
             _ => PROBE_INTERVAL,
         };
@@ -46,8 +47,13 @@ impl MediaSession {
         if self.idle_probe_at(id).is_none_or(|at| at > now) {
             return;
         }
+        let path = &mut self.paths[id.index()];
+        path.unanswered_questions = match path.recovery.rtt().has_sample() {
+            true => 0,
+            false => path.unanswered_questions.saturating_add(1),
+        };
         // So small a packet says nothing of what the path carries.
-        self.paths[id.index()].leave_idleness(now);
+        path.leave_idleness(now);
         self.ask(id, SendReason::IdleProbe);
     }
 

@@ -26,7 +26,7 @@ impl MediaSession {
         self.refresh_views(now);
         let (id, reason) = (packet.id(), SendReason::LastTry);
         let (verdict, way) = self.verdict(now, id, PathSet::EMPTY, reason, packet.bytes);
-        if verdict != Verdict::SendAgain {
+        if verdict != Verdict::SendAgain || !self.may_copy_blindly(now, packet.bytes) {
             return;
         }
         let is_elsewhere = way.is_some_and(|way| way.path != path);
@@ -94,7 +94,7 @@ impl MediaSession {
                 continue;
             }
             let (verdict, way) = self.verdict(now, call.id, doubted, call.reason, bytes);
-            if verdict != Verdict::SendAgain {
+            if verdict != Verdict::SendAgain || !self.may_copy_blindly(now, bytes) {
                 continue;
             }
             if is_usual {

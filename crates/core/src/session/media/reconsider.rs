@@ -92,7 +92,11 @@ impl MediaSession {
             bytes,
         };
         let best = self.best_for_copy(&search);
-        let (chance, known_after) = self.chance(&under_way, doubted);
+        let (mut chance, known_after) = self.chance(&under_way, doubted);
+        // A path that keeps this many to itself keeps the next one, too.
+        if best.is_some_and(|best| under_way.copies_on(best.id) >= MOST_COPIES) {
+            chance = 1.0;
+        }
         let mut outlook = Outlook {
             now,
             chance,

@@ -5,7 +5,7 @@ use anabranch_units::Instant;
 use super::MediaSession;
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
-use crate::scheduler::{self, PacketView};
+use crate::scheduler::{self, PacketKind, PacketView};
 use crate::session_view::SessionView;
 
 impl MediaSession {
@@ -57,17 +57,22 @@ impl MediaSession {
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.content.scratch.assignments);
         assignments.clear();
-        let queue = scheduler::SendQueue::new(self.content.send_buffer.waiting());
+        let is_blind = self.has_blind_copies(now);
+        let held = if is_blind { self.held_copies() } else { 0 };
+        let queue = scheduler::SendQueue::new(&self.content.send_buffer.waiting()[held..]);
         self.content
             .scheduler
             .schedule(now, &queue, &session, views, &mut assignments);
+        assignments.iter_mut().for_each(|it| it.index += held);
         self.note_symbols(views, &assignments);
         if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
             self.paths.iter_mut().for_each(Path::note_rate);
         }
-        let waiting = self.content.send_buffer.waiting();
         for assignment in &assignments {
-            let packet = &waiting[assignment.index];
+            let packet = &self.content.send_buffer.waiting()[assignment.index];
+            if is_blind && packet.kind() == PacketKind::Retransmission {
+                self.content.budget.on_copy_without_answer(packet.bytes);
+            }
             let reason = assignment.reason(packet);
             let packet = PacketView { reason, ..*packet };
             for id in assignment.paths.iter() {

@@ -38,6 +38,7 @@ impl MediaSession {
     /// The path is in doubt: what it holds goes elsewhere too, if there is an elsewhere.
     fn on_suspect(&mut self, now: Instant, id: PathId) {
         self.challenge(id);
+        self.ask_for_life(now);
         if self.best_other_path(id).is_some() {
             self.take_back(id);
             self.refresh_views(now);

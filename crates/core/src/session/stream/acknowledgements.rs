@@ -89,6 +89,7 @@ impl StreamSession {
             .on_cumulative_ack(now, settled, sample, is_timed, &mut digest)
         {
             path.recovery.set_departed_bytes(0);
+            path.set_loss_window(None);
             if let Some(sample) = sample {
                 own.timer.on_tick_sample(now, sample);
             }
@@ -219,6 +220,9 @@ impl StreamSession {
     pub(super) fn on_stream_feedback(&mut self, now: Instant, id: PathId, digest: &Digest) {
         let stream = &mut self.content;
         let own = &mut stream.paths[id.index()];
+        if !digest.acked.is_empty() {
+            self.paths[id.index()].set_loss_window(None);
+        }
         let recovery = &self.paths[id.index()].recovery;
         if let Some(newest) = digest.acked.last() {
             own.probe.on_settled(newest.sent.packet_number);

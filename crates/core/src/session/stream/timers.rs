@@ -6,11 +6,16 @@ use super::StreamSession;
 use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
+use crate::questions;
 use crate::recovery::LossDetection;
 use crate::send_reason::SendReason;
 
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
 const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
+
+/// Packets in flight after a retransmission timeout until the path answers, whatever the controller
+/// allows: one that paces keeps no window (RFC 9002 §7.2: minimum window).
+const LOSS_WINDOW_PACKETS: u64 = 2;
 
 impl StreamSession {
     pub(super) fn schedule_probe(&mut self, now: Instant, id: PathId) {
@@ -101,7 +106,20 @@ impl StreamSession {
             prior_bytes_in_flight,
         };
         path.on_timeout(now, cause);
+        self.wait_for_answers(now, id);
         self.leave_path(now, id);
+    }
+
+    /// Limits the packets in flight on a path whose timer has expired, until it answers. The others
+    /// that miss an answer may have failed with it: retransmissions would fill them at once.
+    fn wait_for_answers(&mut self, now: Instant, id: PathId) {
+        let window = LOSS_WINDOW_PACKETS * u64::from(self.max_packet_bytes);
+        for path in &mut self.paths {
+            let due_at = path.recovery.answer_due_at();
+            if path.id == id || due_at.is_some_and(|due_at| due_at <= now) {
+                path.set_loss_window(Some(window));
+            }
+        }
     }
 
     /// A path is silent. If there is another, it is out until it has answered.
@@ -118,13 +136,14 @@ impl StreamSession {
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
-            _ if path.challenge.is_none() && self.is_unanswered(path) => {
-                Some(path.last_sent_at + self.content.config.initial_retransmission_timeout)
-            }
+            _ if path.challenge.is_none() && self.is_unanswered(path) => Some(next_question_at(
+                path,
+                self.content.config.initial_retransmission_timeout,
+            )),
             // The answer shows what is lost, and ends the back-off.
             PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
                 let interval = self.content.config.silence_question_interval?;
-                Some(path.last_sent_at + interval)
+                Some(next_question_at(path, interval))
             }
             _ => None,
         }
@@ -168,4 +187,10 @@ impl StreamSession {
             stream.blocked_at = Some(now + stream.blocked_wait);
         }
     }
+}
+
+/// Returns when a silent path is asked again, `floor` after its last packet at the earliest.
+fn next_question_at(path: &Path, floor: Duration) -> Instant {
+    let silent_for = path.last_sent_at.saturating_since(path.last_heard_at);
+    path.last_sent_at + questions::interval(floor, silent_for)
 }

@@ -1,0 +1,93 @@
+//! Copies while no path answers: a share of the media, and no more.
+//!
+//! RFC 8085 §3.1 has a sender without feedback send no faster than with it. Copies are asked for by
+//! the very silence that keeps their answers away, so each could ask for the next. While no path
+//! answers, they are paid from an account that the media fills; the others wait for an answer.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::path::Path;
+use crate::path_view::{PathId, PathState};
+use crate::scheduler::{PacketKind, PacketView};
+use crate::send_reason::SendReason;
+
+impl MediaSession {
+    /// Returns whether an answer is missing, and no path has shown since it was due that it lives.
+    pub(super) fn is_unanswered(&self, now: Instant) -> bool {
+        let Some(missed_at) = self.first_missed_answer_at(now) else {
+            return false;
+        };
+        !self.paths.iter().any(|path| answers(path, missed_at, now))
+    }
+
+    /// Returns when the first answer was due that has not come.
+    fn first_missed_answer_at(&self, now: Instant) -> Option<Instant> {
+        let missed_at = |path: &Path| match path.state() {
+            PathState::Active | PathState::Suspect => path
+                .recovery
+                .answer_due_at()
+                .filter(|due_at| *due_at <= now),
+            PathState::Out => path.liveness.silent_since(),
+            PathState::Removed => None,
+        };
+        self.paths.iter().filter_map(missed_at).min()
+    }
+
+    /// Asks the other paths whether they answer, if none has shown it: the copies that are held
+    /// then leave one round trip later, and not with the next report.
+    pub(super) fn ask_for_life(&mut self, now: Instant) {
+        if !self.is_unanswered(now) {
+            return;
+        }
+        for index in 0..self.paths.len() {
+            let path = &self.paths[index];
+            if path.state() == PathState::Active && path.expected_response.is_none() {
+                self.ask(PathId(index as u8), SendReason::PathChallenge);
+            }
+        }
+    }
+
+    /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
+    pub(super) fn may_copy_blindly(&self, now: Instant, bytes: u32) -> bool {
+        if !self.is_unanswered(now) {
+            return true;
+        }
+        let waiting = self.content.send_buffer.waiting().iter();
+        let again = waiting.take_while(|packet| is_again(packet));
+        let bytes = again.map(|packet| packet.bytes).sum::<u32>() + bytes;
+        self.content.budget.has_room_without_answer(bytes)
+    }
+
+    /// Returns whether copies wait though no path answers.
+    pub(super) fn has_blind_copies(&self, now: Instant) -> bool {
+        let first = self.content.send_buffer.waiting().first();
+        first.is_some_and(is_again) && self.is_unanswered(now)
+    }
+
+    /// Returns how many of the packets that wait, from the first on, are held until a path answers.
+    /// Copies of the newest frames, which have the most time left, are sent for the others.
+    pub(super) fn held_copies(&self) -> usize {
+        let waiting = self.content.send_buffer.waiting();
+        let again_count = waiting.partition_point(is_again);
+        let mut bytes = 0;
+        let fits = |packet: &&PacketView| {
+            bytes += packet.bytes;
+            self.content.budget.has_room_without_answer(bytes)
+        };
+        let paid_count = waiting[..again_count].iter().rev().take_while(fits).count();
+        again_count - paid_count
+    }
+}
+
+/// Returns whether a path has answered since then or a moment ago, and misses no answer itself.
+fn answers(path: &Path, missed_at: Instant, now: Instant) -> bool {
+    let recovery = &path.recovery;
+    let is_heard = recovery.last_acked_at() > missed_at || recovery.is_just_heard(now);
+    let misses_none = || recovery.answer_due_at().is_none_or(|due_at| due_at > now);
+    path.state() == PathState::Active && is_heard && misses_none()
+}
+
+fn is_again(packet: &PacketView) -> bool {
+    packet.kind() == PacketKind::Retransmission
+}
