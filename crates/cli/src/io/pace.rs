@@ -17,7 +17,7 @@ const DRAIN_DIVISOR: u64 = 10;
 /// waits: a live unit comes when its picture is taken, so the reader has waited for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Whether the first unit leaves at its end, since it was there from its start on.
+    /// Whether the clock starts with the first byte; else the first unit leaves at once.
     is_stored: bool,
     /// Instant at which the clock is zero; `None` before the first unit.
     origin: Option<Instant>,
@@ -83,7 +83,7 @@ impl Pace {
         due_at.max(arrived_at)
     }
 
-    /// Shifts the clock: what is due leaves later by `span`.
+    /// Shifts the clock: all further units leave later by `span`.
     pub(crate) fn postpone(&mut self, span: Duration) {
         self.origin = self.origin.map(|origin| origin + span);
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_live_streams_backlog_shrinks_by_a_tenth_of_the_time() {
-        // Each unit is there 200 ms before it is due, and none is there sooner.
+        // Each unit comes 200 ms before it is due, and none comes sooner.
         let mut pace = Pace::piped();
         pace.release_at(Some(Duration::ZERO), at(200), Duration::ZERO);
         let mut held = Vec::new();

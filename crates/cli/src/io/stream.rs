@@ -266,7 +266,7 @@ impl Stream {
         })
     }
 
-    /// Reads what has come. `is_ahead`: units wait that are not due.
+    /// Reads the bytes that have come. `is_ahead`: there are units that are not due yet.
     fn take_bytes(
         &mut self,
         buffer: &mut [u8],

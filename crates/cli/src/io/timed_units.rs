@@ -7,8 +7,7 @@ use anabranch_video::mpeg_ts::PictureProgress;
 
 use super::units::{FilmUnit, Reading, UnitSplitter};
 
-/// Holds units back until the stream's clock tells when they are due, which it does a little
-/// further on.
+/// Holds units back until the stream's next clock value determines when they are due.
 #[derive(Debug)]
 pub(crate) struct TimedUnits {
     splitter: UnitSplitter,

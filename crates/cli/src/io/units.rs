@@ -86,7 +86,7 @@ impl UnitSplitter {
     }
 
     /// Returns when a unit that ends at `end` is due, by the clock of the transport stream; `None`
-    /// until more bytes have told it. Ends must not decrease from call to call.
+    /// until more bytes determine it. Ends must not decrease from call to call.
     pub(crate) fn due_at(&mut self, end: u64) -> Option<Duration> {
         match self {
             UnitSplitter::MpegTs(splitter) => splitter.due_at(end),

@@ -26,6 +26,8 @@ const LOWEST_RATE: DataRate = DataRate::from_kilobits_per_second(1);
 const SILENCE: Duration = Duration::from_millis(500);
 /// Largest distance of clock references (H.222.0 §2.7.2).
 const REFERENCE_INTERVAL: Duration = Duration::from_millis(100);
+/// A large picture, which says nothing about the time that passes if no clock value is in it.
+const MAX_PICTURE_BYTES: u64 = 256 << 10;
 /// Span over which the mean rate is measured; the recent past counts more.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 /// Time of the first clock value, so that bytes before it can be due earlier.
@@ -96,7 +98,7 @@ pub(super) struct Timeline {
 
 impl Timeline {
     /// Takes the stream's next packet; `tables` are those before it. Returns the time of its first
-    /// byte if the leader's clock tells it.
+    /// byte if it carries the leader's next value.
     pub(super) fn push(&mut self, packet: Packet<'_>, tables: &ProgramTables) -> Option<Duration> {
         let told = self.note_clocks(packet, tables);
         self.position += PACKET_LEN as u64;
@@ -124,9 +126,10 @@ impl Timeline {
         }
         let first = *self.anchors.front()?;
         if position <= first.position {
-            let rate = self.rate.get().or(self.has_ended.then_some(DEFAULT_RATE))?;
-            let before = rate.max(LOWEST_RATE).time_for(first.position - position);
-            return Some(first.time.saturating_sub(before));
+            let is_rate_known = self.rate.get().is_some() || self.has_ended;
+            let lead_in = self.gap(first.position);
+            let share = (first.position - position) as f64 / first.position.max(1) as f64;
+            return is_rate_known.then(|| first.time.saturating_sub(lead_in.mul_f64(share)));
         }
         let after = self.anchors.partition_point(|it| it.position < position);
         let (from, to) = (self.anchors[after - 1], self.anchors.get(after)?);
@@ -264,7 +267,7 @@ impl Timeline {
     fn lead(&mut self, index: usize) {
         let had_leader = self.leader.replace(index).is_some();
         let clock = self.clocks[index];
-        // One value alone has told nothing yet.
+        // One value alone measures no time.
         let has_told = self.rate.get().is_some() || self.anchors.len() > 1;
         let starts_over = had_leader && !has_told && clock.silence().is_none();
         let Some(last) = self.last().filter(|_| !starts_over) else {
@@ -316,11 +319,11 @@ impl Timeline {
         self.rate.get().unwrap_or(DEFAULT_RATE).max(LOWEST_RATE)
     }
 
-    /// Estimates the time that `bytes` take between two values that do not tell it. Pictures
-    /// differ in size, so that these are not further apart than others unless a clock is missing.
+    /// Estimates the time that `bytes` take where no clock measures it. As pictures differ in size,
+    /// it is no longer than between two clock values, unless the bytes are too many for that.
     fn gap(&self, bytes: u64) -> Duration {
         let by_rate = self.mean_rate().time_for(bytes);
-        match by_rate <= SILENCE {
+        match bytes <= MAX_PICTURE_BYTES || by_rate <= SILENCE {
             true => by_rate.min(self.interval.max(REFERENCE_INTERVAL)),
             false => by_rate,
         }

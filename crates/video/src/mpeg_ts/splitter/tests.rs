@@ -342,6 +342,64 @@ fn a_stream_without_clock_or_an_endless_picture_is_cut_at_a_bound() {
     assert_eq!(joined(&units), stream);
 }
 
+/// A slide, then `count` packets of sound, 10 ms apart, each with a clock reference.
+fn slide_with_sound(slide: &[u8], count: u64) -> Vec<u8> {
+    let sound = |number: u64| {
+        let mut packet = [0xff; PACKET_LEN];
+        let ticks = (18_000 + 900 * number) as u32;
+        let [a, b, c, d] = (ticks >> 1).to_be_bytes();
+        let header = [SYNC_BYTE, 0x01, 0x01, 0x30, 7, 0x10, a, b, c, d];
+        packet[..10].copy_from_slice(&header);
+        packet[10..12].copy_from_slice(&[(ticks as u8 & 1) << 7 | 0x7e, 0]);
+        packet
+    };
+    let sound = (0..count).flat_map(sound);
+    slide.iter().copied().chain(sound).collect()
+}
+
+#[test]
+fn sound_does_not_wait_for_a_picture_that_is_far_off() {
+    let known = written(&pictures(&[20_000]));
+    for slide in [of_unknown_lengths(known.clone()), known] {
+        let stream = slide_with_sound(&slide, 1_200);
+        for mut splitter in [
+            TransportUnitSplitter::stored(),
+            TransportUnitSplitter::live(),
+        ] {
+            splitter.push(&stream);
+            let units: Vec<_> = core::iter::from_fn(|| splitter.finish()).collect();
+            assert_eq!(joined(&units), stream);
+            assert!(units[0].importance.is_key());
+            assert!(units[0].bytes.starts_with(&slide));
+            let due: Vec<_> = units.iter().map(|unit| splitter.due_at(unit.end)).collect();
+            let due: Option<Vec<_>> = due.into_iter().collect();
+            for pair in due.unwrap().windows(2) {
+                let span = pair[1].saturating_sub(pair[0]);
+                assert!(span <= Duration::from_millis(55), "{span}");
+            }
+            let first = splitter.due_at(stream.len() as u64);
+            assert!(first.is_some(), "the whole stream has a time");
+        }
+        // A reader of pictures gets them whole.
+        let whole = split(&stream, 1_316);
+        assert!(whole.len() < 30, "{}", whole.len());
+    }
+}
+
+#[test]
+fn a_picture_that_trickles_is_kept_whole() {
+    // Its rest is to come, by its length, however long the video is silent.
+    let slide = written(&pictures(&[20_000]));
+    let (head, tail) = slide.split_at(50 * PACKET_LEN);
+    let stream = [&slide_with_sound(head, 20)[..], tail].concat();
+    let mut splitter = TransportUnitSplitter::stored();
+    splitter.push(&stream);
+    assert_eq!(
+        splitter.next_unit().map(|unit| unit.bytes.len()),
+        Some(stream.len())
+    );
+}
+
 proptest! {
     #[test]
     fn units_are_the_input_verbatim_whatever_the_pieces(

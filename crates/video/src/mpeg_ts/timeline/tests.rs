@@ -109,6 +109,20 @@ fn bytes_before_the_first_reference_have_their_time_too() {
 }
 
 #[test]
+fn a_slide_in_front_of_the_first_reference_holds_up_nothing() {
+    // A slide of 50 kB, then sound of 100 kbit/s, of which each packet has a reference.
+    let sound = |number: u64| reference(AUDIO, 15 * number);
+    let round: Vec<_> = [packet(VIDEO); 266]
+        .into_iter()
+        .chain((0..400).map(sound))
+        .collect();
+    let times = times(&[round.clone(), round].concat());
+    assert_eq!(times[266], 100);
+    let length = *times.last().unwrap();
+    assert!((12_000..=12_300).contains(&length), "{length}");
+}
+
+#[test]
 fn a_counter_that_wraps_goes_on() {
     let period = |number: u64| {
         let base = (1 << 33) - 25 * 3_600 + number * 3_600;
