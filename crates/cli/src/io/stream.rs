@@ -288,7 +288,7 @@ impl Stream {
         let read = read.with_context(|| format!("cannot read input {}", self.name))?;
         pushed?;
         if !is_ahead {
-            self.waited = self.waited + waited;
+            self.waited += waited;
         } else if let Some(pace) = &mut self.pace
             && (waited > SHORTEST_WAIT || read == Bytes::NoneYet)
         {
@@ -426,7 +426,7 @@ impl Waiting {
 
     fn postpone(&mut self, span: Duration) {
         for (_, due_at) in &mut self.units {
-            *due_at = *due_at + span;
+            *due_at += span;
         }
     }
 }

@@ -368,7 +368,7 @@ impl PidClock {
 impl RecentRate {
     fn add(&mut self, bytes: u64, time: Duration) {
         self.bytes += bytes;
-        self.time = self.time + time;
+        self.time += time;
         if self.time > RATE_SPAN {
             self.bytes /= 2;
             self.time = self.time / 2;
