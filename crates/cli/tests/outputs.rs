@@ -70,7 +70,7 @@ fn receive(bed: &Bed, output: &str, make_room: impl FnOnce()) -> (Vec<Value>, us
 fn assert_whole(path: &Path) -> usize {
     let bytes = std::fs::read(path).unwrap();
     assert!(
-        !bytes.is_empty() && bytes.len() % PACKET_BYTES == 0,
+        !bytes.is_empty() && bytes.len().is_multiple_of(PACKET_BYTES),
         "{}",
         bytes.len()
     );
