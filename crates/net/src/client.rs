@@ -1,5 +1,7 @@
 //! The end that opens a session: before, during and between sessions.
 
+mod carriers;
+
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -27,6 +29,8 @@ use crate::route::{Route, header_bytes};
 use crate::runtime::{Next, Role};
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::Arrival;
+use crate::tcp::TcpFallback;
+use crate::tcp::fallback::Fallback;
 use crate::via::{Via, ViaError};
 
 /// What the end that opens a session is started with.
@@ -57,6 +61,8 @@ pub struct ClientConfig {
     pub drain_timeout: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
+    /// Whether TCP is used where UDP is blocked.
+    pub tcp: TcpFallback,
     /// Hears of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
@@ -76,6 +82,7 @@ impl ClientConfig {
             give_up_after: None,
             drain_timeout: Duration::from_secs(3),
             seed: None,
+            tcp: TcpFallback::Off,
             observer: None,
         }
     }
@@ -134,6 +141,15 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// No TCP connections can be accepted at the address.
+    #[error("cannot accept TCP connections at {address}")]
+    ListenTcp {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
     /// A socket or the thread could not be set up.
     #[error("cannot set up the runtime")]
     Runtime(#[source] io::Error),
@@ -156,6 +172,7 @@ pub(crate) struct ClientRole<L: Load> {
     /// While a session is asked for: the first, or another in place of one that is silent.
     handshake: Option<Handshake>,
     driver: Option<Driver<L>>,
+    fallback: Fallback,
     make_load: MakeLoad<L>,
     /// What the sessions before have counted.
     past: Option<Snapshot>,
@@ -250,6 +267,7 @@ impl<L: Load> ClientRole<L> {
             are_absent: vec![false; config.paths.len()],
             joining: Vec::new(),
             joined_count: 0,
+            fallback: Fallback::new(config.tcp),
             config,
             events,
             edge: EdgeCounters::default(),
@@ -262,10 +280,15 @@ impl<L: Load> ClientRole<L> {
         })
     }
 
-    fn handle_response(&mut self, now: Instant, datagram: &[u8]) {
+    fn handle_response(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
         if let Some(handshake) = &mut self.handshake {
+            // Those after the first are not looked at.
+            let is_first = !handshake.is_answered();
             let taken = handshake.handle_response(now, datagram);
             self.edge.refused_handshakes += u64::from(taken.is_err());
+            if is_first && taken.is_ok() {
+                self.fallback.on_heard(now, arrival.socket, arrival.carrier);
+            }
         }
     }
 
@@ -519,25 +542,32 @@ impl<L: Load> Role for ClientRole<L> {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        _ports: &[Port],
+        ports: &[Port],
     ) {
         match (classify(datagram), &mut self.driver) {
-            (Some(Kind::Response), _) => self.handle_response(now, datagram),
+            (Some(Kind::Response), _) => self.handle_response(now, arrival, datagram),
             (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
             (Some(Kind::Reset), _) => self.handle_reset(now, datagram),
-            (Some(Kind::Data), Some(driver)) => driver.receive(now, arrival, datagram),
+            (Some(Kind::Data), Some(driver)) => {
+                if driver.receive(now, arrival, datagram) {
+                    ports[arrival.socket].on_authentic(now, arrival.carrier);
+                    self.fallback.on_heard(now, arrival.socket, arrival.carrier);
+                }
+            }
             _ => self.edge.unknown_datagrams += 1,
         }
     }
 
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
         if self.is_over {
-            Next::Over
-        } else if self.driver.is_some() {
-            self.advance_session(now, ports)
-        } else {
-            self.advance_first_handshake(now, ports)
+            return Next::Over;
         }
+        self.advance_carriers(now, ports);
+        let next = match self.driver {
+            Some(_) => self.advance_session(now, ports),
+            None => self.advance_first_handshake(now, ports),
+        };
+        next.by(self.carriers_next_at())
     }
 
     fn peers(&self) -> (u64, &[Peer]) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anabranch_core::{
     Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PADDING_BYTE, PathId,
-    PathOptions, SendReason, Session as Endpoint, Timer, media::SendFrameError,
+    PathOptions, PathState, SendReason, Session as Endpoint, Timer, media::SendFrameError,
 };
 use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
@@ -23,6 +23,7 @@ use crate::port::Port;
 use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 use crate::socket::{Arrival, Batch, is_message_too_long};
+use crate::tcp::Carrier;
 use key_age::KeyAge;
 use observed::Observed;
 
@@ -94,6 +95,8 @@ pub(crate) struct Driver<L: Load> {
     is_key_exhausted: bool,
     /// Challenges of this end's addresses that are to be answered.
     answers: Vec<(PathId, Token)>,
+    /// Questions whether a carrier works, which are answered by the way that they came.
+    echoes: Vec<(PathId, Token, Address)>,
 }
 
 /// What the driver knows of a path that the endpoint does not.
@@ -102,6 +105,11 @@ struct DriverPath {
     route: Option<Route>,
     /// Whether anything has come by it.
     is_heard: bool,
+    /// That of the last authentic datagram.
+    carrier: Carrier,
+    /// The only carrier whose challenges are answered; `None`: all.
+    answered_carrier: Option<Carrier>,
+    is_out: bool,
     unsent_datagrams: u64,
     last_error: Option<String>,
 }
@@ -156,6 +164,7 @@ impl<L: Load> Driver<L> {
             is_lied_to: false,
             is_key_exhausted: false,
             answers: Vec::new(),
+            echoes: Vec::new(),
         })
     }
 
@@ -181,26 +190,31 @@ impl<L: Load> Driver<L> {
     }
 
     /// Takes a datagram from a peer whose paths and addresses this end chose.
-    pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    /// Returns whether it is authentic.
+    pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
         // What a receiver says on its way out is no sign of life.
         if self.peer_left_at.is_none()
             && let Some(authentic) = open(&mut self.session, datagram)
         {
             self.take(now, arrival, &authentic);
+            return true;
         }
+        false
     }
 
     /// Takes a datagram from a peer that decides which paths there are and may change its
-    /// addresses.
+    /// addresses. Returns whether it is authentic.
     pub(crate) fn receive_adopting(
         &mut self,
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-    ) {
-        if let Some(authentic) = open(&mut self.session, datagram) {
-            self.adopt(now, arrival, &authentic);
-        }
+    ) -> bool {
+        let Some(authentic) = open(&mut self.session, datagram) else {
+            return false;
+        };
+        self.adopt(now, arrival, &authentic);
+        true
     }
 
     /// As [`receive_adopting`](Self::receive_adopting), with a datagram that the session has
@@ -210,7 +224,9 @@ impl<L: Load> Driver<L> {
         while self.paths.len() <= authentic.path.index() {
             self.add_path(now, None, PathOptions::default());
         }
-        self.hear(now, arrival, authentic);
+        if !reachability::is_question(authentic.plaintext) {
+            self.hear(now, arrival, authentic);
+        }
         self.take(now, arrival, authentic);
     }
 
@@ -222,12 +238,13 @@ impl<L: Load> Driver<L> {
             received_at: arrival.received_at,
             ecn: arrival.ecn,
         };
-        if !self.take_message(now, authentic) {
+        if !self.take_message(now, arrival, authentic) {
             self.endpoint
                 .handle_datagram(now, meta, authentic.plaintext);
         }
         if let Some(path) = self.paths.get_mut(authentic.path.index()) {
             path.is_heard = true;
+            path.carrier = arrival.carrier;
         }
         self.heard_at = now;
         self.unanswered_since = None;
@@ -368,6 +385,9 @@ impl<L: Load> Driver<L> {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 CoreEvent::PathState { path, state } => {
+                    if let Some(known) = self.paths.get_mut(path.index()) {
+                        known.is_out = state == PathState::Out;
+                    }
                     events.tell(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
@@ -484,11 +504,17 @@ impl<L: Load> Driver<L> {
             if parcel.wants_answer {
                 unanswered_since.get_or_insert(*time);
             }
+            let port = &ports[address.socket];
+            let size = parcel
+                .datagram_bytes
+                .saturating_sub(PROTECTION_OVERHEAD_BYTES);
+            // A connection carries every size, and would say nothing of the path's MTU.
+            if parcel.is_mtu_probe && port.is_by_tcp() {
+                endpoint.on_datagram_too_large(*time, parcel.path, size);
+                return;
+            }
             // A path that cannot be sent on is silent, and the transport notices silence.
-            if let Err((count, error)) = ports[address.socket].send(&batch) {
-                let size = parcel
-                    .datagram_bytes
-                    .saturating_sub(PROTECTION_OVERHEAD_BYTES);
+            if let Err((count, error)) = port.send(&batch) {
                 if is_message_too_long(&error)
                     && endpoint.on_datagram_too_large(*time, parcel.path, size)
                     && parcel.is_mtu_probe
@@ -516,6 +542,7 @@ impl<L: Load> Driver<L> {
                 controller_state: self.endpoint.controller_state(view.id).unwrap_or_default(),
                 view,
                 peer: path.route.as_ref().map(|route| route.address().peer),
+                carrier: path.carrier,
                 unsent_datagrams: path.unsent_datagrams,
                 last_error: path.last_error.clone(),
             });

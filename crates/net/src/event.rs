@@ -7,6 +7,8 @@ use anabranch_core::{FrameId, PathId, PathState, ReceivedFrame, media::DropReaso
 use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::{DataRate, Duration};
 
+use crate::tcp::Carrier;
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -61,6 +63,24 @@ pub enum Event {
     PathPresent {
         /// Which path.
         path: PathId,
+    },
+    /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host. Said
+    /// once.
+    TriesTcp {
+        /// Where, by the first path.
+        remote: SocketAddr,
+    },
+    /// TCP answers on some path and UDP on none: the session goes on by TCP.
+    UdpBlocked {
+        /// Where, by the first path.
+        remote: SocketAddr,
+    },
+    /// A client's path goes by another carrier from now on.
+    PathCarrier {
+        /// Which path.
+        path: PathId,
+        /// The carrier.
+        carrier: Carrier,
     },
     /// The session is over. A sender has no other; a receiver waits for the next.
     Ended(Ended),

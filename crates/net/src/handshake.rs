@@ -114,6 +114,16 @@ impl Handshake {
         Ok(())
     }
 
+    /// Whether a response was taken.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.agreed.is_some()
+    }
+
+    /// There is another way to the receiver: the initiation is sent again at once.
+    pub(crate) fn on_new_way(&mut self, now: Instant) {
+        self.retry_at = self.retry_at.min(now);
+    }
+
     /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
     pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Agreed> {
         let may_speak = has_old && !self.is_old_forgotten;

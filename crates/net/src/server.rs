@@ -38,6 +38,8 @@ use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+use crate::tcp::Carrier;
+use crate::tcp::listener::Listener;
 pub use places::Places;
 use sessions::{Owner, Sessions};
 
@@ -55,6 +57,8 @@ pub struct ServerConfig {
     pub clock: Clock,
     /// Where it listens; with port 0, at a port that the started end tells.
     pub listen: SocketAddr,
+    /// Where it accepts TCP connections, too, for peers whose networks block UDP.
+    pub listen_tcp: Option<SocketAddr>,
     /// This end's key.
     pub local_key: SecretKey,
     /// Who is let in.
@@ -86,6 +90,7 @@ impl ServerConfig {
             transport: Config::new(default_controller(), default_scheduler()),
             clock: Clock::start(),
             listen,
+            listen_tcp: None,
             local_key,
             allowed,
             max_sessions: 1,
@@ -101,15 +106,30 @@ impl ServerConfig {
 }
 
 impl ServerConfig {
-    /// Opens the socket. Returns where it listens, too.
-    pub(crate) fn open(&self) -> Result<(Socket, SocketAddr), StartError> {
+    /// Opens the sockets.
+    pub(crate) fn open(&self) -> Result<(Vec<Port>, LocalAddresses), StartError> {
         let address = self.listen;
         let listen_error = |source| StartError::Listen { address, source };
         let socket = UdpSocket::bind(address).map_err(listen_error)?;
         let socket = Socket::new(socket).map_err(StartError::Runtime)?;
-        let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
-        Ok((socket, local_addr))
+        let udp = socket.local_addr().map_err(StartError::Runtime)?;
+        let mut ports = vec![Port::fixed(socket)];
+        let mut tcp = None;
+        if let Some(address) = self.listen_tcp {
+            let listen_error = |source| StartError::ListenTcp { address, source };
+            let listener = Listener::bind(address).map_err(listen_error)?;
+            tcp = Some(listener.local_addr().map_err(StartError::Runtime)?);
+            ports.push(Port::listening(listener));
+        }
+        Ok((ports, LocalAddresses { udp, tcp }))
     }
+}
+
+/// Where a server listens, the ports never 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalAddresses {
+    pub(crate) udp: SocketAddr,
+    pub(crate) tcp: Option<SocketAddr>,
 }
 
 #[derive(Debug)]
@@ -188,7 +208,10 @@ impl ServerRole {
             Some(answer) => self.gate.may_answer(now).then_some(answer),
             None => {
                 let responder = &self.responder;
-                let is_proven = || responder.proves_address(source, datagram);
+                // A connection's address is proven by its own handshake.
+                let is_proven = || {
+                    arrival.carrier == Carrier::Tcp || responder.proves_address(source, datagram)
+                };
                 let has_session = !self.sessions.is_empty();
                 match self.gate.judge(now, source.ip(), has_session, is_proven) {
                     Verdict::Admit => self.shake_hands(now, datagram),
@@ -271,7 +294,9 @@ impl ServerRole {
     ) {
         let index = receiver_index(datagram);
         if let Some(held) = index.and_then(|index| self.sessions.touch(index)) {
-            held.session.receive_adopting(now, arrival, datagram);
+            if held.session.receive_adopting(now, arrival, datagram) {
+                ports[arrival.socket].on_authentic(now, arrival.carrier);
+            }
             return;
         }
         let owner = self
@@ -281,7 +306,9 @@ impl ServerRole {
             .map(|(owner, _)| *owner);
         match owner {
             Some(owner) if !self.is_closing && self.may_enter(now, owner) => {
-                self.confirm(owner, now, arrival, datagram)
+                if self.confirm(owner, now, arrival, datagram) {
+                    ports[arrival.socket].on_authentic(now, arrival.carrier);
+                }
             }
             // Its turn has not come.
             Some(_) => self.edge.unknown_datagrams += 1,
@@ -321,21 +348,28 @@ impl ServerRole {
     }
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
-    fn confirm(&mut self, owner: Owner, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    /// Returns whether it does.
+    fn confirm(
+        &mut self,
+        owner: Owner,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) -> bool {
         let (peer, cargo) = owner;
         let is_its = |offer: &Offer| offer.cargo() == cargo;
         let Some(offer) = self.offers.iter().position(is_its) else {
-            return;
+            return false;
         };
         let Some((_, agreed)) = self.unconfirmed.get_mut(&owner) else {
-            return;
+            return false;
         };
         // A forged one proves nothing: the true peer may still come.
         let Some(authentic) = driver::open(&mut agreed.session, datagram) else {
-            return;
+            return false;
         };
         let Some((answered_at, agreed)) = self.unconfirmed.remove(&owner) else {
-            return;
+            return false;
         };
         let index = agreed.session.local_index();
         let latency = latency_of(agreed.latency_millis);
@@ -358,6 +392,7 @@ impl ServerRole {
         }
         audience.events.tell(Event::Connected { peer, cargo });
         self.sessions.add(index, session, audience);
+        true
     }
 
     fn end(&mut self, now: Instant, index: u32, ended: Ended) {

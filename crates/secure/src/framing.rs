@@ -97,11 +97,7 @@ impl Deframer {
         }
     }
 
-    fn finish(
-        &mut self,
-        size: usize,
-        take: &mut impl FnMut(&mut [u8]),
-    ) -> Result<(), StreamError> {
+    fn finish(&mut self, size: usize, take: &mut impl FnMut(&mut [u8])) -> Result<(), StreamError> {
         if !self.has_preamble {
             if !STREAM_PREAMBLE.starts_with(&self.begun) {
                 return Err(StreamError::Preamble);
