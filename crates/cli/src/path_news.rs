@@ -53,9 +53,10 @@ pub(crate) fn session_news(
     other: &str,
 ) -> Option<(Level, String)> {
     let level = match event {
-        Event::PathAbsent { .. } | Event::Reconnecting { .. } | Event::ReceiverLeft => {
-            Level::Warning
-        }
+        Event::PathAbsent { .. }
+        | Event::Reconnecting { .. }
+        | Event::ReceiverLeft
+        | Event::UdpBlocked { .. } => Level::Warning,
         _ => Level::Info,
     };
     let name = |path: &PathId| &names[path.index()];
@@ -68,6 +69,16 @@ pub(crate) fn session_news(
             "nothing has come from the {other} for {:.1} s: asking for a new session",
             silent_for.as_secs_f64()
         ),
+        Event::TriesTcp { remote } => {
+            format!("no answer by UDP for 3 s: TCP at {remote} is tried, too")
+        }
+        Event::UdpBlocked { remote } => format!(
+            "UDP seems blocked on every path: falls back to TCP at {remote}, which is slower: a lost \
+             packet holds up those after it. UDP is asked every 10 s"
+        ),
+        Event::PathCarrier { path, carrier } => {
+            format!("path {path} ({}) goes by {carrier}", name(path))
+        }
         Event::ReceiverLeft => {
             format!("the {other} has gone away: asking for a new session")
         }

@@ -1,14 +1,14 @@
 //! The end that opens a session: before, during and between sessions.
 
 mod carriers;
+mod start_error;
 
 use core::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, ConfigError, PathId, PathOptions, Session as Endpoint};
+use anabranch_core::{Config, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
     Agreed, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Wishes, classify,
@@ -31,7 +31,8 @@ use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::Arrival;
 use crate::tcp::TcpFallback;
 use crate::tcp::fallback::Fallback;
-use crate::via::{Via, ViaError};
+use crate::via::Via;
+pub use start_error::StartError;
 
 /// What the end that opens a session is started with.
 #[derive(Debug)]
@@ -105,54 +106,6 @@ pub struct ClientPath {
     pub remote: SocketAddr,
     /// What the scheduler should know of it.
     pub options: PathOptions,
-}
-
-/// Why an end did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// No path.
-    #[error("a session needs a path")]
-    NoPath,
-    /// More paths than a session may have.
-    #[error("{count} paths: a session has at most {}", PathId::LIMIT)]
-    TooManyPaths {
-        /// How many were asked for.
-        count: usize,
-    },
-    /// A path that joins may not need longer headers than those that there are.
-    #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
-    Family {
-        /// Where the path leads.
-        remote: SocketAddr,
-    },
-    /// The transport's set-up cannot work.
-    #[error(transparent)]
-    Transport(#[from] ConfigError),
-    /// A path cannot leave this machine as asked.
-    #[error(transparent)]
-    Via(#[from] ViaError),
-    /// Nothing can be received at the address.
-    #[error("cannot listen at {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// No TCP connections can be accepted at the address.
-    #[error("cannot accept TCP connections at {address}")]
-    ListenTcp {
-        /// The address.
-        address: SocketAddr,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A socket or the thread could not be set up.
-    #[error("cannot set up the runtime")]
-    Runtime(#[source] io::Error),
 }
 
 /// Why there is no session to hand anything in to.

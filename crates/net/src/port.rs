@@ -163,8 +163,8 @@ impl Port {
     ///
     /// # Errors
     /// As [`Socket::send`] and
-    /// [`Connection::send`](crate::tcp::connection::Connection::send); without a socket, what is
-    /// missing.
+    /// [`Connection::send`](crate::tcp::connection::Connection::send); without a socket, the
+    /// reason of its absence.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         match &self.tcp {
             Tcp::None | Tcp::Listening(_) => self.send_by_udp(batch),

@@ -75,7 +75,7 @@ pub(crate) enum Tcp {
 }
 
 impl Tcp {
-    /// The socket to poll, and for what.
+    /// The socket to poll, and the events to poll for.
     pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match self {
             Tcp::None => None,

@@ -7,8 +7,8 @@
 //!   n bytes   the datagram
 //! ```
 //!
-//! The stream adds no security and needs none: every datagram proves itself. The preamble only tells
-//! a wrong peer (a web server, a port scanner) from ours at its first byte; RFC 8229 §4 has one for
+//! The stream adds no security and needs none: every datagram proves itself. The preamble only
+//! distinguishes a wrong peer (a web server, a port scanner) at its first byte; RFC 8229 §4 has one for
 //! the same purpose. Its first byte begins neither TLS nor HTTP.
 
 /// First bytes of the stream in each direction; the last one is the version.

@@ -30,6 +30,16 @@ pub(crate) enum Happening {
         path: usize,
         name: String,
     },
+    /// TCP answers and UDP does not, on any path.
+    UdpBlocked {
+        remote: String,
+    },
+    /// A path goes by another carrier: `UDP` or `TCP`.
+    PathCarrier {
+        path: usize,
+        name: String,
+        carrier: String,
+    },
     /// Nothing comes from the peer: another session is asked for.
     Reconnecting {
         silent_for_s: f64,
@@ -91,6 +101,7 @@ impl Happening {
             Happening::AllLinksDown => "all-links-down",
             Happening::SourceGone => "source-gone",
             Happening::Recovered { .. } => "recovered",
+            Happening::UdpBlocked { .. } => "udp-blocked",
             Happening::PeerLeft => "peer-left",
             Happening::CapReached { .. } => "cap-reached",
             _ => "",
@@ -103,6 +114,7 @@ impl Happening {
             Happening::PathState { path, name, .. }
             | Happening::PathAbsent { path, name, .. }
             | Happening::CapReached { path, name }
+            | Happening::PathCarrier { path, name, .. }
             | Happening::PathPresent { path, name } => Some((*path, name)),
             _ => None,
         }
@@ -120,6 +132,14 @@ impl Happening {
             Event::PathPresent { path } => Happening::PathPresent {
                 path: path.index(),
                 name: name(path.index()),
+            },
+            Event::UdpBlocked { remote } => Happening::UdpBlocked {
+                remote: remote.to_string(),
+            },
+            Event::PathCarrier { path, carrier } => Happening::PathCarrier {
+                path: path.index(),
+                name: name(path.index()),
+                carrier: carrier.to_string(),
             },
             Event::Reconnecting { silent_for } => Happening::Reconnecting {
                 silent_for_s: silent_for.as_secs_f64(),

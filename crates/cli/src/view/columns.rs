@@ -80,7 +80,8 @@ const WIDE: u16 = 110;
 
 /// How people call a path: its number, and the network's name.
 pub(super) fn name(path: &Path) -> String {
-    format!("{} {}", path.path, path.name)
+    let by_tcp = if path.carrier == "TCP" { " (TCP)" } else { "" };
+    format!("{} {}{by_tcp}", path.path, path.name)
 }
 
 pub(super) fn draw(

@@ -115,7 +115,7 @@ impl Connection {
         self.is_broken.set(true);
     }
 
-    /// The socket, and for what to poll.
+    /// The socket, and the events to poll for.
     pub(crate) fn polled(&self) -> (BorrowedFd<'_>, PollFlags) {
         let flags = match (self.is_open.get(), self.outgoing.borrow().rest.is_empty()) {
             (false, _) => PollFlags::OUT,

