@@ -26,6 +26,9 @@ main() {
         run an_absent_interface_is_waited_for
         run an_interface_that_is_down_is_waited_for
         run interfaces_of_a_name_join_and_are_counted
+        if prepare_firewall; then
+            run blocked_udp_falls_back_to_tcp_and_comes_back
+        fi
         if prepare_tunnel; then
             run a_tunnel_of_packets_carries_on_while_an_interface_goes
         fi
@@ -332,6 +335,44 @@ an_interface_that_is_made_again_carries_again() {
     await send 3 "path 1 (near1) is there" || return 1
     await send 3 "path 1 (near1): Active" 2 || return 1
     sleep 1
+    finish || return 1
+    if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
+        echo "frames were dropped although a path was there all the time"
+        return 1
+    fi
+}
+
+# Has the far end drop UDP, as a venue's router does, or not: block_udp, pass_udp.
+block_udp() {
+    ip netns exec "$far" nft 'add table ip block; add chain ip block in { type filter hook input priority 0; };
+        add rule ip block in ip protocol udp drop'
+}
+
+pass_udp() {
+    ip netns exec "$far" nft delete table ip block
+}
+
+prepare_firewall() {
+    if ! command -v nft >/dev/null; then
+        [ "$(id -u)" -eq 0 ] && apt-get install -y -q nftables >/dev/null 2>&1
+    fi
+    command -v nft >/dev/null || { skip 1 "nft is missing (nftables)"; return 1; }
+}
+
+blocked_udp_falls_back_to_tcp_and_comes_back() {
+    lay_out && link 0 && link 1 && block_udp || return 1
+    start recv ip netns exec "$far" "$program" recv --listen 0.0.0.0:7000 \
+        --listen-tcp 0.0.0.0:443 --key "$folder/receiver.key" --allow "$sender_public" \
+        "$folder/out.ts"
+    await recv 5 "listening" || return 1
+    start_sender --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1
+    await send 8 "UDP seems blocked on every path: falls back to TCP at 10.99.0.2:443" || return 1
+    await send 3 "path 0 (near0) goes by TCP" && await send 3 "path 1 (near1) goes by TCP" || return 1
+    sleep 3
+    pass_udp
+    # Three questions in a row, the first within ten seconds.
+    await send 20 "path 0 (near0) goes by UDP" && await send 5 "path 1 (near1) goes by UDP" || return 1
+    sleep 2
     finish || return 1
     if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
         echo "frames were dropped although a path was there all the time"

@@ -104,6 +104,27 @@ pub(crate) fn state_name(state: PathState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_net::Carrier;
+
+    #[test]
+    fn a_fallback_is_a_warning_and_says_where_to() {
+        let remote = "192.0.2.1:443".parse().unwrap();
+        let blocked = Event::UdpBlocked { remote };
+        let (level, news) = session_news(&blocked, &[], "receiver").expect("it is said");
+        assert_eq!(level, Level::Warning);
+        for part in ["UDP seems blocked on every path", "192.0.2.1:443", "slower"] {
+            assert!(news.contains(part), "{news}");
+        }
+        let carrier = Event::PathCarrier {
+            path: PathId(0),
+            carrier: Carrier::Tcp,
+        };
+        let news = session_news(&carrier, &["wlan0".to_owned()], "receiver");
+        assert_eq!(
+            news,
+            Some((Level::Info, "path 0 (wlan0) goes by TCP".to_owned()))
+        );
+    }
 
     #[test]
     fn a_moment_of_doubt_is_not_told_and_a_lasting_one_is() {
