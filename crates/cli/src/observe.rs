@@ -67,7 +67,8 @@ pub(crate) struct ObserveArguments {
     #[arg(long, value_name = "FILE")]
     qlog: Option<PathBuf>,
     /// Run this with `sh -c` when something happens: $ANABRANCH_EVENT is connected, ended,
-    /// path-down, path-up, all-links-down, source-gone, recovered, cap-reached, udp-blocked or peer-left.
+    /// path-down, path-up, all-links-down, source-gone, recovered, cap-reached,
+    /// udp-blocked or peer-left.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Begin each line on standard error with its time and level, on a terminal too.

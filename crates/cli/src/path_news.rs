@@ -73,8 +73,8 @@ pub(crate) fn session_news(
             format!("no answer by UDP for 3 s: TCP at {remote} is tried, too")
         }
         Event::UdpBlocked { remote } => format!(
-            "UDP seems blocked on every path: falls back to TCP at {remote}, which is slower: a lost \
-             packet holds up those after it. UDP is asked every 10 s"
+            "UDP seems blocked on every path: falls back to TCP at {remote}, which is slower: a \
+             lost packet holds up those after it. UDP is asked every 10 s"
         ),
         Event::PathCarrier { path, carrier } => {
             format!("path {path} ({}) goes by {carrier}", name(path))
