@@ -64,8 +64,8 @@ pub enum Event {
         /// Which path.
         path: PathId,
     },
-    /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host. Said
-    /// once.
+    /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host.
+    /// Said once.
     TriesTcp {
         /// Where, by the first path.
         remote: SocketAddr,

@@ -331,8 +331,8 @@ impl<R: Role> Shared<R> {
     }
 }
 
-/// Sets for what connections are polled, from the entry `first` on: a connection with an unsent rest
-/// waits for room, too.
+/// Sets for what connections are polled, from the entry `first` on: a connection with an unsent
+/// rest waits for room, too.
 fn poll_connections<'a>(
     awaited: &mut Vec<PollFd<'a>>,
     first: usize,

@@ -8,13 +8,14 @@
 //! ```
 //!
 //! The stream adds no security and needs none: every datagram proves itself. The preamble only
-//! distinguishes a wrong peer (a web server, a port scanner) at its first byte; RFC 8229 §4 has one for
-//! the same purpose. Its first byte begins neither TLS nor HTTP.
+//! distinguishes a wrong peer (a web server, a port scanner) at its first byte; RFC 8229 §4 has one
+//! for the same purpose. Its first byte begins neither TLS nor HTTP.
 
 /// First bytes of the stream in each direction; the last one is the version.
 pub const STREAM_PREAMBLE: [u8; 8] = *b"\xabANABR\x00\x01";
 
-/// Longest datagram in a stream, in bytes: as long as jumbo frames. It bounds the receiver's buffer.
+/// Longest datagram in a stream, in bytes: as long as jumbo frames. It bounds the receiver's
+/// buffer.
 pub const MAX_FRAMED_BYTES: usize = 9_216;
 
 const LENGTH_BYTES: usize = 2;

@@ -37,7 +37,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's answer.
         #[source]
         source: io::Error,
     },
@@ -46,7 +46,7 @@ pub enum StartError {
     ListenTcp {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's answer.
         #[source]
         source: io::Error,
     },

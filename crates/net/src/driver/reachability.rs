@@ -8,8 +8,8 @@
 //! They are sealed as all datagrams of the path are, and stay below the transport: what it
 //! challenges is whether a path carries anything, here it is where the path's other end is.
 //!
-//! A question asks whether a carrier works that the path does not use, and is echoed by the way that
-//! it came. It is as long as its echo and moves no route.
+//! A question asks whether a carrier works that the path does not use, and is echoed by the way
+//! that it came. It is as long as its echo and moves no route.
 
 use anabranch_core::PathId;
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
@@ -119,8 +119,8 @@ impl<L: Load> Driver<L> {
         true
     }
 
-    /// Whether challenges that come by this carrier are answered: those by one that this end has left
-    /// are not, so that the peer leaves it, too.
+    /// Whether challenges that come by this carrier are answered: those by one that this end has
+    /// left are not, so that the peer leaves it, too.
     fn answers_to(&self, arrival: &Arrival, path: PathId) -> bool {
         let path = self.paths.get(path.index());
         let only = path.and_then(|path| path.answered_carrier);

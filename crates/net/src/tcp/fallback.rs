@@ -7,10 +7,10 @@
 //!   └─────────────────────────────┴──────────── every path is back at UDP ─────────┘
 //! ```
 //!
-//! While both are tried, every datagram leaves by both, and whichever arrives second is dropped as a
-//! replay. After the fallback each path is judged alone: it goes by TCP once TCP has answered on it,
-//! and back to UDP once UDP has answered three questions in a row, of which one is asked every 10 s.
-//! A path whose UDP fails again within a minute is asked half as often.
+//! While both are tried, every datagram leaves by both, and whichever arrives second is dropped as
+//! a replay. After the fallback each path is judged alone: it goes by TCP once TCP has answered on
+//! it, and back to UDP once UDP has answered three questions in a row, of which one is asked every
+//! 10 s. A path whose UDP fails again within a minute is asked half as often.
 
 use anabranch_units::{Duration, Instant};
 

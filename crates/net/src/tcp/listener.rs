@@ -1,8 +1,8 @@
 //! The server's listening socket for TCP, and how many connections it lets in.
 //!
-//! Until a connection has brought an authentic datagram, it may be anybody's. There are few of these
-//! at a time, few of one network, and they do not last; connections of sessions have room beside
-//! them. New connections are accepted at a limited rate, the others wait in the kernel.
+//! Until a connection has brought an authentic datagram, it may be anybody's. There are few of
+//! these at a time, few of one network, and they do not last; connections of sessions have room
+//! beside them. New connections are accepted at a limited rate, the others wait in the kernel.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
