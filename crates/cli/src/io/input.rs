@@ -3,14 +3,13 @@
 use core::fmt;
 use core::str::FromStr;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anabranch_core::SourceLimits;
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use anabranch_video::input::InputKind;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::adaptive::{self, AdaptiveCamera};
 use super::foreign::{ForeignInput, ForeignName};
@@ -19,6 +18,7 @@ use super::muxer::Muxer;
 use super::pace::Pace;
 use super::picture_end::PictureEnd;
 use super::source::{Bytes, READ_BYTES, Source, Wait};
+use super::udp_url::UdpUrl;
 use super::units::{FilmUnit, Reading, UnitSplitter};
 use super::watch::InputWatch;
 use crate::print;
@@ -39,7 +39,7 @@ pub(crate) enum InputName {
     /// `-`
     Stdin,
     /// `udp://ADDR:PORT` or `rtp://ADDR:PORT`
-    Udp(String),
+    Udp(UdpUrl),
     /// `srt://`, `srtla://`, `rist://` or `rtmp://`
     Foreign(ForeignName),
     File(PathBuf),
@@ -53,15 +53,13 @@ impl FromStr for InputName {
             return Ok(InputName::Foreign(name));
         }
         // MPEG-TS is known in RTP and out of it, whichever is expected.
-        let address = text.strip_prefix("rtp://");
-        let address = address.or_else(|| text.strip_prefix("udp://"));
-        if address.is_none() {
-            check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        if let Some(url) = UdpUrl::parse(text, &["udp", "rtp"]) {
+            return url.map(InputName::Udp);
         }
-        Ok(match (text, address) {
-            ("test:", _) => InputName::Test,
-            ("-", _) => InputName::Stdin,
-            (_, Some(address)) => InputName::Udp(address.to_owned()),
+        check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        Ok(match text {
+            "test:" => InputName::Test,
+            "-" => InputName::Stdin,
             _ => InputName::File(text.into()),
         })
     }
@@ -73,7 +71,7 @@ impl fmt::Display for InputName {
         match self {
             InputName::Test => f.write_str("test:"),
             InputName::Stdin => f.write_str("standard input"),
-            InputName::Udp(address) => write!(f, "udp://{address}"),
+            InputName::Udp(url) => url.fmt(f),
             InputName::Foreign(name) => name.fmt(f),
             InputName::File(path) => path.display().fmt(f),
         }
@@ -176,13 +174,9 @@ impl Input {
                 path.display().to_string(),
                 Source::open_path(path, stop, clock)?,
             ),
-            InputName::Udp(address) => {
-                let address = socket_addr(address)?;
-                let source = Source::open_udp(address)?;
-                (
-                    format!("udp://{address}"),
-                    (source, InputKind::MpegTs, Vec::new()),
-                )
+            InputName::Udp(url) => {
+                let source = Source::open_udp(url)?;
+                (url.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
             InputName::Foreign(name) => {
                 let (input, speaker) = name.open_input(clock)?;
@@ -201,7 +195,10 @@ impl Input {
         splitter.push(clock.now(), &first);
         let is_udp = matches!(source, Source::Udp(_));
         let pace = (!is_udp).then(Pace::default);
-        let watch = InputWatch::new(shown.clone(), is_udp);
+        let mut watch = InputWatch::new(shown.clone(), is_udp);
+        if matches!(name, InputName::Udp(url) if url.joins_by_default()) {
+            watch.hint_at_interface();
+        }
         Ok(Input(Kind::Stream(Box::new(Stream {
             name: shown,
             source,
@@ -242,23 +239,6 @@ impl Input {
             Kind::Stream(stream) => stream.run(clock, stop, deliver),
         }
     }
-}
-
-/// The address in `udp://ADDR:PORT`.
-pub(super) fn socket_addr(address: &str) -> anyhow::Result<SocketAddr> {
-    use std::net::ToSocketAddrs;
-    let plain = address.split('?').next().unwrap_or_default();
-    // VLC writes udp://@:5000 for every local address, and SRT's tools udp://:5000.
-    let plain = plain.trim_start_matches('@').trim_end_matches('/');
-    let any = plain.starts_with(':').then(|| format!("0.0.0.0{plain}"));
-    any.as_deref()
-        .unwrap_or(plain)
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .ok_or_else(|| {
-            anyhow!("udp://{address}: expected address and port, as udp://127.0.0.1:5000")
-        })
 }
 
 fn run_camera(
@@ -329,6 +309,9 @@ impl Stream {
             };
             let read = self.source.read(&mut buffer, wait, &mut waited, &mut take);
             let read = read.with_context(|| format!("cannot read input {}", self.name))?;
+            if let Some(warning) = self.source.warning() {
+                print::warn(format_args!("input {}: {warning}", self.name));
+            }
             if read == Bytes::NoneYet {
                 let told = self.watch.on_nothing(clock.now());
                 told.into_iter().for_each(print::note);
@@ -425,37 +408,14 @@ mod tests {
         let name = |text: &str| -> InputName { text.parse().unwrap() };
         assert_eq!(name("test:"), InputName::Test);
         assert_eq!(name("-"), InputName::Stdin);
-        assert_eq!(
-            name("udp://127.0.0.1:5000"),
-            InputName::Udp("127.0.0.1:5000".into())
-        );
-        assert_eq!(
-            name("rtp://127.0.0.1:5000"),
-            InputName::Udp("127.0.0.1:5000".into())
-        );
+        for text in ["udp://127.0.0.1:5000", "rtp://127.0.0.1:5000?rcvbuf=9"] {
+            assert_eq!(name(text), InputName::Udp(text.parse().unwrap()));
+        }
         assert_eq!(name("a.ts"), InputName::File("a.ts".into()));
-    }
-
-    #[test]
-    fn udp_addresses_as_players_write_them() {
-        let expected: SocketAddr = "127.0.0.1:5000".parse().unwrap();
-        for text in [
-            "127.0.0.1:5000",
-            "@127.0.0.1:5000",
-            "127.0.0.1:5000?pkt_size=1316",
-        ] {
-            assert_eq!(socket_addr(text).unwrap(), expected);
-        }
-        let any: SocketAddr = "0.0.0.0:5000".parse().unwrap();
-        for text in ["@:5000", ":5000", "@:5000?mode=listener", ":5000/"] {
-            assert_eq!(socket_addr(text).unwrap(), any, "{text}");
-        }
-        assert!(
-            socket_addr("127.0.0.1")
-                .unwrap_err()
-                .to_string()
-                .contains("udp://127.0.0.1:5000")
-        );
+        let error = "udp://127.0.0.1:5000?local=1"
+            .parse::<InputName>()
+            .unwrap_err();
+        assert!(error.contains("no parameter \"local\""), "{error}");
     }
 
     #[test]
