@@ -256,7 +256,7 @@ impl Stream {
         let read = self.source.read(buffer, wait, &mut waited, &mut take);
         let read = read.with_context(|| format!("cannot read input {}", self.name))?;
         if !is_ahead {
-            self.waited = self.waited + waited;
+            self.waited += waited;
         } else if let Some(pace) = &mut self.pace
             && (waited > SHORTEST_WAIT || read == Bytes::NoneYet)
         {
@@ -331,14 +331,79 @@ impl Waiting {
 
     fn postpone(&mut self, span: Duration) {
         for (_, due_at) in &mut self.units {
-            *due_at = *due_at + span;
+            *due_at += span;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Importance;
+    use anabranch_video::mpeg_ts::TransportStreamWriter;
+
+    use super::super::source::Source;
     use super::*;
+
+    /// MPEG-TS of pictures 40 ms apart.
+    fn film(count: u64) -> Vec<u8> {
+        let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88, 1, 2, 3];
+        let mut writer = TransportStreamWriter::new(Vec::new());
+        for number in 0..count {
+            let at = Duration::from_millis(40 * number);
+            writer.write(&picture, at, number == 0).unwrap();
+        }
+        writer.into_inner()
+    }
+
+    #[test]
+    fn a_looped_file_is_dated_by_its_clock_round_after_round() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop.ts");
+        std::fs::write(&path, film(5).repeat(4)).unwrap();
+        let (source, kind, first) = Source::open_file(&path).unwrap();
+        let stream = Stream::new("loop".into(), source, kind, &first, None);
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let mut dates = Vec::new();
+        let deliver = |_: Unit, due_at| {
+            assert!(clock.now() >= due_at, "never before its time");
+            dates.push(due_at);
+            true
+        };
+        stream.run(&clock, &stop, deliver).unwrap();
+        assert_eq!(dates.len(), 20);
+        for pair in dates.windows(2) {
+            let step = pair[1].saturating_since(pair[0]);
+            let error = step.abs_diff(Duration::from_millis(40));
+            assert!(error < Duration::from_millis(30), "{dates:?}");
+        }
+        let length = dates[19].saturating_since(dates[0]);
+        let error = length.abs_diff(Duration::from_millis(19 * 40));
+        assert!(error < Duration::from_millis(60), "{length}");
+    }
+
+    #[test]
+    fn units_wait_for_the_machine_after_a_sleep() {
+        let unit = Unit {
+            bytes: vec![0; 188],
+            importance: Importance::Key,
+        };
+        let at = Instant::from_millis;
+        let mut waiting = Waiting::default();
+        waiting.push(unit.clone(), at(100));
+        waiting.push(unit.clone(), at(140));
+        waiting.push(unit, at(130));
+        assert_eq!(
+            (waiting.lead(at(90)), waiting.bytes),
+            (Duration::from_millis(50), 564)
+        );
+        assert_eq!(waiting.pop(at(99)), None);
+        waiting.postpone(Duration::from_secs(9));
+        assert_eq!(waiting.pop(at(9_099)), None);
+        let dates = core::iter::from_fn(|| waiting.pop(at(10_000)));
+        let dates: Vec<_> = dates.map(|(_, due_at)| due_at).collect();
+        assert_eq!(dates, [at(9_100), at(9_140), at(9_140)]);
+        assert_eq!(waiting.bytes, 0);
+    }
 
     #[test]
     fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {

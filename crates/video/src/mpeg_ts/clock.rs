@@ -74,7 +74,7 @@ impl StreamClock {
             None => self.counter = Some(Counter::new(timestamp, TIMESTAMP_HOLD)),
             Some(counter) => {
                 if let Step::Forward(step) = counter.advance(timestamp, false) {
-                    self.elapsed = self.elapsed + step;
+                    self.elapsed += step;
                 }
             }
         }
