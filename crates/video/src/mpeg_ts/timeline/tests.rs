@@ -192,7 +192,7 @@ fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
 fn timestamps_lead_while_references_are_seconds_apart() {
     let sound = |number: u64| {
         let slide = [reference(VIDEO, 20 * number), packet(VIDEO)];
-        let slide = (number % 600 == 0).then_some(slide);
+        let slide = number.is_multiple_of(600).then_some(slide);
         let sound = [timestamp(AUDIO, 300 + 20 * number), packet(AUDIO)];
         slide.into_iter().flatten().chain(sound)
     };
