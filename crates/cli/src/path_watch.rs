@@ -1,4 +1,5 @@
-//! Names the causes for which a path is of no or little use, as far as a sender can tell them apart:
+//! Names the causes for which a path is of no or little use, as far as a sender can tell them
+//! apart:
 //! answers that never come back, UDP that is blocked, an MTU that is too small, no answer by any
 //! path.
 
@@ -14,7 +15,8 @@ use anabranch_units::{Duration, Instant};
 /// From one look at the paths to the next.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for which a path is sent on without any answer before that is a problem. Another path has
-/// answers meanwhile, so that it is no matter of the receiver. Chosen: the longest round trips, over
+/// answers meanwhile, so that it is no matter of the receiver. Chosen: the longest round
+/// trips, over
 /// satellites, take less than a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Packets that a path has been sent by then, at least: challenges, ten a second.
