@@ -226,7 +226,7 @@ impl Stream {
         let pauses_at = pauses_at.min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
             // Bytes come, and none of the picture's.
-            self.cutter.on_pause(pauses_at);
+            self.cutter.on_pause(pauses_at)?;
             return Ok(Reading::Pauses);
         }
         let holds = is_live && self.cutter.units.has_held();
@@ -258,7 +258,7 @@ impl Stream {
         Ok(match read {
             Bytes::NoneYet if is_live && now >= pauses_at => {
                 self.read_at = now;
-                self.cutter.on_pause(pauses_at);
+                self.cutter.on_pause(pauses_at)?;
                 Reading::Pauses
             }
             Bytes::NoneYet if holds && now >= moment_at => Reading::Waits,
@@ -310,16 +310,9 @@ impl Cutter {
     /// Takes bytes that came at `came_at`. Units that earlier bytes completed get their time first:
     /// these may have waited to be read together with them.
     fn push(&mut self, came_at: Instant, bytes: &[u8]) -> anyhow::Result<()> {
-        if self
-            .dates
-            .as_ref()
-            .is_some_and(|dates| came_at > dates.came_at + SAME_TIME)
-        {
-            while let Some(dated) = self.cut_dated(Reading::GoesOn)? {
-                self.dates
-                    .iter_mut()
-                    .for_each(|dates| dates.complete.push_back(dated.clone()));
-            }
+        let is_later = |dates: &Dates| came_at > dates.came_at + SAME_TIME;
+        if self.dates.as_ref().is_some_and(is_later) {
+            self.date_complete()?;
         }
         if let Some(dates) = &mut self.dates {
             dates.came_at = dates.came_at.max(came_at);
@@ -330,10 +323,24 @@ impl Cutter {
     }
 
     /// Notes that nothing of the picture came until `at`, which ends it.
-    fn on_pause(&mut self, at: Instant) {
+    fn on_pause(&mut self, at: Instant) -> anyhow::Result<()> {
+        self.date_complete()?;
         if let Some(dates) = &mut self.dates {
             dates.came_at = dates.came_at.max(at);
         }
+        Ok(())
+    }
+
+    /// Gives the units that are complete the time of the last bytes, if arrivals date units.
+    fn date_complete(&mut self) -> anyhow::Result<()> {
+        while self.dates.is_some()
+            && let Some(dated) = self.cut_dated(Reading::GoesOn)?
+        {
+            if let Some(dates) = &mut self.dates {
+                dates.complete.push_back(dated);
+            }
+        }
+        Ok(())
     }
 
     /// Returns when bytes leave that are in no picture.
@@ -433,7 +440,73 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Importance;
+    use anabranch_video::mpeg_ts::TransportStreamWriter;
+
+    use super::super::source::Source;
     use super::*;
+
+    /// MPEG-TS of pictures 40 ms apart.
+    fn film(count: u64) -> Vec<u8> {
+        let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88, 1, 2, 3];
+        let mut writer = TransportStreamWriter::new(Vec::new());
+        for number in 0..count {
+            let at = Duration::from_millis(40 * number);
+            writer.write(&picture, at, number == 0).unwrap();
+        }
+        writer.into_inner()
+    }
+
+    #[test]
+    fn a_looped_file_is_dated_by_its_clock_round_after_round() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop.ts");
+        std::fs::write(&path, film(5).repeat(4)).unwrap();
+        let (source, kind, first) = Source::open_file(&path).unwrap();
+        let stream = Stream::new("loop".into(), source, kind, &first, None).unwrap();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let mut dates = Vec::new();
+        let deliver = |_: Unit, due_at| {
+            assert!(clock.now() >= due_at, "never before its time");
+            dates.push(due_at);
+            true
+        };
+        stream.run(&clock, &stop, deliver).unwrap();
+        assert_eq!(dates.len(), 20);
+        for pair in dates.windows(2) {
+            let step = pair[1].saturating_since(pair[0]);
+            let error = step.abs_diff(Duration::from_millis(40));
+            assert!(error < Duration::from_millis(30), "{dates:?}");
+        }
+        let length = dates[19].saturating_since(dates[0]);
+        let error = length.abs_diff(Duration::from_millis(19 * 40));
+        assert!(error < Duration::from_millis(60), "{length}");
+    }
+
+    #[test]
+    fn units_wait_for_the_machine_after_a_sleep() {
+        let unit = Unit {
+            bytes: vec![0; 188],
+            importance: Importance::Key,
+            arrivals: None,
+        };
+        let at = Instant::from_millis;
+        let mut waiting = Waiting::default();
+        waiting.push(unit.clone(), at(100));
+        waiting.push(unit.clone(), at(140));
+        waiting.push(unit, at(130));
+        assert_eq!(
+            (waiting.lead(at(90)), waiting.bytes),
+            (Duration::from_millis(50), 564)
+        );
+        assert_eq!(waiting.pop(at(99)), None);
+        waiting.postpone(Duration::from_secs(9));
+        assert_eq!(waiting.pop(at(9_099)), None);
+        let dates = core::iter::from_fn(|| waiting.pop(at(10_000)));
+        let dates: Vec<_> = dates.map(|(_, due_at)| due_at).collect();
+        assert_eq!(dates, [at(9_100), at(9_140), at(9_140)]);
+        assert_eq!(waiting.bytes, 0);
+    }
 
     #[test]
     fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {
@@ -477,7 +550,7 @@ mod tests {
         cutter
             .push(Instant::from_secs(13), &null_packet(0))
             .unwrap();
-        cutter.on_pause(Instant::from_millis(13_100));
+        cutter.on_pause(Instant::from_millis(13_100)).unwrap();
         let mut units = Vec::new();
         while let Some((unit, at)) = cutter.next_dated(Reading::Pauses).unwrap() {
             let arrivals = unit.arrivals.expect("it is dated");
@@ -512,7 +585,7 @@ mod tests {
             .unwrap();
         let held_until = cutter.held_until().expect("sound waits");
         assert_eq!(held_until, Instant::from_secs(1) + LONGEST_HOLD);
-        cutter.on_pause(held_until);
+        cutter.on_pause(held_until).unwrap();
         let (unit, at) = cutter.next_dated(Reading::Pauses).unwrap().expect("a unit");
         assert_eq!((unit.bytes.len(), at), (2 * 188, held_until));
         assert_eq!(cutter.held_until(), None);

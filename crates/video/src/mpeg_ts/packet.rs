@@ -53,6 +53,11 @@ impl<'a> Packet<'a> {
         self.0.get(5..5 + len).unwrap_or(&[])
     }
 
+    /// Whether there is more than an adaptation field, such as one with a clock reference.
+    pub(super) const fn has_payload(self) -> bool {
+        self.0[3] & 0x10 != 0
+    }
+
     /// The bytes behind header and adaptation field; empty if there are none or the adaptation
     /// field's length is wrong.
     pub(super) fn payload(self) -> &'a [u8] {

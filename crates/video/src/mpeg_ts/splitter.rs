@@ -281,11 +281,7 @@ impl TransportUnitSplitter {
         if !packet.is_opaque() {
             self.tables.note(packet);
         }
-        if let Some(video) = self
-            .tables
-            .video()
-            .filter(|video| video.pid == packet.pid())
-        {
+        if let Some(video) = self.video_in(packet) {
             self.note_video(packet, video);
             self.unit.video_at = now;
             self.unit.video_len = self.unit.bytes.len();
@@ -296,7 +292,7 @@ impl TransportUnitSplitter {
     /// Cuts the unit if `packet`, which is due at `now`, belongs to the next one.
     fn cut_before(&mut self, packet: Packet<'_>, now: Option<Duration>) -> Option<Unit> {
         let video = self.tables.video();
-        let is_video = video.is_some_and(|video| video.pid == packet.pid());
+        let is_video = self.video_in(packet).is_some();
         if is_video && packet.starts_unit() && self.unit.has_video {
             return Some(self.unit.split_off_tables());
         }
@@ -310,6 +306,12 @@ impl TransportUnitSplitter {
         let is_full = self.unit.bytes.len() + PACKET_LEN > max_len;
         let is_long = span(self.unit.started_at, now).is_some_and(|span| span >= max_span);
         (is_full || is_long).then(|| core::mem::take(&mut self.unit))
+    }
+
+    /// The video that the packet carries a part of.
+    fn video_in(&self, packet: Packet<'_>) -> Option<VideoStream> {
+        let video = self.tables.video();
+        video.filter(|video| video.pid == packet.pid() && packet.has_payload())
     }
 
     /// Whether the unit leaves without more video: it holds no part of a picture whose rest is to

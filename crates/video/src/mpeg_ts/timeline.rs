@@ -113,7 +113,7 @@ impl Timeline {
         if !self.has_ended {
             self.has_ended = true;
             let last = self.last_or_first();
-            let gap = self.gap(self.position - last.position);
+            let gap = self.gap_since(last);
             self.add_anchor(last.time + gap);
         }
     }
@@ -127,7 +127,7 @@ impl Timeline {
         let first = *self.anchors.front()?;
         if position <= first.position {
             let is_rate_known = self.rate.get().is_some() || self.has_ended;
-            let lead_in = self.gap(first.position);
+            let lead_in = self.gap(first.position, self.interval.max(REFERENCE_INTERVAL));
             let share = (first.position - position) as f64 / first.position.max(1) as f64;
             return is_rate_known.then(|| first.time.saturating_sub(lead_in.mul_f64(share)));
         }
@@ -258,7 +258,7 @@ impl Timeline {
                 self.interval = passed;
                 self.clocks[leader].time.unwrap_or(last.time + passed)
             }
-            Step::Held | Step::Jump => last.time + self.gap(self.position - last.position),
+            Step::Held | Step::Jump => last.time + self.gap_since(last),
         };
         self.mark(leader, time);
     }
@@ -280,7 +280,7 @@ impl Timeline {
         if let Some(passed) = clock.silence() {
             self.rate.add(bytes, passed);
         }
-        let passed = clock.silence().unwrap_or_else(|| self.gap(bytes));
+        let passed = clock.silence().unwrap_or_else(|| self.gap_since(last));
         let estimate = last.time + passed;
         let own = clock.time;
         let own = own.filter(|time| time.abs_diff(estimate) <= LARGEST_ERROR);
@@ -319,12 +319,21 @@ impl Timeline {
         self.rate.get().unwrap_or(DEFAULT_RATE).max(LOWEST_RATE)
     }
 
+    /// Estimates the time of the bytes since the `last` anchor, as long as the clocks are silent.
+    fn gap_since(&self, last: Anchor) -> Duration {
+        let usual = match self.interval.is_zero() {
+            true => REFERENCE_INTERVAL,
+            false => self.interval,
+        };
+        self.gap(self.position - last.position, usual)
+    }
+
     /// Estimates the time that `bytes` take where no clock measures it. As pictures differ in size,
-    /// it is no longer than between two clock values, unless the bytes are too many for that.
-    fn gap(&self, bytes: u64) -> Duration {
+    /// it is no longer than `usual`, unless the bytes are too many for that.
+    fn gap(&self, bytes: u64, usual: Duration) -> Duration {
         let by_rate = self.mean_rate().time_for(bytes);
         match bytes <= MAX_PICTURE_BYTES || by_rate <= SILENCE {
-            true => by_rate.min(self.interval.max(REFERENCE_INTERVAL)),
+            true => by_rate.min(usual),
             false => by_rate,
         }
     }

@@ -342,16 +342,18 @@ fn a_stream_without_clock_or_an_endless_picture_is_cut_at_a_bound() {
     assert_eq!(joined(&units), stream);
 }
 
-/// A slide, then `count` packets of sound, 10 ms apart, each with a clock reference.
+/// A slide, then `count` packets of sound, each 10 ms after the one before and behind a clock
+/// reference on the video's PID.
 fn slide_with_sound(slide: &[u8], count: u64) -> Vec<u8> {
     let sound = |number: u64| {
-        let mut packet = [0xff; PACKET_LEN];
-        let ticks = (18_000 + 900 * number) as u32;
+        let mut packets = [0xff; 2 * PACKET_LEN];
+        let ticks = (3_600 + 900 * number) as u32;
         let [a, b, c, d] = (ticks >> 1).to_be_bytes();
-        let header = [SYNC_BYTE, 0x01, 0x01, 0x30, 7, 0x10, a, b, c, d];
-        packet[..10].copy_from_slice(&header);
-        packet[10..12].copy_from_slice(&[(ticks as u8 & 1) << 7 | 0x7e, 0]);
-        packet
+        let reference = [SYNC_BYTE, 0x01, 0x00, 0x20, 183, 0x10, a, b, c, d];
+        packets[..10].copy_from_slice(&reference);
+        packets[10..12].copy_from_slice(&[(ticks as u8 & 1) << 7 | 0x7e, 0]);
+        packets[PACKET_LEN..][..4].copy_from_slice(&[SYNC_BYTE, 0x01, 0x01, 0x10]);
+        packets
     };
     let sound = (0..count).flat_map(sound);
     slide.iter().copied().chain(sound).collect()

@@ -164,7 +164,7 @@ fn an_announced_new_time_base_takes_the_time_of_its_bytes() {
         bytes[3..6].copy_from_slice(&[0x20, 183, 0x80]);
         bytes
     });
-    assert_eq!(duration(&[program(0, 5), second].concat()), 10_010);
+    assert_eq!(duration(&[program(0, 5), second].concat()), 10_000);
 }
 
 #[test]
