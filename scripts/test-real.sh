@@ -15,6 +15,9 @@ main() {
     sender_public=$("$program" keygen --output "$folder/sender.key")
     receiver_public=$("$program" keygen --output "$folder/receiver.key")
     run a_pause_of_the_input_does_not_end_the_session
+    if install faketime faketime; then
+        run a_sender_whose_clock_was_set_back_connects_at_once
+    fi
     if prepare_other_protocols; then
         run srt_comes_in_and_goes_out
         run srtla_comes_in_by_two_links
@@ -131,6 +134,22 @@ a_pause_of_the_input_does_not_end_the_session() {
         echo "the session ended in the pause"
         return 1
     fi
+}
+
+# First with the true time, then a day and 50 years earlier, as without a clock that runs on.
+a_sender_whose_clock_was_set_back_connects_at_once() {
+    start recv "$program" recv --listen 127.0.0.1:17110 --key "$folder/receiver.key" \
+        --allow "$sender_public" --keep-listening "$folder/out.ts"
+    await recv 5 "listening" || return 1
+    local back
+    for back in 0 -1d -50y; do
+        start "send$back" env FAKETIME_DONT_FAKE_MONOTONIC=1 faketime -f "$back" "$program" send \
+            --to 127.0.0.1:17110 --key "$folder/sender.key" --peer "$receiver_public" \
+            --timeout "2 s" --duration "1 s" test:
+        await "send$back" 3 "connected" && await "send$back" 5 "session of" || return 1
+    done
+    # The last one's lines bear the time of its own clock.
+    await send-50y 1 "^19[0-9][0-9]-"
 }
 
 # Four null packets of MPEG-TS: what matters is that they arrive.

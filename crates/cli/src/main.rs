@@ -66,6 +66,7 @@ mod top;
 #[cfg(feature = "laboratory")]
 mod trace;
 mod tunnel;
+mod turned_away;
 mod usage;
 #[cfg(any(feature = "demo", feature = "top"))]
 mod view;

@@ -53,9 +53,10 @@ pub(crate) fn session_news(
     other: &str,
 ) -> Option<(Level, String)> {
     let level = match event {
-        Event::PathAbsent { .. } | Event::Reconnecting { .. } | Event::ReceiverLeft => {
-            Level::Warning
-        }
+        Event::PathAbsent { .. }
+        | Event::Reconnecting { .. }
+        | Event::ReceiverLeft
+        | Event::Refused(_) => Level::Warning,
         _ => Level::Info,
     };
     let name = |path: &PathId| &names[path.index()];
@@ -71,6 +72,7 @@ pub(crate) fn session_news(
         Event::ReceiverLeft => {
             format!("the {other} has gone away: asking for a new session")
         }
+        Event::Refused(refused) => format!("no session yet, asking again: {refused}"),
         Event::Reconnected { silent_for } => format!(
             "connected again, after {:.1} s of silence",
             silent_for.as_secs_f64()

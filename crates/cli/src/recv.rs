@@ -29,6 +29,7 @@ use crate::latency::Latency;
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
+use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 use allowance::{Allowances, Share};
 use allowed::{AllowList, Allowed, AllowedParser, StreamName};
@@ -44,8 +45,6 @@ use tally::{Tallies, Tally, looks};
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 /// How often it looks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often it is told that a sender finds no place.
-const TURNED_AWAY_TOLD_EVERY: Duration = Duration::from_secs(30);
 /// So many senders there may be whom a file names.
 const MAX_SESSIONS: usize = 10_000;
 
@@ -222,7 +221,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         open_count: 0,
         worst: None,
         look_at: clock.now(),
-        turned_away: BTreeMap::new(),
+        turned_away: TurnedAwayNews::default(),
         slowness: Slowness::default(),
     };
     match studio.open_all(&plan.others) {
@@ -359,8 +358,7 @@ struct Studio<'a> {
     worst: Option<anyhow::Error>,
     /// When the file of senders is looked at next.
     look_at: Instant,
-    /// Senders that found no place, with when that was told.
-    turned_away: BTreeMap<PublicKey, Instant>,
+    turned_away: TurnedAwayNews,
     slowness: Slowness,
 }
 
@@ -548,22 +546,20 @@ impl Studio<'_> {
         service::turn(now, self.manner.stop.is_stopped());
     }
 
-    /// Tells of senders that found no place, each now and then: they ask every second.
+    /// Prints which senders asked for a session and got none.
     fn tell_turned_away(&mut self, now: Instant) {
-        let peers = self.receiver.map(Receiver::take_turned_away);
-        for peer in peers.unwrap_or_default() {
-            let name = self.allowed.name_of(&peer);
-            let Some(count) = self.allowed.limits_of(&name).streams else {
-                continue;
+        let turned_away = self.receiver.map(Receiver::take_turned_away);
+        for turned_away in turned_away.unwrap_or_default() {
+            let allowed = &self.allowed;
+            let no_place = |peer: &PublicKey| {
+                let name = allowed.name_of(peer);
+                match allowed.limits_of(&name).streams {
+                    Some(count) => format!("{} has its {count} streams already", name.as_str()),
+                    None => "another sender has the output until it ends".to_owned(),
+                }
             };
-            let is_recent = |at: &Instant| now.saturating_since(*at) < TURNED_AWAY_TOLD_EVERY;
-            if !self.turned_away.get(&peer).is_some_and(is_recent) {
-                self.turned_away.insert(peer, now);
-                let name = name.as_str();
-                print::note(format_args!(
-                    "{peer} is not let in: {name} has its {count} streams already"
-                ));
-            }
+            let line = self.turned_away.line(now, &turned_away, no_place);
+            line.into_iter().for_each(print::warn);
         }
     }
 

@@ -24,6 +24,7 @@ use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, TransportArguments, relay};
+use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 
 /// How often the main thread looks up from waiting for events.
@@ -224,6 +225,7 @@ fn watch(
 ) {
     let mut meters: Vec<((PublicKey, Cargo), Meter)> = Vec::new();
     let mut slowness = Slowness::default();
+    let mut turned_away = TurnedAwayNews::default();
     let mut session_count: usize = 0;
     let has_udp = !arguments.connect.is_empty();
     let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.is_wanted()));
@@ -260,6 +262,11 @@ fn watch(
         let lateness = server.lateness().max(stop.lateness(clock));
         let told = slowness.news(now, lateness);
         told.into_iter().for_each(print::warn);
+        for asked in server.take_turned_away() {
+            let no_place = |_: &PublicKey| "all places are taken".to_owned();
+            let line = turned_away.line(now, &asked, no_place);
+            line.into_iter().for_each(print::warn);
+        }
         service::turn(now, stop.is_stopped());
         let due = meters.iter_mut().filter_map(|(owner, meter)| {
             let is_due = meter.is_due(now);

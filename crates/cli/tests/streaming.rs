@@ -54,12 +54,14 @@ fn a_file_arrives_byte_for_byte_over_two_paths() {
 }
 
 #[test]
-fn a_sender_that_is_not_allowed_is_told_so_and_nothing_is_written() {
+fn a_sender_that_is_not_allowed_is_told_so_at_both_ends_and_nothing_is_written() {
     let bed = Bed::new();
     std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
     let other = keygen(&bed.path("other.key"));
-    let (recv, address) = bed.recv(&other, &bed.text("out.ts"), &[]);
+    let (mut recv, address) = bed.recv(&other, &bed.text("out.ts"), &[]);
     let send = bed.send(&address, &bed.text("in.ts"), &["--timeout", "1 s"]);
+    let told = recv.wait_for("is not let in: no `--allow` has its key");
+    assert!(told.contains(&bed.sender_public), "{told}");
     let (code, said) = send.finish();
     assert_eq!(code, 3, "{said}");
     for part in ["no answer from", &address, &bed.sender_public] {
@@ -69,6 +71,34 @@ fn a_sender_that_is_not_allowed_is_told_so_and_nothing_is_written() {
     let (code, said) = recv.finish();
     assert_eq!(code, 0, "{said}");
     assert!(!bed.path("out.ts").exists());
+}
+
+#[test]
+fn a_sender_that_finds_no_place_is_told_so_at_both_ends_and_blames_no_key() {
+    let bed = Bed::new();
+    std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
+    // Ten seconds, longer than the other sender asks.
+    std::fs::write(bed.path("first.ts"), transport_stream(250)).unwrap();
+    let other = keygen(&bed.path("other.key"));
+    let options = ["--allow", &bed.sender_public, "--keep-listening"];
+    let (mut recv, address) = bed.recv(&other, &bed.text("out.ts"), &options);
+    let first = bed.send_with("other.key", &address, &bed.text("first.ts"), &[]);
+    recv.wait_for("connected to");
+    let mut second = bed.send(&address, &bed.text("in.ts"), &["--timeout", "2 s"]);
+    second.wait_for("asking again: the receiver lets this sender in, but other senders have");
+    let told = recv.wait_for("is not let in: another sender has the output until it ends");
+    assert!(told.contains(&bed.sender_public), "{told}");
+    let (code, said) = second.finish();
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("(tried for 2 s)"), "{said}");
+    assert!(
+        !said.contains("UDP") && !said.contains("no answer"),
+        "{said}"
+    );
+    first.interrupt();
+    first.finish();
+    recv.interrupt();
+    assert_eq!(recv.finish().0, 0);
 }
 
 #[test]

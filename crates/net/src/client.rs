@@ -1,5 +1,7 @@
 //! The end that opens a session: before, during and between sessions.
 
+mod answers;
+
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +11,7 @@ use anabranch_controllers::default_controller;
 use anabranch_core::{Config, ConfigError, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Agreed, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Wishes, classify,
+    Agreed, Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Wishes, classify,
 };
 use anabranch_units::{Duration, Instant, Seed};
 
@@ -262,13 +264,6 @@ impl<L: Load> ClientRole<L> {
         })
     }
 
-    fn handle_response(&mut self, now: Instant, datagram: &[u8]) {
-        if let Some(handshake) = &mut self.handshake {
-            let taken = handshake.handle_response(now, datagram);
-            self.edge.refused_handshakes += u64::from(taken.is_err());
-        }
-    }
-
     /// The receiver says that it does not know the session.
     fn handle_reset(&mut self, now: Instant, datagram: &[u8]) {
         let Some(driver) = &self.driver else { return };
@@ -351,14 +346,6 @@ impl<L: Load> ClientRole<L> {
         self.events.tell(event);
     }
 
-    /// Takes a cookie, with which the initiation is sent again at once.
-    fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
-        if let Some(handshake) = &mut self.handshake {
-            let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
-            self.edge.refused_handshakes += u64::from(taken.is_err());
-        }
-    }
-
     /// Asks for the first session when it is due, and gives up in the end.
     fn advance_first_handshake(&mut self, now: Instant, ports: &[Port]) -> Next {
         let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
@@ -381,10 +368,14 @@ impl<L: Load> ClientRole<L> {
         if now >= give_up_at {
             let mut remotes: Vec<_> = config.paths.iter().map(|path| path.remote).collect();
             remotes.dedup();
-            let ended = Ended::NoAnswer {
-                remotes,
-                waited: now.saturating_since(handshake.started_at),
-                local_key: config.local_key.public_key(),
+            let waited = now.saturating_since(handshake.started_at);
+            let ended = match handshake.refused() {
+                Some(refused) => Ended::Refused { refused, waited },
+                None => Ended::NoAnswer {
+                    remotes,
+                    waited,
+                    local_key: config.local_key.public_key(),
+                },
             };
             return self.end(ended);
         }
@@ -449,7 +440,11 @@ impl<L: Load> ClientRole<L> {
         }
         let give_up_after = self.config.give_up_after.unwrap_or(Duration::MAX);
         if waited >= give_up_after {
-            return self.end(peer_lost(waited, left_at, now));
+            let refused = self.handshake.as_ref().and_then(Handshake::refused);
+            return self.end(match refused {
+                Some(refused) => Ended::Refused { refused, waited },
+                None => peer_lost(waited, left_at, now),
+            });
         }
         let silent_since = driver.unanswered_since();
         let reconnect_at = match &self.handshake {
@@ -484,12 +479,16 @@ impl<L: Load> ClientRole<L> {
 }
 
 fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
+    Handshake::new(now, initiator::<L>(config), L::OLD_SESSION_GRACE)
+}
+
+fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     let (local, peer) = (&config.local_key, &config.peer_key);
     let wishes = Wishes {
         cargo: L::CARGO,
         latency_millis: millis_of(config.latency),
     };
-    Handshake::new(now, local, peer, wishes, L::OLD_SESSION_GRACE)
+    Initiator::new(local, peer, random::session_index(), wishes)
 }
 
 /// A latency as handshakes have it: at most a minute or so, and 0 for none.
@@ -524,6 +523,7 @@ impl<L: Load> Role for ClientRole<L> {
         match (classify(datagram), &mut self.driver) {
             (Some(Kind::Response), _) => self.handle_response(now, datagram),
             (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
+            (Some(Kind::VersionNotice), _) => self.handle_version_notice(datagram),
             (Some(Kind::Reset), _) => self.handle_reset(now, datagram),
             (Some(Kind::Data), Some(driver)) => driver.receive(now, arrival, datagram),
             _ => self.edge.unknown_datagrams += 1,

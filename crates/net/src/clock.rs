@@ -46,15 +46,9 @@ impl Clock {
     }
 }
 
-/// Nanoseconds since 1970, for the timestamps of handshakes.
-pub(crate) fn wall_clock_nanos() -> u64 {
-    // Until the year 2554.
-    since_1970().as_nanos() as u64
-}
-
 #[allow(
     clippy::disallowed_methods,
-    reason = "kernel and handshake timestamps are wall-clock"
+    reason = "kernel timestamps are wall-clock"
 )]
 fn since_1970() -> StdDuration {
     SystemTime::now()

@@ -4,7 +4,7 @@ use core::fmt;
 use std::net::SocketAddr;
 
 use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media::DropReason};
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{Cargo, PublicKey, Refusal, VERSION};
 use anabranch_units::{DataRate, Duration};
 
 /// Something happened.
@@ -65,6 +65,10 @@ pub enum Event {
         /// Which path.
         path: PathId,
     },
+    /// The receiver refuses a session, for a reason that is new. A sender asks again until
+    /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) or
+    /// [`ClientConfig::give_up_after`](crate::ClientConfig::give_up_after) is over.
+    Refused(Refused),
     /// The session is over. A sender has no other; a receiver waits for the next.
     Ended(Ended),
 }
@@ -101,6 +105,13 @@ pub enum Ended {
         /// This end's public key, which the peer must allow.
         local_key: PublicKey,
     },
+    /// The receiver refused every session that was asked for.
+    Refused {
+        /// The last reason.
+        refused: Refused,
+        /// Time for which it was tried.
+        waited: Duration,
+    },
     /// Nothing came from the peer for this long.
     PeerSilent {
         /// For how long.
@@ -114,6 +125,35 @@ pub enum Ended {
     /// The session's key has sealed all that it may
     /// ([`MAX_SEALED_COUNT`](anabranch_secure::MAX_SEALED_COUNT)).
     KeyExhausted,
+}
+
+/// Reason for which a receiver refuses a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The receiver's word, authenticated.
+    ByReceiver(Refusal),
+    /// The receiver speaks this version of the protocol, and cannot read this end's datagrams.
+    /// Somebody on the way may have made that up.
+    OtherVersion(u8),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::ByReceiver(Refusal::NoPlace) => f.write_str(
+                "the receiver lets this sender in, but other senders have all places there",
+            ),
+            Refused::ByReceiver(Refusal::NotCarried) => f.write_str(
+                "the receiver lets this end in, but does not carry this kind of session: `send` \
+                 goes with `recv`, `proxy` with `serve`",
+            ),
+            Refused::OtherVersion(version) => write!(
+                f,
+                "the receiver speaks protocol version {version}, this program version {VERSION}: \
+                 install the same release at both ends"
+            ),
+        }
+    }
 }
 
 impl fmt::Display for Ended {
@@ -138,6 +178,9 @@ impl fmt::Display for Ended {
                      named as its own, does it allow {local_key}, and does the way there let UDP \
                      through?"
                 )
+            }
+            Ended::Refused { refused, waited } => {
+                write!(f, "{refused} (tried for {:.0} s)", waited.as_secs_f64())
             }
             Ended::PeerSilent { waited } => {
                 write!(
@@ -177,6 +220,21 @@ mod tests {
         let text = ended.to_string();
         for part in ["192.0.2.1:7000", "10 s", &local_key.to_string(), "UDP"] {
             assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_gives_its_reason_and_blames_neither_key_nor_network() {
+        let reasons = [
+            (Refused::ByReceiver(Refusal::NoPlace), "places"),
+            (Refused::ByReceiver(Refusal::NotCarried), "kind of session"),
+            (Refused::OtherVersion(9), "version 9"),
+        ];
+        for (refused, part) in reasons {
+            let waited = Duration::from_secs(10);
+            let text = Ended::Refused { refused, waited }.to_string();
+            assert!(text.contains(part) && text.contains("10 s"), "{text}");
+            assert!(!text.contains("UDP") && !text.contains("allow "), "{text}");
         }
     }
 }

@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_secure::{Agreed, Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Wishes};
+use anabranch_secure::{Agreed, Cookie, HandshakeError, Initiator, Refusal, Reply};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::client::ClientPath;
-use crate::clock;
+use crate::event::Refused;
 use crate::port::Port;
-use crate::random;
 use crate::socket::Batch;
 
 /// After so long a silence another session is asked for.
@@ -43,19 +42,14 @@ pub(crate) struct Handshake {
     agreed: Option<(Agreed, Instant)>,
     /// Whether the receiver has proven not to know the session before.
     is_old_forgotten: bool,
+    /// The last reason that the receiver gave for refusing a session.
+    refused: Option<Refused>,
 }
 
 impl Handshake {
-    pub(crate) fn new(
-        now: Instant,
-        local: &SecretKey,
-        peer: &PublicKey,
-        wishes: Wishes,
-        grace: Duration,
-    ) -> Self {
-        let (index, timestamp) = (random::session_index(), clock::wall_clock_nanos());
+    pub(crate) fn new(now: Instant, initiator: Initiator, grace: Duration) -> Self {
         Handshake {
-            initiator: Initiator::new(local, peer, index, wishes, timestamp),
+            initiator,
             cookies: BTreeMap::new(),
             started_at: now,
             first_sent_at: None,
@@ -65,6 +59,7 @@ impl Handshake {
             grace,
             agreed: None,
             is_old_forgotten: false,
+            refused: None,
         }
     }
 
@@ -87,19 +82,53 @@ impl Handshake {
         self.retry_at = self.retry_at.min(soonest.unwrap_or(Instant::ZERO));
     }
 
+    /// Takes the receiver's answer. Returns the reason if it refuses a session: only another
+    /// initiation can ask again, with [`ask_again`](Self::ask_again).
+    ///
     /// # Errors
-    /// Why the datagram is dropped.
+    /// Reason to drop the datagram.
     pub(crate) fn handle_response(
         &mut self,
         now: Instant,
         datagram: &[u8],
-    ) -> Result<(), HandshakeError> {
+    ) -> Result<Option<Refusal>, HandshakeError> {
         // Every path that works brings an answer, and the first was taken.
-        if self.agreed.is_none() {
-            let agreed = self.initiator.handle_response(datagram)?;
-            self.agreed = Some((agreed, now));
+        if self.agreed.is_some() {
+            return Ok(None);
         }
-        Ok(())
+        match self.initiator.handle_response(datagram) {
+            Ok(Reply::Agreed(agreed)) => {
+                self.agreed = Some((agreed, now));
+                Ok(None)
+            }
+            Ok(Reply::Refused(reason)) => Ok(Some(reason)),
+            // So does every path of a refusal.
+            Err(HandshakeError::WrongSession) if self.refused.is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks with another initiation, when the next one is due.
+    pub(crate) fn ask_again(&mut self, initiator: Initiator) {
+        self.initiator = initiator;
+    }
+
+    /// Takes the notice of a receiver that speaks another protocol version.
+    ///
+    /// # Errors
+    /// Reason to drop the datagram.
+    pub(crate) fn handle_version_notice(&self, datagram: &[u8]) -> Result<u8, HandshakeError> {
+        self.initiator.handle_version_notice(datagram)
+    }
+
+    /// Notes why the receiver refuses a session. Returns whether that is news.
+    pub(crate) fn note_refused(&mut self, refused: Refused) -> bool {
+        self.refused.replace(refused) != Some(refused)
+    }
+
+    /// The last reason that the receiver gave for refusing a session.
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        self.refused
     }
 
     /// Takes a cookie for the address of path `port`. The first has the initiation sent again at

@@ -76,12 +76,12 @@ pub use clock::{Clock, Reading};
 pub use datagrams::{
     AcceptedDatagrams, DATAGRAM_FRAGMENT_BYTES, DatagramChannel, DatagramClient, datagram_transport,
 };
-pub use event::{Ended, Event};
+pub use event::{Ended, Event, Refused};
 pub use event_queue::Events;
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use sender::{SendError, Sender};
-pub use server::{Places, ServerConfig};
+pub use server::{Places, ServerConfig, TurnedAway};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

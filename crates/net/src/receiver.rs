@@ -15,7 +15,7 @@ use crate::load::Frames;
 use crate::port::Port;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{Places, ServerConfig, ServerRole};
+use crate::server::{Places, ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
@@ -103,9 +103,8 @@ impl Receiver {
         self.runtime.change(|role, _| role.set_places(places));
     }
 
-    /// Allowed peers that asked for a session since the last call and were not answered, because
-    /// there was no place for them.
-    pub fn take_turned_away(&self) -> Vec<PublicKey> {
+    /// Senders that asked for a session since the last call and got none.
+    pub fn take_turned_away(&self) -> Vec<TurnedAway> {
         self.runtime.look(|role, _| role.take_turned_away())
     }
 

@@ -2,14 +2,17 @@
 //!
 //! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A newer one of the same peer,
 //! which was restarted, takes the place of that with the same cargo once it is confirmed. Until
-//! then the earlier one goes on undisturbed, so that a replayed handshake disturbs nobody. Where
+//! then the earlier one continues, so that a replayed handshake disturbs nobody. Where
 //! there is no room, another allowed peer gets its turn when a session is over or has been silent
 //! for [`ServerConfig::takeover_after`]: being allowed is no right to others' place.
 
+mod candidates;
+mod door;
 mod places;
 mod sessions;
+mod turned_away;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
@@ -18,8 +21,7 @@ use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, FrameId};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Agreed, Answer, Cargo, Kind, PublicKey, RESET_BYTES, Responder, SecretKey, classify,
-    receiver_index,
+    Kind, PublicKey, RESET_BYTES, Responder, SecretKey, classify, receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
 
@@ -28,7 +30,7 @@ use crate::clock::Clock;
 use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
-use crate::gate::{Gate, Verdict};
+use crate::gate::Gate;
 use crate::lanes::Peer;
 use crate::observer::PacketObserver;
 use crate::port::Port;
@@ -38,8 +40,11 @@ use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+use candidates::{Candidates, Confirmed};
 pub use places::Places;
 use sessions::{Owner, Sessions};
+pub use turned_away::TurnedAway;
+use turned_away::TurnedAwayList;
 
 /// Resets are not sent more often: a flood of datagrams of no session must not double itself.
 const RESET_INTERVAL: Duration = Duration::from_millis(10);
@@ -120,14 +125,11 @@ pub(crate) struct ServerRole {
     takeover_after: Duration,
     max_sessions: usize,
     places: Vec<Places>,
-    /// Who shook hands and found no place, until somebody asks.
-    turned_away: Vec<PublicKey>,
+    turned_away: TurnedAwayList,
     offers: Vec<Offer>,
     responder: Responder,
     gate: Gate,
-    /// Sessions that were answered and not confirmed, with when they were answered: at most one for
-    /// each allowed peer and cargo.
-    unconfirmed: BTreeMap<Owner, (Instant, Agreed)>,
+    candidates: Candidates,
     sessions: Sessions,
     displaced: Displaced,
     next_reset_at: Instant,
@@ -141,9 +143,8 @@ pub(crate) struct ServerRole {
 
 impl ServerRole {
     pub(crate) fn new(config: ServerConfig, offers: Vec<Offer>) -> Self {
-        let carried: Vec<Cargo> = offers.iter().map(Offer::cargo).collect();
         let peer_count = config.allowed.len();
-        let mut responder = Responder::new(config.local_key, config.allowed, &carried);
+        let mut responder = Responder::new(config.local_key, config.allowed);
         responder.set_latency_millis(millis_of(config.latency));
         ServerRole {
             seed: config.seed,
@@ -152,11 +153,11 @@ impl ServerRole {
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
             places: config.places,
-            turned_away: Vec::new(),
+            turned_away: TurnedAwayList::default(),
             offers,
             responder,
             gate: Gate::new(config.clock.now(), peer_count),
-            unconfirmed: BTreeMap::new(),
+            candidates: Candidates::default(),
             sessions: Sessions::default(),
             displaced: Displaced::default(),
             next_reset_at: Instant::ZERO,
@@ -165,67 +166,6 @@ impl ServerRole {
             edge: EdgeCounters::default(),
             is_closing: false,
         }
-    }
-
-    /// Asks what is cheap first: the mark of whoever knows this end's key, then whether it is a
-    /// resend, then whether there is room for a handshake.
-    fn handle_initiation(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival,
-        datagram: &[u8],
-        ports: &[Port],
-    ) {
-        if self.responder.screen(datagram).is_err() {
-            self.edge.refused_handshakes += 1;
-            return;
-        }
-        if self.gate.is_rotation_due(now) {
-            self.responder.rotate_cookies();
-        }
-        let source = arrival.from;
-        let answer = match self.responder.resent(datagram) {
-            Some(answer) => self.gate.may_answer(now).then_some(answer),
-            None => {
-                let responder = &self.responder;
-                let is_proven = || responder.proves_address(source, datagram);
-                let has_session = !self.sessions.is_empty();
-                match self.gate.judge(now, source.ip(), has_session, is_proven) {
-                    Verdict::Admit => self.shake_hands(now, datagram),
-                    Verdict::AskForProof => {
-                        self.edge.refused_handshakes += 1;
-                        if let Some(reply) = self.responder.cookie_reply(source, datagram) {
-                            answer_to(arrival, &reply, ports);
-                        }
-                        return;
-                    }
-                    Verdict::Refuse => None,
-                }
-            }
-        };
-        match answer {
-            Some(answer) if self.may_enter(now, (answer.peer, answer.cargo)) => {
-                answer_to(arrival, &answer.response, ports);
-            }
-            // A peer that may not enter asks again, and is answered when it is its turn.
-            Some(answer) => {
-                self.edge.refused_handshakes += 1;
-                if !self.turned_away.contains(&answer.peer) {
-                    self.turned_away.push(answer.peer);
-                }
-            }
-            None => self.edge.refused_handshakes += 1,
-        }
-    }
-
-    fn shake_hands(&mut self, now: Instant, datagram: &[u8]) -> Option<Answer> {
-        let index = self.new_session_index();
-        let mut answer = self.responder.handle_initiation(index, datagram).ok()?;
-        if let Some(agreed) = answer.agreed.take() {
-            let owner = (answer.peer, answer.cargo);
-            self.unconfirmed.insert(owner, (now, agreed));
-        }
-        Some(answer)
     }
 
     /// Whether a session of `owner` may begin now.
@@ -250,18 +190,6 @@ impl ServerRole {
         own.or_else(|| longest_silent().filter(|_| !self.has_room(owner)))
     }
 
-    fn new_session_index(&self) -> u32 {
-        loop {
-            let index = random::session_index();
-            let mut unconfirmed = self.unconfirmed.values();
-            let is_taken = self.sessions.has(index)
-                || unconfirmed.any(|(_, agreed)| agreed.session.local_index() == index);
-            if !is_taken {
-                return index;
-            }
-        }
-    }
-
     fn handle_protected(
         &mut self,
         now: Instant,
@@ -274,14 +202,10 @@ impl ServerRole {
             held.session.receive_adopting(now, arrival, datagram);
             return;
         }
-        let owner = self
-            .unconfirmed
-            .iter()
-            .find(|(_, (_, agreed))| index == Some(agreed.session.local_index()))
-            .map(|(owner, _)| *owner);
-        match owner {
+        let candidate = index.and_then(|index| self.candidates.get_mut(now, index));
+        match candidate.map(|(owner, _)| owner) {
             Some(owner) if !self.is_closing && self.may_enter(now, owner) => {
-                self.confirm(owner, now, arrival, datagram)
+                self.confirm(now, arrival, datagram);
             }
             // Its turn has not come.
             Some(_) => self.edge.unknown_datagrams += 1,
@@ -321,23 +245,28 @@ impl ServerRole {
     }
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
-    fn confirm(&mut self, owner: Owner, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        let (peer, cargo) = owner;
+    fn confirm(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let Some(index) = receiver_index(datagram) else {
+            return;
+        };
+        // A forged one proves nothing: the true peer may still come.
+        let candidate = self.candidates.get_mut(now, index);
+        let opened = candidate.and_then(|(_, session)| driver::open(session, datagram));
+        let Some(authentic) = opened else {
+            return;
+        };
+        let Some(Confirmed {
+            owner: owner @ (peer, cargo),
+            answered_at,
+            agreed,
+        }) = self.candidates.confirm(index)
+        else {
+            return;
+        };
         let is_its = |offer: &Offer| offer.cargo() == cargo;
         let Some(offer) = self.offers.iter().position(is_its) else {
             return;
         };
-        let Some((_, agreed)) = self.unconfirmed.get_mut(&owner) else {
-            return;
-        };
-        // A forged one proves nothing: the true peer may still come.
-        let Some(authentic) = driver::open(&mut agreed.session, datagram) else {
-            return;
-        };
-        let Some((answered_at, agreed)) = self.unconfirmed.remove(&owner) else {
-            return;
-        };
-        let index = agreed.session.local_index();
         let latency = latency_of(agreed.latency_millis);
         let offer = &mut self.offers[offer];
         let seed = self.seed.unwrap_or_else(random::seed);
@@ -435,9 +364,9 @@ impl ServerRole {
         }
     }
 
-    /// Who shook hands since the last call and found no place.
-    pub(crate) fn take_turned_away(&mut self) -> Vec<PublicKey> {
-        core::mem::take(&mut self.turned_away)
+    /// Senders that asked for a session since the last call and got none.
+    pub(crate) fn take_turned_away(&mut self) -> Vec<TurnedAway> {
+        self.turned_away.take()
     }
 
     /// Shares places in this way from now on. Sessions that there are stay.
@@ -449,9 +378,8 @@ impl ServerRole {
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
-        self.turned_away.retain(|peer| allowed.contains(peer));
-        self.unconfirmed
-            .retain(|(peer, _), _| allowed.contains(peer));
+        self.turned_away.set_allowed(allowed);
+        self.candidates.set_allowed(allowed);
         let is_revoked = |held: &sessions::Held| !allowed.contains(&held.owner().0);
         let sessions = self.sessions.iter();
         let revoked: Vec<u32> = sessions
@@ -482,6 +410,7 @@ impl Role for ServerRole {
     }
 
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
+        self.candidates.forget(now);
         for index in self.sessions.due(now) {
             match self.advance_session(now, index, ports) {
                 Ok(at) => self.sessions.put_off(index, at),
@@ -538,15 +467,4 @@ impl ServerRole {
     pub(crate) fn take_ended(&mut self) -> Option<Snapshot> {
         self.ended.pop_front()
     }
-}
-
-fn answer_to(arrival: &Arrival, answer: &[u8], ports: &[Port]) {
-    // A lost answer is asked for again.
-    let _ = ports[arrival.socket].send(&Batch {
-        to: arrival.from,
-        from: arrival.to,
-        ecn: Ecn::NotEct,
-        bytes: answer,
-        datagram_bytes: answer.len(),
-    });
 }

@@ -15,10 +15,12 @@ use std::time::Duration as StdDuration;
 use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions, Sender,
-    ServerConfig, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
+    Refused, Sender, ServerConfig, TurnedAway, Via,
 };
-use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, PublicKey, SecretKey, Wishes};
+use anabranch_secure::{
+    Cargo, INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, Wishes, classify,
+};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
@@ -122,8 +124,11 @@ const COPY: u8 = 1;
 /// All goes by the other address, as after a NAT forgot the first; nothing comes back by the old.
 const REBIND: u8 = 2;
 
-/// A wire between sender and receiver that someone sits at.
+/// A wire between sender and receiver that someone sits at, and records initiations.
 struct Tap {
+    receiver: SocketAddr,
+    sockets: [Arc<UdpSocket>; 2],
+    initiations: Arc<Mutex<Vec<Vec<u8>>>>,
     front: SocketAddr,
     own: SocketAddr,
     other: SocketAddr,
@@ -145,7 +150,11 @@ impl Tap {
         let is_over = Arc::new(AtomicBool::new(false));
         let sender = Arc::new(Mutex::new(None));
         let address = |socket: &UdpSocket| socket.local_addr().expect("bound");
+        let initiations = Arc::new(Mutex::new(Vec::new()));
         let mut tap = Tap {
+            receiver,
+            sockets: [Arc::clone(&own), Arc::clone(&other)],
+            initiations: Arc::clone(&initiations),
             front: address(&front),
             own: address(&own),
             other: address(&other),
@@ -158,6 +167,10 @@ impl Tap {
             let mode = Arc::clone(&mode);
             move |datagram: &[u8], from: SocketAddr| {
                 *sender.lock().expect("no panic") = Some(from);
+                if classify(datagram) == Some(Kind::Initiation) {
+                    let mut initiations = initiations.lock().expect("no panic");
+                    initiations.push(datagram.to_vec());
+                }
                 let mode = mode.load(Ordering::Relaxed);
                 if mode != PASS {
                     let _ = other.send_to(datagram, receiver);
@@ -201,6 +214,20 @@ impl Tap {
 
     fn set(&self, mode: u8) {
         self.mode.store(mode, Ordering::Relaxed);
+    }
+
+    /// Sends all that was recorded again, from the sender's address and from another, 25 times.
+    fn replay(&self) {
+        let initiations = self.initiations.lock().expect("no panic").clone();
+        assert!(!initiations.is_empty(), "nothing was recorded");
+        for _ in 0..25 {
+            for socket in &self.sockets {
+                for initiation in &initiations {
+                    let _ = socket.send_to(initiation, self.receiver);
+                }
+            }
+            pause(StdDuration::from_millis(20));
+        }
     }
 }
 
@@ -267,12 +294,107 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
     assert_eq!(receiver.snapshot().peer, Some(publics[0]));
     assert_eq!(receiver.snapshot().session.frames_received, 51);
     assert!(receiver.snapshot().edge.refused_handshakes >= 3);
+    let reason = Refusal::NoPlace;
+    let peer = publics[1];
+    let turned_away = receiver.take_turned_away();
+    assert_eq!(turned_away, [TurnedAway::Refused { peer, reason }]);
+    let told = second.events.recv_timeout(PATIENCE);
+    let refused = Refused::ByReceiver(reason);
+    assert_eq!(told, Ok(Event::Refused(refused)), "and once");
     drop(first);
     assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
     assert!(second.is_connected(), "it asks on, and its turn has come");
     second.run(1);
     let next = received.recv_timeout(PATIENCE).expect("a session in time");
     assert_eq!(next.peer(), publics[1]);
+}
+
+#[test]
+fn recorded_initiations_disturb_no_session_and_take_no_place() {
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let text = [sender_key.to_text(), receiver_key.to_text()];
+    let copy = |of: usize| SecretKey::from_text(&text[of]).expect("its own text");
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let (receiver, received) = start_receiver(receiver_key, allowed.clone(), |_| {});
+    let remote = receiver.local_addr();
+    let tap = Tap::new(remote);
+    let assert_idle = |receiver: &Receiver, received: &Receptions| {
+        assert_eq!(receiver.snapshots().len(), 0);
+        let begun = received.try_recv().err();
+        assert_eq!(begun, Some(mpsc::TryRecvError::Empty));
+    };
+    // During the session, …
+    let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
+    assert!(source.is_connected());
+    thread::scope(|scope| {
+        scope.spawn(|| tap.replay());
+        source.run(25);
+    });
+    assert_eq!(receiver.snapshots().len(), 1);
+    source.sender.close();
+    assert_eq!(ended(&source.events), Ended::Closed);
+    let first = reception(&received);
+    assert_eq!(ended(first.events()), Ended::ClosedByPeer);
+    assert_eq!(receiver.snapshot().session.frames_received, 25);
+    // … after it, …
+    tap.replay();
+    assert_idle(&receiver, &received);
+    drop((first, receiver, received));
+    // … at a receiver that was started again, from its first datagram on, and during its session.
+    let again = |config: &mut ServerConfig| config.listen = remote;
+    let (receiver, received) = start_receiver(copy(1), allowed, again);
+    tap.replay();
+    assert_idle(&receiver, &received);
+    let source = thread::scope(|scope| {
+        scope.spawn(|| tap.replay());
+        let source = Source::start(copy(0), receiver_public, tap.front, 4_000);
+        assert!(source.is_connected());
+        source.run(25);
+        source
+    });
+    assert_eq!(receiver.snapshots().len(), 1);
+    source.sender.close();
+    assert_eq!(ended(&source.events), Ended::Closed);
+    assert_eq!(ended(reception(&received).events()), Ended::ClosedByPeer);
+    assert_eq!(receiver.snapshot().session.frames_received, 25);
+}
+
+/// As many different initiations of the peer as it makes in months, at four times the rate at which
+/// a receiver without sessions does handshakes.
+#[test]
+fn replays_at_rate_delay_no_handshake_and_no_frame() {
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let recorded = (0..500).map(|index| {
+        let wishes = Wishes::of(Cargo::Frames);
+        *Initiator::new(&sender_key, &receiver_public, index, wishes).message()
+    });
+    let recorded = recorded.collect();
+    let again = SecretKey::from_text(&sender_key.to_text()).expect("its own text");
+    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
+    let remote = receiver.local_addr();
+    let flood = Flood::start(recorded, remote, 800);
+    pause(StdDuration::from_secs(1));
+    assert_eq!(receiver.snapshots().len(), 0);
+    let source = Source::start(sender_key, receiver_public, remote, 4_000);
+    assert!(source.is_connected());
+    let first = reception(&received);
+    source.run(50);
+    assert_eq!(receiver.snapshots().len(), 1);
+    assert_eq!(receiver.snapshot().session.frames_received, 50);
+    // The same key's next program takes over beside the replays, and only once.
+    let second = Source::start(again, receiver_public, remote, 4_000);
+    assert!(second.is_connected());
+    second.run(25);
+    assert_eq!(ended(first.events()), Ended::Replaced);
+    assert_eq!(receiver.snapshots().len(), 1);
+    assert_eq!(receiver.snapshot().session.frames_received, 25);
+    let sent = flood.sent.load(Ordering::Relaxed);
+    drop(flood);
+    let refused = receiver.snapshot().edge.refused_handshakes;
+    assert!(sent > 2_000 && refused > sent / 2, "{refused} of {sent}");
 }
 
 /// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.
@@ -433,7 +555,6 @@ fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
                     receiver_public,
                     number,
                     Wishes::of(Cargo::Frames),
-                    1,
                 )
                 .message()
             })

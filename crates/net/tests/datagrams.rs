@@ -7,10 +7,10 @@ use std::time::Duration as StdDuration;
 
 use anabranch_link::{LinkConfig, LossModel};
 use anabranch_net::{
-    AcceptedDatagrams, Clock, DatagramClient, Ended, Event, Events, Receiver, ServerConfig,
-    StreamClient, StreamServer, datagram_transport,
+    AcceptedDatagrams, Clock, DatagramClient, Ended, Event, Events, Receiver, Refused,
+    ServerConfig, StreamClient, StreamServer, datagram_transport,
 };
-use anabranch_secure::SecretKey;
+use anabranch_secure::{Refusal, SecretKey};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
@@ -166,7 +166,8 @@ async fn one_key_has_a_session_of_each_kind_and_a_newer_one_replaces_its_own_kin
 }
 
 #[test]
-fn a_receiver_of_frames_takes_no_datagrams() {
+fn a_receiver_of_frames_takes_no_datagrams_and_says_so() {
+    const NOT_CARRIED: Refused = Refused::ByReceiver(Refusal::NotCarried);
     let keys = [&SecretKey::generate(), &SecretKey::generate()];
     let config = ServerConfig::new(loopback(0), copy(keys[1]), vec![keys[0].public_key()]);
     let (receiver, _sessions) = Receiver::start(config).expect("a port of loopback");
@@ -175,7 +176,7 @@ fn a_receiver_of_frames_takes_no_datagrams() {
     let (_client, events) = DatagramClient::start(config).expect("loopback");
     let ended = wait_for(&events, |event| matches!(event, Event::Ended(_)));
     assert!(
-        matches!(ended, Event::Ended(Ended::NoAnswer { .. })),
+        matches!(ended, Event::Ended(Ended::Refused { refused, .. }) if refused == NOT_CARRIED),
         "{ended:?}"
     );
     assert!(receiver.snapshot().edge.refused_handshakes > 0);

@@ -1,6 +1,6 @@
 //! Sessions over loopback, in real time. Waits are generous: the machine may be busy.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
@@ -10,10 +10,11 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    SendError, Sender, ServerConfig, StartError, Via,
+    Refused, SendError, Sender, ServerConfig, StartError, TurnedAway, Via,
 };
-use anabranch_secure::{PublicKey, SecretKey};
+use anabranch_secure::{PublicKey, SecretKey, VERSION};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
+use ring::hmac;
 
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
@@ -341,7 +342,60 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let ended = wait_for(&events, ended);
     assert!(matches!(&ended, Ended::NoAnswer { local_key, .. } if *local_key == stranger_public));
     assert!(receiver.snapshot().edge.refused_handshakes >= 1);
+    let turned_away = receiver.take_turned_away();
+    let is_stranger = |asked: &TurnedAway| matches!(asked, TurnedAway::NotAllowed { peer, .. } if *peer == stranger_public);
+    assert!(turned_away.iter().all(is_stranger) && turned_away.len() == 1);
     assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
+}
+
+/// The first 16 bytes of an HMAC under a key that the public key `of` makes.
+fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
+    let label = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
+    let key = hmac::sign(&label, of.as_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_ref());
+    let tag = hmac::sign(&key, &parts.concat());
+    *tag.as_ref().first_chunk().unwrap()
+}
+
+/// The formats of `docs/protocol-security.md` that are the same in every version.
+#[test]
+fn ends_of_different_versions_say_so() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let other = UdpSocket::bind(loopback(1, 0)).unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    let from = other.local_addr().unwrap();
+    // A receiver of a later version answers our sender, …
+    let mut config = ClientConfig::new(sender_key, receiver_public, vec![path(1, from)]);
+    config.connect_timeout = Duration::from_secs(1);
+    let (_sender, events) = Sender::start(config).expect("loopback");
+    let mut initiation = [0; 2_000];
+    let (length, sender) = other.recv_from(&mut initiation).unwrap();
+    let asked = &initiation[length - 32..length - 16];
+    let version = VERSION + 1;
+    let proof = mark("anabranch version", &receiver_public, &[&[version], asked]);
+    let notice = [&[6, version][..], &proof].concat();
+    other.send_to(&notice, sender).unwrap();
+    let refused = Refused::OtherVersion(version);
+    wait_for(&events, |event| {
+        (event == Event::Refused(refused)).then_some(())
+    });
+    let ended = wait_for(&events, ended);
+    assert!(matches!(ended, Ended::Refused { refused: told, .. } if told == refused));
+    // … and our receiver a sender of a later version, whose initiations are longer.
+    let (receiver, _received) = start_receiver(receiver_key, receiver_public);
+    let mut initiation = vec![7; 1_000];
+    initiation[..2].copy_from_slice(&[1, version]);
+    let asked = mark("anabranch mac1", &receiver_public, &[&initiation]);
+    initiation.extend_from_slice(&asked);
+    initiation.extend_from_slice(&[0; 16]);
+    other.send_to(&initiation, receiver.local_addr()).unwrap();
+    let mut notice = [0; 2_000];
+    let length = other.recv(&mut notice).unwrap();
+    let proof = mark("anabranch version", &receiver_public, &[&[VERSION], &asked]);
+    assert_eq!(notice[..length], [&[6, VERSION][..], &proof].concat());
+    let expected = TurnedAway::OtherVersion { version, from };
+    assert_eq!(receiver.take_turned_away(), [expected]);
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub enum Kind {
     /// A responder does not know the session: see
     /// [`Session::is_reset`](crate::Session::is_reset).
     Reset = 5,
+    /// Answer to an initiation of another protocol version: for the
+    /// [`Initiator`](crate::Initiator) that sent there.
+    VersionNotice = 6,
 }
 
 /// Where the receiver's session index lies in a response.
@@ -34,16 +37,17 @@ pub fn classify(datagram: &[u8]) -> Option<Kind> {
         3 => Some(Kind::Data),
         4 => Some(Kind::CookieReply),
         5 => Some(Kind::Reset),
+        6 => Some(Kind::VersionNotice),
         _ => None,
     }
 }
 
 /// The session index that a response or a protected datagram is addressed to: the one that its
-/// receiver chose. `None` for an initiation, a cookie reply, a reset, an unknown
+/// receiver chose. `None` for an initiation, a cookie reply, a reset, a version notice, an unknown
 /// kind, or a datagram too short to hold one.
 pub fn receiver_index(datagram: &[u8]) -> Option<u32> {
     let at = match classify(datagram)? {
-        Kind::Initiation | Kind::CookieReply | Kind::Reset => return None,
+        Kind::Initiation | Kind::CookieReply | Kind::Reset | Kind::VersionNotice => return None,
         Kind::Response => RESPONSE_INDEX_AT,
         Kind::Data => DATA_INDEX_AT,
     };
@@ -62,12 +66,13 @@ mod tests {
             Kind::Data,
             Kind::CookieReply,
             Kind::Reset,
+            Kind::VersionNotice,
         ] {
             assert_eq!(classify(&[kind as u8, 9]), Some(kind));
         }
         assert_eq!(classify(&[]), None);
         assert_eq!(classify(&[0]), None);
-        assert_eq!(classify(&[6]), None);
+        assert_eq!(classify(&[7]), None);
     }
 
     #[test]

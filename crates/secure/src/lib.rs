@@ -38,12 +38,12 @@ mod reset;
 mod text;
 
 pub use handshake::{
-    Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Responder,
-    Wishes,
+    Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Refusal,
+    Reply, Request, Responder, VERSION, Wishes,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};
-pub use mac::{COOKIE_REPLY_BYTES, Cookie};
+pub use mac::{COOKIE_REPLY_BYTES, Cookie, Mac, VERSION_NOTICE_BYTES};
 pub use packet::{
     HEADER_BYTES, KEY_UPDATE_DATAGRAMS, MAX_PATHS, MAX_SEALED_COUNT, Opened,
     PROTECTION_OVERHEAD_BYTES, Rejected, SealError, Session, TAG_BYTES,

@@ -24,6 +24,11 @@ pub(crate) const MAC_BYTES: usize = 16;
 /// Length of a cookie reply: shorter than the initiation that it answers.
 pub const COOKIE_REPLY_BYTES: usize = REPLY_SEALED_AT + MAC_BYTES + TAG_BYTES;
 
+/// Length of a version notice: shorter than any initiation that it answers.
+pub const VERSION_NOTICE_BYTES: usize = NOTICE_MAC_AT + MAC_BYTES;
+
+const NOTICED_VERSION_AT: usize = 1;
+const NOTICE_MAC_AT: usize = 2;
 const REPLY_NONCE_AT: usize = 1;
 const NONCE_BYTES: usize = 12;
 const REPLY_SEALED_AT: usize = REPLY_NONCE_AT + NONCE_BYTES;
@@ -31,7 +36,8 @@ const TAG_BYTES: usize = 16;
 /// An IPv6 address and a port.
 const SOURCE_BYTES: usize = 18;
 
-pub(crate) type Mac = [u8; MAC_BYTES];
+/// A mark.
+pub type Mac = [u8; MAC_BYTES];
 
 /// The key of the first mark.
 pub(crate) fn first_key(responder: &PublicKey) -> hmac::Key {
@@ -146,6 +152,32 @@ impl CookieJar {
     }
 }
 
+/// Makes the answer to an initiation of another version, with the first mark `asked`: kind, the
+/// `version` of the responder, and a mark that whoever sees the initiation and knows the public key
+/// can make. The format is the same in every version.
+pub(crate) fn version_notice(
+    responder: &PublicKey,
+    asked: &Mac,
+    version: u8,
+) -> [u8; VERSION_NOTICE_BYTES] {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &derived("anabranch version", responder));
+    let mut marked = [0; 1 + MAC_BYTES];
+    marked[0] = version;
+    marked[1..].copy_from_slice(asked);
+    let mut notice = [0; VERSION_NOTICE_BYTES];
+    notice[0] = Kind::VersionNotice as u8;
+    notice[NOTICED_VERSION_AT] = version;
+    notice[NOTICE_MAC_AT..].copy_from_slice(&mac(&key, &marked));
+    notice
+}
+
+/// The version in a [`version_notice`]; `None` if it does not answer the initiation with the first
+/// mark `asked`.
+pub(crate) fn noticed_version(responder: &PublicKey, asked: &Mac, datagram: &[u8]) -> Option<u8> {
+    let version = *datagram.get(NOTICED_VERSION_AT)?;
+    (datagram == version_notice(responder, asked, version)).then_some(version)
+}
+
 fn reply_key(responder: &PublicKey) -> LessSafeKey {
     let bytes = derived("anabranch cookie", responder);
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).expect("AES-256 takes 32 bytes"))
@@ -253,6 +285,25 @@ mod tests {
         assert!(Cookie::open(&key, &[7; MAC_BYTES], &reply[1..]).is_none());
         let again = jar.reply(source("192.0.2.1:7000"), &[7; MAC_BYTES]);
         assert_ne!(again[..13], reply[..13], "a nonce of its own");
+    }
+
+    #[test]
+    fn a_version_notice_answers_one_initiation() {
+        let key = SecretKey::generate().public_key();
+        let notice = version_notice(&key, &[7; MAC_BYTES], 9);
+        assert_eq!(noticed_version(&key, &[7; MAC_BYTES], &notice), Some(9));
+        assert_eq!(noticed_version(&key, &[8; MAC_BYTES], &notice), None);
+        let stranger = SecretKey::generate().public_key();
+        assert_eq!(noticed_version(&stranger, &[7; MAC_BYTES], &notice), None);
+        for bit in 0..VERSION_NOTICE_BYTES * 8 {
+            let mut tampered = notice;
+            tampered[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(noticed_version(&key, &[7; MAC_BYTES], &tampered), None);
+        }
+        for length in 0..VERSION_NOTICE_BYTES {
+            let short = &notice[..length];
+            assert_eq!(noticed_version(&key, &[7; MAC_BYTES], short), None);
+        }
     }
 
     #[test]

@@ -138,7 +138,8 @@ pub struct Opened<'a> {
 }
 
 /// An established session: AEAD keys for each direction, and per path a counter and a replay
-/// window. It allocates nothing after its construction; about 10 kB.
+/// window. About 3 kB, and 8 kB more from the first datagram that opens: a responder may hold many
+/// that nobody ever confirms. It allocates nothing after that.
 pub struct Session {
     sealing: SealingKeys,
     opening: OpeningKeys,
@@ -147,8 +148,8 @@ pub struct Session {
     /// Per path, the counter of the next datagram to be sealed.
     next_counters: [u64; MAX_PATHS],
     sealed_count: u64,
-    /// One for each path.
-    windows: Box<[ReplayWindow]>,
+    /// One for each path, or none before the first datagram opens.
+    windows: Vec<ReplayWindow>,
     rejected_counts: [u64; Rejected::ALL.len()],
     is_confirmed: bool,
     /// The initiator's: what proves that the responder no longer has the session.
@@ -175,7 +176,7 @@ impl Session {
             remote_index: agreement.remote_index,
             next_counters: [0; MAX_PATHS],
             sealed_count: 0,
-            windows: vec![ReplayWindow::default(); MAX_PATHS].into_boxed_slice(),
+            windows: Vec::new(),
             rejected_counts: [0; Rejected::ALL.len()],
             is_confirmed: agreement.is_confirmed,
             reset_token: agreement.reset_token,
@@ -196,9 +197,9 @@ impl Session {
     /// Whether the peer has proven to hold this session's keys. True from the start for the
     /// initiator; for the responder, once the first datagram opens.
     ///
-    /// An initiation recorded long ago can make a responder that forgot its past (a restart) answer
-    /// with a session that nobody holds. So while this is false, a responder sends nothing but the
-    /// response, and keeps an earlier session with the same peer.
+    /// A replayed initiation makes a responder answer with a session that nobody holds. So while
+    /// this is false, a responder sends nothing but the response, and keeps an earlier session with
+    /// the same peer.
     pub fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
@@ -326,10 +327,11 @@ impl Session {
         if marked_path != path_id | generation << GENERATION_SHIFT {
             return Err(Rejected::PathOutOfRange);
         }
-        let window = &mut self.windows[usize::from(path_id)];
+        let window = self.windows.get(usize::from(path_id));
         let truncated = u32::from_be_bytes([c0, c1, c2, c3]);
-        let counter = counter::expand(truncated, window.expected());
-        match window.check(counter) {
+        let expected = window.map_or(0, ReplayWindow::expected);
+        let counter = counter::expand(truncated, expected);
+        match window.map_or(Freshness::Fresh, |window| window.check(counter)) {
             Freshness::Fresh => {}
             Freshness::Replayed => return Err(Rejected::Replayed),
             Freshness::TooOld => return Err(Rejected::TooOld),
@@ -341,7 +343,9 @@ impl Session {
             .open_in_place(nonce(path_id, counter), Aad::from(&*header), sealed)
             .map_err(|_| Rejected::Forged)?;
         self.opening.on_opened(generation);
-        window.accept(counter);
+        // Only once: the first datagram that opens.
+        self.windows.resize_with(MAX_PATHS, ReplayWindow::default);
+        self.windows[usize::from(path_id)].accept(counter);
         self.is_confirmed = true;
         Ok(Opened {
             path_id,

@@ -16,7 +16,7 @@ use crate::event_queue::{self, Events};
 use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
-use crate::server::{ServerConfig, ServerRole};
+use crate::server::{ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 /// A stream that a client has opened.
@@ -118,6 +118,11 @@ impl StreamServer {
     /// each such event, in their order, once. Of the last 16 that nobody asked for.
     pub fn take_ended(&self) -> Option<Snapshot> {
         self.runtime.look(|role, _| role.take_ended())
+    }
+
+    /// Clients that asked for a session since the last call and got none.
+    pub fn take_turned_away(&self) -> Vec<TurnedAway> {
+        self.runtime.look(|role, _| role.take_turned_away())
     }
 
     /// How late the machine let the thread get to its work, in the worse of the last two seconds.

@@ -1,47 +1,48 @@
-//! Why handshakes fail.
+//! Why a handshake datagram is dropped, and why a session is refused.
 
 use thiserror::Error;
 
-/// Why a handshake datagram was dropped. None is answered: who may not come in learns nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+use crate::keys::PublicKey;
+
+/// Reason to drop a handshake datagram. It may come of chance or of an attacker, and the handshake
+/// continues as if it had not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
-    /// Not of the kind or length expected here.
-    #[error("not a handshake datagram of the expected kind and length")]
+    /// Not a handshake datagram: its length, its kind or a field has a value that is never sent.
+    #[error("not a handshake datagram")]
     Malformed,
-    /// Made for another key or another version of the protocol, or changed on its way.
-    #[error("made for another key or protocol version, or changed on its way")]
+    /// Made by or for another key, or changed on its way.
+    #[error("made for another key, or changed on its way")]
     Forged,
+    /// Initiation of another protocol version, by someone who knows this end's public key.
+    #[error("of protocol version {0}, where this end speaks version {own}", own = super::VERSION)]
+    OtherVersion(u8),
     /// Authentic, from a key that is not allowed here.
-    #[error("the peer's key is not on the list of allowed keys")]
-    NotAllowed,
-    /// Authentic, but not newer than the newest initiation of the same key: a replay, or a peer
-    /// whose clock went back.
-    #[error("not newer than the peer's last initiation")]
-    Stale,
-    /// Authentic, and asks for a session of a kind that this end does not carry.
-    #[error("asks for a session that carries what this end does not")]
-    NotCarried,
-    /// A response to another handshake, by its session index.
+    #[error("the peer's key {0} is not on the list of allowed keys")]
+    NotAllowed(PublicKey),
+    /// Response to another handshake, by its session index.
     #[error("addressed to another session")]
     WrongSession,
-    /// A response to a handshake that is over: a duplicate.
+    /// Response to a handshake that is over: a duplicate.
     #[error("the handshake is already complete")]
     AlreadyComplete,
-    /// An initiation by someone who does not know this end's public key, or changed on its way.
+    /// Initiation by someone who does not know this end's public key, or changed on its way.
     #[error("its maker does not know this end's public key, or it was changed on its way")]
     WrongMac,
 }
 
-impl HandshakeError {
-    /// Every kind.
-    pub const ALL: [HandshakeError; 8] = [
-        HandshakeError::Malformed,
-        HandshakeError::Forged,
-        HandshakeError::NotAllowed,
-        HandshakeError::Stale,
-        HandshakeError::NotCarried,
-        HandshakeError::WrongSession,
-        HandshakeError::AlreadyComplete,
-        HandshakeError::WrongMac,
-    ];
+/// Reason for which a responder refuses a session to an allowed peer. The value is the status in
+/// the response; 0 stands for an accepted session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// All places are taken by sessions of other peers.
+    NoPlace = 1,
+    /// The responder does not carry the requested cargo.
+    NotCarried = 2,
+}
+
+impl Refusal {
+    /// Every reason.
+    pub const ALL: [Refusal; 2] = [Refusal::NoPlace, Refusal::NotCarried];
 }

@@ -42,7 +42,9 @@ fn opened(session: &mut Session, datagram: &[u8]) -> Result<(u8, Vec<u8>), Rejec
 /// Makes the next datagram from `sender` to `receiver` on `path_id` carry `counter`.
 fn skip_to(sender: &mut Session, receiver: &mut Session, path_id: u8, counter: u64) {
     sender.next_counters[usize::from(path_id)] = counter;
-    receiver.windows[usize::from(path_id)].accept(counter - 1);
+    let windows = &mut receiver.windows;
+    windows.resize_with(MAX_PATHS, ReplayWindow::default);
+    windows[usize::from(path_id)].accept(counter - 1);
 }
 
 #[test]
@@ -389,6 +391,13 @@ fn responder_is_confirmed_by_the_first_datagram_that_opens() {
     let (mut ours, mut theirs) = pair();
     assert!(ours.is_confirmed() && !theirs.is_confirmed());
     let datagram = sealed(&mut ours, 0, b"");
+    let mut forged = datagram.clone();
+    forged[HEADER_BYTES] ^= 1;
+    assert_eq!(opened(&mut theirs, &forged), Err(Rejected::Forged));
+    assert!(!theirs.is_confirmed());
+    // Hundreds of sessions may wait for a first datagram that never comes.
+    let heap_bytes = theirs.windows.capacity() * size_of::<ReplayWindow>();
+    assert!(heap_bytes + size_of::<Session>() < 4_000);
     assert!(opened(&mut theirs, &datagram).is_ok());
     assert!(theirs.is_confirmed());
 }

@@ -1,0 +1,51 @@
+//! Answers of a receiver to the initiations of a client.
+
+use anabranch_units::Instant;
+
+use super::{ClientRole, initiator};
+use crate::event::{Event, Refused};
+use crate::load::Load;
+use crate::socket::Arrival;
+
+impl<L: Load> ClientRole<L> {
+    /// Takes the receiver's answer to an initiation.
+    pub(super) fn handle_response(&mut self, now: Instant, datagram: &[u8]) {
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
+        match handshake.handle_response(now, datagram) {
+            Ok(None) => {}
+            Ok(Some(reason)) => {
+                handshake.ask_again(initiator::<L>(&self.config));
+                self.note_refused(Refused::ByReceiver(reason));
+            }
+            Err(_) => self.edge.refused_handshakes += 1,
+        }
+    }
+
+    /// Takes the notice of a receiver that speaks another version of the protocol.
+    pub(super) fn handle_version_notice(&mut self, datagram: &[u8]) {
+        let handshake = self.handshake.as_ref();
+        match handshake.map(|handshake| handshake.handle_version_notice(datagram)) {
+            Some(Ok(version)) => self.note_refused(Refused::OtherVersion(version)),
+            Some(Err(_)) => self.edge.refused_handshakes += 1,
+            None => {}
+        }
+    }
+
+    fn note_refused(&mut self, refused: Refused) {
+        if let Some(handshake) = &mut self.handshake
+            && handshake.note_refused(refused)
+        {
+            self.events.tell(Event::Refused(refused));
+        }
+    }
+
+    /// Takes a cookie, with which the initiation is sent again at once.
+    pub(super) fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
+        if let Some(handshake) = &mut self.handshake {
+            let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
+            self.edge.refused_handshakes += u64::from(taken.is_err());
+        }
+    }
+}

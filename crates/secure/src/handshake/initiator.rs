@@ -1,0 +1,159 @@
+//! The end that opens a session, during the handshake.
+
+use core::fmt;
+
+use snow::HandshakeState;
+
+use super::{
+    Agreed, CARGO_BYTES, FIRST_MAC_AT, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
+    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT,
+    RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT, STATUS_BYTES, VERSION, VERSION_AT, Wishes,
+    big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
+};
+use crate::keys::{PublicKey, SecretKey};
+use crate::kind::{Kind, RESPONSE_INDEX_AT};
+use crate::mac::{self, Cookie, MAC_BYTES};
+use crate::reset::{ResetToken, TOKEN_BYTES};
+
+/// The end that opens a session, during the handshake.
+pub struct Initiator {
+    /// `None` once the response has come.
+    noise: Option<HandshakeState>,
+    local_index: u32,
+    remote: PublicKey,
+    /// Without a second mark.
+    initiation: [u8; INITIATION_BYTES],
+}
+
+/// Answer of a responder, authenticated.
+#[derive(Debug)]
+pub enum Reply {
+    /// A session. Its first datagram confirms it to the responder.
+    Agreed(Agreed),
+    /// No session now. Only a new [`Initiator`] can ask again.
+    Refused(Refusal),
+}
+
+impl Initiator {
+    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session as
+    /// `wishes` have it.
+    ///
+    /// `local_index` names the session at this end, and must be unique among this end's sessions.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn new(local: &SecretKey, remote: &PublicKey, local_index: u32, wishes: Wishes) -> Self {
+        let mut noise = builder(local)
+            .remote_public_key(remote.as_bytes())
+            .and_then(snow::Builder::build_initiator)
+            .expect("every field of Noise IK's initiator is set, once");
+        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
+        let (index, rest) = payload.split_at_mut(INDEX_BYTES);
+        let (carried, latency) = rest.split_at_mut(CARGO_BYTES);
+        index.copy_from_slice(&local_index.to_be_bytes());
+        carried[0] = wishes.cargo as u8;
+        latency.copy_from_slice(&wishes.latency_millis.to_be_bytes());
+        let mut initiation = [0; INITIATION_BYTES];
+        initiation[0] = Kind::Initiation as u8;
+        initiation[VERSION_AT] = VERSION;
+        let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT);
+        write_message(&mut noise, &payload, &mut marked[INITIATION_NOISE_AT..]);
+        macs[..MAC_BYTES].copy_from_slice(&mac::mac(&mac::first_key(remote), marked));
+        Initiator {
+            noise: Some(noise),
+            local_index,
+            remote: *remote,
+            initiation,
+        }
+    }
+
+    /// The initiation to send, and to send again, the very same, until the response comes: the
+    /// driver decides when.
+    pub fn message(&self) -> &[u8; INITIATION_BYTES] {
+        &self.initiation
+    }
+
+    /// The same initiation for a responder under load, which answers only to those that it gave a
+    /// cookie. A cookie is good for the address that the responder saw it asked from.
+    pub fn message_with(&self, cookie: &Cookie) -> [u8; INITIATION_BYTES] {
+        let mut initiation = self.initiation;
+        let (marked, second) = initiation.split_at_mut(SECOND_MAC_AT);
+        second.copy_from_slice(&cookie.mac(marked));
+        initiation
+    }
+
+    /// The cookie of a reply to [`message`](Self::message): send
+    /// [`message_with`](Self::message_with) it from the same address.
+    ///
+    /// # Errors
+    /// [`HandshakeError::Forged`] if the responder did not make it in answer to this initiation.
+    pub fn handle_cookie_reply(&self, datagram: &[u8]) -> Result<Cookie, HandshakeError> {
+        Cookie::open(&self.remote, first_mac(&self.initiation), datagram)
+            .ok_or(HandshakeError::Forged)
+    }
+
+    /// The protocol version of a responder that cannot read [`message`](Self::message). Whoever
+    /// sees the initiation and knows the responder's public key can make such a notice: it explains
+    /// why no session begins, and decides nothing.
+    ///
+    /// # Errors
+    /// [`HandshakeError::Forged`] if it is no answer to this initiation.
+    pub fn handle_version_notice(&self, datagram: &[u8]) -> Result<u8, HandshakeError> {
+        mac::noticed_version(&self.remote, first_mac(&self.initiation), datagram)
+            .ok_or(HandshakeError::Forged)
+    }
+
+    /// The index that the response will be addressed to.
+    pub fn local_index(&self) -> u32 {
+        self.local_index
+    }
+
+    /// Whether the responder has answered.
+    pub fn is_complete(&self) -> bool {
+        self.noise.is_none()
+    }
+
+    /// Completes the handshake.
+    ///
+    /// # Errors
+    /// Reason to drop the datagram. The handshake goes on as if it had not come.
+    pub fn handle_response(&mut self, datagram: &[u8]) -> Result<Reply, HandshakeError> {
+        if datagram.len() != RESPONSE_BYTES || datagram[0] != Kind::Response as u8 {
+            return Err(HandshakeError::Malformed);
+        }
+        let receiver_index = big_endian_u32(&datagram[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT]);
+        if receiver_index != self.local_index {
+            return Err(HandshakeError::WrongSession);
+        }
+        let noise = self.noise.as_mut().ok_or(HandshakeError::AlreadyComplete)?;
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        noise
+            .read_message(&datagram[RESPONSE_NOISE_AT..], &mut payload)
+            .map_err(|_| HandshakeError::Forged)?;
+        let (status, rest) = payload.split_at(STATUS_BYTES);
+        let (index, rest) = rest.split_at(INDEX_BYTES);
+        let (token, latency) = rest.split_at(TOKEN_BYTES);
+        let token = token.try_into().expect("a token follows the index");
+        let token = ResetToken::from_bytes(token);
+        let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
+        self.noise = None;
+        if status[0] == 0 {
+            return Ok(Reply::Agreed(Agreed {
+                session,
+                latency_millis: big_endian_u16(latency),
+            }));
+        }
+        let mut reasons = Refusal::ALL.into_iter();
+        let reason = reasons.find(|reason| *reason as u8 == status[0]);
+        reason.map(Reply::Refused).ok_or(HandshakeError::Malformed)
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initiator")
+            .field("local_index", &self.local_index)
+            .field("is_complete", &self.noise.is_none())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,273 @@
+//! The end that is asked for sessions, during their handshakes.
+
+use core::fmt;
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+
+use ring::hmac;
+use snow::HandshakeState;
+
+use super::{
+    Agreed, CARGO_BYTES, Cargo, FIRST_MAC_AT, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
+    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT,
+    RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT, STATUS_BYTES, VERSION, big_endian_u16,
+    big_endian_u32, builder, first_mac, split, write_message,
+};
+use crate::keys::{PublicKey, SecretKey};
+use crate::kind::{Kind, RESPONSE_INDEX_AT};
+use crate::mac::{self, COOKIE_REPLY_BYTES, CookieJar, Mac, VERSION_NOTICE_BYTES};
+use crate::reset::{RESET_BYTES, ResetKey, TOKEN_BYTES};
+
+/// The end that is asked for sessions. It knows whom it lets in, and nothing of handshakes that
+/// were: its memory is bounded by the number of allowed peers.
+///
+/// The order of calls is that of their cost: [`screen`](Self::screen), then
+/// [`read_initiation`](Self::read_initiation), then [`accept`](Self::accept) or
+/// [`refuse`](Self::refuse). A replayed initiation passes all three, so a driver limits their rate,
+/// remembers recent initiations by their [mark](Self::mark), and lets no session replace another
+/// before [`Session::is_confirmed`](crate::Session::is_confirmed).
+pub struct Responder {
+    local: SecretKey,
+    first_mac_key: hmac::Key,
+    cookies: CookieJar,
+    reset_key: ResetKey,
+    latency_millis: u16,
+    allowed: BTreeSet<PublicKey>,
+}
+
+/// An authentic initiation of an allowed peer, to be answered once. It may be a replay.
+pub struct Request {
+    noise: HandshakeState,
+    peer: PublicKey,
+    cargo: Option<Cargo>,
+    remote_index: u32,
+    latency_millis: u16,
+}
+
+/// A session for a peer, not confirmed yet.
+#[derive(Debug)]
+pub struct Answer {
+    /// The datagram to send back to where the initiation came from.
+    pub response: [u8; RESPONSE_BYTES],
+    /// The new session. See [`Session::is_confirmed`](crate::Session::is_confirmed) for when it may
+    /// replace an older one.
+    pub agreed: Agreed,
+}
+
+impl Responder {
+    /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn new(local: SecretKey, allowed: impl IntoIterator<Item = PublicKey>) -> Self {
+        let public = local.public_key();
+        Responder {
+            first_mac_key: mac::first_key(&public),
+            cookies: CookieJar::new(&public),
+            reset_key: ResetKey::new(&local),
+            local,
+            latency_millis: 0,
+            allowed: allowed.into_iter().collect(),
+        }
+    }
+
+    /// How long media may take, in milliseconds, as this end wishes; 0: no wish.
+    pub fn set_latency_millis(&mut self, latency_millis: u16) {
+        self.latency_millis = latency_millis;
+    }
+
+    /// Lets in the holders of these keys from now on, and nobody else.
+    pub fn set_allowed(&mut self, allowed: &[PublicKey]) {
+        self.allowed = allowed.iter().copied().collect();
+    }
+
+    /// Checks whether `datagram` looks like an initiation by someone who knows this end's public
+    /// key. It takes a microsecond, where a handshake takes hundreds.
+    ///
+    /// # Errors
+    /// [`HandshakeError::Malformed`], [`HandshakeError::WrongMac`], or
+    /// [`HandshakeError::OtherVersion`] with a correct mark.
+    pub fn screen(&self, datagram: &[u8]) -> Result<(), HandshakeError> {
+        let (&kind, &version) = match datagram {
+            [kind, version, ..] => (kind, version),
+            _ => return Err(HandshakeError::Malformed),
+        };
+        let is_whole = version != VERSION || datagram.len() == INITIATION_BYTES;
+        let (marked, claimed) = marked(datagram).ok_or(HandshakeError::Malformed)?;
+        if kind != Kind::Initiation as u8 || !is_whole {
+            return Err(HandshakeError::Malformed);
+        }
+        if !mac::is_mac(&self.first_mac_key, marked, claimed) {
+            return Err(HandshakeError::WrongMac);
+        }
+        match version {
+            VERSION => Ok(()),
+            _ => Err(HandshakeError::OtherVersion(version)),
+        }
+    }
+
+    /// The first mark of an initiation that [`screen`](Self::screen) let pass: two with the same
+    /// mark are the same initiation, whichever second mark they have. `None` for any other length.
+    pub fn mark(datagram: &[u8]) -> Option<Mac> {
+        datagram.try_into().ok().map(first_mac).copied()
+    }
+
+    /// Whether an initiation's maker has the cookie of the address that it came from.
+    pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
+        datagram
+            .split_at_checked(SECOND_MAC_AT)
+            .and_then(|(marked, mac)| Some((marked, mac.try_into().ok()?)))
+            .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
+    }
+
+    /// Answers an initiation that [`screen`](Self::screen) let pass while under load: how its maker
+    /// proves that it receives at `source`. `None` for any other datagram. Nothing is kept.
+    pub fn cookie_reply(
+        &mut self,
+        source: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<[u8; COOKIE_REPLY_BYTES]> {
+        let asked = Self::mark(datagram)?;
+        Some(self.cookies.reply(source, &asked))
+    }
+
+    /// Answers an initiation that [`screen`](Self::screen) called one of another version: which
+    /// version this end speaks. `None` if it has no marks.
+    pub fn version_notice(&self, datagram: &[u8]) -> Option<[u8; VERSION_NOTICE_BYTES]> {
+        let (_, asked) = marked(datagram)?;
+        Some(mac::version_notice(
+            &self.local.public_key(),
+            asked,
+            VERSION,
+        ))
+    }
+
+    /// Makes cookies of another secret from now on. Those made before stay good until the next
+    /// call: every two minutes serves.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn rotate_cookies(&mut self) {
+        self.cookies.rotate();
+    }
+
+    /// Reads an initiation: half of a handshake's public-key work.
+    ///
+    /// # Errors
+    /// Reason to drop the datagram without an answer.
+    pub fn read_initiation(&self, datagram: &[u8]) -> Result<Request, HandshakeError> {
+        self.screen(datagram)?;
+        let message = &datagram[INITIATION_NOISE_AT..FIRST_MAC_AT];
+        let mut noise = builder(&self.local)
+            .build_responder()
+            .expect("every field of Noise IK's responder is set, once");
+        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
+        noise
+            .read_message(message, &mut payload)
+            .map_err(|_| HandshakeError::Forged)?;
+        let peer = noise
+            .get_remote_static()
+            .and_then(|key| key.try_into().ok().map(PublicKey::claimed))
+            .ok_or(HandshakeError::Forged)?;
+        if !self.allowed.contains(&peer) {
+            return Err(HandshakeError::NotAllowed(peer));
+        }
+        let (index, rest) = payload.split_at(INDEX_BYTES);
+        let (cargo, latency) = rest.split_at(CARGO_BYTES);
+        Ok(Request {
+            noise,
+            peer,
+            cargo: Cargo::ALL.get(usize::from(cargo[0])).copied(),
+            remote_index: big_endian_u32(index),
+            latency_millis: self.latency_millis.max(big_endian_u16(latency)),
+        })
+    }
+
+    /// Accepts a session. `local_index` names it at this end and must be unique among this end's
+    /// sessions, those not confirmed included.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn accept(&self, mut request: Request, local_index: u32) -> Answer {
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        let (_, rest) = payload.split_at_mut(STATUS_BYTES);
+        let (index, rest) = rest.split_at_mut(INDEX_BYTES);
+        let (token, latency) = rest.split_at_mut(TOKEN_BYTES);
+        index.copy_from_slice(&local_index.to_be_bytes());
+        token.copy_from_slice(self.reset_key.token(local_index).as_bytes());
+        latency.copy_from_slice(&request.latency_millis.to_be_bytes());
+        let response = request.respond(&payload);
+        let session = split(&mut request.noise, local_index, request.remote_index, None);
+        Answer {
+            response,
+            agreed: Agreed {
+                session,
+                latency_millis: request.latency_millis,
+            },
+        }
+    }
+
+    /// Refuses a session. Only the maker of the initiation can read why.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn refuse(&self, mut request: Request, reason: Refusal) -> [u8; RESPONSE_BYTES] {
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        payload[0] = reason as u8;
+        request.respond(&payload)
+    }
+
+    /// The answer to a protected datagram for a session `local_index` that this end does not have:
+    /// it proves that to the session's initiator, and to nobody else. The holder of the key makes
+    /// the same one before a restart and after.
+    ///
+    /// Not for an index that is in use; in answer to longer datagrams only; and not without a limit
+    /// of their rate.
+    pub fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
+        self.reset_key.reset(local_index)
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder")
+            .field("allowed", &self.allowed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Request {
+    /// The peer's key, authenticated: its owner made the initiation at some time.
+    pub fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
+    /// The cargo of the session that is asked for; `None` for one that this version does not know.
+    pub fn cargo(&self) -> Option<Cargo> {
+        self.cargo
+    }
+
+    fn respond(&mut self, payload: &[u8; RESPONSE_PAYLOAD_BYTES]) -> [u8; RESPONSE_BYTES] {
+        let mut response = [0; RESPONSE_BYTES];
+        response[0] = Kind::Response as u8;
+        let index = &mut response[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT];
+        index.copy_from_slice(&self.remote_index.to_be_bytes());
+        write_message(&mut self.noise, payload, &mut response[RESPONSE_NOISE_AT..]);
+        response
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("peer", &self.peer)
+            .field("cargo", &self.cargo)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An initiation of any version up to its first mark, and this mark.
+fn marked(datagram: &[u8]) -> Option<(&[u8], &Mac)> {
+    let (marked, marks) = datagram.split_last_chunk::<MARKS_BYTES>()?;
+    Some((marked, marks.first_chunk()?))
+}
