@@ -98,7 +98,7 @@ impl Handshake {
         }
         match self.initiator.handle_response(datagram) {
             Ok(Reply::Agreed(agreed)) => {
-                self.agreed = Some((agreed, now));
+                self.agreed = Some((*agreed, now));
                 Ok(None)
             }
             Ok(Reply::Refused(reason)) => Ok(Some(reason)),

@@ -29,7 +29,7 @@ pub struct Initiator {
 #[derive(Debug)]
 pub enum Reply {
     /// A session. Its first datagram confirms it to the responder.
-    Agreed(Agreed),
+    Agreed(Box<Agreed>),
     /// No session now. Only a new [`Initiator`] can ask again.
     Refused(Refusal),
 }
@@ -138,10 +138,10 @@ impl Initiator {
         let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
         self.noise = None;
         if status[0] == 0 {
-            return Ok(Reply::Agreed(Agreed {
+            return Ok(Reply::Agreed(Box::new(Agreed {
                 session,
                 latency_millis: big_endian_u16(latency),
-            }));
+            })));
         }
         let mut reasons = Refusal::ALL.into_iter();
         let reason = reasons.find(|reason| *reason as u8 == status[0]);
