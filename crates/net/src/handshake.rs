@@ -199,18 +199,15 @@ impl Handshake {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_secure::Cargo;
+    use anabranch_secure::{Cargo, SecretKey, Wishes};
 
     use super::*;
 
     #[test]
     fn resets_ask_for_initiations_with_a_back_off() {
         let (local, peer) = (SecretKey::generate(), SecretKey::generate().public_key());
-        let wishes = Wishes {
-            cargo: Cargo::Frames,
-            latency_millis: 0,
-        };
-        let mut handshake = Handshake::new(Instant::ZERO, &local, &peer, wishes, Duration::ZERO);
+        let initiator = Initiator::new(&local, &peer, 1, Wishes::of(Cargo::Frames));
+        let mut handshake = Handshake::new(Instant::ZERO, initiator, Duration::ZERO);
         let mut sent_at = Vec::new();
         for millis in 0..10_000 {
             let now = Instant::from_millis(millis);
