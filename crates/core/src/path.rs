@@ -198,6 +198,14 @@ impl Path {
         }
     }
 
+    /// Continues the packet numbers of the path that had this number before, in both directions.
+    pub(crate) fn succeed(&mut self, old: Path) {
+        self.recovery.succeed(&old.recovery);
+        self.arrivals = old.arrivals;
+        self.last_reported_at = old.last_reported_at;
+        self.says_close = old.says_close;
+    }
+
     /// Searches the path's MTU from now on.
     pub(crate) fn search_mtu(&mut self, now: Instant, limits: MtuDiscovery) {
         self.recovery.search_mtu(PathMtu::new(limits, now));

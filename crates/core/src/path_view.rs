@@ -7,12 +7,13 @@ use anabranch_units::{DataRate, Duration};
 use crate::forecast::{Forecast, Turn};
 
 /// Names one path of a session, the same at both ends. Paths are numbered from zero in the order in
-/// which they are added; numbers are not used again.
+/// which they are added. A path may take the number of one that is gone
+/// ([`Session::replace_path`](crate::Session::replace_path)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u8);
 
 impl PathId {
-    /// How many paths a session may have in its life.
+    /// Maximum number of paths of a session at a time.
     pub const LIMIT: usize = 32;
 
     /// The path's number, for indexing.

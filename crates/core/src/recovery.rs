@@ -82,6 +82,11 @@ impl Recovery {
         }
     }
 
+    /// Continues the packet numbers of another path, whose packets are all settled or given up.
+    pub(crate) fn succeed(&mut self, old: &Recovery) {
+        self.sent = SentPackets::after(&old.sent);
+    }
+
     /// How long the receiver may hold a report back, which a probe timeout has to allow for.
     pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
         self.max_feedback_delay = delay;

@@ -201,6 +201,34 @@ impl<C: Content> Session<C> {
             return None;
         }
         let id = PathId(self.paths.len() as u8);
+        let path = self.new_path(now, id, options);
+        self.paths.push(path);
+        C::on_path_added(self, now, id);
+        self.on_path_changed(now, id);
+        Some(id)
+    }
+
+    /// Gives the number of a path to another one, which begins without estimates and counts.
+    /// Packet numbers continue, so the peer need not know. Packets that are bound to the old path
+    /// or in flight on it go to the others. Does nothing if there is no such path.
+    pub fn replace_path(&mut self, now: Instant, id: PathId, options: PathOptions) {
+        let Some(path) = self.paths.get_mut(id.index()) else {
+            return;
+        };
+        if path.state() != PathState::Removed {
+            path.liveness.remove();
+            C::on_path_removed(self, id);
+            self.declare_silent(now, id, SendReason::PathRemoved);
+            C::on_path_changed(self, now, id);
+        }
+        let path = self.new_path(now, id, options);
+        let old = core::mem::replace(&mut self.paths[id.index()], path);
+        self.paths[id.index()].succeed(old);
+        C::on_path_added(self, now, id);
+        self.on_path_changed(now, id);
+    }
+
+    fn new_path(&self, now: Instant, id: PathId, options: PathOptions) -> Path {
         let controller = ControllerConfig {
             min_rate: self.config.min_rate,
             max_rate: C::max_rate(self),
@@ -214,11 +242,7 @@ impl<C: Content> Session<C> {
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };
         let controller = self.config.controller.build(&controller);
-        let path = Path::new(id, now, &self.config, options, controller, !C::IS_MEDIA);
-        self.paths.push(path);
-        C::on_path_added(self, now, id);
-        self.on_path_changed(now, id);
-        Some(id)
+        Path::new(id, now, &self.config, options, controller, !C::IS_MEDIA)
     }
 
     /// Takes a path out: what was bound to it or flies on it goes to the others.

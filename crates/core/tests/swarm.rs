@@ -10,8 +10,9 @@ use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, Frame, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, ReasonCounts,
-    Reinjection, RetransmissionCopies, SendReason, SourceLimits, Stream, StreamConfig,
+    Config, Frame, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, PathOptions,
+    ReasonCounts, Reinjection, RetransmissionCopies, SendReason, SourceLimits, Stream,
+    StreamConfig,
 };
 use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
@@ -175,6 +176,7 @@ impl Subject for Media {
                     network.receiver.remove_path(now, id);
                 }
             }
+            11 => network.sender.replace_path(now, id, PathOptions::default()),
             _ => return false,
         }
         true

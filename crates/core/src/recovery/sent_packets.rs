@@ -133,6 +133,15 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
+    /// No packets yet, whose numbers follow those of `old`.
+    pub(super) fn after(old: &SentPackets) -> Self {
+        SentPackets {
+            first: old.next_packet_number(),
+            ce_count: old.ce_count,
+            ..SentPackets::default()
+        }
+    }
+
     pub(super) fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }

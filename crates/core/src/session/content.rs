@@ -45,7 +45,7 @@ pub(crate) trait Hooks: Sized + Debug {
     /// The highest useful rate of a path's controller.
     fn max_rate(session: &Session<Self>) -> DataRate;
 
-    /// A path has been added.
+    /// A path has been added, or has taken the number of another.
     fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
 
     /// The user pays for a path by volume from now on, or does not.

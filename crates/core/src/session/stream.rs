@@ -104,15 +104,22 @@ impl Stream {
         }
     }
 
-    fn add_path(&mut self) {
-        self.paths.reserve_exact(1);
-        self.paths.push(StreamPath {
+    /// Begins the state of a path that is new or takes the number of another.
+    fn begin_path(&mut self, id: PathId) {
+        let path = StreamPath {
             timer: RetransmissionTimer::new(&self.config),
             duplicate_acks: DuplicateAcks::default(),
             probe: TailLossProbe::default(),
             is_urgent: false,
             newest_resent: None,
-        });
+        };
+        match self.paths.get_mut(id.index()) {
+            Some(replaced) => *replaced = path,
+            None => {
+                self.paths.reserve_exact(1);
+                self.paths.push(path);
+            }
+        }
     }
 }
 
@@ -141,7 +148,7 @@ impl Hooks for Stream {
     }
 
     fn on_path_added(session: &mut StreamSession, now: Instant, id: PathId) {
-        session.content.add_path();
+        session.content.begin_path(id);
         if let Some(limits) = session.config.mtu {
             session.paths[id.index()].search_mtu(now, limits);
         }
