@@ -46,7 +46,7 @@ fn run(rate: DataRate) {
     let remote = receiver.local_addr();
     let path = ClientPath {
         via: Via::DefaultRoute,
-        remote,
+        remote: remote.into(),
         options: PathOptions::default(),
     };
     let mut config = ClientConfig::new(sender_key, peer_key, vec![path]);

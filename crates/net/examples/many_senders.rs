@@ -34,7 +34,7 @@ fn main() {
         .map(|key| {
             let path = ClientPath {
                 via: Via::DefaultRoute,
-                remote,
+                remote: remote.into(),
                 options: PathOptions::default(),
             };
             let config = ClientConfig::new(key, peer, vec![path]);

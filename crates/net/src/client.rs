@@ -1,6 +1,7 @@
 //! The end that opens a session: before, during and between sessions.
 
 mod answers;
+mod ways;
 
 use core::fmt;
 use std::io;
@@ -8,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, ConfigError, PathId, PathOptions, Session as Endpoint};
+use anabranch_core::{Config, ConfigError, PathId, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
     Agreed, Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Wishes, classify,
@@ -22,14 +23,17 @@ use crate::event_queue::EventSender;
 use crate::handshake::{Handshake, RECONNECT_AFTER};
 use crate::lanes::Peer;
 use crate::load::Load;
+use crate::names::SystemResolver;
 use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
-use crate::route::{Route, header_bytes};
 use crate::runtime::{Next, Role};
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::Arrival;
-use crate::via::{Via, ViaError};
+use crate::via::ViaError;
+use crate::waker::Waker;
+pub use ways::ClientPath;
+use ways::Ways;
 
 /// What the end that opens a session is started with.
 #[derive(Debug)]
@@ -42,7 +46,8 @@ pub struct ClientConfig {
     pub local_key: SecretKey,
     /// The receiver's public key.
     pub peer_key: PublicKey,
-    /// The paths, at least one; the index is the path's number.
+    /// The paths, at least one; the index is the path's number. Names are resolved while they are
+    /// needed.
     pub paths: Vec<ClientPath>,
     /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
     /// both ends' wishes is agreed on, and sets the deadline of frames. `None`: no wish.
@@ -86,20 +91,8 @@ impl ClientConfig {
 impl ClientConfig {
     /// Opens a socket for each path.
     pub(crate) fn open_ports(&self) -> Result<Vec<Port>, StartError> {
-        let open = |path: &ClientPath| Port::open(&path.via, path.remote);
-        self.paths.iter().map(open).collect()
+        self.paths.iter().map(ClientPath::open_port).collect()
     }
-}
-
-/// One path of a client.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClientPath {
-    /// What it leaves this machine by.
-    pub via: Via,
-    /// Where the receiver is to be found by this path.
-    pub remote: SocketAddr,
-    /// What the scheduler should know of it.
-    pub options: PathOptions,
 }
 
 /// Why an end did not start.
@@ -114,6 +107,12 @@ pub enum StartError {
     TooManyPaths {
         /// How many were asked for.
         count: usize,
+    },
+    /// There is no path of this number to be replaced.
+    #[error("there is no path {index}")]
+    NoSuchPath {
+        /// The number.
+        index: usize,
     },
     /// A path that joins may not need longer headers than those that there are.
     #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
@@ -161,11 +160,9 @@ pub(crate) struct ClientRole<L: Load> {
     make_load: MakeLoad<L>,
     /// What the sessions before have counted.
     past: Option<Snapshot>,
-    /// Of each path, whether it cannot be sent by for now.
-    are_absent: Vec<bool>,
-    /// Paths that join when the thread takes their ports, and how often some have.
-    joining: Vec<(ClientPath, Port)>,
-    joined_count: u64,
+    ways: Ways,
+    /// The path and the address by which the first answer to the handshake came.
+    answered: Option<(usize, SocketAddr)>,
     closing_at: Option<Instant>,
     /// Whether the owner has gone: nothing is waited for.
     is_abandoned: bool,
@@ -200,27 +197,10 @@ impl<L: Load> ClientRole<L> {
         self.is_abandoned = true;
     }
 
-    /// Takes in another path.
-    pub(crate) fn add_path(&mut self, path: ClientPath, port: Port) -> Result<(), StartError> {
-        let count = self.config.paths.len() + self.joining.len() + 1;
-        if count > PathId::LIMIT {
-            return Err(StartError::TooManyPaths { count });
-        }
-        let headers = header_bytes(path.remote) + PROTECTION_OVERHEAD_BYTES as u32;
-        if headers > self.config.transport.overhead_bytes {
-            return Err(StartError::Family {
-                remote: path.remote,
-            });
-        }
-        self.joining.push((path, port));
-        self.joined_count += 1;
-        Ok(())
-    }
-
     /// From now on the user pays for a path by volume, or does not, in later sessions too.
     pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
-        if let Some(path) = self.config.paths.get_mut(index) {
-            path.options.is_metered = is_metered;
+        if let Some(way) = self.ways.get_mut(index) {
+            way.path.options.is_metered = is_metered;
             if let Some(driver) = &mut self.driver {
                 driver.set_metered(now, index, is_metered);
             }
@@ -231,27 +211,23 @@ impl<L: Load> ClientRole<L> {
         mut config: ClientConfig,
         events: EventSender,
         make_load: MakeLoad<L>,
+        waker: Arc<Waker>,
     ) -> Result<Self, StartError> {
-        let count = config.paths.len();
+        let paths = core::mem::take(&mut config.paths);
+        let count = paths.len();
         if count > PathId::LIMIT {
             return Err(StartError::TooManyPaths { count });
         }
-        let headers = config
-            .paths
-            .iter()
-            .map(|path| header_bytes(path.remote))
-            .max();
-        let headers = headers.ok_or(StartError::NoPath)?;
-        config.transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
-        L::prepare(&mut config.transport, headers);
+        let ways = Ways::new(paths, Arc::new(SystemResolver), waker);
+        let headers = ways.header_bytes().ok_or(StartError::NoPath)?;
+        prepare::<L>(&mut config.transport, headers);
         let now = config.clock.now();
         // The caller's mistakes are told at once, not when the peer answers.
         Endpoint::<L::Content>::new(config.transport.clone(), Seed(0), now)?;
         Ok(ClientRole {
             handshake: Some(handshake::<L>(now, &config)),
-            are_absent: vec![false; config.paths.len()],
-            joining: Vec::new(),
-            joined_count: 0,
+            ways,
+            answered: None,
             config,
             events,
             edge: EdgeCounters::default(),
@@ -282,6 +258,10 @@ impl<L: Load> ClientRole<L> {
             let silent_for = self.silent_for(now);
             self.events.tell(Event::Reconnecting { silent_for });
         }
+        if let (None, Some(driver)) = (&self.handshake, &self.driver) {
+            self.ways
+                .on_silence(now, |index| driver.has_heard_path(index));
+        }
         let config = &self.config;
         self.handshake
             .get_or_insert_with(|| handshake::<L>(now, config))
@@ -301,6 +281,12 @@ impl<L: Load> ClientRole<L> {
 
     fn begin_session(&mut self, now: Instant, agreed: Agreed) {
         self.handshake = None;
+        self.ways.on_session(now, self.answered.take());
+        if let Some(headers) = self.ways.header_bytes()
+            && self.ways.has_names()
+        {
+            prepare::<L>(&mut self.config.transport, headers);
+        }
         let config = &self.config;
         let peer = config.peer_key;
         let latency = latency_of(agreed.latency_millis);
@@ -324,9 +310,9 @@ impl<L: Load> ClientRole<L> {
         if !config.keeps_deadline {
             driver.follow_latency();
         }
-        for (port, path) in config.paths.iter().enumerate() {
-            driver.add_path(now, Some(Route::to(port, path.remote)), path.options);
-            if self.are_absent[port] {
+        for (port, way) in self.ways.iter().enumerate() {
+            driver.add_path(now, way.route(port), way.path.options);
+            if way.is_absent {
                 driver.suspend_path(now, port);
             }
         }
@@ -348,17 +334,23 @@ impl<L: Load> ClientRole<L> {
 
     /// Asks for the first session when it is due, and gives up in the end.
     fn advance_first_handshake(&mut self, now: Instant, ports: &[Port]) -> Next {
-        let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
-            return Next::Over;
-        };
         if self.is_abandoned || self.closing_at.is_some() {
             return self.end(Ended::Closed);
         }
+        let Some(handshake) = &mut self.handshake else {
+            return Next::Over;
+        };
         if let Some(agreed) = handshake.take_session(now, false) {
             self.begin_session(now, agreed);
             return self.advance_session(now, ports);
         }
-        handshake.advance(now, &config.paths, ports);
+        if self.follow_names(now) {
+            return Next::Wait(Some(now));
+        }
+        self.initiate(now, ports);
+        let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
+            return Next::Over;
+        };
         // What has not left cannot be answered.
         let answered_by = handshake
             .first_sent_at
@@ -366,20 +358,31 @@ impl<L: Load> ClientRole<L> {
         let patience = config.give_up_after.unwrap_or(Duration::MAX);
         let give_up_at = answered_by.unwrap_or(handshake.started_at + patience);
         if now >= give_up_at {
-            let mut remotes: Vec<_> = config.paths.iter().map(|path| path.remote).collect();
-            remotes.dedup();
             let waited = now.saturating_since(handshake.started_at);
             let ended = match handshake.refused() {
                 Some(refused) => Ended::Refused { refused, waited },
                 None => Ended::NoAnswer {
-                    remotes,
+                    remotes: self.ways.addresses(),
                     waited,
                     local_key: config.local_key.public_key(),
                 },
             };
             return self.end(ended);
         }
-        Next::Wait(Some(handshake.next_at().min(give_up_at)))
+        let next = [
+            Some(handshake.next_at().min(give_up_at)),
+            self.ways.next_at(),
+        ];
+        Next::Wait(next.into_iter().flatten().min())
+    }
+
+    /// Sends initiations to where the paths lead now, if they are due.
+    fn initiate(&mut self, now: Instant, ports: &[Port]) {
+        if let Some(handshake) = &mut self.handshake
+            && handshake.advance(now, &self.ways.targets(), ports)
+        {
+            self.ways.on_initiation();
+        }
     }
 
     /// Asks for another session while the one that there is does not answer.
@@ -409,12 +412,16 @@ impl<L: Load> ClientRole<L> {
         };
         match handshake.take_session(now, true) {
             Some(agreed) => self.begin_session(now, agreed),
-            None => handshake.advance(now, &self.config.paths, ports),
+            None if self.follow_names(now) => {}
+            None => self.initiate(now, ports),
         }
     }
 
     fn advance_session(&mut self, now: Instant, ports: &[Port]) -> Next {
         self.advance_reconnection(now, ports);
+        if self.handshake.is_none() && self.closing_at.is_none() {
+            self.tend_ways(now);
+        }
         let Some(driver) = &mut self.driver else {
             return Next::Over;
         };
@@ -448,7 +455,14 @@ impl<L: Load> ClientRole<L> {
         }
         let silent_since = driver.unanswered_since();
         let reconnect_at = match &self.handshake {
-            Some(handshake) => Some(handshake.next_at()),
+            Some(handshake) => [Some(handshake.next_at()), self.ways.next_at()]
+                .into_iter()
+                .flatten()
+                .min(),
+            None if self.closing_at.is_none() && driver.peer_left_at().is_none() => {
+                let since = silent_since.map(|since| since + RECONNECT_AFTER);
+                since.into_iter().chain(self.ways.look_at()).min()
+            }
             // It has just said so.
             None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
             None => silent_since.map(|since| since + RECONNECT_AFTER),
@@ -476,6 +490,12 @@ impl<L: Load> ClientRole<L> {
         let seen = seen.map(|seen| seen.after(self.past.as_ref()));
         Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count())
     }
+}
+
+/// Fits the transport's set-up to the headers of the paths.
+fn prepare<L: Load>(transport: &mut Config, headers: u32) {
+    transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
+    L::prepare(transport, headers);
 }
 
 fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
@@ -521,7 +541,7 @@ impl<L: Load> Role for ClientRole<L> {
         _ports: &[Port],
     ) {
         match (classify(datagram), &mut self.driver) {
-            (Some(Kind::Response), _) => self.handle_response(now, datagram),
+            (Some(Kind::Response), _) => self.handle_response(now, arrival, datagram),
             (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
             (Some(Kind::VersionNotice), _) => self.handle_version_notice(datagram),
             (Some(Kind::Reset), _) => self.handle_reset(now, datagram),
@@ -541,23 +561,17 @@ impl<L: Load> Role for ClientRole<L> {
     }
 
     fn peers(&self) -> (u64, &[Peer]) {
-        (self.joined_count, &[])
+        (self.ways.version, &[])
     }
 
     fn take_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
-        for (path, port) in core::mem::take(&mut self.joining) {
-            if let Some(driver) = &mut self.driver {
-                let route = Route::to(ports.len(), path.remote);
-                driver.add_path(now, Some(route), path.options);
-            }
-            ports.push(port);
-            self.config.paths.push(path);
-            self.are_absent.push(false);
-        }
+        self.change_ports(now, ports);
     }
 
     fn on_port(&mut self, now: Instant, index: usize, absence: Option<String>) {
-        self.are_absent[index] = absence.is_some();
+        if let Some(way) = self.ways.get_mut(index) {
+            way.is_absent = absence.is_some();
+        }
         let path = PathId(index as u8);
         match absence {
             Some(reason) => {

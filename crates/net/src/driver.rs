@@ -5,11 +5,12 @@ mod key_age;
 mod observed;
 mod reachability;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_core::{
     Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PADDING_BYTE, PathId,
-    PathOptions, SendReason, Session as Endpoint, Timer, media::SendFrameError,
+    PathOptions, PathState, SendReason, Session as Endpoint, Timer, media::SendFrameError,
 };
 use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
@@ -178,6 +179,46 @@ impl<L: Load> Driver<L> {
                 ..DriverPath::default()
             });
         }
+    }
+
+    /// Gives the number of a path to another one, which takes this way.
+    pub(crate) fn replace_path(
+        &mut self,
+        now: Instant,
+        index: usize,
+        route: Option<Route>,
+        options: PathOptions,
+    ) {
+        let now = self.pass_to(now);
+        if let Some(path) = self.paths.get_mut(index) {
+            *path = DriverPath {
+                route,
+                ..DriverPath::default()
+            };
+            self.endpoint
+                .replace_path(now, PathId(index as u8), options);
+        }
+    }
+
+    /// Sends the datagrams of a path to another address from now on, as this end has chosen.
+    pub(crate) fn redirect(&mut self, index: usize, remote: SocketAddr) {
+        if let Some(path) = self.paths.get_mut(index) {
+            path.route = Some(Route::to(index, remote));
+            path.is_heard = false;
+        }
+    }
+
+    /// Whether anything has come by a path since it leads to where it does.
+    pub(crate) fn has_heard_path(&self, index: usize) -> bool {
+        self.paths.get(index).is_some_and(|path| path.is_heard)
+    }
+
+    /// Whether a path has not answered where it leads to, or no longer does.
+    pub(crate) fn is_path_lost(&mut self, now: Instant, index: usize) -> bool {
+        let now = self.pass_to(now);
+        let view = self.endpoint.paths(now).get(index);
+        let is_out = view.is_some_and(|view| view.state == PathState::Out);
+        is_out || !self.has_heard_path(index)
     }
 
     /// Takes a datagram from a peer whose paths and addresses this end chose.

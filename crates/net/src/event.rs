@@ -69,6 +69,21 @@ pub enum Event {
     /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) or
     /// [`ClientConfig::give_up_after`](crate::ClientConfig::give_up_after) is over.
     Refused(Refused),
+    /// A name of the receiver cannot be resolved now. The resolver is asked again while no receiver
+    /// answers. Told at once, then rarely.
+    NameUnresolved {
+        /// Host and port.
+        name: String,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// A name of the receiver has addresses after a failure, or others than before.
+    NameResolved {
+        /// Host and port.
+        name: String,
+        /// All of them, in the resolver's order.
+        addresses: Vec<SocketAddr>,
+    },
     /// The session is over. A sender has no other; a receiver waits for the next.
     Ended(Ended),
 }
@@ -167,6 +182,13 @@ impl fmt::Display for Ended {
                 local_key,
             } => {
                 let seconds = waited.as_secs_f64();
+                if remotes.is_empty() {
+                    return write!(
+                        f,
+                        "no address of the receiver is known after {seconds:.0} s: does its name \
+                         exist, and does a resolver answer?"
+                    );
+                }
                 write!(f, "no answer from ")?;
                 for (index, remote) in remotes.iter().enumerate() {
                     let separator = if index == 0 { "" } else { ", " };

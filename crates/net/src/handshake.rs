@@ -5,11 +5,11 @@
 //! restarted says that it does not know the old session, and then the new one is asked for at once.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use anabranch_secure::{Agreed, Cookie, HandshakeError, Initiator, Refusal, Reply};
 use anabranch_units::{Duration, Ecn, Instant};
 
-use crate::client::ClientPath;
 use crate::event::Refused;
 use crate::port::Port;
 use crate::socket::Batch;
@@ -162,17 +162,35 @@ impl Handshake {
         Some(agreed)
     }
 
-    /// Sends the initiation on all paths when it is due.
-    pub(crate) fn advance(&mut self, now: Instant, paths: &[ClientPath], ports: &[Port]) {
+    /// Whether a session is agreed on, though it is not used yet.
+    pub(crate) fn has_agreed(&self) -> bool {
+        self.agreed.is_some()
+    }
+
+    /// There is an address that has not been asked: the initiation is due now.
+    pub(crate) fn on_new_address(&mut self, now: Instant) {
+        self.retry_at = self.retry_at.min(now);
+        self.retry_after = FIRST_RETRY;
+    }
+
+    /// Sends the initiation on all paths that have an address, when it is due. Returns whether it
+    /// was.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        targets: &[Option<SocketAddr>],
+        ports: &[Port],
+    ) -> bool {
         if self.agreed.is_some() || now < self.retry_at {
-            return;
+            return false;
         }
-        for (index, (port, path)) in ports.iter().zip(paths).enumerate() {
+        for (index, (port, target)) in ports.iter().zip(targets).enumerate() {
+            let Some(target) = *target else { continue };
             let cookie = self.cookies.get(&index);
             let proven = cookie.map(|cookie| self.initiator.message_with(cookie));
             let message = proven.as_ref().unwrap_or(self.initiator.message());
             let sent = port.send(&Batch {
-                to: path.remote,
+                to: target,
                 from: None,
                 ecn: Ecn::NotEct,
                 bytes: message,
@@ -186,6 +204,7 @@ impl Handshake {
         self.last_sent_at = Some(now);
         self.retry_at = now + self.retry_after;
         self.retry_after = (self.retry_after * 2).min(LAST_RETRY);
+        true
     }
 
     /// When there is something to do next.

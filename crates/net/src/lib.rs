@@ -40,8 +40,6 @@
 //!
 //! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
 //! transport notices silence, or is told of what a port has noticed.
-//!
-//! Not here yet: paths that are added while a session runs.
 
 mod client;
 mod clock;
@@ -54,13 +52,16 @@ mod gate;
 mod handshake;
 mod lanes;
 mod load;
+mod names;
 mod observer;
 mod outbox;
 mod port;
 mod random;
 mod receiver;
+mod remote;
 mod route;
 mod runtime;
+mod search;
 mod sender;
 mod served;
 mod server;
@@ -80,6 +81,7 @@ pub use event::{Ended, Event, Refused};
 pub use event_queue::Events;
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
+pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
 pub use server::{Places, ServerConfig, TurnedAway};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};

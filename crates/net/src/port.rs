@@ -61,6 +61,24 @@ impl Port {
         }
     }
 
+    /// A port of a path whose other end has no known address yet. [`Port::redirect`] opens it.
+    pub(crate) fn nowhere() -> Port {
+        Port {
+            absence: Some("the receiver's address is not known yet".to_owned()),
+            ..Port::new(None, None)
+        }
+    }
+
+    /// Leads to another address from now on. The socket stays if it is of the same family: answers
+    /// from the old address may be under way.
+    pub(crate) fn redirect(&mut self, via: &Via, remote: SocketAddr) {
+        let old = self.way.replace((via.clone(), remote));
+        let is_alike = old.is_some_and(|(_, old)| old.is_ipv4() == remote.is_ipv4());
+        if !is_alike || self.socket.is_none() {
+            self.reopen();
+        }
+    }
+
     /// A port that is never opened again.
     pub(crate) fn fixed(socket: Socket) -> Port {
         Port::new(Some(socket), None)
@@ -122,7 +140,9 @@ impl Port {
 
     /// When [`tend`](Self::tend) has something to do.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
-        let is_well = self.absence.is_none() && matches!(*self.seen.borrow(), Seen::Nothing);
+        let is_well = self.absence.is_none()
+            && !self.is_absence_told
+            && matches!(*self.seen.borrow(), Seen::Nothing);
         (self.way.is_some() && !is_well).then_some(self.look_at)
     }
 

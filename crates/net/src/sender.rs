@@ -9,9 +9,8 @@ use crate::client::{ClientConfig, ClientPath, ClientRole, NoSession, StartError}
 use crate::event::Event;
 use crate::event_queue::{self, Events};
 use crate::load::Frames;
-use crate::port::Port;
 use crate::runtime::Runtime;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{PathSnapshot, Snapshot};
 
 /// Why a frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,8 +41,9 @@ impl Sender {
         let ports = config.open_ports()?;
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
-        let role = ClientRole::new(config, events, Box::new(Frames::default))?;
-        let runtime = Runtime::start("sender", clock, ports, role)?;
+        let runtime = Runtime::start_with("sender", clock, ports, |waker| {
+            ClientRole::new(config, events, Box::new(Frames::default), waker)
+        })?;
         Ok((Sender { runtime }, receiver))
     }
 
@@ -80,8 +80,19 @@ impl Sender {
     /// # Errors
     /// [`StartError`]: there are [`PathId::LIMIT`] already, or it cannot leave this machine.
     pub fn add_path(&self, path: ClientPath) -> Result<(), StartError> {
-        let port = Port::open(&path.via, path.remote)?;
+        let port = path.open_port()?;
         self.runtime.change(|role, _| role.add_path(path, port))
+    }
+
+    /// Gives the number of a path that is gone to another one, in this session and those after it.
+    /// The new one begins without estimates and counts. Returns the old one as it was.
+    ///
+    /// # Errors
+    /// [`StartError`]: there is no such path, or the new one cannot leave this machine.
+    pub fn replace_path(&self, path: PathId, by: ClientPath) -> Result<PathSnapshot, StartError> {
+        let port = by.open_port()?;
+        self.runtime
+            .change(|role, now| role.replace_path(now, path.index(), by, port))
     }
 
     /// From now on the user pays for a path by volume, or does not. If so, it stands by while the

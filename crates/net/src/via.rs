@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+use crate::remote::Remote;
+
 /// The longest name of an interface: Linux's IFNAMSIZ without its zero, and more than elsewhere.
 const MAX_NAME_BYTES: usize = 15;
 
@@ -105,6 +107,26 @@ impl ViaError {
 }
 
 impl Via {
+    /// Checks what needs no interface to be there.
+    ///
+    /// # Errors
+    /// [`ViaError::ImpossibleName`].
+    pub(crate) fn check(&self) -> Result<(), ViaError> {
+        match self {
+            Via::Interface(name) if name.len() > MAX_NAME_BYTES => Err(ViaError::ImpossibleName {
+                name: name.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the operating system knows a route to `remote` by this way now. Sends nothing.
+    pub(crate) fn has_route(&self, remote: SocketAddr) -> bool {
+        // Connecting a UDP socket looks for a route and no more.
+        let connect = |socket: std::net::UdpSocket| socket.connect(remote).is_ok();
+        self.open(remote).is_ok_and(connect)
+    }
+
     /// A socket that reaches `remote` by this way.
     pub(crate) fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
         let refused = |source| ViaError::Socket {
@@ -117,6 +139,7 @@ impl Via {
             Some(Protocol::UDP),
         )
         .map_err(refused)?;
+        self.check()?;
         let local = match self {
             Via::DefaultRoute => unspecified(remote),
             Via::Address(local) if local.is_ipv4() != remote.is_ipv4() => {
@@ -135,16 +158,19 @@ impl Via {
     }
 }
 
-/// The interfaces by which `remote` may be reached: those that have an address of its family.
+/// The interfaces by which `remote` may be reached: those that have an address of its family; of
+/// any, if it is a name.
 ///
 /// # Errors
 /// The operating system does not say.
-pub fn interfaces(remote: SocketAddr) -> io::Result<Vec<String>> {
-    let may_reach = |interface: &if_addrs::Interface| match interface.ip() {
-        IpAddr::V4(_) => remote.is_ipv4(),
-        IpAddr::V6(address) => {
-            remote.is_ipv6() && (!address.is_unicast_link_local() || is_link_local(remote))
+pub fn interfaces(remote: &Remote) -> io::Result<Vec<String>> {
+    let may_reach = |interface: &if_addrs::Interface| match (interface.ip(), remote) {
+        (IpAddr::V4(_), Remote::Address(remote)) => remote.is_ipv4(),
+        (IpAddr::V6(address), Remote::Address(remote)) => {
+            remote.is_ipv6() && (!address.is_unicast_link_local() || is_link_local(*remote))
         }
+        (IpAddr::V4(_), Remote::Name(_)) => true,
+        (IpAddr::V6(address), Remote::Name(_)) => !address.is_unicast_link_local(),
     };
     let found = if_addrs::get_if_addrs()?.into_iter().filter(may_reach);
     let mut names: Vec<String> = found.map(|interface| interface.name).collect();
@@ -168,11 +194,6 @@ fn bind_to_interface(
         via: Via::Interface(name.to_owned()),
         source,
     };
-    if name.len() > MAX_NAME_BYTES {
-        return Err(ViaError::ImpossibleName {
-            name: name.to_owned(),
-        });
-    }
     let interfaces = if_addrs::get_if_addrs().map_err(refused)?;
     if bind_device(socket, name).is_ok() {
         return Ok(unspecified(remote));

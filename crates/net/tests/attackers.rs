@@ -63,7 +63,7 @@ impl Source {
     fn start(key: SecretKey, peer: PublicKey, remote: SocketAddr, frame_bytes: usize) -> Source {
         let path = ClientPath {
             via: Via::Address(IpAddr::from([127, 0, 0, 1])),
-            remote,
+            remote: remote.into(),
             options: PathOptions::default(),
         };
         let mut config = ClientConfig::new(key, peer, vec![path]);

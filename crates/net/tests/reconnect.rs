@@ -117,7 +117,7 @@ impl Keys {
 fn path(via: Via, remote: SocketAddr) -> ClientPath {
     ClientPath {
         via,
-        remote,
+        remote: remote.into(),
         options: PathOptions::default(),
     }
 }

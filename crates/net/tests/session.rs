@@ -27,7 +27,7 @@ fn path(local: u8, remote: SocketAddr) -> ClientPath {
     let via = Via::Address(IpAddr::from([127, 0, 0, local]));
     ClientPath {
         via,
-        remote,
+        remote: remote.into(),
         options: PathOptions::default(),
     }
 }

@@ -9,11 +9,15 @@ use crate::socket::Arrival;
 
 impl<L: Load> ClientRole<L> {
     /// Takes the receiver's answer to an initiation.
-    pub(super) fn handle_response(&mut self, now: Instant, datagram: &[u8]) {
+    pub(super) fn handle_response(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
         let Some(handshake) = &mut self.handshake else {
             return;
         };
+        let is_first = !handshake.has_agreed();
         match handshake.handle_response(now, datagram) {
+            Ok(None) if is_first && self.ways.knows(arrival.socket, arrival.from) => {
+                self.answered = Some((arrival.socket, arrival.from));
+            }
             Ok(None) => {}
             Ok(Some(reason)) => {
                 handshake.ask_again(initiator::<L>(&self.config));
@@ -45,7 +49,10 @@ impl<L: Load> ClientRole<L> {
     pub(super) fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
         if let Some(handshake) = &mut self.handshake {
             let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
-            self.edge.refused_handshakes += u64::from(taken.is_err());
+            match taken {
+                Ok(()) => self.ways.on_cookie(arrival.socket),
+                Err(_) => self.edge.refused_handshakes += 1,
+            }
         }
     }
 }

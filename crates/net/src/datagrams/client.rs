@@ -30,12 +30,12 @@ impl DatagramClient {
         let (events, receiver) = event_queue::queue();
         let mut channel = None;
         let runtime = Runtime::start_with("datagrams", clock, ports, |waker| {
-            let shared = Shared::new(waker);
+            let shared = Shared::new(Arc::clone(&waker));
             channel = Some(DatagramChannel {
                 shared: Arc::clone(&shared),
             });
             let make_load = move || Datagrams::begin(Arc::clone(&shared), false);
-            ClientRole::new(config, events, Box::new(make_load))
+            ClientRole::new(config, events, Box::new(make_load), waker)
         })?;
         let channel = channel.expect("the role was made");
         Ok((DatagramClient { runtime, channel }, receiver))

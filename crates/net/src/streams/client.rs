@@ -46,13 +46,14 @@ impl StreamClient {
         let newest = Arc::<Mutex<Option<Arc<Shared>>>>::default();
         let kept = Arc::clone(&newest);
         let runtime = Runtime::start_with("streams", clock, ports, |waker| {
+            let woken = Arc::clone(&waker);
             let make_load = move || {
-                let shared = Shared::new(Role::Client, Arc::clone(&waker));
+                let shared = Shared::new(Role::Client, Arc::clone(&woken));
                 let mut newest = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 *newest = Some(Arc::clone(&shared));
                 Streams::new(shared, None)
             };
-            ClientRole::new(config, events, Box::new(make_load))
+            ClientRole::new(config, events, Box::new(make_load), waker)
         })?;
         Ok((StreamClient { runtime, newest }, receiver))
     }

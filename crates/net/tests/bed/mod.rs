@@ -35,7 +35,7 @@ pub fn client_config(
 ) -> ClientConfig {
     let path = |remote: &SocketAddr| ClientPath {
         via: Via::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        remote: *remote,
+        remote: (*remote).into(),
         options: PathOptions::default(),
     };
     let paths = remotes.iter().map(path).collect();

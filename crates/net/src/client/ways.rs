@@ -1,0 +1,449 @@
+//! A client's paths: their ports, the addresses that they call, those that join, and those that
+//! take the number of another.
+//!
+//! Paths that are named by address call it always. Those of a name call one of its addresses, and
+//! another only while that one does not answer: a session that works is never moved.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anabranch_core::{PathId, PathOptions};
+use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
+use anabranch_units::{Duration, Instant};
+
+use super::{ClientRole, StartError};
+use crate::event::Event;
+use crate::load::Load;
+use crate::names::{Answer, Names, Resolve};
+use crate::port::Port;
+use crate::remote::{HostName, Remote};
+use crate::route::{Route, header_bytes};
+use crate::search::Search;
+use crate::snapshot::PathSnapshot;
+use crate::via::Via;
+use crate::waker::Waker;
+
+/// Longest pause between two questions to the resolver while no receiver answers.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The same for a path that does not answer in a session that other paths carry.
+const LONGEST_PAUSE_IN_SESSION: Duration = Duration::from_secs(60);
+/// How often such a path is looked at: after one look without an answer it calls another address,
+/// after three if it was heard before.
+const LOOK_INTERVAL: Duration = Duration::from_secs(3);
+
+/// One path of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientPath {
+    /// What it leaves this machine by.
+    pub via: Via,
+    /// Where the receiver is to be found by this path.
+    pub remote: Remote,
+    /// What the scheduler should know of it.
+    pub options: PathOptions,
+}
+
+impl ClientPath {
+    /// Opens the path's socket, unless its address is not known yet.
+    pub(crate) fn open_port(&self) -> Result<Port, StartError> {
+        match &self.remote {
+            Remote::Address(address) => Port::open(&self.via, *address),
+            Remote::Name(_) => {
+                self.via.check()?;
+                Ok(Port::nowhere())
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ways {
+    ways: Vec<Way>,
+    names: Names,
+    /// What the thread does when it takes the ports, in this order.
+    changes: Vec<Change>,
+    /// Number of batches of changes.
+    pub(super) version: u64,
+    /// When paths that do not answer are looked at next, in a session.
+    look_at: Instant,
+}
+
+/// One path.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) path: ClientPath,
+    search: Search,
+    /// Whether it cannot be sent by for now.
+    pub(super) is_absent: bool,
+}
+
+#[derive(Debug)]
+enum Change {
+    Join(ClientPath, Port),
+    Replace(usize, Port),
+    Redirect(usize, SocketAddr),
+}
+
+impl Way {
+    fn new(path: ClientPath, names: &mut Names) -> Self {
+        let search = match &path.remote {
+            Remote::Address(address) => Search::fixed(*address),
+            Remote::Name(name) => {
+                let mut search = Search::default();
+                search.set_candidates(names.add(name));
+                search
+            }
+        };
+        Way {
+            is_absent: search.current().is_none(),
+            search,
+            path,
+        }
+    }
+
+    fn name(&self) -> Option<&HostName> {
+        match &self.path.remote {
+            Remote::Address(_) => None,
+            Remote::Name(name) => Some(name),
+        }
+    }
+
+    /// The way that the path takes as number `index`, once its address is known.
+    pub(super) fn route(&self, index: usize) -> Option<Route> {
+        let address = self.search.current()?;
+        Some(Route::to(index, address))
+    }
+
+    /// The longest headers that its packets may have.
+    fn header_bytes(&self) -> u32 {
+        let candidates = self.search.candidates().iter();
+        let longest = candidates.map(|address| header_bytes(*address)).max();
+        longest.unwrap_or(HEADER_BYTES_OF_A_NAME)
+    }
+}
+
+/// A name of which nothing is known may lead to IPv6: 40 + 8 bytes.
+const HEADER_BYTES_OF_A_NAME: u32 = 48;
+
+impl Ways {
+    pub(super) fn new(
+        paths: Vec<ClientPath>,
+        resolver: Arc<dyn Resolve>,
+        waker: Arc<Waker>,
+    ) -> Self {
+        let mut names = Names::new(resolver, waker);
+        let ways = paths.into_iter().map(|path| Way::new(path, &mut names));
+        Ways {
+            ways: ways.collect(),
+            names,
+            changes: Vec::new(),
+            version: 0,
+            look_at: Instant::ZERO,
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Way> {
+        self.ways.iter()
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Way> {
+        self.ways.get_mut(index)
+    }
+
+    /// Number of paths, those that join included.
+    fn len(&self) -> usize {
+        let is_join = |change: &&Change| matches!(change, Change::Join(..));
+        self.ways.len() + self.changes.iter().filter(is_join).count()
+    }
+
+    /// The longest headers of all paths' packets; `None` without a path.
+    pub(super) fn header_bytes(&self) -> Option<u32> {
+        self.ways.iter().map(Way::header_bytes).max()
+    }
+
+    pub(super) fn has_names(&self) -> bool {
+        self.ways.iter().any(|way| way.name().is_some())
+    }
+
+    /// Where initiations go, by path.
+    pub(super) fn targets(&self) -> Vec<Option<SocketAddr>> {
+        self.ways.iter().map(|way| way.search.current()).collect()
+    }
+
+    /// All addresses that have been or may be called, each once.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for way in &self.ways {
+            for address in way.search.current().iter().chain(way.search.candidates()) {
+                if !addresses.contains(address) {
+                    addresses.push(*address);
+                }
+            }
+        }
+        addresses
+    }
+
+    fn push_change(&mut self, change: Change) {
+        self.changes.push(change);
+        self.version += 1;
+    }
+
+    /// Counts initiations that have left on all paths.
+    pub(super) fn on_initiation(&mut self) {
+        for way in &mut self.ways {
+            way.search.on_attempt();
+        }
+    }
+
+    /// A receiver under load has answered on a path.
+    pub(super) fn on_cookie(&mut self, index: usize) {
+        if let Some(way) = self.ways.get_mut(index) {
+            way.search.on_sign();
+        }
+    }
+
+    /// When the resolver may be asked next.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.names.next_at()
+    }
+
+    /// When [`ClientRole::tend_ways`] has something to do.
+    pub(super) fn look_at(&self) -> Option<Instant> {
+        self.has_names().then_some(self.look_at)
+    }
+
+    /// Asks for all names, and takes in what is known of them. Returns what the user should hear,
+    /// and whether a path calls no address of its name.
+    fn follow_all(&mut self, now: Instant) -> (Vec<Event>, bool) {
+        let Ways { ways, names, .. } = self;
+        for name in ways.iter().filter_map(Way::name) {
+            names.ask(now, name, LONGEST_PAUSE);
+        }
+        self.take_answers(now)
+    }
+
+    fn take_answers(&mut self, now: Instant) -> (Vec<Event>, bool) {
+        let mut events = Vec::new();
+        let mut is_lost = false;
+        for answer in self.names.take(now) {
+            if let Ok(addresses) = &answer.outcome {
+                let is_its = |way: &&mut Way| way.name() == Some(&answer.name);
+                for way in self.ways.iter_mut().filter(is_its) {
+                    let has_new = way.search.set_candidates(addresses);
+                    let current = way.search.current();
+                    is_lost |= has_new && !current.is_some_and(|at| addresses.contains(&at));
+                }
+            }
+            events.extend(answer.is_news.then(|| event_of(answer)));
+        }
+        (events, is_lost)
+    }
+
+    /// Has paths of names call another address where theirs does not answer. Returns whether any
+    /// does: then its port must be changed first.
+    fn aim(&mut self, now: Instant) -> bool {
+        for index in 0..self.ways.len() {
+            self.aim_one(now, index);
+        }
+        !self.changes.is_empty()
+    }
+
+    fn aim_one(&mut self, now: Instant, index: usize) {
+        let way = &mut self.ways[index];
+        let via = &way.path.via;
+        if let Some(address) = way.search.next(now, |address| via.has_route(address)) {
+            self.push_change(Change::Redirect(index, address));
+        }
+    }
+
+    /// A receiver has agreed to a session at an address: the paths of the same name call it too, as
+    /// far as they can. Returns whether any is moved by it.
+    pub(super) fn on_session(&mut self, now: Instant, answered: Option<(usize, SocketAddr)>) {
+        self.names.restart();
+        self.look_at = now + LOOK_INTERVAL;
+        let Some((by, address)) = answered else {
+            return;
+        };
+        if let Some(way) = self.ways.get_mut(by) {
+            way.search.prove(now, address);
+        }
+        for index in 0..self.ways.len() {
+            let way = &mut self.ways[index];
+            let is_elsewhere = way.search.current() != Some(address);
+            let may_move = index == by || way.path.via.has_route(address);
+            if is_elsewhere && way.search.knows(address) && may_move {
+                way.search.choose(address);
+                self.push_change(Change::Redirect(index, address));
+            }
+        }
+    }
+
+    /// Keeps the addresses of the paths that were heard, in case that they answer again.
+    pub(super) fn on_silence(&mut self, now: Instant, is_heard: impl Fn(usize) -> bool) {
+        for (index, way) in self.ways.iter_mut().enumerate() {
+            if let Some(address) = way.search.current().filter(|_| is_heard(index)) {
+                way.search.prove(now, address);
+            }
+        }
+    }
+
+    /// Whether a path may be called at the address from which something came.
+    pub(super) fn knows(&self, index: usize, address: SocketAddr) -> bool {
+        let way = self.ways.get(index);
+        way.is_some_and(|way| way.search.knows(address))
+    }
+}
+
+fn event_of(answer: Answer) -> Event {
+    let name = answer.name.to_string();
+    match answer.outcome {
+        Ok(addresses) => Event::NameResolved { name, addresses },
+        Err(reason) => Event::NameUnresolved { name, reason },
+    }
+}
+
+impl<L: Load> ClientRole<L> {
+    /// Takes in another path.
+    pub(crate) fn add_path(&mut self, path: ClientPath, port: Port) -> Result<(), StartError> {
+        let count = self.ways.len() + 1;
+        if count > PathId::LIMIT {
+            return Err(StartError::TooManyPaths { count });
+        }
+        self.check_family(&path)?;
+        self.ways.push_change(Change::Join(path, port));
+        Ok(())
+    }
+
+    /// Gives the number of a path to another one. Returns the counts of the old one.
+    pub(crate) fn replace_path(
+        &mut self,
+        now: Instant,
+        index: usize,
+        path: ClientPath,
+        port: Port,
+    ) -> Result<PathSnapshot, StartError> {
+        self.check_family(&path)?;
+        if index >= self.ways.ways.len() {
+            return Err(StartError::NoSuchPath { index });
+        }
+        let mut seen = self.snapshot(now).paths.into_iter();
+        let old = seen.nth(index).unwrap_or_default();
+        let options = path.options;
+        let way = Way::new(path, &mut self.ways.names);
+        if let Some(driver) = &mut self.driver {
+            driver.replace_path(now, index, way.route(index), options);
+            if way.is_absent {
+                driver.suspend_path(now, index);
+            }
+        }
+        if let Some(past) = &mut self.past
+            && let Some(path) = past.paths.get_mut(index)
+        {
+            *path = PathSnapshot::default();
+        }
+        self.ways.replace(index, way, port);
+        Ok(old)
+    }
+
+    /// A path that joins must not need longer headers than those that there are.
+    fn check_family(&self, path: &ClientPath) -> Result<(), StartError> {
+        let Remote::Address(remote) = path.remote else {
+            return Ok(());
+        };
+        let headers = header_bytes(remote) + PROTECTION_OVERHEAD_BYTES as u32;
+        match headers > self.config.transport.overhead_bytes {
+            true => Err(StartError::Family { remote }),
+            false => Ok(()),
+        }
+    }
+
+    /// Asks for the names while no receiver answers, and has paths call other addresses when an
+    /// initiation is due. Returns whether it must wait until ports are changed.
+    pub(super) fn follow_names(&mut self, now: Instant) -> bool {
+        let (events, is_lost) = self.ways.follow_all(now);
+        events.into_iter().for_each(|event| self.events.tell(event));
+        let Some(handshake) = &mut self.handshake else {
+            return false;
+        };
+        if is_lost {
+            handshake.on_new_address(now);
+        }
+        handshake.next_at() <= now && !handshake.has_agreed() && self.ways.aim(now)
+    }
+
+    /// Has paths that do not answer call other addresses, while others carry the session.
+    pub(super) fn tend_ways(&mut self, now: Instant) {
+        let (Some(driver), true) = (&mut self.driver, self.ways.has_names()) else {
+            return;
+        };
+        let (events, _) = self.ways.take_answers(now);
+        events.into_iter().for_each(|event| self.events.tell(event));
+        if now < self.ways.look_at {
+            return;
+        }
+        self.ways.look_at = now + LOOK_INTERVAL;
+        for index in 0..self.ways.ways.len() {
+            let way = &mut self.ways.ways[index];
+            let Some(name) = way.name().cloned() else {
+                continue;
+            };
+            if !driver.is_path_lost(now, index) {
+                if let Some(address) = way.search.current() {
+                    way.search.prove(now, address);
+                }
+                continue;
+            }
+            way.search.on_attempt();
+            self.ways.names.ask(now, &name, LONGEST_PAUSE_IN_SESSION);
+            self.ways.aim_one(now, index);
+        }
+    }
+
+    /// Carries out what was decided about ports.
+    pub(super) fn change_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
+        for change in core::mem::take(&mut self.ways.changes) {
+            match change {
+                Change::Join(path, port) => self.join(now, path, port, ports),
+                Change::Replace(index, port) => ports[index] = port,
+                Change::Redirect(index, address) => {
+                    let way = &mut self.ways.ways[index];
+                    ports[index].redirect(&way.path.via, address);
+                    way.is_absent = ports[index].socket().is_none();
+                    if let Some(driver) = &mut self.driver {
+                        driver.redirect(index, address);
+                    }
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, now: Instant, path: ClientPath, port: Port, ports: &mut Vec<Port>) {
+        let options = path.options;
+        let way = Way::new(path, &mut self.ways.names);
+        if let Some(driver) = &mut self.driver {
+            driver.add_path(now, way.route(ports.len()), options);
+            if way.is_absent {
+                driver.suspend_path(now, ports.len());
+            }
+        }
+        // A path of a name looks for an address at once.
+        self.ways.look_at = self.ways.look_at.min(now);
+        ports.push(port);
+        self.ways.ways.push(way);
+    }
+}
+
+impl Ways {
+    fn replace(&mut self, index: usize, way: Way, port: Port) {
+        // It was meant for the old path.
+        self.changes
+            .retain(|change| !matches!(change, Change::Redirect(at, _) if *at == index));
+        self.ways[index] = way;
+        let Ways { ways, names, .. } = self;
+        names.retain(|name| ways.iter().any(|way| way.name() == Some(name)));
+        self.look_at = Instant::ZERO;
+        self.push_change(Change::Replace(index, port));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,392 @@
+//! Names that are resolved while they are needed, without blocking the paths.
+//!
+//! Each name has a thread of its own: the system's resolver may take seconds, for one name and not
+//! for another. A question waits until the last one is answered, and the pause between them
+//! doubles.
+
+use core::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anabranch_units::{Duration, Instant};
+
+use crate::remote::HostName;
+use crate::waker::Waker;
+
+/// Pause between the first answer and the next question; each later one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Bound of the doubling; callers name shorter ones.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+/// A failure is reported again after this time.
+const WARNING_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Finds the addresses of names. May block.
+pub(crate) trait Resolve: fmt::Debug + Send + Sync + 'static {
+    /// # Errors
+    /// Why there are none, in words.
+    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String>;
+}
+
+/// The operating system's resolver: `getaddrinfo`, whose order is that of RFC 6724.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String> {
+        let resolved = (name.host(), name.port()).to_socket_addrs();
+        Ok(resolved.map_err(|error| error.to_string())?.collect())
+    }
+}
+
+/// News of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) name: HostName,
+    pub(crate) outcome: Result<Vec<SocketAddr>, String>,
+    /// Whether the user should hear of it: a failure that is new or lasts; an address after a
+    /// failure; another address than before.
+    pub(crate) is_news: bool,
+}
+
+/// The names of a client's paths.
+#[derive(Debug)]
+pub(crate) struct Names {
+    resolver: Arc<dyn Resolve>,
+    waker: Arc<Waker>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: HostName,
+    desk: Arc<Desk>,
+    has_thread: bool,
+    is_asked: bool,
+    /// When it may be asked next, unless it is asked now.
+    next_at: Instant,
+    pause: Duration,
+    addresses: Vec<SocketAddr>,
+    has_failed: bool,
+    warn_at: Instant,
+}
+
+/// Where a name's thread takes questions and leaves answers.
+#[derive(Debug, Default)]
+struct Desk {
+    slip: Mutex<Slip>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Slip {
+    is_wanted: bool,
+    is_closed: bool,
+    outcome: Option<Result<Vec<SocketAddr>, String>>,
+}
+
+impl Names {
+    pub(crate) fn new(resolver: Arc<dyn Resolve>, waker: Arc<Waker>) -> Self {
+        Names {
+            resolver,
+            waker,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Knows a name from now on. Returns its addresses, as far as they are known.
+    pub(crate) fn add(&mut self, name: &HostName) -> &[SocketAddr] {
+        let at = self.entries.iter().position(|entry| entry.name == *name);
+        let at = at.unwrap_or_else(|| {
+            self.entries.push(Entry::new(name.clone()));
+            self.entries.len() - 1
+        });
+        &self.entries[at].addresses
+    }
+
+    /// Forgets the names that are not kept.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&HostName) -> bool) {
+        self.entries.retain(|entry| is_kept(&entry.name));
+    }
+
+    /// Has a name resolved, if it is not asked already and has paused for long enough. Pauses grow
+    /// to `longest_pause`.
+    pub(crate) fn ask(&mut self, now: Instant, name: &HostName, longest_pause: Duration) {
+        let entry = self.entries.iter_mut().find(|entry| entry.name == *name);
+        if let Some(entry) = entry {
+            // A name that is wanted more urgently than before is not asked later than that.
+            entry.next_at = entry.next_at.min(now + longest_pause);
+            if !entry.is_asked && entry.next_at <= now {
+                entry.pause = entry.pause.min(longest_pause);
+                entry.ask(&self.resolver, &self.waker);
+            }
+        }
+    }
+
+    /// When [`ask`](Self::ask) does something next.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        let idle = self.entries.iter().filter(|entry| !entry.is_asked);
+        idle.map(|entry| entry.next_at).min()
+    }
+
+    /// The session is up: if it falls silent, pauses begin with the shortest.
+    pub(crate) fn restart(&mut self) {
+        for entry in &mut self.entries {
+            entry.pause = FIRST_PAUSE;
+        }
+    }
+
+    /// Takes the answers that have come.
+    pub(crate) fn take(&mut self, now: Instant) -> Vec<Answer> {
+        let answers = self.entries.iter_mut().filter_map(|entry| entry.take(now));
+        answers.collect()
+    }
+}
+
+impl Entry {
+    fn new(name: HostName) -> Self {
+        Entry {
+            name,
+            desk: Arc::default(),
+            has_thread: false,
+            is_asked: false,
+            next_at: Instant::ZERO,
+            pause: FIRST_PAUSE,
+            addresses: Vec::new(),
+            has_failed: false,
+            warn_at: Instant::ZERO,
+        }
+    }
+
+    fn ask(&mut self, resolver: &Arc<dyn Resolve>, waker: &Arc<Waker>) {
+        self.is_asked = true;
+        self.desk.lock().is_wanted = true;
+        self.desk.changed.notify_one();
+        if self.has_thread {
+            return;
+        }
+        let (desk, name) = (Arc::clone(&self.desk), self.name.clone());
+        let (resolver, waker) = (Arc::clone(resolver), Arc::clone(waker));
+        let thread = thread::Builder::new().name("resolver".to_owned());
+        let spawned = thread.spawn(move || desk.serve(&name, &*resolver, &waker));
+        match spawned {
+            // It ends by itself; a resolver that hangs must not hold up the end of a session.
+            Ok(_) => self.has_thread = true,
+            Err(error) => self.desk.lock().outcome = Some(Err(error.to_string())),
+        }
+    }
+
+    fn take(&mut self, now: Instant) -> Option<Answer> {
+        let outcome = self
+            .is_asked
+            .then(|| self.desk.lock().outcome.take())
+            .flatten()?;
+        let outcome = match outcome {
+            Ok(addresses) if addresses.is_empty() => Err("the name has no address".to_owned()),
+            outcome => outcome,
+        };
+        self.is_asked = false;
+        self.next_at = now + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let is_news = match &outcome {
+            Ok(addresses) => self.on_addresses(addresses),
+            Err(_) => self.on_failure(now),
+        };
+        Some(Answer {
+            name: self.name.clone(),
+            outcome,
+            is_news,
+        })
+    }
+
+    fn on_addresses(&mut self, addresses: &[SocketAddr]) -> bool {
+        let had_failed = core::mem::replace(&mut self.has_failed, false);
+        let was_known = |address: &SocketAddr| self.addresses.contains(address);
+        let is_other = !self.addresses.is_empty() && !addresses.iter().all(was_known);
+        self.addresses = addresses.to_vec();
+        had_failed || is_other
+    }
+
+    fn on_failure(&mut self, now: Instant) -> bool {
+        let had_failed = core::mem::replace(&mut self.has_failed, true);
+        if had_failed && now < self.warn_at {
+            return false;
+        }
+        self.warn_at = now + WARNING_INTERVAL;
+        true
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.desk.lock().is_closed = true;
+        self.desk.changed.notify_one();
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Slip> {
+        self.slip.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers questions until the desk is closed.
+    fn serve(&self, name: &HostName, resolver: &dyn Resolve, waker: &Waker) {
+        loop {
+            let is_idle = |slip: &mut Slip| !slip.is_wanted && !slip.is_closed;
+            let slip = self.changed.wait_while(self.lock(), is_idle);
+            let mut slip = slip.unwrap_or_else(PoisonError::into_inner);
+            if slip.is_closed {
+                return;
+            }
+            slip.is_wanted = false;
+            drop(slip);
+            let outcome = resolver.resolve(name);
+            self.lock().outcome = Some(outcome);
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A resolver that says what a test wants.
+
+    use super::{HostName, Mutex, Resolve, SocketAddr};
+
+    /// Answers, of which the last is given again and again.
+    #[derive(Debug)]
+    pub(crate) struct Scripted(pub(crate) Mutex<Vec<Result<Vec<SocketAddr>, String>>>);
+
+    impl Scripted {
+        pub(crate) fn new(answers: Vec<Result<Vec<SocketAddr>, String>>) -> Self {
+            Scripted(Mutex::new(answers))
+        }
+    }
+
+    impl Resolve for Scripted {
+        fn resolve(&self, _: &HostName) -> Result<Vec<SocketAddr>, String> {
+            let mut answers = self.0.lock().unwrap();
+            match answers.len() {
+                1 => answers[0].clone(),
+                _ => answers.remove(0),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Scripted;
+    use super::*;
+    use crate::remote::Remote;
+    use crate::waker;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use waker::Wakeup;
+
+    const LONGEST: Duration = Duration::from_secs(4);
+
+    fn name() -> HostName {
+        match "studio.example:7000".parse() {
+            Ok(Remote::Name(name)) => name,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn names(answers: Vec<Result<Vec<SocketAddr>, String>>) -> (Names, Wakeup) {
+        let (waker, wakeup) = waker::pair().expect("a pipe");
+        let mut names = Names::new(Arc::new(Scripted::new(answers)), Arc::new(waker));
+        assert_eq!(names.add(&name()), []);
+        (names, wakeup)
+    }
+
+    fn is_woken(wakeup: &Wakeup, seconds: i64) -> bool {
+        let patience = Timespec {
+            tv_sec: seconds,
+            tv_nsec: 0,
+        };
+        let mut awaited = [PollFd::new(wakeup, PollFlags::IN)];
+        poll(&mut awaited, Some(&patience)).expect("a poll");
+        let is_woken = !awaited[0].revents().is_empty();
+        wakeup.clear();
+        is_woken
+    }
+
+    /// Asks at `now`, and waits for the answer.
+    fn answer(names: &mut Names, wakeup: &Wakeup, now: Instant) -> Answer {
+        names.ask(now, &name(), LONGEST);
+        assert!(is_woken(wakeup, 10), "the answer wakes the paths");
+        let mut answers = names.take(now);
+        assert_eq!(answers.len(), 1);
+        answers.remove(0)
+    }
+
+    #[test]
+    fn questions_pause_for_longer_and_longer_until_a_session_is_up() {
+        let (mut names, wakeup) = names(vec![Err("no server".to_owned())]);
+        let mut now = Instant::ZERO;
+        for pause in [1, 2, 4, 4] {
+            answer(&mut names, &wakeup, now);
+            let next_at = names.next_at().unwrap();
+            names.ask(now, &name(), LONGEST);
+            assert_eq!(next_at, now + Duration::from_secs(pause));
+            now = next_at;
+        }
+        names.restart();
+        answer(&mut names, &wakeup, now);
+        let next_at = names.next_at().unwrap();
+        assert_eq!(next_at, now + FIRST_PAUSE);
+    }
+
+    #[test]
+    fn failures_are_told_rarely_and_changes_of_address_always() {
+        let at = |last| SocketAddr::from(([10, 1, 0, last], 7_000));
+        let failure = || Err("no server".to_owned());
+        let (mut names, wakeup) = names(vec![
+            failure(),
+            failure(),
+            failure(),
+            Ok(vec![]),
+            Ok(vec![at(1), at(2)]),
+            Ok(vec![at(2), at(1)]),
+            Ok(vec![at(9)]),
+        ]);
+        for (seconds, is_news) in [
+            (0, true),
+            (10, false),
+            (301, true),
+            (310, false),
+            (320, true),
+            (330, false),
+            (340, true),
+        ] {
+            let answer = answer(&mut names, &wakeup, Instant::from_secs(seconds));
+            assert_eq!(answer.is_news, is_news, "{answer:?}");
+        }
+        assert_eq!(names.add(&name()), [at(9)]);
+    }
+
+    #[derive(Debug)]
+    struct Hanging;
+
+    impl Resolve for Hanging {
+        fn resolve(&self, _: &HostName) -> Result<Vec<SocketAddr>, String> {
+            loop {
+                thread::park();
+            }
+        }
+    }
+
+    #[test]
+    fn a_resolver_that_hangs_holds_up_nothing_and_is_asked_once() {
+        let (waker, wakeup) = waker::pair().expect("a pipe");
+        let mut names = Names::new(Arc::new(Hanging), Arc::new(waker));
+        names.add(&name());
+        for seconds in 0..100 {
+            let now = Instant::from_secs(seconds);
+            names.ask(now, &name(), LONGEST);
+            assert_eq!(names.take(now), []);
+            assert_eq!(names.next_at(), None);
+        }
+        assert!(!is_woken(&wakeup, 0));
+    }
+}
