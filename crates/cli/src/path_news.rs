@@ -32,6 +32,13 @@ impl PathNews {
         entry.changed_at = now;
     }
 
+    /// The number of a path is another one's from now on, of which nothing has been told.
+    pub(crate) fn forget(&mut self, index: usize) {
+        if let Some(entry) = self.0.get_mut(index) {
+            *entry = Entry::default();
+        }
+    }
+
     /// The next path of which there is something to tell, by its index; the first state is told at
     /// once.
     pub(crate) fn next(&mut self, now: Instant) -> Option<(usize, PathState)> {
@@ -54,6 +61,7 @@ pub(crate) fn session_news(
 ) -> Option<(Level, String)> {
     let level = match event {
         Event::PathAbsent { .. }
+        | Event::NameUnresolved { .. }
         | Event::Reconnecting { .. }
         | Event::ReceiverLeft
         | Event::Refused(_) => Level::Warning,
@@ -65,6 +73,13 @@ pub(crate) fn session_news(
             format!("path {path} ({}) is waited for: {reason}", name(path))
         }
         Event::PathPresent { path } => format!("path {path} ({}) is there", name(path)),
+        Event::NameUnresolved { name, reason } => {
+            format!("{name} cannot be resolved now: {reason}: asking again")
+        }
+        Event::NameResolved { name, addresses } => {
+            let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            format!("{name} is at {}", addresses.join(", "))
+        }
         Event::Reconnecting { silent_for } => format!(
             "nothing has come from the {other} for {:.1} s: asking for a new session",
             silent_for.as_secs_f64()
@@ -97,6 +112,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_that_fail_are_warned_of_and_new_addresses_noted() {
+        let name = "studio.example:7000".to_owned();
+        let reason = "temporary failure".to_owned();
+        let unresolved = Event::NameUnresolved {
+            name: name.clone(),
+            reason,
+        };
+        let (level, said) = session_news(&unresolved, &[], "receiver").expect("it is told");
+        assert_eq!(level, Level::Warning);
+        assert!(said.contains("studio.example:7000") && said.contains("temporary failure"));
+        let addresses = vec!["10.1.0.9:7000".parse().unwrap()];
+        let resolved = Event::NameResolved { name, addresses };
+        let (level, said) = session_news(&resolved, &[], "receiver").expect("it is told");
+        assert_eq!(level, Level::Info);
+        assert_eq!(said, "studio.example:7000 is at 10.1.0.9:7000");
+    }
+
+    #[test]
     fn a_moment_of_doubt_is_not_told_and_a_lasting_one_is() {
         let mut news = PathNews::default();
         let at = Instant::from_millis;
@@ -113,5 +146,11 @@ mod tests {
         assert_eq!(news.next(at(1_449)), None);
         assert_eq!(news.next(at(1_450)), Some((1, PathState::Out)));
         assert_eq!(news.next(at(1_500)), None);
+        // Another path has its number.
+        news.on_change(path, PathState::Suspect, at(1_600));
+        news.forget(1);
+        assert_eq!(news.next(at(2_000)), None);
+        news.on_change(path, PathState::Active, at(2_000));
+        assert_eq!(news.next(at(2_000)), Some((1, PathState::Active)));
     }
 }

@@ -1,9 +1,8 @@
 //! The paths of a session, as commands are told of them.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use anabranch_net::{ClientPath, Via, interfaces};
+use anabranch_net::{ClientPath, Remote, Via, interfaces};
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
 
@@ -13,7 +12,8 @@ use crate::way_out::{WayOut, matches};
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
     /// Where the other end listens: host and port. Give it once, or once for each --via if it
-    /// has several addresses.
+    /// has several addresses. A name is resolved again while the other end does not answer; each
+    /// path calls an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one
@@ -35,10 +35,12 @@ pub(crate) struct NamedPath {
     pub(crate) name: String,
     pub(crate) path: ClientPath,
     pub(crate) cap: Option<ByteCount>,
+    /// Whether it is one of the interfaces that a pattern stands for.
+    pub(crate) is_of_pattern: bool,
 }
 
 impl NamedPath {
-    fn new(way: &WayOut, via: Via, remote: SocketAddr) -> Self {
+    fn new(way: &WayOut, via: Via, remote: Remote) -> Self {
         NamedPath {
             name: via.to_string(),
             path: ClientPath {
@@ -47,16 +49,20 @@ impl NamedPath {
                 options: way.options,
             },
             cap: way.cap,
+            is_of_pattern: way.pattern().is_some(),
         }
+    }
+
+    /// Whether both are the same path. An interface that comes again is the path that it was.
+    pub(crate) fn is_same(&self, other: &NamedPath) -> bool {
+        self.path.via == other.path.via && self.path.remote == other.path.remote
     }
 }
 
 /// The ways out of this machine, of which there may be more with time.
 #[derive(Debug)]
 pub(crate) struct Ways {
-    ways: Vec<(WayOut, SocketAddr)>,
-    /// The interfaces that are paths, each to where.
-    known: Vec<(Via, SocketAddr)>,
+    ways: Vec<(WayOut, Remote)>,
 }
 
 impl Ways {
@@ -76,27 +82,25 @@ impl Ways {
         patterns.collect::<Vec<_>>().join(", ")
     }
 
-    /// The paths that were not there at the last look. An interface that comes again is the path
-    /// that it was.
+    /// The paths that are named alone, and those of interfaces that are there now; each once.
     ///
     /// # Errors
     /// The operating system does not tell its interfaces.
-    pub(crate) fn look(&mut self) -> anyhow::Result<Vec<NamedPath>> {
-        let mut found = Vec::new();
+    pub(crate) fn look(&self) -> anyhow::Result<Vec<NamedPath>> {
+        let mut found: Vec<NamedPath> = Vec::new();
         for (way, remote) in &self.ways {
             let vias = match way.pattern() {
                 None => vec![way.via.clone()],
                 Some(pattern) => {
-                    let names = interfaces(*remote).context("cannot list the interfaces")?;
+                    let names = interfaces(remote).context("cannot list the interfaces")?;
                     let names = names.into_iter().filter(|name| matches(pattern, name));
                     names.map(Via::Interface).collect()
                 }
             };
             for via in vias {
-                let known = (via, *remote);
-                if !self.known.contains(&known) {
-                    found.push(NamedPath::new(way, known.0.clone(), *remote));
-                    self.known.push(known);
+                let named = NamedPath::new(way, via, remote.clone());
+                if !found.iter().any(|other| other.is_same(&named)) {
+                    found.push(named);
                 }
             }
         }
@@ -107,7 +111,7 @@ impl Ways {
 impl PathArguments {
     /// The paths that there are now, for those who do not take in more.
     pub(crate) fn resolve(&self) -> anyhow::Result<Vec<ClientPath>> {
-        let mut ways = self.ways()?;
+        let ways = self.ways()?;
         if let Some(way) = self.via.iter().find(|way| way.cap.is_some()) {
             bail!(
                 "--via {},cap=…: only `send` counts what a path carries",
@@ -131,14 +135,14 @@ impl PathArguments {
         let remotes = self
             .to
             .iter()
-            .map(|to| resolve(to))
+            .map(|to| remote(to))
             .collect::<Result<Vec<_>, _>>()?;
         let vias = match self.via.as_slice() {
             [] => vec![WayOut::default(); remotes.len()],
             vias => vias.to_vec(),
         };
         let remotes = match remotes.as_slice() {
-            [remote] => vec![*remote; vias.len()],
+            [remote] => vec![remote.clone(); vias.len()],
             remotes if remotes.len() == vias.len() => remotes.to_vec(),
             remotes => bail!(
                 "{} times --to and {} times --via: give --to once, or once for each --via",
@@ -148,8 +152,7 @@ impl PathArguments {
         };
         let ways: Vec<_> = vias.iter().zip(&remotes).collect();
         for (index, (way, remote)) in ways.iter().enumerate() {
-            let is_same =
-                |(other, to): &&(&WayOut, &SocketAddr)| other.via == way.via && to == remote;
+            let is_same = |(other, to): &&(&WayOut, &Remote)| other.via == way.via && to == remote;
             if ways[..index].iter().any(|other| is_same(&other)) {
                 bail!(
                     "two paths to {remote} by {}: they would be one; give every --via once, or \
@@ -161,18 +164,49 @@ impl PathArguments {
         let mut ways: Vec<_> = vias.into_iter().zip(remotes).collect();
         // Who is named alone is not what a pattern says of all.
         ways.sort_by_key(|(way, _)| way.pattern().is_some());
-        Ok(Ways {
-            ways,
-            known: Vec::new(),
-        })
+        Ok(Ways { ways })
     }
 }
 
-fn resolve(to: &str) -> anyhow::Result<SocketAddr> {
-    let resolved = to
-        .to_socket_addrs()
-        .map_err(|error| anyhow!("--to {to}: {error} (expected host and port, as 192.0.2.1:7000)"));
-    resolved?
-        .next()
-        .ok_or_else(|| anyhow!("--to {to}: the name has no address"))
+/// Reads an address or a name. A name is resolved when it is needed: a modem may come up later.
+fn remote(to: &str) -> anyhow::Result<Remote> {
+    to.parse()
+        .map_err(|error| anyhow!("--to {to}: {error} (expected host and port, as 192.0.2.1:7000)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(to: &str, via: &[&str]) -> PathArguments {
+        PathArguments {
+            to: vec![to.to_owned()],
+            via: via.iter().map(|via| via.parse().unwrap()).collect(),
+            state: None,
+        }
+    }
+
+    #[test]
+    fn a_name_need_not_exist_yet_and_a_mistake_is_told_at_once() {
+        let arguments_of = |to| arguments(to, &["lo"]);
+        let paths = arguments_of("studio.invalid:7000").resolve().unwrap();
+        assert_eq!(paths[0].remote.to_string(), "studio.invalid:7000");
+        for to in ["studio.invalid", "studio.invalid:0", "300.1.1.1:7000"] {
+            let error = arguments_of(to).ways().unwrap_err().to_string();
+            assert!(error.contains(to), "{error}");
+            assert!(error.contains("expected host and port"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_found_once_and_the_one_that_is_named_alone_keeps_its_options() {
+        let ways = arguments("127.0.0.1:9", &["l*", "lo,weight=2"])
+            .ways()
+            .unwrap();
+        let found = ways.look().unwrap();
+        let loopback: Vec<_> = found.iter().filter(|named| named.name == "lo").collect();
+        assert_eq!(loopback.len(), 1);
+        assert!(!loopback[0].is_of_pattern);
+        assert_eq!(loopback[0].path.options.weight, 2.0);
+    }
 }

@@ -227,11 +227,14 @@ impl Arguments {
 fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + Send + 'static {
     let sender = Arc::downgrade(sender);
     move || {
-        let look = |sender: Arc<Sender>| Look {
-            name: STREAM.to_owned(),
-            path_names: names.get(),
-            snapshot: sender.snapshot(),
-            foreign: None,
+        let look = |sender: Arc<Sender>| {
+            let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
+            Look {
+                name: STREAM.to_owned(),
+                path_names,
+                snapshot,
+                foreign: None,
+            }
         };
         sender.upgrade().map(look).into_iter().collect()
     }
@@ -308,6 +311,7 @@ impl Session<'_> {
         self.roads
             .count(self.clock.now(), &seen, self.sender, &self.observation);
         print::note(summary::table(End::Sender, &seen, self.roads.told_names()));
+        self.roads.departed().into_iter().for_each(print::note);
         if let Ok(count @ 1..) = refused_count {
             print::note(format_args!(
                 "{count} frames came faster than all paths together carry and were left out"
@@ -325,8 +329,7 @@ impl Session<'_> {
             let problems = self.path_watch.without_answer(now, names);
             self.tell_problems(&problems);
             service::turn(self.clock.now(), self.stop.is_stopped());
-            self.roads
-                .tend(self.clock.now(), self.sender, &self.observation);
+            self.tend_roads(self.clock.now());
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Connected { peer, .. }) => {
                     let latency = told_latency(self.sender.snapshot().latency);
@@ -343,6 +346,12 @@ impl Session<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Some(Ended::Closed),
             }
         }
+    }
+
+    fn tend_roads(&mut self, now: Instant) {
+        let replaced = self.roads.tend(now, self.sender, &self.observation);
+        // The old path's state is no news of the new one.
+        replaced.for_each(|index| self.path_news.forget(index));
     }
 
     /// Tells of paths that come and go, and of sessions.
@@ -419,7 +428,7 @@ impl Session<'_> {
                 self.observation.on_overload(STREAM, &overload);
             }
             self.watch_paths(now);
-            self.roads.tend(now, self.sender, &self.observation);
+            self.tend_roads(now);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
                 print::note(

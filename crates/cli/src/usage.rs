@@ -32,11 +32,14 @@ pub(crate) enum News {
 pub(crate) struct Caps {
     file: PathBuf,
     entries: Vec<Entry>,
+    /// Bytes of paths that have left the session, not yet in the file; by name.
+    owed: BTreeMap<String, u64>,
     save_at: Instant,
 }
 
+/// The cap of one path.
 #[derive(Debug)]
-struct Entry {
+pub(crate) struct Entry {
     path: usize,
     name: String,
     cap: u64,
@@ -64,6 +67,7 @@ impl Caps {
         Ok(Caps {
             file: folder.join(FILE),
             entries: Vec::new(),
+            owed: BTreeMap::new(),
             save_at: Instant::ZERO,
         })
     }
@@ -85,14 +89,26 @@ impl Caps {
         Ok(used == Use::All)
     }
 
-    /// Counts a path no more.
-    pub(crate) fn remove(&mut self, path: usize) {
-        self.entries.retain(|entry| entry.path != path);
+    /// Counts a path no more. Returns its cap, if it has one.
+    pub(crate) fn take(&mut self, path: usize) -> Option<Entry> {
+        let at = self.entries.iter().position(|entry| entry.path == path)?;
+        Some(self.entries.swap_remove(at))
+    }
+
+    /// Counts a path again that was [taken](Self::take).
+    pub(crate) fn put_back(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Adds what a path carried that has left the session, at the next [update](Self::update).
+    pub(crate) fn retire(&mut self, entry: Entry, seen: &PathSnapshot) {
+        let bytes = carried_bytes(seen).saturating_sub(entry.counted);
+        *self.owed.entry(entry.name).or_default() += bytes;
     }
 
     /// Whether it is time to [update](Self::update).
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        !self.entries.is_empty() && now >= self.save_at
+        !(self.entries.is_empty() && self.owed.is_empty()) && now >= self.save_at
     }
 
     /// Adds what the paths have carried since.
@@ -111,7 +127,12 @@ impl Caps {
             let bytes = carried.saturating_sub(entry.counted);
             (entry.name.as_str(), bytes)
         });
-        let totals = add_to(&self.file, &since.collect::<Vec<_>>())?;
+        let owed = self
+            .owed
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), *bytes));
+        let totals = add_to(&self.file, &since.chain(owed).collect::<Vec<_>>())?;
+        self.owed.clear();
         let mut news = Vec::new();
         for (entry, carried) in self.entries.iter_mut().zip(carried) {
             entry.counted = carried;
@@ -224,6 +245,28 @@ mod tests {
             matches!(&news[..], [News::Free(0, said)] if said.contains("40 B")),
             "{news:?}"
         );
+    }
+
+    #[test]
+    fn bytes_of_a_path_that_left_count_for_its_name_and_not_for_the_next_of_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();
+        let cap = ByteCount(1_000);
+        caps.add(1, "enx1", cap).unwrap();
+        let mut two = seen(0);
+        two.paths.push(seen(700).paths.remove(0));
+        caps.update(Instant::from_secs(1), &two).unwrap();
+        let left = seen(950).paths.remove(0);
+        let old = caps.take(1).expect("it has a cap");
+        caps.retire(old, &left);
+        assert!(!caps.add(1, "enx2", cap).unwrap());
+        two.paths[1] = seen(100).paths.remove(0);
+        assert_eq!(caps.update(Instant::from_secs(6), &two).unwrap(), []);
+        let totals = add_to(&folder.path().join(FILE), &[]).unwrap();
+        assert_eq!((totals["enx1"], totals["enx2"]), (950, 100));
+        // It is plugged in again.
+        assert!(!caps.add(2, "enx1", ByteCount(951)).unwrap());
+        assert!(caps.add(3, "enx1", ByteCount(950)).unwrap());
     }
 
     #[test]

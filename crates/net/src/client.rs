@@ -487,7 +487,13 @@ impl<L: Load> ClientRole<L> {
 
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
-        let seen = seen.map(|seen| seen.after(self.past.as_ref()));
+        let seen = seen.map(|seen| {
+            let mut seen = seen.after(self.past.as_ref());
+            for (path, way) in seen.paths.iter_mut().zip(self.ways.iter()) {
+                path.succession = way.succession;
+            }
+            seen
+        });
         Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count())
     }
 }

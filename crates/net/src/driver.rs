@@ -195,6 +195,7 @@ impl<L: Load> Driver<L> {
                 route,
                 ..DriverPath::default()
             };
+            self.observed.forget(PathId(index as u8));
             self.endpoint
                 .replace_path(now, PathId(index as u8), options);
         }
@@ -559,6 +560,7 @@ impl<L: Load> Driver<L> {
                 peer: path.route.as_ref().map(|route| route.address().peer),
                 unsent_datagrams: path.unsent_datagrams,
                 last_error: path.last_error.clone(),
+                succession: 0,
             });
         Snapshot {
             at: now,

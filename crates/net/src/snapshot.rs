@@ -88,6 +88,17 @@ pub struct PathSnapshot {
     pub unsent_datagrams: u64,
     /// What it said of the last of them.
     pub last_error: Option<String>,
+    /// Number of paths that had this path's number before it
+    /// ([`Sender::replace_path`](crate::Sender::replace_path)).
+    pub succession: u64,
+}
+
+impl PathSnapshot {
+    /// Returns an earlier snapshot of the same number, if it is of the same path, so that counts
+    /// can be compared.
+    pub fn same_path<'a>(&self, earlier: &'a PathSnapshot) -> Option<&'a PathSnapshot> {
+        (earlier.succession == self.succession).then_some(earlier)
+    }
 }
 
 /// Counts of what never reached the transport.

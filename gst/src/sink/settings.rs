@@ -1,11 +1,10 @@
 //! What the element is told by its properties.
 
 use std::fs;
-use std::net::ToSocketAddrs;
 
 use anabranch_controllers::by_name;
 use anabranch_core::SourceLimits;
-use anabranch_net::{ClientConfig, ClientPath, Via};
+use anabranch_net::{ClientConfig, ClientPath, Remote, Via};
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration};
 
@@ -51,9 +50,9 @@ impl Settings {
             .peer
             .parse()
             .map_err(|error| format!("peer: {error}"))?;
-        let remote = self.to.to_socket_addrs().ok();
-        let remote = remote.and_then(|mut all| all.next());
-        let remote = remote.ok_or("to: expected host and port, as 192.0.2.1:7000")?;
+        let remote: Remote = self.to.parse().map_err(|error| {
+            format!("to: {error}: expected host and port, as 192.0.2.1:7000")
+        })?;
         let vias: Vec<Via> = match self.via.as_str() {
             "" => vec![Via::DefaultRoute],
             names => {
@@ -64,7 +63,7 @@ impl Settings {
         };
         let path = |via| ClientPath {
             via,
-            remote,
+            remote: remote.clone(),
             options: anabranch_core::PathOptions::default(),
         };
         let [min, max] = [self.min_bitrate, self.max_bitrate]

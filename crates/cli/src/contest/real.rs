@@ -42,7 +42,7 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     let relay = relay(scenario, receiver.local_addr(), &clock, seed)?;
     let path = |index| ClientPath {
         via: Via::Address(loopback()),
-        remote: relay.listen_addr(index),
+        remote: relay.listen_addr(index).into(),
         options: PathOptions::default(),
     };
     let paths = (0..scenario.flows[0].paths.len()).map(path).collect();

@@ -204,7 +204,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
     let relay = Relay::start(links)?;
     let paths = (0..LINKS.len()).map(|link| ClientPath {
         via: Via::Address(Ipv4Addr::LOCALHOST.into()),
-        remote: relay.listen_addr(link),
+        remote: relay.listen_addr(link).into(),
         options: PathOptions::default(),
     });
     let (sender, sender_events) = Sender::start(ClientConfig {

@@ -30,6 +30,16 @@ pub(crate) enum Happening {
         path: usize,
         name: String,
     },
+    /// A name of the receiver cannot be resolved now.
+    NameUnresolved {
+        host: String,
+        reason: String,
+    },
+    /// A name of the receiver can be resolved again, or has other addresses.
+    NameResolved {
+        host: String,
+        addresses: Vec<String>,
+    },
     /// Nothing comes from the peer: another session is asked for.
     Reconnecting {
         silent_for_s: f64,
@@ -142,6 +152,14 @@ impl Happening {
             Event::PathPresent { path } => Happening::PathPresent {
                 path: path.index(),
                 name: name(path.index()),
+            },
+            Event::NameUnresolved { name, reason } => Happening::NameUnresolved {
+                host: name.clone(),
+                reason: reason.clone(),
+            },
+            Event::NameResolved { name, addresses } => Happening::NameResolved {
+                host: name.clone(),
+                addresses: addresses.iter().map(ToString::to_string).collect(),
             },
             Event::Reconnecting { silent_for } => Happening::Reconnecting {
                 silent_for_s: silent_for.as_secs_f64(),

@@ -65,6 +65,7 @@ struct Identity {
 
 #[derive(Debug, Default)]
 struct TrackedPath {
+    succession: u64,
     sent: RateMeter,
     received: RateMeter,
     rtt: Series,
@@ -131,6 +132,12 @@ impl Tracked {
             .resize_with(snapshot.paths.len(), TrackedPath::default);
         for (index, path) in snapshot.paths.iter().enumerate() {
             let tracked = &mut self.paths[index];
+            if tracked.succession != path.succession {
+                *tracked = TrackedPath {
+                    succession: path.succession,
+                    ..TrackedPath::default()
+                };
+            }
             bits.sent += tracked.sent.see(sent_bytes(path), span_s) * span_s;
             let received = path.counters.received_bytes;
             bits.received += tracked.received.see(received, span_s) * span_s;

@@ -1,10 +1,14 @@
-//! A sender's paths while it runs: those that join, and what each may carry.
+//! A sender's paths while it runs: those that join, those that make room, and what each may carry.
+//!
+//! A session has [`PathId::LIMIT`] paths at a time. Each takes a number of its own while there are
+//! any. Then it takes that of the interface that has been gone for longest, or else of the one that
+//! has carried nothing for longest. Only interfaces of a pattern make room.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_core::PathId;
-use anabranch_net::{ClientPath, Clock, Sender, Snapshot, StartError};
-use anabranch_units::{Duration, Instant};
+use anabranch_core::{PathCounters, PathId, PathState};
+use anabranch_net::{ClientPath, Clock, PathSnapshot, Sender, Snapshot, StartError};
+use anabranch_units::{ByteCount, Duration, Instant};
 
 use super::STREAM;
 use crate::observe::Observation;
@@ -15,40 +19,53 @@ use crate::{print, service};
 
 /// How often new interfaces are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// A path that has been out for this long makes room although its interface is there. Chosen: a
+/// train leaves a tunnel sooner.
+const DEAD_AFTER: Duration = Duration::from_secs(60);
 
-/// What the paths are called, for whoever looks.
+/// Names of the paths, for threads that look at them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedNames(Arc<Mutex<Vec<String>>>);
 
 impl SharedNames {
-    pub(super) fn get(&self) -> Vec<String> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.clone()
+    /// Calls `act` while no path takes the number of another.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Vec<String>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
 
-    fn pop(&self) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.pop();
-    }
-
-    fn push(&self, name: String) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.push(name);
-    }
+/// One path, at the index of its number.
+#[derive(Debug)]
+struct Road {
+    named: NamedPath,
+    /// Whether the user said so himself.
+    is_metered: bool,
+    /// When the look found its interface gone.
+    gone_since: Option<Instant>,
+    /// When the look found the path out.
+    out_since: Option<Instant>,
 }
 
 /// All paths, by their numbers.
 #[derive(Debug)]
 pub(super) struct Roads {
     ways: Ways,
-    paths: Vec<ClientPath>,
+    roads: Vec<Road>,
     names: Vec<String>,
     shared_names: SharedNames,
-    /// Of each path, whether the user said so himself.
-    are_metered: Vec<bool>,
     caps: Option<Caps>,
     look_at: Instant,
     has_failed: bool,
+    /// Names of interfaces that are there and no path, as the user has heard.
+    left_out: Vec<String>,
+    departed: Departed,
+}
+
+/// Paths whose numbers others have taken.
+#[derive(Debug, Default)]
+struct Departed {
+    count: u64,
+    counters: PathCounters,
 }
 
 impl Roads {
@@ -61,7 +78,7 @@ impl Roads {
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<Option<Roads>> {
-        let mut ways = arguments.ways()?;
+        let ways = arguments.ways()?;
         let mut found = ways.look()?;
         if found.is_empty() {
             print::warn(format_args!("waiting for an interface {}", ways.patterns()));
@@ -79,48 +96,61 @@ impl Roads {
         let may_count = ways.has_caps();
         let mut roads = Roads {
             ways,
-            paths: Vec::new(),
+            roads: Vec::new(),
             names: Vec::new(),
             shared_names: SharedNames::default(),
-            are_metered: Vec::new(),
             caps: may_count
                 .then(|| Caps::new(arguments.state()))
                 .transpose()?,
             look_at: clock.now() + LOOK_INTERVAL,
             has_failed: false,
+            left_out: Vec::new(),
+            departed: Departed::default(),
         };
+        // The next look tells of those that there is no room for.
         for named in found {
-            roads.push(named)?;
+            if roads.roads.len() < PathId::LIMIT || !named.is_of_pattern {
+                roads.push(named)?;
+            }
         }
         Ok(Some(roads))
     }
 
-    /// Takes in a path. Returns it as the session is to have it.
-    fn push(&mut self, named: NamedPath) -> anyhow::Result<ClientPath> {
-        let NamedPath {
-            name,
-            mut path,
-            cap,
-        } = named;
-        let index = self.paths.len();
-        let is_metered = path.options.is_metered;
-        if let (Some(caps), Some(cap)) = (&mut self.caps, cap)
-            && caps.add(index, &name, cap)?
-        {
-            print::warn(format_args!(
-                "path {index} ({name}) has carried its cap: it stands by"
-            ));
-            path.options.is_metered = true;
-        }
-        self.are_metered.push(is_metered);
-        self.shared_names.push(name.clone());
-        self.names.push(name);
-        self.paths.push(path.clone());
+    /// Takes in a path with a number of its own. Returns it as the session is to have it.
+    fn push(&mut self, mut named: NamedPath) -> anyhow::Result<ClientPath> {
+        let index = self.roads.len();
+        let road = self.road(index, &mut named)?;
+        self.shared_names
+            .with(|names| names.push(named.name.clone()));
+        self.names.push(named.name);
+        let path = road.named.path.clone();
+        self.roads.push(road);
         Ok(path)
     }
 
+    /// Makes the entry of a path that has number `index`, and begins to count for its cap.
+    fn road(&mut self, index: usize, named: &mut NamedPath) -> anyhow::Result<Road> {
+        let is_metered = named.path.options.is_metered;
+        if let (Some(caps), Some(cap)) = (&mut self.caps, named.cap)
+            && caps.add(index, &named.name, cap)?
+        {
+            print::warn(format_args!(
+                "path {index} ({}) has carried its cap: it stands by",
+                named.name
+            ));
+            named.path.options.is_metered = true;
+        }
+        Ok(Road {
+            named: named.clone(),
+            is_metered,
+            gone_since: None,
+            out_since: None,
+        })
+    }
+
     pub(super) fn paths(&self) -> Vec<ClientPath> {
-        self.paths.clone()
+        let paths = self.roads.iter().map(|road| road.named.path.clone());
+        paths.collect()
     }
 
     pub(super) fn names(&self) -> SharedNames {
@@ -131,33 +161,59 @@ impl Roads {
         &self.names
     }
 
-    /// Looks for new interfaces, and counts, when it is time.
-    pub(super) fn tend(&mut self, now: Instant, sender: &Sender, observation: &Observation) {
+    /// Looks for new interfaces, and counts, when it is time. Returns the numbers that other paths
+    /// have taken.
+    pub(super) fn tend(
+        &mut self,
+        now: Instant,
+        sender: &Sender,
+        observation: &Observation,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let mut replaced = Vec::new();
         if self.caps.as_ref().is_some_and(|caps| caps.is_due(now)) {
             self.count(now, &sender.snapshot(), sender, observation);
         }
-        if now < self.look_at || !self.ways.may_grow() {
-            return;
+        if now >= self.look_at && self.ways.may_grow() {
+            self.look_at = now + LOOK_INTERVAL;
+            // Interfaces come and go while they are listed: the next look is soon.
+            if let Ok(found) = self.ways.look() {
+                replaced = self.take_in(now, &found, sender);
+            }
         }
-        self.look_at = now + LOOK_INTERVAL;
-        // Interfaces come and go while they are listed: the next look is soon.
-        for named in self.ways.look().unwrap_or_default() {
-            let name = named.name.clone();
-            if self.paths.len() == PathId::LIMIT {
-                print::warn(format_args!(
-                    "{name} is left out: a session has {} paths at most",
-                    PathId::LIMIT
-                ));
+        replaced.into_iter()
+    }
+
+    /// Takes in the paths that are new. Returns the numbers that they took from others.
+    fn take_in(&mut self, now: Instant, found: &[NamedPath], sender: &Sender) -> Vec<usize> {
+        note_gone(&mut self.roads, now, found);
+        if self.roads.len() == PathId::LIMIT {
+            note_out(&mut self.roads, now, &sender.snapshot().paths);
+        }
+        let is_there = |name: &String| found.iter().any(|named| named.name == *name);
+        self.left_out.retain(is_there);
+        let mut replaced = Vec::new();
+        for named in found {
+            if self.roads.iter().any(|road| road.named.is_same(named)) {
                 continue;
             }
-            if let Err(error) = self.join(named, sender) {
-                print::warn(format_args!("{name} is left out: {error:#}"));
+            let taken = match self.roads.len() < PathId::LIMIT {
+                true => self.join(named.clone(), sender).map(|()| None),
+                false => self.succeed(now, named.clone(), sender).map(Some),
+            };
+            match taken {
+                Ok(index) => replaced.extend(index),
+                Err(error) if !self.left_out.contains(&named.name) => {
+                    print::warn(format_args!("{} is left out: {error:#}", named.name));
+                    self.left_out.push(named.name.clone());
+                }
+                Err(_) => {}
             }
         }
+        replaced
     }
 
     fn join(&mut self, named: NamedPath, sender: &Sender) -> anyhow::Result<()> {
-        let (name, index) = (named.name.clone(), self.paths.len());
+        let (name, index) = (named.name.clone(), self.roads.len());
         let path = self.push(named)?;
         let added: Result<(), StartError> = sender.add_path(path);
         if added.is_err() {
@@ -170,12 +226,70 @@ impl Roads {
 
     /// The number is the next path's.
     fn forget_last(&mut self) {
-        let index = self.paths.len() - 1;
-        self.paths.pop();
+        let index = self.roads.len() - 1;
+        self.roads.pop();
         self.names.pop();
-        self.are_metered.pop();
-        self.shared_names.pop();
-        self.caps.iter_mut().for_each(|caps| caps.remove(index));
+        self.shared_names.with(Vec::pop);
+        self.caps.iter_mut().for_each(|caps| drop(caps.take(index)));
+    }
+
+    /// Gives a path the number of one that makes room. Returns the number.
+    fn succeed(
+        &mut self,
+        now: Instant,
+        mut named: NamedPath,
+        sender: &Sender,
+    ) -> anyhow::Result<usize> {
+        let Some(index) = to_make_room(&self.roads, now) else {
+            anyhow::bail!(
+                "a session has {} paths at most, and all are there",
+                PathId::LIMIT
+            );
+        };
+        let old_cap = self.caps.as_mut().and_then(|caps| caps.take(index));
+        let road = self.road(index, &mut named);
+        let replaced = road.and_then(|road| {
+            let path = road.named.path.clone();
+            let left = self.shared_names.with(|names| {
+                let left = sender.replace_path(PathId(index as u8), path)?;
+                names[index].clone_from(&named.name);
+                Ok::<_, StartError>(left)
+            });
+            Ok((road, left?))
+        });
+        let (road, left) = match replaced {
+            Ok(replaced) => replaced,
+            Err(error) => {
+                if let Some(caps) = &mut self.caps {
+                    drop(caps.take(index));
+                    old_cap.into_iter().for_each(|cap| caps.put_back(cap));
+                }
+                return Err(error);
+            }
+        };
+        if let (Some(caps), Some(cap)) = (&mut self.caps, old_cap) {
+            caps.retire(cap, &left);
+        }
+        self.departed.count += 1;
+        self.departed.counters = self.departed.counters.plus(&left.counters);
+        let old = core::mem::replace(&mut self.names[index], named.name);
+        print::note(format_args!(
+            "path {index} ({}) joins in place of {old}, which {}",
+            self.names[index],
+            match self.roads[index].gone_since {
+                Some(_) => "is gone",
+                None => "does not answer",
+            }
+        ));
+        self.roads[index] = road;
+        Ok(index)
+    }
+
+    /// Describes the paths whose numbers others have taken, if there are any.
+    pub(super) fn departed(&self) -> Option<String> {
+        let Departed { count, counters } = &self.departed;
+        let bytes = ByteCount(counters.sent_bytes + counters.control_bytes);
+        (*count > 0).then(|| format!("{count} paths that are gone: {bytes}"))
     }
 
     /// Counts what the paths have carried.
@@ -207,9 +321,113 @@ impl Roads {
                 }
                 News::Free(path, said) => {
                     print::note(said);
-                    sender.set_metered(PathId(path as u8), self.are_metered[path]);
+                    sender.set_metered(PathId(path as u8), self.roads[path].is_metered);
                 }
             }
         }
+    }
+}
+
+/// Takes note of the interfaces that are not there any more, and of those that are again.
+fn note_gone(roads: &mut [Road], now: Instant, found: &[NamedPath]) {
+    for road in roads {
+        match found.iter().any(|named| named.is_same(&road.named)) {
+            true => road.gone_since = None,
+            false => _ = road.gone_since.get_or_insert(now),
+        }
+    }
+}
+
+/// Takes note of the paths that carry nothing.
+fn note_out(roads: &mut [Road], now: Instant, seen: &[PathSnapshot]) {
+    for (road, seen) in roads.iter_mut().zip(seen) {
+        match seen.view.state {
+            PathState::Out => _ = road.out_since.get_or_insert(now),
+            _ => road.out_since = None,
+        }
+    }
+}
+
+/// The number of the path that makes room for another, if one does.
+fn to_make_room(roads: &[Road], now: Instant) -> Option<usize> {
+    let first = |since: fn(&Road) -> Option<Instant>| {
+        let known = roads.iter().enumerate().filter_map(move |(index, road)| {
+            let since = since(road).filter(|_| road.named.is_of_pattern)?;
+            Some((since, index))
+        });
+        known.min()
+    };
+    let gone = first(|road| road.gone_since);
+    let dead = || first(|road| road.out_since).filter(|(since, _)| now >= *since + DEAD_AFTER);
+    gone.or_else(dead).map(|(_, index)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_secs(seconds)
+    }
+
+    fn named(name: &str, is_of_pattern: bool) -> NamedPath {
+        NamedPath {
+            name: name.to_owned(),
+            path: ClientPath {
+                via: name.parse().unwrap_or_default(),
+                remote: "192.0.2.1:7000".parse().unwrap(),
+                options: anabranch_core::PathOptions::default(),
+            },
+            cap: None,
+            is_of_pattern,
+        }
+    }
+
+    fn roads(names: &[(&str, bool)]) -> Vec<Road> {
+        let road = |(name, is_of_pattern): &(&str, bool)| Road {
+            named: named(name, *is_of_pattern),
+            is_metered: false,
+            gone_since: None,
+            out_since: None,
+        };
+        names.iter().map(road).collect()
+    }
+
+    #[test]
+    fn the_interface_that_has_been_gone_for_longest_makes_room() {
+        let mut roads = roads(&[("eth0", false), ("enx1", true), ("enx2", true)]);
+        let found = |names: &[&str]| -> Vec<NamedPath> {
+            names.iter().map(|name| named(name, true)).collect()
+        };
+        note_gone(&mut roads, at(1), &found(&["enx1", "enx2"]));
+        assert_eq!(to_make_room(&roads, at(1)), None, "eth0 was named alone");
+        note_gone(&mut roads, at(2), &found(&["enx1"]));
+        note_gone(&mut roads, at(3), &found(&[]));
+        assert_eq!(to_make_room(&roads, at(3)), Some(2));
+        // It is back before it was needed: the same path.
+        note_gone(&mut roads, at(4), &found(&["enx2"]));
+        assert_eq!(to_make_room(&roads, at(4)), Some(1));
+    }
+
+    #[test]
+    fn a_path_that_is_out_for_a_minute_makes_room_if_none_is_gone() {
+        let mut roads = roads(&[("eth0", false), ("wwan0", true), ("wwan1", true)]);
+        let states = |states: [PathState; 3]| {
+            states.map(|state| {
+                let mut seen = PathSnapshot::default();
+                seen.view.state = state;
+                seen
+            })
+        };
+        let out = PathState::Out;
+        note_out(&mut roads, at(1), &states([out, PathState::Active, out]));
+        note_out(&mut roads, at(30), &states([out; 3]));
+        assert_eq!(to_make_room(&roads, at(60)), None);
+        assert_eq!(to_make_room(&roads, at(61)), Some(2));
+        note_out(&mut roads, at(62), &states([out, out, PathState::Active]));
+        assert_eq!(to_make_room(&roads, at(62)), None);
+        assert_eq!(to_make_room(&roads, at(90)), Some(1));
+        roads[2].gone_since = Some(at(90));
+        assert_eq!(to_make_room(&roads, at(90)), Some(2), "gone before dead");
     }
 }

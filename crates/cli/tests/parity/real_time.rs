@@ -107,7 +107,8 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
         via: Via::Address(loopback(index as u8 + 1)),
         remote: relay
             .as_ref()
-            .map_or(target, |relay| relay.listen_addr(index)),
+            .map_or(target, |relay| relay.listen_addr(index))
+            .into(),
         options: PathOptions::default(),
     };
     let paths = (0..scenario.flows[0].paths.len()).map(path).collect();

@@ -72,6 +72,8 @@ pub(super) struct Ways {
 pub(super) struct Way {
     pub(super) path: ClientPath,
     search: Search,
+    /// Number of paths that had its number before.
+    pub(super) succession: u64,
     /// Whether it cannot be sent by for now.
     pub(super) is_absent: bool,
 }
@@ -95,6 +97,7 @@ impl Way {
         };
         Way {
             is_absent: search.current().is_none(),
+            succession: 0,
             search,
             path,
         }
@@ -328,7 +331,8 @@ impl<L: Load> ClientRole<L> {
         let mut seen = self.snapshot(now).paths.into_iter();
         let old = seen.nth(index).unwrap_or_default();
         let options = path.options;
-        let way = Way::new(path, &mut self.ways.names);
+        let mut way = Way::new(path, &mut self.ways.names);
+        way.succession = self.ways.ways[index].succession + 1;
         if let Some(driver) = &mut self.driver {
             driver.replace_path(now, index, way.route(index), options);
             if way.is_absent {

@@ -67,6 +67,13 @@ impl Observed {
         self.tell(at, received.path, news);
     }
 
+    /// The number of a path is another one's from now on.
+    pub(super) fn forget(&mut self, path: PathId) {
+        if let Some(count) = self.lost_counts.get_mut(path.index()) {
+            *count = 0;
+        }
+    }
+
     /// `count` packets of the path have been lost in all.
     pub(super) fn on_lost_count(&mut self, at: Instant, path: PathId, count: u64) {
         if self.lost_counts.len() <= path.index() {

@@ -44,7 +44,7 @@ fn start() -> (Ends, UnboundedReceiver<AcceptedDatagrams>) {
     let (server, _, accepted, server_events) = started.unwrap();
     let path = ClientPath {
         via: Via::Address(LOOPBACK),
-        remote: server.local_addr(),
+        remote: server.local_addr().into(),
         options: PathOptions::default(),
     };
     let config = ClientConfig {

@@ -263,6 +263,7 @@ fn a_number_serves_one_path_after_the_other() {
         assert_eq!(old.peer, Some(remote));
         let seen = client.runtime.look(ClientRole::snapshot);
         assert_eq!(seen.paths[1].counters.received_packets, 0);
+        assert_eq!(seen.paths[1].succession, turn + 1);
         client.wait_until(|seen| {
             client.send_frame();
             let path = &seen.paths[1];
