@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What loopback cannot show: interfaces that come and go, in network namespaces of this script's
 # own, pauses longer than a unit test waits, and other people's servers and players (Debian's
-# packages, installed if this is root). Some four minutes. What cannot be tried here is skipped,
+# packages, installed if this is root). Some six minutes. What cannot be tried here is skipped,
 # with the reason; that is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that is built already.
@@ -29,6 +29,11 @@ main() {
         run an_absent_interface_is_waited_for
         run an_interface_that_is_down_is_waited_for
         run interfaces_of_a_name_join_and_are_counted
+        run interfaces_with_another_name_at_each_plug_carry
+        if prepare_names; then
+            run a_name_that_moves_is_followed
+            run a_name_is_waited_for_and_each_interface_takes_its_family
+        fi
         if prepare_tunnel; then
             run a_tunnel_of_packets_carries_on_while_an_interface_goes
         fi
@@ -85,6 +90,7 @@ stop_all() {
     if [ -n "${near:-}" ]; then
         ip netns del "$near" 2>/dev/null
         ip netns del "$far" 2>/dev/null
+        rm -rf "/etc/netns/$near"
     fi
 }
 
@@ -281,19 +287,19 @@ rist_comes_in_and_goes_out() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 8 "they need Linux's network namespaces"
+        skip 11 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 8 "the program ip is missing (Debian: iproute2)"
+        skip 11 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 8 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 11 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
@@ -404,6 +410,86 @@ interfaces_of_a_name_join_and_are_counted() {
     fi
     if ! grep -q near1 "$folder/state/usage.json"; then
         echo "what near1 carried was not kept"
+        return 1
+    fi
+}
+
+# One interface stays, 35 come and go by names of their own. More than a session has numbers.
+interfaces_with_another_name_at_each_plug_carry() {
+    start_receiver && link 0 || return 1
+    ip -n "$far" addr add 192.0.2.1/32 dev lo
+    ip -n "$near" route add 192.0.2.1 via 10.99.0.2 dev near0
+    start_sender --to 192.0.2.1:7000 --via near0 --via 'near?*,cap=1GB' --state "$folder/plugs"
+    await recv 10 "connected" || return 1
+    local plug
+    for plug in $(seq 1 35); do
+        link "$plug" && ip -n "$near" route add 192.0.2.1 via "10.99.$plug.2" dev "near$plug" \
+            metric "$plug" || return 1
+        await send 5 "(near$plug) joins" || return 1
+        await send 5 "(near$plug): Active" || return 1
+        unlink_near "$plug"
+    done
+    await send 1 "(near32) joins in place of near1, which is gone" || return 1
+    sleep 6
+    finish || return 1
+    await send 1 "4 paths that are gone" || return 1
+    if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
+        echo "frames were dropped although a path was there all the time"
+        return 1
+    fi
+    if ! grep -q '"near1":' "$folder/plugs/usage.json"; then
+        echo "what near1 carried was not kept"
+        return 1
+    fi
+}
+
+prepare_names() {
+    if ! mkdir -p "/etc/netns/$near" 2>/dev/null; then
+        skip 2 "/etc/netns, where a namespace has names of its own, cannot be written"
+        return 1
+    fi
+}
+
+# hosts LINE…: what the names of the near namespace are.
+hosts() {
+    mkdir -p "/etc/netns/$near" && printf '%s\n' "$@" >"/etc/netns/$near/hosts"
+}
+
+a_name_that_moves_is_followed() {
+    hosts "10.99.0.2 studio.example" && start_receiver && link 0 || return 1
+    start_sender --to studio.example:7000 --via near0
+    await recv 10 "connected" || return 1
+    sleep 1
+    kill -KILL "${processes[0]}"
+    ip -n "$far" addr del 10.99.0.2/24 dev far0 && ip -n "$far" addr add 10.99.0.9/24 dev far0
+    hosts "10.99.0.9 studio.example"
+    start recv2 ip netns exec "$far" "$program" recv --listen 0.0.0.0:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" "$folder/out.ts"
+    await send 10 "studio.example:7000 is at 10.99.0.9:7000" || return 1
+    await recv2 10 "connected" || return 1
+    await send 5 "connected again" || return 1
+}
+
+# The second interface has IPv6 alone.
+a_name_is_waited_for_and_each_interface_takes_its_family() {
+    hosts "127.0.0.1 localhost" && lay_out && link 0 || return 1
+    ip -n "$near" link add near1 type veth peer name far1 netns "$far" &&
+        ip -n "$near" addr add fd99::1/64 dev near1 nodad &&
+        ip -n "$far" addr add fd99::2/64 dev far1 nodad &&
+        ip -n "$far" link set far1 up && ip -n "$near" link set near1 up || return 1
+    start recv ip netns exec "$far" "$program" recv --listen '[::]:7000' \
+        --key "$folder/receiver.key" --allow "$sender_public" "$folder/out.ts"
+    await recv 5 "listening" || return 1
+    start_sender --to studio.example:7000 --via near0 --via near1
+    await send 10 "studio.example:7000 cannot be resolved now" || return 1
+    hosts "fd99::2 studio.example" "10.99.0.2 studio.example"
+    await recv 15 "connected" || return 1
+    await send 5 "path 0 (near0): Active" || return 1
+    await send 5 "path 1 (near1): Active" || return 1
+    sleep 1
+    finish || return 1
+    if ! grep -q "path 1 (near1): .* rtt [0-9]" "$folder/send.log"; then
+        echo "the path over IPv6 has carried nothing"
         return 1
     fi
 }
