@@ -32,7 +32,7 @@ impl PathNews {
         entry.changed_at = now;
     }
 
-    /// The number of a path is another one's from now on, of which nothing has been told.
+    /// Forgets a path's states: its number is another path's from now on.
     pub(crate) fn forget(&mut self, index: usize) {
         if let Some(entry) = self.0.get_mut(index) {
             *entry = Entry::default();

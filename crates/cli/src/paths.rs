@@ -82,7 +82,7 @@ impl Ways {
         patterns.collect::<Vec<_>>().join(", ")
     }
 
-    /// The paths that are named alone, and those of interfaces that are there now; each once.
+    /// Lists the paths that are named alone and those of present interfaces, each once.
     ///
     /// # Errors
     /// The operating system does not tell its interfaces.

@@ -100,7 +100,7 @@ impl Caps {
         self.entries.push(entry);
     }
 
-    /// Adds what a path carried that has left the session, at the next [update](Self::update).
+    /// Adds the bytes of a path that has left the session, at the next [update](Self::update).
     pub(crate) fn retire(&mut self, entry: Entry, seen: &PathSnapshot) {
         let bytes = carried_bytes(seen).saturating_sub(entry.counted);
         *self.owed.entry(entry.name).or_default() += bytes;

@@ -70,11 +70,11 @@ pub enum Event {
     /// [`ClientConfig::give_up_after`](crate::ClientConfig::give_up_after) is over.
     Refused(Refused),
     /// A name of the receiver cannot be resolved now. The resolver is asked again while no receiver
-    /// answers. Told at once, then rarely.
+    /// answers. Reported at once, then every five minutes.
     NameUnresolved {
         /// Host and port.
         name: String,
-        /// What the resolver said.
+        /// The resolver's reason, in words.
         reason: String,
     },
     /// A name of the receiver has addresses after a failure, or others than before.

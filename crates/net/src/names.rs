@@ -109,7 +109,7 @@ impl Names {
         self.entries.retain(|entry| is_kept(&entry.name));
     }
 
-    /// Has a name resolved, if it is not asked already and has paused for long enough. Pauses grow
+    /// Resolves a name, unless its thread is at work or its pause is not over. Pauses grow
     /// to `longest_pause`.
     pub(crate) fn ask(&mut self, now: Instant, name: &HostName, longest_pause: Duration) {
         let entry = self.entries.iter_mut().find(|entry| entry.name == *name);
@@ -249,7 +249,7 @@ impl Desk {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A resolver that says what a test wants.
+    //! A scripted resolver.
 
     use super::{HostName, Mutex, Resolve, SocketAddr};
 

@@ -1,10 +1,11 @@
 //! Which of a name's addresses a path calls.
 //!
 //! Sources: RFC 8305 (Happy Eyeballs), §4: families alternate, in the resolver's order otherwise;
-//! §5: the next address is tried when one does not answer in time, and what the interface has no
-//! route to is left out. Deviations: one address is tried at a time, since an initiation to each
-//! would open a session at each; the delay is the handshake's, which grows; the address that last
-//! had the session is tried for longer, and for five minutes after a resolver has dropped it.
+//! §5: the next address is tried when one does not answer in time, and addresses to which the
+//! interface has no route are left out. Deviations: one address is tried at a time, since an
+//! initiation to each would open a session at each; the delay is the handshake's, which grows; the
+//! address that last had the session is tried for longer, and for five minutes after a resolver has
+//! dropped it.
 
 use std::net::SocketAddr;
 
@@ -113,7 +114,7 @@ impl Search {
         }
         let begin = current_at.map_or(0, |at| at + 1);
         let mut others = all[begin..].iter().chain(&all[..begin]).copied();
-        // Without a route to any, the first shows the user what is missing.
+        // Without a route to any, sending to the first shows the user the reason.
         let chosen = others.find(|address| has_route(*address));
         let chosen = chosen.or_else(|| all.first().copied().filter(|_| current_at.is_none()))?;
         let is_other = self.current != Some(chosen);
@@ -186,7 +187,7 @@ mod tests {
         let next = |has_route: fn(SocketAddr) -> bool| search(&addresses).next(START, has_route);
         assert_eq!(next(|address| address.is_ipv4()), Some(v4(1)));
         assert_eq!(next(|address| address.is_ipv6()), Some(v6(1)));
-        // The first shows what is missing, and is left for one that can be reached.
+        // The first shows the reason, and is left for one that can be reached.
         let mut search = search(&addresses);
         assert_eq!(search.next(START, |_| false), Some(v6(1)));
         assert_eq!(search.next(START, |_| false), None);

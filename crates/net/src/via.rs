@@ -107,7 +107,7 @@ impl ViaError {
 }
 
 impl Via {
-    /// Checks what needs no interface to be there.
+    /// Checks the name alone.
     ///
     /// # Errors
     /// [`ViaError::ImpossibleName`].

@@ -1,4 +1,4 @@
-//! A sender's paths while it runs: those that join, those that make room, and what each may carry.
+//! A sender's paths while it runs: new ones, paths that make room for them, and caps.
 //!
 //! A session has [`PathId::LIMIT`] paths at a time. Each takes a number of its own while there are
 //! any. Then it takes that of the interface that has been gone for longest, or else of the one that
@@ -19,7 +19,7 @@ use crate::{print, service};
 
 /// How often new interfaces are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// A path that has been out for this long makes room although its interface is there. Chosen: a
+/// A path that has been out for this long makes room although its interface exists. Chosen: a
 /// train leaves a tunnel sooner.
 const DEAD_AFTER: Duration = Duration::from_secs(60);
 
@@ -56,7 +56,7 @@ pub(super) struct Roads {
     caps: Option<Caps>,
     look_at: Instant,
     has_failed: bool,
-    /// Names of interfaces that are there and no path, as the user has heard.
+    /// Names of present interfaces that are no paths, of which the user was warned.
     left_out: Vec<String>,
     departed: Departed,
 }
@@ -107,7 +107,7 @@ impl Roads {
             left_out: Vec::new(),
             departed: Departed::default(),
         };
-        // The next look tells of those that there is no room for.
+        // The next look warns of the others.
         for named in found {
             if roads.roads.len() < PathId::LIMIT || !named.is_of_pattern {
                 roads.push(named)?;

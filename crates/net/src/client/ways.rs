@@ -34,11 +34,11 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 /// One path of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientPath {
-    /// What it leaves this machine by.
+    /// Local side: an interface, an address, or neither.
     pub via: Via,
     /// Where the receiver is to be found by this path.
     pub remote: Remote,
-    /// What the scheduler should know of it.
+    /// The user's preferences, for the scheduler.
     pub options: PathOptions,
 }
 
@@ -59,7 +59,7 @@ impl ClientPath {
 pub(super) struct Ways {
     ways: Vec<Way>,
     names: Names,
-    /// What the thread does when it takes the ports, in this order.
+    /// Changes of ports, which the thread makes when it takes them, in this order.
     changes: Vec<Change>,
     /// Number of batches of changes.
     pub(super) version: u64,
@@ -214,7 +214,7 @@ impl Ways {
         self.has_names().then_some(self.look_at)
     }
 
-    /// Asks for all names, and takes in what is known of them. Returns what the user should hear,
+    /// Asks for all names, and takes in the resolver's answers. Returns news for the user,
     /// and whether a path calls no address of its name.
     fn follow_all(&mut self, now: Instant) -> (Vec<Event>, bool) {
         let Ways { ways, names, .. } = self;
@@ -402,7 +402,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Carries out what was decided about ports.
+    /// Changes ports as was decided.
     pub(super) fn change_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
         for change in core::mem::take(&mut self.ways.changes) {
             match change {

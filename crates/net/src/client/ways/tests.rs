@@ -1,5 +1,4 @@
-//! Clients whose receivers have names, over loopback and in real time, with a resolver that says
-//! what a test wants.
+//! Clients whose receivers have names, over loopback and in real time, with a scripted resolver.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
