@@ -11,9 +11,7 @@ use std::sync::Arc;
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, ConfigError, PathId, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{
-    Agreed, Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Wishes, classify,
-};
+use anabranch_secure::{Agreed, Initiator, Kind, PublicKey, SecretKey, Wishes, classify};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::clock::Clock;
@@ -33,7 +31,7 @@ use crate::socket::Arrival;
 use crate::via::ViaError;
 use crate::waker::Waker;
 pub use ways::ClientPath;
-use ways::Ways;
+use ways::{Ways, prepare};
 
 /// What the end that opens a session is started with.
 #[derive(Debug)]
@@ -376,15 +374,6 @@ impl<L: Load> ClientRole<L> {
         Next::Wait(next.into_iter().flatten().min())
     }
 
-    /// Sends initiations to where the paths lead now, if they are due.
-    fn initiate(&mut self, now: Instant, ports: &[Port]) {
-        if let Some(handshake) = &mut self.handshake
-            && handshake.advance(now, &self.ways.targets(), ports)
-        {
-            self.ways.on_initiation();
-        }
-    }
-
     /// Asks for another session while the one that there is does not answer.
     fn advance_reconnection(&mut self, now: Instant, ports: &[Port]) {
         let Some(driver) = &self.driver else { return };
@@ -498,12 +487,6 @@ impl<L: Load> ClientRole<L> {
     }
 }
 
-/// Fits the transport's set-up to the headers of the paths.
-fn prepare<L: Load>(transport: &mut Config, headers: u32) {
-    transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
-    L::prepare(transport, headers);
-}
-
 fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
     Handshake::new(now, initiator::<L>(config), L::OLD_SESSION_GRACE)
 }
@@ -559,6 +542,9 @@ impl<L: Load> Role for ClientRole<L> {
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
         if self.is_over {
             Next::Over
+        } else if self.ways.are_ports_due() {
+            // Nothing must leave by a port that is another path's.
+            Next::Wait(Some(now))
         } else if self.driver.is_some() {
             self.advance_session(now, ports)
         } else {

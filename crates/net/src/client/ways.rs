@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_core::{PathId, PathOptions};
+use anabranch_core::{Config, PathId, PathOptions};
 use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
 use anabranch_units::{Duration, Instant};
 
@@ -190,6 +190,12 @@ impl Ways {
         self.version += 1;
     }
 
+    /// Whether ports are to be changed before anything is sent: the version differs from the one
+    /// that the thread has seen, so it takes the ports at once.
+    pub(super) fn are_ports_due(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// Counts initiations that have left on all paths.
     pub(super) fn on_initiation(&mut self) {
         for way in &mut self.ways {
@@ -296,6 +302,12 @@ impl Ways {
     }
 }
 
+/// Fits the transport's set-up to the headers of the paths.
+pub(super) fn prepare<L: Load>(transport: &mut Config, headers: u32) {
+    transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
+    L::prepare(transport, headers);
+}
+
 fn event_of(answer: Answer) -> Event {
     let name = answer.name.to_string();
     match answer.outcome {
@@ -372,6 +384,15 @@ impl<L: Load> ClientRole<L> {
             handshake.on_new_address(now);
         }
         handshake.next_at() <= now && !handshake.has_agreed() && self.ways.aim(now)
+    }
+
+    /// Sends initiations to where the paths lead now, if they are due.
+    pub(super) fn initiate(&mut self, now: Instant, ports: &[Port]) {
+        if let Some(handshake) = &mut self.handshake
+            && handshake.advance(now, &self.ways.targets(), ports)
+        {
+            self.ways.on_initiation();
+        }
     }
 
     /// Has paths that do not answer call other addresses, while others carry the session.

@@ -1,8 +1,7 @@
 //! Clients whose receivers have names, over loopback and in real time, with a scripted resolver.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::thread;
+use std::sync::{Arc, mpsc};
 use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathId, PathState};
@@ -15,7 +14,7 @@ use crate::event_queue::{self, Events};
 use crate::load::Frames;
 use crate::names::testing::Scripted;
 use crate::receiver::{Receiver, Receptions};
-use crate::runtime::Runtime;
+use crate::runtime::{Next, Role, Runtime};
 use crate::server::ServerConfig;
 use crate::snapshot::Snapshot;
 
@@ -57,6 +56,11 @@ fn nobody() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind(loopback(1)).expect("a port of loopback");
     let address = socket.local_addr().expect("it has one");
     (socket, address)
+}
+
+fn wait(pause: StdDuration) {
+    let (_sender, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(pause);
 }
 
 /// A running sender whose receiver is "studio.example".
@@ -112,7 +116,7 @@ impl Client {
             if is_so(&self.runtime.look(ClientRole::snapshot)) {
                 return;
             }
-            thread::sleep(StdDuration::from_millis(20));
+            wait(StdDuration::from_millis(20));
         }
         panic!("{:?}", self.runtime.look(ClientRole::snapshot));
     }
@@ -201,7 +205,7 @@ fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
     // No answer of the resolver moves a session that works.
     for _ in 0..60 {
         client.send_frame();
-        thread::sleep(StdDuration::from_millis(25));
+        wait(StdDuration::from_millis(25));
     }
     assert_eq!(client.unused_answers(), 1, "asked once, at the start");
     let moved_to = second.local_addr();
@@ -238,6 +242,38 @@ fn each_path_takes_an_address_that_it_has_a_route_to() {
         let is_heard = |path: &PathSnapshot| path.counters.received_packets > 0;
         peers.eq([Some(v4), Some(v6)]) && seen.paths.iter().all(is_heard)
     });
+}
+
+#[test]
+fn nothing_leaves_before_ports_are_changed() {
+    let keys = Keys::new();
+    let (_silent, remote) = nobody();
+    let path = ClientPath {
+        via: Via::DefaultRoute,
+        remote: remote.into(),
+        options: PathOptions::default(),
+    };
+    let peer = keys.receiver.public_key();
+    let config = ClientConfig::new(copy(&keys.sender), peer, vec![path.clone()]);
+    let mut ports = config.open_ports().expect("loopback");
+    let (events, _receiver) = event_queue::queue();
+    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
+    let make_load = Box::new(Frames::default);
+    let role = ClientRole::<Frames>::new(config, events, make_load, Arc::new(waker));
+    let mut role = role.expect("it is set up");
+    let port = path.open_port().expect("loopback");
+    role.add_path(path, port).expect("there is room");
+    let now = role.config.clock.now();
+    let has_sent = |role: &ClientRole<Frames>| {
+        let handshake = role.handshake.as_ref().expect("it asks for a session");
+        handshake.first_sent_at.is_some()
+    };
+    assert_eq!(role.advance(now, &ports), Next::Wait(Some(now)));
+    assert!(!has_sent(&role));
+    role.take_ports(now, &mut ports);
+    role.advance(now, &ports);
+    assert!(has_sent(&role));
+    assert_eq!(ports.len(), 2);
 }
 
 #[test]
