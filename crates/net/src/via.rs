@@ -121,7 +121,17 @@ impl Via {
     }
 
     /// Whether the operating system knows a route to `remote` by this way now. Sends nothing.
+    ///
+    /// Linux takes IPv4 destinations for neighbours of the interface that a socket is bound to if
+    /// it has no route, even if the interface has no address. So an address of the family is asked
+    /// for, too.
     pub(crate) fn has_route(&self, remote: SocketAddr) -> bool {
+        if let Via::Interface(name) = self {
+            let able = interfaces(&Remote::Address(remote)).unwrap_or_default();
+            if !able.contains(name) {
+                return false;
+            }
+        }
         // Connecting a UDP socket looks for a route and no more.
         let connect = |socket: std::net::UdpSocket| socket.connect(remote).is_ok();
         self.open(remote).is_ok_and(connect)
@@ -273,6 +283,17 @@ mod tests {
             matches!(&error, ViaError::UnknownInterface { known, .. } if known.contains("lo")),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_route_needs_an_interface_with_an_address_of_the_family() {
+        assert!(via("lo").has_route(REMOTE));
+        assert!(Via::DefaultRoute.has_route(REMOTE));
+        assert!(!via("nowhere9").has_route(REMOTE));
+        // Loopback has no other address than its own and is no way to a neighbour by link-local.
+        let neighbour = "[fe80::1]:9".parse().expect("an address");
+        assert!(!via("lo").has_route(neighbour));
+        assert!(!via("127.0.0.1").has_route("[::1]:9".parse().expect("an address")));
     }
 
     #[test]
