@@ -1,7 +1,6 @@
-//! Names the causes for which a path is of no or little use, as far as a sender can tell them
-//! apart:
-//! answers that never come back, UDP that is blocked, an MTU that is too small, no answer by any
-//! path.
+//! Names the causes for which a path is of little or no use, as far as a sender can distinguish
+//! them: answers that never come back, UDP that is blocked, an MTU that is too small, no answer by
+//! any path.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -15,9 +14,8 @@ use anabranch_units::{Duration, Instant};
 /// From one look at the paths to the next.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for which a path is sent on without any answer before that is a problem. Another path has
-/// answers meanwhile, so that it is no matter of the receiver. Chosen: the longest round
-/// trips, over
-/// satellites, take less than a second.
+/// answers meanwhile, so that it is no matter of the receiver. Chosen: the longest round trips,
+/// over satellites, take less than a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Packets that a path has been sent by then, at least: challenges, ten a second.
 const MIN_SENT: u64 = 10;

@@ -30,8 +30,7 @@ impl ArrivalLog {
     }
 
     /// Returns the times of the next unit of `unit_len` bytes, complete at `captured_at`.
-    /// `skipped_bytes` counts the bytes that the splitter left out since the input's begin:
-    /// of packets of 204
+    /// `skipped_bytes` counts the bytes that the splitter has left out so far: of packets of 204
     /// bytes 16 each, which are spread over the unit.
     pub(super) fn take(
         &mut self,
