@@ -149,7 +149,8 @@ pub enum Event {
     /// The peer has a session with another in place of this one, which is over.
     Replaced,
     /// The peer has acknowledged what was never sent, as one does that wants to be sent more than
-    /// the network carries (RFC 9000 §21.4). The session is over.
+    /// the network carries (RFC 9000 §21.4); or it has sent a segment that contradicts others, or
+    /// more than it may. The session is over.
     PeerLies,
 }
 

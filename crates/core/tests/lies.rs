@@ -1,8 +1,10 @@
-//! A peer that acknowledges what was never sent.
+//! A peer that acknowledges what was never sent, or sends what contradicts itself.
 
 mod support;
 
-use anabranch_core::{DatagramMeta, Event, Frame, MediaSession, PathId, PathOptions};
+use anabranch_core::{
+    DatagramMeta, Event, Frame, MediaSession, PathId, PathOptions, StreamSession,
+};
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 
 fn session() -> MediaSession {
@@ -62,4 +64,51 @@ fn a_report_of_what_was_never_sent_ends_the_session() {
     let events: Vec<Event> = std::iter::from_fn(|| honest.poll_event()).collect();
     assert!(events.contains(&Event::PeerLies), "{events:?}");
     assert!(honest.is_closed());
+}
+
+/// A packet of one segment: its kind, offset and payload.
+fn segment(packet_number: u32, kind: u8, offset: u32, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0x41];
+    datagram.extend_from_slice(&packet_number.to_le_bytes());
+    datagram.push(kind);
+    datagram.extend_from_slice(&offset.to_le_bytes());
+    datagram.extend_from_slice(payload);
+    datagram
+}
+
+/// A session that carries messages, and what it says after each of these segments.
+fn after_segments(segments: impl IntoIterator<Item = (u8, u32, &'static [u8])>) -> Vec<Event> {
+    let mut config = support::usual();
+    config.stream.carries_messages = true;
+    let mut session = StreamSession::new(config, Seed(1), Instant::ZERO).unwrap();
+    let path = session
+        .add_path(Instant::ZERO, PathOptions::default())
+        .unwrap();
+    for (number, (kind, offset, payload)) in segments.into_iter().enumerate() {
+        let meta = DatagramMeta {
+            path,
+            received_at: Instant::ZERO,
+            ecn: Ecn::NotEct,
+        };
+        let datagram = segment(number as u32, kind, offset, payload);
+        session.handle_datagram(Instant::ZERO, meta, &datagram);
+        while session.read_bytes().is_some() {}
+    }
+    std::iter::from_fn(|| session.poll_event()).collect()
+}
+
+#[test]
+fn a_half_whose_other_half_never_comes_ends_the_session() {
+    let (whole, first_half) = (0x10, 0x18);
+    let honest = [(first_half, 0, &[1; 1_000][..]), (whole, 2_000, &[2; 9])];
+    assert!(!after_segments(honest).contains(&Event::PeerLies));
+    let attack = [(first_half, 0, &[1; 1_000][..]), (whole, 1_000, &[2; 9])];
+    assert!(after_segments(attack).contains(&Event::PeerLies));
+}
+
+#[test]
+fn more_gaps_than_a_network_leaves_end_the_session() {
+    let with_gaps = |count: u32| (0..count).map(|index| (0x10, 10 + 3 * index, &[3; 2][..]));
+    assert!(!after_segments(with_gaps(1_000)).contains(&Event::PeerLies));
+    assert!(after_segments(with_gaps(70_000)).contains(&Event::PeerLies));
 }

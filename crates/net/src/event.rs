@@ -220,7 +220,8 @@ impl fmt::Display for Ended {
             }
             Ended::Replaced => f.write_str("another sender has taken its place at the receiver"),
             Ended::PeerLied => f.write_str(
-                "the peer has acknowledged what it was never sent: it is no honest program",
+                "the peer contradicts itself, or has acknowledged what it was never sent: it is no \
+                 honest program",
             ),
             Ended::KeyExhausted => f.write_str("the session's key is used up: start a new session"),
         }

@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use super::FrameId;
 
-/// How many halves wait for the other one at most; the oldest makes way.
+/// How many halves wait for the other one at most, and their bytes; the oldest makes way.
 const MAX_HALVES: usize = 1_024;
+const MAX_BYTES: usize = 1 << 20;
 
 /// One half of a fragment. The first one is a byte longer if their lengths differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,10 @@ impl Half {
 
 /// Halves that have arrived without the other one.
 #[derive(Debug, Default)]
-pub(crate) struct Halves(VecDeque<Waiting>);
+pub(crate) struct Halves {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+}
 
 #[derive(Debug)]
 struct Waiting {
@@ -60,10 +64,11 @@ impl Halves {
     ) -> Option<Vec<u8>> {
         let is_of_it = |one: &Waiting| one.frame == frame && one.fragment == fragment;
         // The other half mostly came just before.
-        let index = self.0.iter().rposition(is_of_it);
-        match index.filter(|&index| self.0[index].half == half.other()) {
+        let index = self.waiting.iter().rposition(is_of_it);
+        match index.filter(|&index| self.waiting[index].half == half.other()) {
             Some(index) => {
-                let other = self.0.remove(index)?.bytes;
+                let other = self.waiting.remove(index)?.bytes;
+                self.bytes -= other.len();
                 Some(match half {
                     Half::First => [payload, &other].concat(),
                     Half::Second => [&other, payload].concat(),
@@ -71,10 +76,7 @@ impl Halves {
             }
             None if index.is_some() => None,
             None => {
-                if self.0.len() == MAX_HALVES {
-                    self.0.pop_front();
-                }
-                self.0.push_back(Waiting {
+                self.keep(Waiting {
                     frame,
                     fragment,
                     half,
@@ -82,6 +84,16 @@ impl Halves {
                 });
                 None
             }
+        }
+    }
+
+    fn keep(&mut self, half: Waiting) {
+        self.bytes += half.bytes.len();
+        self.waiting.push_back(half);
+        while (self.waiting.len() > MAX_HALVES || self.bytes > MAX_BYTES)
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            self.bytes -= oldest.bytes.len();
         }
     }
 }
@@ -111,6 +123,14 @@ mod tests {
         for frame in 0..5_000 {
             halves.join((FrameId(frame), 0), Half::First, &[1]);
         }
-        assert_eq!(halves.0.len(), MAX_HALVES);
+        assert_eq!(
+            (halves.waiting.len(), halves.bytes),
+            (MAX_HALVES, MAX_HALVES)
+        );
+        for frame in 0..100 {
+            halves.join((FrameId(frame), 0), Half::Second, &[1; 60_000]);
+            assert!(halves.bytes <= MAX_BYTES);
+        }
+        assert_eq!(halves.waiting.len(), MAX_BYTES / 60_000);
     }
 }

@@ -1,27 +1,30 @@
 //! The receiving half of a stream: puts segments together, whatever their order.
 
 mod messages;
+mod pieces;
 
 use core::ops::Range;
-use std::collections::VecDeque;
 
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
 use crate::media::Half;
 use messages::Messages;
+use pieces::Pieces;
 
-/// What follows a smaller piece is added to it, so that a stream of tiny segments does not take
-/// many times its bytes.
-const SMALL_PIECE_BYTES: usize = 512;
+/// A window has room for this many pieces per byte: more than an honest peer's segments make, whose
+/// smallest follow one another. What is kept of a piece besides its bytes takes less memory than
+/// half of the window so (RFC 9000 §21.6 and §21.7 name the attack).
+const WINDOW_BYTES_PER_PIECE: u64 = 256;
+/// A small window's room for pieces.
+const MIN_MAX_PIECES: u64 = 1_024;
 
 /// What has arrived and has not been read.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
-    /// In the order of their offsets, which are no less than `read_offset`; apart from one another
-    /// where some are missing. Whoever reads at once so gets each segment in memory that the one
-    /// before it has just left.
-    pieces: VecDeque<Piece>,
+    /// From `read_offset` on.
+    pieces: Pieces,
+    max_pieces: usize,
     keeps_bytes: bool,
     /// The messages that have arrived and were not read, instead of bytes.
     messages: Option<Messages>,
@@ -37,16 +40,6 @@ pub(crate) struct ReceiveStream {
     newest: Range<u64>,
 }
 
-/// Bytes that lie together.
-#[derive(Debug)]
-struct Piece {
-    offset: u64,
-    /// The offset that follows the last one.
-    end: u64,
-    /// They themselves; none if nobody reads them.
-    bytes: Vec<u8>,
-}
-
 /// What a segment was to the stream: decides how soon it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
@@ -55,15 +48,19 @@ pub(crate) enum Received {
     /// Bytes beyond a gap, bytes that fill one, bytes that are there already, or the last ones:
     /// the sender shall know at once (RFC 5681 §4.2).
     OutOfTurn,
-    /// The sender has disregarded the window or the end of the stream. Nothing was taken.
+    /// The sender has disregarded the window or the end of the stream, contradicts what it sent
+    /// before, or leaves more gaps than any network. Nothing was taken.
     Forbidden,
 }
 
 impl ReceiveStream {
     pub(crate) fn new(config: &StreamConfig) -> Self {
+        let keeps_bytes = config.keeps_bytes && !config.carries_messages;
+        let max_pieces = config.receive_window_bytes / WINDOW_BYTES_PER_PIECE;
         ReceiveStream {
-            pieces: VecDeque::new(),
-            keeps_bytes: config.keeps_bytes && !config.carries_messages,
+            pieces: Pieces::new(keeps_bytes),
+            max_pieces: max_pieces.max(MIN_MAX_PIECES) as usize,
+            keeps_bytes,
             messages: config.carries_messages.then(Messages::default),
             read_offset: 0,
             offset: 0,
@@ -120,9 +117,11 @@ impl ReceiveStream {
         let end = offset.saturating_add(payload.len() as u64);
         let contradicts = match self.final_offset {
             Some(final_offset) => end > final_offset || (is_last && end != final_offset),
-            None => is_last && end < self.highest(),
+            None => is_last && (end < self.highest() || half == Some(Half::First)),
         };
-        if contradicts || end > self.told_max_offset.max(self.max_offset()) {
+        let is_beyond_window = end > self.told_max_offset.max(self.max_offset());
+        let has_room = self.pieces.count() < self.max_pieces || offset <= self.offset;
+        if contradicts || is_beyond_window || !has_room {
             return Received::Forbidden;
         }
         if self.messages.is_some() && !self.take_message(offset, payload, half) {
@@ -133,8 +132,10 @@ impl ReceiveStream {
         if is_last {
             self.final_offset = Some(end);
         }
-        self.place(offset, payload);
-        self.advance();
+        let known = self.offset.saturating_sub(offset).min(payload.len() as u64);
+        self.pieces
+            .insert(offset + known, &payload[known as usize..]);
+        self.offset = self.pieces.end_of_run(self.offset);
         match is_next {
             true => Received::InOrder,
             false => Received::OutOfTurn,
@@ -142,37 +143,40 @@ impl ReceiveStream {
     }
 
     /// Keeps a message for its reader, or half of one for the other half, unless it has arrived
-    /// before. Returns false if something else of it has, as no message's does.
+    /// before. Returns false if it contradicts what has arrived.
     fn take_message(&mut self, offset: u64, payload: &[u8], half: Option<Half>) -> bool {
         let end = offset + payload.len() as u64;
         let known = self.known_bytes(offset, end);
         if known == end - offset {
             return true;
         }
+        let is_known_before = offset == 0 || self.known_bytes(offset - 1, offset) > 0;
+        let is_known_behind = self.known_bytes(end, end + 1) > 0 || self.final_offset == Some(end);
         let Some(messages) = &mut self.messages else {
             return true;
         };
-        match half {
-            Some(half) if known == 0 => messages.take_half(offset, payload, half),
-            Some(_) => return false,
-            None if known == messages.half_bytes(offset, end) => messages.take(offset, payload),
-            None => return false,
+        // Only the second half of a message follows its first, and nothing else precedes it.
+        let follows_first = messages.first_before(offset).is_some();
+        let precedes_second = messages.is_second_at(end);
+        let fits = match half {
+            None => known == messages.half_bytes(offset, end) && !follows_first && !precedes_second,
+            Some(Half::First) => known == 0 && !follows_first && is_known_behind == precedes_second,
+            Some(Half::Second) => {
+                known == 0 && !precedes_second && is_known_before == follows_first
+            }
+        };
+        match (fits, half) {
+            (false, _) => {}
+            (true, None) => messages.take(offset, payload),
+            (true, Some(half)) => messages.take_half(offset, payload, half),
         }
-        true
+        fits
     }
 
     /// How many of the bytes from one offset to another have arrived.
     fn known_bytes(&self, from: u64, to: u64) -> u64 {
-        let in_order = self.offset.clamp(from, to) - from;
-        let beyond = self
-            .pieces
-            .range(self.index_beyond(from.max(self.offset))..);
-        let overlap = |piece: &Piece| {
-            let start = piece.offset.max(self.offset).clamp(from, to);
-            piece.end.clamp(start, to) - start
-        };
-        let near = beyond.take_while(|piece| piece.offset < to);
-        in_order + near.map(overlap).sum::<u64>()
+        let in_order = self.offset.clamp(from, to);
+        in_order - from + self.pieces.known_bytes(in_order, to)
     }
 
     /// The next message, or the next bytes that can be read, as many as lie together.
@@ -184,8 +188,8 @@ impl ReceiveStream {
             }
             return Some(message);
         }
-        let piece = self.take_first().filter(|_| self.keeps_bytes)?;
-        Some(piece.bytes.into())
+        let bytes = self.take_first().filter(|_| self.keeps_bytes)?;
+        Some(bytes.into())
     }
 
     /// Forgets bytes that could be read, `at_most` so many. How many they were; `None`: there were
@@ -193,33 +197,19 @@ impl ReceiveStream {
     pub(crate) fn skip(&mut self, at_most: u64) -> Option<u64> {
         let until = self.read_offset + at_most.min(self.readable_bytes() as u64);
         let skipped = until - self.read_offset;
-        while let Some(first) = self.pieces.front_mut()
-            && first.offset < until
-        {
-            if first.end <= until {
-                self.take_first();
-            } else {
-                let count = (until - first.offset) as usize;
-                first.bytes.drain(..count.min(first.bytes.len()));
-                first.offset = until;
-            }
-        }
+        self.pieces.forget_below(until);
         self.read_offset = until;
         (skipped > 0).then_some(skipped)
     }
 
-    /// The first piece, if it can be read.
-    fn take_first(&mut self) -> Option<Piece> {
+    /// The first piece's bytes, if they can be read.
+    fn take_first(&mut self) -> Option<Vec<u8>> {
         if self.readable_bytes() == 0 {
             return None;
         }
-        let piece = self.pieces.pop_front()?;
-        if self.pieces.is_empty() {
-            // The next one is put where this one lay, not behind it.
-            self.pieces.clear();
-        }
-        self.read_offset = piece.end;
-        Some(piece)
+        let (end, bytes) = self.pieces.pop_first()?;
+        self.read_offset = end;
+        Some(bytes)
     }
 
     /// Bytes from the acknowledged offset on that the sender may send. Telling them is a promise.
@@ -240,75 +230,8 @@ impl ReceiveStream {
 
     /// The offset that follows the last byte that has arrived.
     fn highest(&self) -> u64 {
-        self.pieces
-            .back()
-            .map_or(self.offset, |piece| piece.end.max(self.offset))
+        self.pieces.highest().unwrap_or(0).max(self.offset)
     }
-
-    /// Keeps those of the bytes that are not there yet: the others are the same.
-    fn place(&mut self, mut offset: u64, mut payload: &[u8]) {
-        (_, payload) = split(payload, self.offset.saturating_sub(offset));
-        offset = offset.max(self.offset);
-        let mut index = self.index_beyond(offset);
-        while !payload.is_empty() {
-            let next = self.pieces.get(index);
-            let (from, to) = next.map_or((u64::MAX, u64::MAX), |next| (next.offset, next.end));
-            let (missing, rest) = split(payload, from.saturating_sub(offset));
-            if !missing.is_empty() && self.put(index, offset, missing) {
-                index += 1;
-            }
-            let (known, rest) = split(rest, to - from.max(offset));
-            offset += (missing.len() + known.len()) as u64;
-            payload = rest;
-            index += 1;
-        }
-    }
-
-    /// Keeps bytes that lie between the piece of this index and the one before it. Returns whether
-    /// they are a piece of their own.
-    fn put(&mut self, index: usize, offset: u64, bytes: &[u8]) -> bool {
-        let end = offset + bytes.len() as u64;
-        let kept = if self.keeps_bytes { bytes } else { &[] };
-        if let Some(before) = index.checked_sub(1).map(|before| &mut self.pieces[before])
-            && before.end == offset
-            && before.bytes.len() < SMALL_PIECE_BYTES
-        {
-            before.bytes.extend_from_slice(kept);
-            before.end = end;
-            return false;
-        }
-        let bytes = kept.to_vec();
-        self.pieces.insert(index, Piece { offset, end, bytes });
-        true
-    }
-
-    /// Which is the first piece that has bytes from `offset` on.
-    fn index_beyond(&self, offset: u64) -> usize {
-        // The usual case first: all of them lie below.
-        match self.pieces.back() {
-            Some(last) if last.end > offset => {
-                self.pieces.partition_point(|piece| piece.end <= offset)
-            }
-            _ => self.pieces.len(),
-        }
-    }
-
-    /// Finds out how far the bytes have come without gaps.
-    fn advance(&mut self) {
-        let beyond = self.pieces.range(self.index_beyond(self.offset)..);
-        for piece in beyond {
-            if piece.offset > self.offset {
-                break;
-            }
-            self.offset = piece.end;
-        }
-    }
-}
-
-/// The first bytes, at most so many, and the others.
-fn split(bytes: &[u8], count: u64) -> (&[u8], &[u8]) {
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    bytes.split_at(bytes.len().min(count))
 }
 
 #[cfg(test)]
@@ -351,7 +274,7 @@ mod tests {
                 }
             }
             assert_eq!(out, whole);
-            assert!(stream.pieces.is_empty());
+            assert_eq!(stream.pieces.count(), 0);
         }
     }
 
@@ -387,7 +310,7 @@ mod tests {
         read.sort_by_key(|message: &Vec<u8>| message[0]);
         assert_eq!(read, expected);
         assert_eq!(stream.tell_window(), 100_000);
-        assert!(stream.pieces.is_empty());
+        assert_eq!(stream.pieces.count(), 0);
     }
 
     #[test]
@@ -410,14 +333,100 @@ mod tests {
         );
     }
 
+    /// A stream of messages.
+    fn messages() -> ReceiveStream {
+        ReceiveStream::new(&StreamConfig {
+            receive_window_bytes: 1_000_000,
+            carries_messages: true,
+            ..StreamConfig::default()
+        })
+    }
+
+    #[test]
+    fn what_contradicts_a_half_of_a_message_is_forbidden() {
+        let (first, second) = (Some(Half::First), Some(Half::Second));
+        let pairs = [
+            // A whole message where the second half belongs, or the first.
+            ((10, first), (20, None)),
+            ((10, second), (0, None)),
+            // Two halves of one kind.
+            ((10, first), (20, first)),
+            ((10, second), (20, second)),
+            // The first half of nothing, the second of nothing.
+            ((0, None), (10, second)),
+        ];
+        for (one, other) in pairs {
+            for [(from, half), then] in [[one, other], [other, one]] {
+                let mut stream = messages();
+                stream.insert(100, &[1; 10], false);
+                let taken = stream.insert_part(from, &[1; 10], false, half);
+                assert_ne!(taken, Received::Forbidden, "{from} {half:?}");
+                let (from, half) = then;
+                let taken = stream.insert_part(from, &[1; 10], false, half);
+                assert_eq!(taken, Received::Forbidden, "{from} {half:?}");
+            }
+        }
+        let mut stream = messages();
+        let at_start = stream.insert_part(0, &[1; 10], false, second);
+        assert_eq!(at_start, Received::Forbidden);
+        let at_end = stream.insert_part(0, &[1; 10], true, first);
+        assert_eq!(at_end, Received::Forbidden);
+    }
+
+    #[test]
+    fn halves_of_any_order_leave_nothing_behind() {
+        let mut rng = anabranch_units::Seed(10).rng();
+        let mut stream = messages();
+        let mut parts = Vec::new();
+        for index in 0..300_u64 {
+            let at = index * 30;
+            let whole = (at, 30, None);
+            let halves = [
+                (at, 15, Some(Half::First)),
+                (at + 15, 15, Some(Half::Second)),
+            ];
+            parts.extend(halves);
+            // A copy of the whole was under way.
+            parts.extend((rng.below(3) == 0).then_some(whole));
+        }
+        let mut count = 0;
+        while !parts.is_empty() {
+            let index = rng.below(parts.len() as u64) as usize;
+            let (offset, length, half) = parts.swap_remove(index);
+            let taken = stream.insert_part(offset, &vec![7; length], false, half);
+            assert_ne!(taken, Received::Forbidden, "{offset} {half:?}");
+            count += core::iter::from_fn(|| stream.read()).count();
+        }
+        assert_eq!((count, stream.pieces.count()), (300, 0));
+        assert_eq!(
+            stream.messages.map(|messages| messages.half_count()),
+            Some(0)
+        );
+    }
+
+    #[test]
+    fn gaps_are_bounded_and_the_first_one_can_be_filled_in_any_case() {
+        let mut stream = messages();
+        let max_pieces = 1_000_000 / WINDOW_BYTES_PER_PIECE;
+        for index in 0..max_pieces {
+            let taken = stream.insert(3 + 3 * index, &[1; 2], false);
+            assert_eq!(taken, Received::OutOfTurn);
+        }
+        let beyond = 3 + 3 * max_pieces;
+        assert_eq!(stream.insert(beyond, &[1; 2], false), Received::Forbidden);
+        assert_eq!(stream.insert(0, &[1; 3], false), Received::OutOfTurn);
+        assert_eq!(stream.expected(), 5);
+    }
+
     #[test]
     fn a_stream_that_nobody_reads_takes_what_any_other_takes() {
         let mut rng = anabranch_units::Seed(8).rng();
         let mut kept = stream();
-        let mut skipped = ReceiveStream {
+        let mut skipped = ReceiveStream::new(&StreamConfig {
+            receive_window_bytes: 1_000_000,
             keeps_bytes: false,
-            ..stream()
-        };
+            ..StreamConfig::default()
+        });
         let (mut kept_count, mut skipped_count) = (0, 0);
         for _ in 0..2_000 {
             let offset = kept.expected().saturating_sub(300) + rng.below(1_500);
@@ -434,28 +443,5 @@ mod tests {
             }
         }
         assert!(kept_count > 50_000, "{kept_count}");
-        assert!(
-            skipped
-                .pieces
-                .iter()
-                .all(|piece| piece.bytes.capacity() == 0)
-        );
-    }
-
-    #[test]
-    fn small_pieces_that_touch_share_their_memory() {
-        let mut stream = stream();
-        for offset in 0..SMALL_PIECE_BYTES {
-            stream.insert(offset as u64, &[7], false);
-        }
-        assert_eq!(stream.pieces.len(), 1);
-        stream.insert(SMALL_PIECE_BYTES as u64, &[7], false);
-        assert_eq!(stream.pieces.len(), 2);
-        assert_eq!(
-            stream.read().map(|bytes| bytes.len()),
-            Some(SMALL_PIECE_BYTES)
-        );
-        assert_eq!(stream.read().map(|bytes| bytes.len()), Some(1));
-        assert_eq!(stream.read(), None);
     }
 }

@@ -197,7 +197,7 @@ impl StreamSession {
         let received = stream.receive.insert_part(offset, payload, is_last, half);
         if received == Received::Forbidden {
             self.counters.malformed_datagrams += 1;
-            return;
+            return self.end(Event::PeerLies);
         }
         path.counters.received_media_packets += 1;
         path.counters.received_media_bytes += payload.len() as u64;

@@ -15,8 +15,8 @@ const MIN_SHARED_BYTES: usize = SHARED_BYTES / 16;
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     whole: VecDeque<Bytes>,
-    /// Halves whose other half has not arrived, by their offsets. All but the first of them lie
-    /// behind gaps, so that the window bounds them.
+    /// Halves whose other half has not arrived, by their offsets. Each borders a gap, so that the
+    /// window and the limit of pieces bound them.
     halves: BTreeMap<u64, (Half, Vec<u8>)>,
     /// Room for the next ones.
     room: BytesMut,
@@ -39,6 +39,18 @@ impl Messages {
             Half::Second => **offset + bytes.len() as u64 == to,
         });
         own.map(|(_, (_, bytes))| bytes.len() as u64).sum()
+    }
+
+    /// Where the first half begins that ends here, if one does.
+    pub(super) fn first_before(&self, end: u64) -> Option<u64> {
+        let (offset, (half, bytes)) = self.halves.range(..end).next_back()?;
+        let ends_here = *half == Half::First && offset + bytes.len() as u64 == end;
+        ends_here.then_some(*offset)
+    }
+
+    /// Whether a second half begins here.
+    pub(super) fn is_second_at(&self, offset: u64) -> bool {
+        matches!(self.halves.get(&offset), Some((Half::Second, _)))
     }
 
     /// Takes a message of which no more than one half has arrived.
@@ -64,19 +76,13 @@ impl Messages {
         self.room.split().freeze()
     }
 
-    /// Takes one half, which has not arrived before.
+    /// Takes one half, which has not arrived before and contradicts nothing.
     pub(super) fn take_half(&mut self, offset: u64, payload: &[u8], half: Half) {
         let end = offset + payload.len() as u64;
         let other = match half {
-            Half::First => Some(end),
-            Half::Second => self.start_of_half_before(offset),
+            Half::First => self.is_second_at(end).then_some(end),
+            Half::Second => self.first_before(offset),
         };
-        let is_other = |other: &u64| {
-            self.halves
-                .get(other)
-                .is_some_and(|(kind, _)| *kind != half)
-        };
-        let other = other.filter(is_other);
         let Some((_, mut message)) = other.and_then(|other| self.halves.remove(&other)) else {
             self.halves.insert(offset, (half, payload.to_vec()));
             return;
@@ -88,9 +94,9 @@ impl Messages {
         self.whole.push_back(message.into());
     }
 
-    fn start_of_half_before(&self, end: u64) -> Option<u64> {
-        let (offset, (_, bytes)) = self.halves.range(..end).next_back()?;
-        (offset + bytes.len() as u64 == end).then_some(*offset)
+    #[cfg(test)]
+    pub(super) fn half_count(&self) -> usize {
+        self.halves.len()
     }
 }
 
