@@ -172,8 +172,9 @@ impl Source {
         matches!(self, Source::Pipe(_) | Source::Udp(_))
     }
 
-    /// Hands waiting bytes to `take`, at most as many as `buffer` holds, with the time at which they
-    /// came; bytes of files and pipes come when they are read. Adds the time waited to `waited`.
+    /// Hands waiting bytes to `take`, at most as many as `buffer` holds, with the time at which
+    /// they came; bytes of files and pipes come when they are read. Adds the time waited to
+    /// `waited`.
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],
