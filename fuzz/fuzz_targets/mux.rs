@@ -1,7 +1,7 @@
 //! Whatever messages a peer sends, streams neither panic nor take more memory than their windows.
 #![no_main]
 
-use anabranch_mux::{Event, Limits, Mux, Role};
+use anabranch_mux::{Budget, Event, Limits, Mux, Role};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
@@ -10,8 +10,10 @@ fuzz_target!(|messages: Vec<Vec<u8>>| {
         max_streams: 8,
         ..Limits::default()
     };
-    let mut mux = Mux::new(Role::Server, limits);
+    let mut mux = Mux::new(Role::Server, limits, Budget::new(4 << 20));
+    let mut arrived_bytes = 0;
     for message in messages {
+        arrived_bytes += message.len() as u64;
         if mux.handle_message(Bytes::from(message)).is_err() {
             return;
         }
@@ -25,5 +27,7 @@ fuzz_target!(|messages: Vec<Vec<u8>>| {
         }
         while mux.next_message(100, &mut Vec::new()).is_some() {}
         assert!(mux.stream_count() <= limits.max_streams);
+        let max_bytes = limits.session_window_bytes + (4 << 20);
+        assert!(mux.held_bytes() <= max_bytes.min(arrived_bytes));
     }
 });

@@ -14,17 +14,25 @@
 //! |---|---|
 //! | `mux.rs` | all streams of a session: whose turn it is, what a message does |
 //! | `send.rs`, `receive.rs` | the two halves of a stream |
+//! | `limits.rs` | how much memory a session takes |
+//! | `session_window.rs` | how many bytes the peer may have in all streams, and in all sessions |
+//! | `chunks.rs` | bytes for a reader, of which short ones share memory |
 //! | `peer_ids.rs` | which streams the peer has opened, though messages overtake one another |
 //! | `message.rs` | messages as bytes |
 //!
 //! Streams and their windows are as QUIC's (RFC 9000 §2–4), over messages as SCTP's, which may
 //! arrive in any order (RFC 9260 §6.6).
 
+mod chunks;
+mod limits;
 mod message;
 mod mux;
 mod peer_ids;
 mod receive;
 mod send;
+mod session_window;
 
+pub use limits::Limits;
 pub use message::{MAX_HEADER_BYTES, StreamId};
-pub use mux::{Event, Limits, Mux, OpenError, Role, StreamError, Violation};
+pub use mux::{Event, Mux, OpenError, Role, StreamError, Violation};
+pub use session_window::Budget;

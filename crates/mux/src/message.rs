@@ -1,8 +1,9 @@
 //! Messages as bytes.
 //!
 //! ```text
-//! byte 0   0 data, 1 data that ends the stream, 2 credit, 3 reset, 4 stop, 5 blocked
-//! varint   stream
+//! byte 0   0 data, 1 data that ends the stream, 2 credit, 3 reset, 4 stop, 5 blocked,
+//!          6 credit of the session
+//! varint   stream; credit of the session: how many bytes the peer may send in all streams
 //! varint   data: the offset of the first byte; credit: the offset up to which the peer may send;
 //!          blocked: the offset at which credit ended
 //! the rest data
@@ -21,6 +22,7 @@ const CREDIT: u8 = 2;
 const RESET: u8 = 3;
 const STOP: u8 = 4;
 const BLOCKED: u8 = 5;
+const SESSION_CREDIT: u8 = 6;
 
 /// A stream of a session. Those that the client opens are even, the server's odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +46,8 @@ pub(crate) enum Message {
     Stop { id: StreamId },
     /// The sender has more, but credit ends at this offset.
     Blocked { id: StreamId, offset: u64 },
+    /// The peer may send so many bytes in all streams, from the session's beginning on.
+    SessionCredit { max_bytes: u64 },
 }
 
 impl Message {
@@ -68,6 +72,7 @@ impl Message {
                 id,
                 max_offset: read_varint(&mut rest)?,
             },
+            SESSION_CREDIT => Message::SessionCredit { max_bytes: id.0 },
             RESET => Message::Reset { id },
             STOP => Message::Stop { id },
             BLOCKED => Message::Blocked {
@@ -87,6 +92,7 @@ impl Message {
             Message::Reset { id } => (RESET, id),
             Message::Stop { id } => (STOP, id),
             Message::Blocked { id, .. } => (BLOCKED, id),
+            Message::SessionCredit { max_bytes } => (SESSION_CREDIT, &StreamId(*max_bytes)),
         };
         out.push(kind);
         write_varint(id.0, out);
@@ -99,7 +105,7 @@ impl Message {
                 max_offset: offset, ..
             }
             | Message::Blocked { offset, .. } => write_varint(*offset, out),
-            Message::Reset { .. } | Message::Stop { .. } => {}
+            Message::Reset { .. } | Message::Stop { .. } | Message::SessionCredit { .. } => {}
         }
     }
 }

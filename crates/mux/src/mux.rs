@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
+use crate::limits::{Limits, MAX_AHEAD_COUNT};
 use crate::message::{Message, StreamId};
 use crate::peer_ids::{PeerIds, Seen};
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
+use crate::session_window::{Budget, SessionWindow};
 
 /// Which end of the session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,40 +19,6 @@ pub enum Role {
     Client,
     /// It was asked.
     Server,
-}
-
-/// How much memory streams may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The streams that each end may have open. Those beyond are refused.
-    pub max_streams: usize,
-    /// Bytes that wait in a stream for being sent …
-    pub send_bytes: usize,
-    /// … which is less where there are many streams: of all of them no more than this, or the
-    /// least that each may have.
-    pub all_send_bytes: usize,
-    /// That least.
-    pub min_send_bytes: usize,
-    /// How far the peer may be ahead of a stream's reader at first. Both ends must agree on it.
-    pub window_bytes: u64,
-    /// And at last, if that is what limits the stream.
-    pub max_window_bytes: u64,
-    /// The windows of all streams together do not grow beyond this.
-    pub all_windows_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            max_streams: 2_048,
-            send_bytes: 1 << 20,
-            all_send_bytes: 64 << 20,
-            min_send_bytes: 64 << 10,
-            window_bytes: 128 << 10,
-            max_window_bytes: 8 << 20,
-            all_windows_bytes: 64 << 20,
-        }
-    }
 }
 
 /// Something has happened to a stream.
@@ -107,6 +75,9 @@ pub enum Violation {
     /// Streams far ahead of others that have not come.
     #[error("too many streams at once")]
     TooManyStreams,
+    /// More messages beyond gaps than a network leaves.
+    #[error("too many gaps in the streams")]
+    TooManyGaps,
 }
 
 /// Of so many streams it is counted how much they could send: more is much in any case.
@@ -135,6 +106,16 @@ pub struct Mux {
     opened: VecDeque<StreamId>,
     /// Streams that have something to send, in the order of their turns.
     ready: VecDeque<StreamId>,
+    /// Those whose turn came when the session's credit had ended.
+    parked: VecDeque<StreamId>,
+    /// How many bytes of all streams have left …
+    sent_bytes: u64,
+    /// … and may leave.
+    max_sent_bytes: u64,
+    /// What the peer may send.
+    window: SessionWindow,
+    /// Messages beyond gaps, of all streams.
+    ahead_count: usize,
     /// Messages that are not data: they go first.
     notices: VecDeque<Message>,
     events: VecDeque<Event>,
@@ -145,8 +126,8 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Without streams.
-    pub fn new(role: Role, limits: Limits) -> Self {
+    /// Without streams. What arrives and is not read takes its memory from the budget.
+    pub fn new(role: Role, limits: Limits, budget: Budget) -> Self {
         let (own, peers) = match role {
             Role::Client => (0, 1),
             Role::Server => (1, 0),
@@ -159,12 +140,22 @@ impl Mux {
             peer_ids: PeerIds::starting_at(peers),
             opened: VecDeque::new(),
             ready: VecDeque::new(),
+            parked: VecDeque::new(),
+            sent_bytes: 0,
+            max_sent_bytes: limits.session_window_bytes,
+            window: SessionWindow::new(limits.session_window_bytes, budget),
+            ahead_count: 0,
             notices: VecDeque::new(),
             events: VecDeque::new(),
             windows_bytes: 0,
             peer_count: 0,
             is_over: false,
         }
+    }
+
+    /// How many bytes have arrived and were not read, of all streams.
+    pub fn held_bytes(&self) -> u64 {
+        self.window.held_bytes()
     }
 
     /// How many streams there are.
@@ -265,7 +256,8 @@ impl Mux {
     /// How many bytes may wait in a stream.
     fn send_capacity(&self) -> usize {
         let limits = &self.limits;
-        let share = limits.all_send_bytes / self.streams.len().max(1);
+        let all = limits.all_send_bytes.min(self.window.send_bytes() as usize);
+        let share = all / self.streams.len().max(1);
         share.min(limits.send_bytes).max(limits.min_send_bytes)
     }
 
@@ -273,7 +265,13 @@ impl Mux {
     pub fn sendable_bytes(&self) -> u64 {
         let next = self.ready.iter().take(MAX_COUNTED);
         let streams = next.filter_map(|id| self.streams.get(id));
-        streams.map(|stream| stream.send.sendable_bytes()).sum()
+        let bytes: u64 = streams.map(|stream| stream.send.sendable_bytes()).sum();
+        bytes.min(self.session_credit())
+    }
+
+    /// How many bytes of all streams may leave.
+    fn session_credit(&self) -> u64 {
+        self.max_sent_bytes - self.sent_bytes
     }
 
     /// Ends the sending half, behind what was written.
@@ -290,22 +288,58 @@ impl Mux {
     /// # Errors
     /// [`StreamError`]: the end will not come.
     pub fn read(&mut self, id: StreamId) -> Poll<Result<Option<Bytes>, StreamError>> {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get(&id) else {
             return Poll::Ready(Err(StreamError::SessionOver));
         };
         if stream.receive.is_reset() {
             return Poll::Ready(Err(StreamError::GivenUp));
         }
-        if let Some(bytes) = stream.receive.read() {
-            if let Some(max_offset) = stream.receive.credit() {
+        let is_at_end = stream.receive.is_at_end();
+        let read = |receive: &mut ReceiveHalf| {
+            let bytes = receive.read()?;
+            Some((bytes, receive.credit()))
+        };
+        if let Some((bytes, credit)) = self.receive(id, 0, read).flatten() {
+            if let Some(max_offset) = credit {
                 self.notices.push_back(Message::Credit { id, max_offset });
             }
             return Poll::Ready(Ok(Some(bytes)));
         }
-        match stream.receive.is_at_end() {
+        match is_at_end {
             true => Poll::Ready(Ok(None)),
             false if self.is_over => Poll::Ready(Err(StreamError::SessionOver)),
             false => Poll::Pending,
+        }
+    }
+
+    /// Lets a stream's receiving half do something, maybe with bytes that have arrived, and counts
+    /// what is then in memory no longer. `None`: the stream is over.
+    fn receive<T>(
+        &mut self,
+        id: StreamId,
+        arrived_bytes: u64,
+        act: impl FnOnce(&mut ReceiveHalf) -> T,
+    ) -> Option<T> {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            self.on_consumed(arrived_bytes);
+            return None;
+        };
+        let before = stream.receive.held();
+        let done = act(&mut stream.receive);
+        let after = stream.receive.held();
+        self.ahead_count = self.ahead_count + after.ahead_count - before.ahead_count;
+        self.on_consumed(before.bytes + arrived_bytes - after.bytes);
+        Some(done)
+    }
+
+    fn on_consumed(&mut self, bytes: u64) {
+        self.window.on_consumed(bytes);
+        let limits = &self.limits;
+        let wanted = self.windows_bytes.min(limits.max_session_window_bytes);
+        if let Some(max_bytes) = self.window.credit(wanted)
+            && !self.is_over
+        {
+            self.notices.push_back(Message::SessionCredit { max_bytes });
         }
     }
 
@@ -325,10 +359,11 @@ impl Mux {
             return;
         };
         stream.is_released = true;
-        if stream.receive.stop() {
+        let is_open = stream.send.is_open();
+        if self.receive(id, 0, ReceiveHalf::stop) == Some(true) {
             self.notices.push_back(Message::Stop { id });
         }
-        if stream.send.is_open() {
+        if is_open {
             self.reset(id);
         }
         self.forget_if_over(id);
@@ -363,6 +398,7 @@ impl Mux {
             return;
         }
         self.ready.clear();
+        self.parked.clear();
         self.notices.clear();
         for id in self.streams.keys() {
             self.events.push_back(Event::Readable(*id));
@@ -387,11 +423,17 @@ impl Mux {
         }
         let capacity = self.send_capacity();
         while let Some(id) = self.ready.pop_front() {
+            let credit = self.session_credit();
             let Some(stream) = self.streams.get_mut(&id) else {
                 continue;
             };
+            if credit == 0 && stream.send.sendable_bytes() > 0 {
+                self.parked.push_back(id);
+                continue;
+            }
             stream.is_queued = false;
-            let message = stream.send.next(id, max_bytes, head);
+            let message = stream.send.next(id, max_bytes, credit, head);
+            self.sent_bytes += message.as_ref().map_or(0, Bytes::len) as u64;
             if stream.send.take_writable(capacity) {
                 self.events.push_back(Event::Writable(id));
             }
@@ -416,11 +458,20 @@ impl Mux {
                 is_last,
                 bytes,
             } => {
-                if let Some(stream) = self.find(id)?
-                    && stream.receive.insert(offset, bytes, is_last)?
-                {
+                self.find(id)?;
+                let arrived = bytes.len() as u64;
+                self.window.on_received(arrived)?;
+                let insert = |receive: &mut ReceiveHalf| receive.insert(offset, bytes, is_last);
+                if self.receive(id, arrived, insert).transpose()? == Some(true) {
                     self.events.push_back(Event::Readable(id));
                 }
+                if self.ahead_count > MAX_AHEAD_COUNT {
+                    return Err(Violation::TooManyGaps);
+                }
+            }
+            Message::SessionCredit { max_bytes } => {
+                self.max_sent_bytes = self.max_sent_bytes.max(max_bytes);
+                self.ready.append(&mut self.parked);
             }
             Message::Credit { id, max_offset } => {
                 if let Some(stream) = self.find(id)? {
@@ -429,9 +480,8 @@ impl Mux {
                 }
             }
             Message::Reset { id } => {
-                if let Some(stream) = self.find(id)?
-                    && stream.receive.on_reset()
-                {
+                self.find(id)?;
+                if self.receive(id, 0, ReceiveHalf::on_reset) == Some(true) {
                     self.events.push_back(Event::Readable(id));
                 }
             }
@@ -460,6 +510,7 @@ impl Mux {
         let credit = stream.receive.on_blocked(offset, may_grow);
         let grown = stream.receive.window_bytes() - before;
         self.windows_bytes += grown;
+        self.on_consumed(0);
         if let Some(max_offset) = credit {
             self.notices.push_back(Message::Credit { id, max_offset });
         }
@@ -485,15 +536,15 @@ impl Mux {
     /// The peer opens a stream.
     fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
         let max = self.limits.max_streams;
+        // What is said of streams that are over takes memory until the peer has been told.
+        if self.notices.len() > 4 * max {
+            return Err(Violation::TooManyStreams);
+        }
         if self.peer_count < max {
             self.add(id);
             self.opened.push_back(id);
             self.events.push_back(Event::Opened);
             return Ok(());
-        }
-        // What is refused takes memory until the peer has been told.
-        if self.notices.len() > 4 * max {
-            return Err(Violation::TooManyStreams);
         }
         self.notices.push_back(Message::Reset { id });
         self.notices.push_back(Message::Stop { id });

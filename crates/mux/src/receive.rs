@@ -1,18 +1,20 @@
 //! The receiving half of a stream: puts its bytes in order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::chunks::Chunks;
 use crate::mux::Violation;
 
 /// What has arrived and has not been read.
 #[derive(Debug)]
 pub(crate) struct ReceiveHalf {
     /// Bytes that can be read.
-    ready: VecDeque<Bytes>,
+    ready: Chunks,
     /// What has arrived beyond a gap, by offset.
     ahead: BTreeMap<u64, Bytes>,
+    held: Held,
     /// All bytes below have arrived.
     offset: u64,
     /// All bytes below have been read.
@@ -29,6 +31,14 @@ pub(crate) struct ReceiveHalf {
     state: State,
 }
 
+/// What a stream has in memory for its reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) bytes: u64,
+    /// How many messages lie beyond a gap.
+    pub(crate) ahead_count: usize,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -41,8 +51,9 @@ enum State {
 impl ReceiveHalf {
     pub(crate) fn new(window_bytes: u64) -> Self {
         ReceiveHalf {
-            ready: VecDeque::new(),
+            ready: Chunks::default(),
             ahead: BTreeMap::new(),
+            held: Held::default(),
             offset: 0,
             read_offset: 0,
             highest: 0,
@@ -83,6 +94,7 @@ impl ReceiveHalf {
             return Ok(false);
         }
         if !bytes.is_empty() {
+            self.held.bytes += bytes.len() as u64;
             self.ahead.insert(offset, bytes);
         }
         let before = self.offset;
@@ -91,9 +103,15 @@ impl ReceiveHalf {
         {
             let bytes = next.remove();
             self.offset += bytes.len() as u64;
-            self.ready.push_back(bytes);
+            self.ready.push(bytes);
         }
+        self.held.ahead_count = self.ahead.len();
         Ok(before < self.offset || is_last)
+    }
+
+    /// What is in memory.
+    pub(crate) fn held(&self) -> Held {
+        self.held
     }
 
     fn is_complete(&self) -> bool {
@@ -102,7 +120,8 @@ impl ReceiveHalf {
 
     /// The next bytes.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
-        let bytes = self.ready.pop_front()?;
+        let bytes = self.ready.pop()?;
+        self.held.bytes -= bytes.len() as u64;
         self.read_offset += bytes.len() as u64;
         Some(bytes)
     }
@@ -136,6 +155,7 @@ impl ReceiveHalf {
         self.state = state;
         self.ready.clear();
         self.ahead.clear();
+        self.held = Held::default();
     }
 
     /// How much the window holds.

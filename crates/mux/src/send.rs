@@ -154,11 +154,13 @@ impl SendHalf {
         self.queued_bytes <= capacity / 2 && core::mem::take(&mut self.is_refused)
     }
 
-    /// The next message, of `max_bytes` at most, in two parts.
+    /// The next message, of `max_bytes` at most and no more data than `session_credit`, in two
+    /// parts.
     pub(crate) fn next(
         &mut self,
         id: StreamId,
         max_bytes: usize,
+        session_credit: u64,
         head: &mut Vec<u8>,
     ) -> Option<Bytes> {
         if !self.is_ready() {
@@ -166,6 +168,7 @@ impl SendHalf {
         }
         let room = max_bytes.saturating_sub(MAX_HEADER_BYTES).max(1);
         let credit = self.max_offset.saturating_sub(self.offset);
+        let credit = credit.min(session_credit);
         let length = self.queued_bytes.min(room).min(credit as usize);
         let is_last = self.state == State::Ending && length == self.queued_bytes;
         let header = Message::Data {

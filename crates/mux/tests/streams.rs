@@ -4,7 +4,7 @@ use core::task::Poll;
 use std::collections::BTreeMap;
 
 use anabranch_mux::{
-    Event, Limits, MAX_HEADER_BYTES, Mux, OpenError, Role, StreamError, StreamId, Violation,
+    Budget, Event, Limits, MAX_HEADER_BYTES, Mux, OpenError, Role, StreamError, StreamId, Violation,
 };
 use anabranch_units::{Rng, Seed};
 use bytes::Bytes;
@@ -20,6 +20,8 @@ fn limits() -> Limits {
         window_bytes: 2_000,
         max_window_bytes: 16_000,
         all_windows_bytes: 60_000,
+        session_window_bytes: 30_000,
+        max_session_window_bytes: 80_000,
     }
 }
 
@@ -42,7 +44,8 @@ fn next_message(mux: &mut Mux) -> Option<Bytes> {
 impl Pair {
     fn new(seed: u64) -> Pair {
         Pair {
-            ends: [Role::Client, Role::Server].map(|role| Mux::new(role, limits())),
+            ends: [Role::Client, Role::Server]
+                .map(|role| Mux::new(role, limits(), Budget::new(200_000))),
             on_the_way: [Vec::new(), Vec::new()],
             rng: Seed(seed).rng(),
         }
@@ -369,7 +372,7 @@ fn streams_beyond_the_limit_are_refused_and_a_flood_of_them_ends_the_session() {
         max_streams: 1_000_000,
         ..limits()
     };
-    pair.ends[0] = Mux::new(Role::Client, many);
+    pair.ends[0] = Mux::new(Role::Client, many, Budget::new(200_000));
     let ids: Vec<StreamId> = (0..21)
         .map(|_| pair.client().open().expect("room"))
         .collect();
@@ -416,7 +419,7 @@ fn what_breaks_the_protocol_is_found() {
         ),
     ];
     for (messages, expected) in cases {
-        let mut server = Mux::new(Role::Server, limits());
+        let mut server = Mux::new(Role::Server, limits(), Budget::new(200_000));
         let handled = messages
             .iter()
             .try_for_each(|message| server.handle_message(Bytes::from_static(message)));

@@ -25,7 +25,7 @@ use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
 };
-use anabranch_mux::{Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
+use anabranch_mux::{Budget, Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
 use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
@@ -48,6 +48,11 @@ const _: () = assert!(MAX_HEADER_BYTES <= StreamSession::MAX_HEAD_BYTES);
 const MAX_UNSENT_BYTES: usize = 64 << 10;
 /// A path that is back is found within so much. A question has some 70 B.
 const SILENCE_QUESTION_INTERVAL: Duration = Duration::from_secs(1);
+/// What streams of all sessions of a server may hold in each direction, beyond 1 MiB a session that
+/// has arrived and 16 KiB a stream that waits to be sent.
+const SERVER_BUDGET_BYTES: u64 = 512 << 20;
+/// At a client, which has one session.
+const CLIENT_BUDGET_BYTES: u64 = 64 << 20;
 /// What may be under way: 400 Mbit/s at 300 ms.
 const WINDOW_BYTES: u64 = 16 << 20;
 
@@ -81,10 +86,10 @@ struct State {
 }
 
 impl Shared {
-    fn new(role: Role, waker: Arc<Waker>) -> Arc<Shared> {
+    fn new(role: Role, budget: Budget, waker: Arc<Waker>) -> Arc<Shared> {
         Arc::new(Shared {
             state: Mutex::new(State {
-                mux: Mux::new(role, Limits::default()),
+                mux: Mux::new(role, Limits::default(), budget),
                 readers: BTreeMap::new(),
                 writers: BTreeMap::new(),
             }),

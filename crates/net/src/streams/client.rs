@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_mux::Role;
+use anabranch_mux::{Budget, Role};
 use anabranch_units::Lateness;
 
-use super::{ByteStream, Shared, Streams};
+use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams};
 use crate::client::{ClientConfig, ClientRole, StartError};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
@@ -48,7 +48,8 @@ impl StreamClient {
         let runtime = Runtime::start_with("streams", clock, ports, |waker| {
             let woken = Arc::clone(&waker);
             let make_load = move || {
-                let shared = Shared::new(Role::Client, Arc::clone(&woken));
+                let budget = Budget::new(CLIENT_BUDGET_BYTES);
+                let shared = Shared::new(Role::Client, budget, Arc::clone(&woken));
                 let mut newest = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 *newest = Some(Arc::clone(&shared));
                 Streams::new(shared, None)

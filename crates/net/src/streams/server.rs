@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_core::Config;
-use anabranch_mux::Role;
+use anabranch_mux::{Budget, Role};
 use anabranch_secure::PublicKey;
 use anabranch_units::Lateness;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use super::{ByteStream, Shared, Streams};
+use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
 use crate::client::StartError;
 use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
@@ -77,8 +77,9 @@ impl StreamServer {
         let ports = vec![Port::fixed(socket)];
         let runtime = Runtime::start_with("streams", clock, ports, |waker| {
             let (streams_waker, streams_events) = (Arc::clone(&waker), events.clone());
+            let budget = Budget::new(SERVER_BUDGET_BYTES);
             let streams = Offer::new(config.transport.clone(), move |opening| {
-                let shared = Shared::new(Role::Server, Arc::clone(&streams_waker));
+                let shared = Shared::new(Role::Server, budget.clone(), Arc::clone(&streams_waker));
                 let streams = Streams::new(shared, Some((opening.peer, queue.clone())));
                 (streams, Audience::new(streams_events.clone()))
             })?;

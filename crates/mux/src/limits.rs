@@ -1,0 +1,47 @@
+//! How much memory a session takes, whatever its peer does.
+
+/// How many messages of all streams lie beyond gaps at most: four times those of full length that
+/// can be under way. One takes some hundred bytes besides its own.
+pub(crate) const MAX_AHEAD_COUNT: usize = 1 << 16;
+
+/// How much memory streams may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The streams that each end may have open. Those beyond are refused.
+    pub max_streams: usize,
+    /// Bytes that wait in a stream for being sent …
+    pub send_bytes: usize,
+    /// … which is less where there are many streams: of all of them no more than this and the
+    /// session's share of the [`Budget`](crate::Budget), or the least that each may have.
+    pub all_send_bytes: usize,
+    /// That least.
+    pub min_send_bytes: usize,
+    /// How far the peer may be ahead of a stream's reader at first. Both ends must agree on it.
+    pub window_bytes: u64,
+    /// And at last, if that is what limits the stream.
+    pub max_window_bytes: u64,
+    /// The windows of all streams together do not grow beyond this.
+    pub all_windows_bytes: u64,
+    /// How far the peer may be ahead of the readers of all streams together at first. Both ends
+    /// must agree on it.
+    pub session_window_bytes: u64,
+    /// And at last, as the streams' windows grow. The difference is taken from
+    /// the [`Budget`](crate::Budget).
+    pub max_session_window_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_streams: 2_048,
+            send_bytes: 1 << 20,
+            all_send_bytes: 64 << 20,
+            min_send_bytes: 16 << 10,
+            window_bytes: 128 << 10,
+            max_window_bytes: 8 << 20,
+            all_windows_bytes: 48 << 20,
+            session_window_bytes: 1 << 20,
+            max_session_window_bytes: 64 << 20,
+        }
+    }
+}
