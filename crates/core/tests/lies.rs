@@ -1,4 +1,4 @@
-//! A peer that acknowledges what was never sent, or sends what contradicts itself.
+//! A peer that acknowledges packets which were never sent, or contradicts itself.
 
 mod support;
 
@@ -76,7 +76,7 @@ fn segment(packet_number: u32, kind: u8, offset: u32, payload: &[u8]) -> Vec<u8>
     datagram
 }
 
-/// A session that carries messages, and what it says after each of these segments.
+/// The events of a session of messages after these segments.
 fn after_segments(segments: impl IntoIterator<Item = (u8, u32, &'static [u8])>) -> Vec<Event> {
     let mut config = support::usual();
     config.stream.carries_messages = true;

@@ -1,7 +1,7 @@
 //! How much memory a session takes, whatever its peer does.
 
 /// How many messages of all streams lie beyond gaps at most: four times those of full length that
-/// can be under way. One takes some hundred bytes besides its own.
+/// can be under way. The header of one takes some hundred bytes.
 pub(crate) const MAX_AHEAD_COUNT: usize = 1 << 16;
 
 /// How much memory streams may take.

@@ -46,7 +46,7 @@ pub(crate) enum Message {
     Stop { id: StreamId },
     /// The sender has more, but credit ends at this offset.
     Blocked { id: StreamId, offset: u64 },
-    /// The peer may send so many bytes in all streams, from the session's beginning on.
+    /// The peer may send this many bytes in all streams, from the session's beginning on.
     SessionCredit { max_bytes: u64 },
 }
 

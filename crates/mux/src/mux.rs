@@ -112,7 +112,7 @@ pub struct Mux {
     sent_bytes: u64,
     /// … and may leave.
     max_sent_bytes: u64,
-    /// What the peer may send.
+    /// How many bytes the peer may send in all streams.
     window: SessionWindow,
     /// Messages beyond gaps, of all streams.
     ahead_count: usize,
@@ -126,7 +126,7 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Without streams. What arrives and is not read takes its memory from the budget.
+    /// Without streams. Bytes that arrive and are not read take their memory from the budget.
     pub fn new(role: Role, limits: Limits, budget: Budget) -> Self {
         let (own, peers) = match role {
             Role::Client => (0, 1),
@@ -313,7 +313,7 @@ impl Mux {
     }
 
     /// Lets a stream's receiving half do something, maybe with bytes that have arrived, and counts
-    /// what is then in memory no longer. `None`: the stream is over.
+    /// those that it holds no longer. `None`: the stream is over.
     fn receive<T>(
         &mut self,
         id: StreamId,
@@ -536,7 +536,7 @@ impl Mux {
     /// The peer opens a stream.
     fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
         let max = self.limits.max_streams;
-        // What is said of streams that are over takes memory until the peer has been told.
+        // Notices about streams that are over take memory until they leave.
         if self.notices.len() > 4 * max {
             return Err(Violation::TooManyStreams);
         }

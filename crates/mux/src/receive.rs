@@ -31,7 +31,7 @@ pub(crate) struct ReceiveHalf {
     state: State,
 }
 
-/// What a stream has in memory for its reader.
+/// The memory of a stream that its reader has not reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) bytes: u64,
@@ -109,7 +109,7 @@ impl ReceiveHalf {
         Ok(before < self.offset || is_last)
     }
 
-    /// What is in memory.
+    /// The bytes and messages in memory.
     pub(crate) fn held(&self) -> Held {
         self.held
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::mux::Violation;
 
-/// Memory that the sessions of a program share: for what has arrived, beyond the least that each
-/// has, and as much again for what waits to be sent.
+/// Memory that the sessions of a program share: for bytes that have arrived, beyond the least that
+/// each session has, and the same amount for bytes that wait to be sent.
 ///
 /// Clones are the same budget.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ struct Shared {
 }
 
 impl Budget {
-    /// One of so many bytes.
+    /// A budget of `bytes` in each direction.
     pub fn new(bytes: u64) -> Self {
         Budget(Arc::new(Shared {
             bytes,
@@ -40,7 +40,7 @@ impl Budget {
         self.0.bytes / self.0.session_count.load(Ordering::Relaxed).max(1)
     }
 
-    /// Takes so many bytes, or all that are left.
+    /// Takes `wanted` bytes, or all that are left.
     fn take(&self, wanted: u64) -> u64 {
         let taken = |left: u64| Some(left.saturating_sub(wanted));
         let left = &self.0.left_bytes;
@@ -61,7 +61,7 @@ pub(crate) struct SessionWindow {
     budget: Budget,
     /// What every session has.
     least_bytes: u64,
-    /// What this one has of the budget.
+    /// This one's part of the budget.
     taken_bytes: u64,
     /// Of all streams, how many bytes have come …
     received: u64,
@@ -109,7 +109,7 @@ impl SessionWindow {
         self.consumed += bytes;
     }
 
-    /// The bytes of all streams up to which the peer may send, if it is time to tell: when half of
+    /// The bytes of all streams up to which the peer may send, when it should learn that: half of
     /// the window has been read, or the window should have twice its size. `wanted`: the size that
     /// it should have.
     pub(crate) fn credit(&mut self, wanted: u64) -> Option<u64> {
@@ -122,7 +122,7 @@ impl SessionWindow {
         let needed = wanted.saturating_sub(self.least_bytes);
         match needed.checked_sub(self.taken_bytes) {
             Some(more) => self.taken_bytes += self.budget.take(more),
-            // What the peer may still send stays paid for.
+            // The credit that the peer has keeps its memory.
             None => self.give_back(needed.max(ahead.saturating_sub(self.least_bytes))),
         }
         let max = self.consumed + self.least_bytes + self.taken_bytes;
@@ -132,7 +132,7 @@ impl SessionWindow {
         })
     }
 
-    /// Gives back what is beyond `kept` bytes.
+    /// Keeps `kept` bytes and gives the others back.
     fn give_back(&mut self, kept: u64) {
         let surplus = self.taken_bytes.saturating_sub(kept);
         self.taken_bytes -= surplus;
@@ -163,7 +163,7 @@ mod tests {
         other.on_consumed(300);
         assert_eq!(other.credit(900), Some(600));
         assert_eq!(other.on_received(301), Err(Violation::WindowExceeded));
-        // Half of the window is told of once it has been read; then less is wanted.
+        // Credit comes when half of the window has been read; then less is wanted.
         assert_eq!(one.on_received(900), Ok(()));
         one.on_consumed(400);
         assert_eq!(one.credit(900), None);

@@ -1,4 +1,4 @@
-//! What a hostile peer can make an end keep.
+//! The memory that a hostile peer can take.
 
 use core::task::Poll;
 
@@ -28,7 +28,7 @@ fn accept_all(mux: &mut Mux) -> Vec<StreamId> {
     core::iter::from_fn(|| mux.accept()).collect()
 }
 
-/// What the server's last message gives the peer for all streams.
+/// The server's last credit for all streams.
 fn session_credit(mux: &mut Mux) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut last = None;
@@ -120,7 +120,7 @@ fn a_peer_that_takes_no_notice_cannot_open_streams_for_ever() {
     let mut mux = Mux::new(Role::Server, limits, Budget::new(0));
     let mut taken = Ok(());
     for stream in 0..4_000_u16 {
-        let id = (2 * stream | 0x4000).to_be_bytes();
+        let id = ((2 * stream) | 0x4000).to_be_bytes();
         taken = taken.and(mux.handle_message([&[0][..], &id, &[0, 1]].concat().into()));
         for id in accept_all(&mut mux) {
             mux.release(id);

@@ -12,9 +12,9 @@ use crate::media::Half;
 use messages::Messages;
 use pieces::Pieces;
 
-/// A window has room for this many pieces per byte: more than an honest peer's segments make, whose
-/// smallest follow one another. What is kept of a piece besides its bytes takes less memory than
-/// half of the window so (RFC 9000 §21.6 and §21.7 name the attack).
+/// Pieces are limited to one per this many bytes of the window: an honest peer's segments make
+/// fewer, since its short ones follow one another. The headers of pieces take less memory than half
+/// of the window (the attack: RFC 9000 §21.6 and §21.7).
 const WINDOW_BYTES_PER_PIECE: u64 = 256;
 /// A small window's room for pieces.
 const MIN_MAX_PIECES: u64 = 1_024;
@@ -48,8 +48,8 @@ pub(crate) enum Received {
     /// Bytes beyond a gap, bytes that fill one, bytes that are there already, or the last ones:
     /// the sender shall know at once (RFC 5681 §4.2).
     OutOfTurn,
-    /// The sender has disregarded the window or the end of the stream, contradicts what it sent
-    /// before, or leaves more gaps than any network. Nothing was taken.
+    /// The sender has disregarded the window or the end of the stream, contradicts an earlier
+    /// segment, or leaves more gaps than any network. Nothing was taken.
     Forbidden,
 }
 
@@ -143,7 +143,7 @@ impl ReceiveStream {
     }
 
     /// Keeps a message for its reader, or half of one for the other half, unless it has arrived
-    /// before. Returns false if it contradicts what has arrived.
+    /// before. Returns false if it contradicts another one.
     fn take_message(&mut self, offset: u64, payload: &[u8], half: Option<Half>) -> bool {
         let end = offset + payload.len() as u64;
         let known = self.known_bytes(offset, end);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// What follows a smaller piece is added to it, so that a stream of tiny segments does not take
-/// many times its bytes.
+/// A smaller piece takes in the bytes that follow it, so that a stream of tiny segments does not
+/// take many times its bytes.
 const SMALL_PIECE_BYTES: usize = 512;
 
 /// Ranges of a stream that have arrived and were not read, and their bytes if somebody reads them.
@@ -128,7 +128,7 @@ impl Pieces {
     }
 }
 
-/// The first bytes, at most so many, and the others.
+/// The first bytes, `count` at most, and the others.
 fn split(bytes: &[u8], count: u64) -> (&[u8], &[u8]) {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     bytes.split_at(bytes.len().min(count))
