@@ -6,6 +6,7 @@ mod adaptive;
 #[path = "io/no_camera.rs"]
 mod adaptive;
 mod arrival_log;
+mod cutter;
 mod foreign;
 mod input;
 mod links;
