@@ -88,6 +88,11 @@ impl Stream {
         })
     }
 
+    /// Lets a report of silence name the parameters that choose a multicast group's interface.
+    pub(super) fn hint_at_interface(&mut self) {
+        self.watch.hint_at_interface();
+    }
+
     /// The links that it comes by, if it comes by several that are not of our own protocol.
     pub(super) fn links(&self) -> Option<Links> {
         self.foreign.as_ref()?.links()
@@ -261,6 +266,9 @@ impl Stream {
         let read = self.source.read(buffer, wait, &mut waited, &mut take);
         let read = read.with_context(|| format!("cannot read input {}", self.name))?;
         pushed?;
+        if let Some(warning) = self.source.warning() {
+            print::warn(format_args!("input {}: {warning}", self.name));
+        }
         if !is_ahead {
             self.waited += waited;
         } else if let Some(pace) = &mut self.pace
