@@ -138,7 +138,7 @@ enum Command {
     Schedulers(registry::SchedulerArguments),
     #[cfg(feature = "laboratory")]
     Schema(schema::Arguments),
-    Send(send::Arguments),
+    Send(Box<send::Arguments>),
     Serve(serve::Arguments),
     #[cfg(feature = "top")]
     Top(top::Arguments),
@@ -203,7 +203,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Schedulers(arguments) => registry::schedulers(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Schema(arguments) => schema::run(&arguments),
-        Command::Send(arguments) => send::run(arguments),
+        Command::Send(arguments) => send::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(&arguments),

@@ -23,7 +23,7 @@ use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
 use crate::command_line::{allow_many_files, positive, socket_addr};
-use crate::io::{Input, Rotation};
+use crate::io::{Input, PARAMETERS, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
@@ -48,9 +48,8 @@ const FILE_INTERVAL: Duration = Duration::from_secs(1);
 /// So many senders there may be whom a file names.
 const MAX_SESSIONS: usize = 10_000;
 
-/// Receives video, of one sender or of many, and writes it to files, pipes or players.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+/// Beginning of the help: outputs and inputs.
+const PLACES: &str = "\
 OUTPUT is one of
   FILE              the video in order, as MPEG-TS; an existing file is overwritten when the first
                     video arrives. {time} in its name is the time (UTC) when it begins, and each
@@ -70,7 +69,8 @@ protocol. For it no key is needed, and its own protocol is all that protects it.
   rist://@ADDR:PORT                             without the @ it fetches a stream
   udp://ADDR:PORT, rtp://ADDR:PORT              MPEG-TS in datagrams
 SRT needs Debian's srt-tools here, RIST rist-tools, and RTMP ffmpeg.
-
+";
+const NOTES: &str = "
 Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
 
@@ -103,7 +103,11 @@ A named pipe as FILE is opened when somebody reads it.
 
 Without --keep-listening the program ends when the last session has ended. The first Ctrl-C tells
 senders that this receiver ends and prints a summary; they wait for the next receiver at this
-address. A second Ctrl-C ends the program at once.")]
+address. A second Ctrl-C ends the program at once.";
+
+/// Receives video, of one sender or of many, and writes it to files, pipes or players.
+#[derive(Debug, clap::Args)]
+#[command(after_help = [PLACES, PARAMETERS, NOTES].concat())]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6. Or the address of a stream
     /// by another protocol, see below; may be given several times.

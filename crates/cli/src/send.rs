@@ -18,7 +18,7 @@ use anyhow::bail;
 use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
-use crate::io::{Input, InputName, OutputName, Unit, Wanted};
+use crate::io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
 use crate::message;
@@ -51,7 +51,7 @@ INPUT is one of
   FILE              MPEG-TS as it is, H.264 byte streams as MPEG-TS, other files through ffmpeg
   -                 the same from standard input (MPEG-TS or H.264 byte stream)
   udp://ADDR:PORT   MPEG-TS in datagrams, alone or in RTP, as ffmpeg, OBS and encoders send it;
-                    udp://@:PORT or udp://:PORT takes it at every address
+                    udp://@:PORT or udp://:PORT takes it at every address; also rtp://
 ";
 const TEST_INPUT: &str = match cfg!(feature = "codec") {
     true => "  test:             a built-in camera whose bitrate follows the network\n",
@@ -81,7 +81,7 @@ The first Ctrl-C ends the session and prints what it did; a second one ends the 
 
 /// Sends live or stored video over one or more paths.
 #[derive(Debug, clap::Args)]
-#[command(after_help = [INPUTS, TEST_INPUT, NOTES].concat())]
+#[command(after_help = [INPUTS, TEST_INPUT, PARAMETERS, NOTES].concat())]
 pub(crate) struct Arguments {
     #[command(flatten)]
     paths: PathArguments,

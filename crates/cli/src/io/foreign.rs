@@ -192,7 +192,7 @@ impl ForeignName {
     /// Its address is none, the tool is missing or, of SRTLA, the address is taken.
     pub(super) fn open_input(&self, clock: &Clock) -> anyhow::Result<(UdpInput, ForeignInput)> {
         self.check()?;
-        let input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into())?;
+        let input = UdpInput::open_loopback()?;
         let port = input.port().context("a socket without an address")?;
         let mut relay = None;
         let tool = match self.protocol {
@@ -233,7 +233,7 @@ impl ForeignName {
             _ => self.srt(&from, &self.url("srt", &self.place, &[])),
         };
         Ok(ForeignOutput {
-            output: UdpOutput::open(address).context("cannot open a socket")?,
+            output: UdpOutput::to(address).context("cannot open a socket")?,
             _tool: Supervised::start(tool, &self.to_string())?,
         })
     }

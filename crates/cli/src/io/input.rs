@@ -2,7 +2,6 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anabranch_core::{Frame, SourceLimits};
@@ -10,13 +9,13 @@ use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::input::InputKind;
-use anyhow::anyhow;
 
 use super::adaptive::{self, AdaptiveCamera};
 use super::foreign::ForeignName;
 use super::links::Links;
 use super::source::Source;
 use super::stream::Stream;
+use super::udp_url::UdpUrl;
 use crate::stop::Stop;
 
 /// What the command line says of an input.
@@ -27,7 +26,7 @@ pub(crate) enum InputName {
     /// `-`
     Stdin,
     /// `udp://ADDR:PORT` or `rtp://ADDR:PORT`
-    Udp(String),
+    Udp(UdpUrl),
     /// `srt://`, `srtla://`, `rist://` or `rtmp://`
     Foreign(ForeignName),
     File(PathBuf),
@@ -41,15 +40,13 @@ impl FromStr for InputName {
             return Ok(InputName::Foreign(name));
         }
         // MPEG-TS is known in RTP and out of it, whichever is expected.
-        let address = text.strip_prefix("rtp://");
-        let address = address.or_else(|| text.strip_prefix("udp://"));
-        if address.is_none() {
-            check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        if let Some(url) = UdpUrl::parse(text, &["udp", "rtp"]) {
+            return url.map(InputName::Udp);
         }
-        Ok(match (text, address) {
-            ("test:", _) => InputName::Test,
-            ("-", _) => InputName::Stdin,
-            (_, Some(address)) => InputName::Udp(address.to_owned()),
+        check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        Ok(match text {
+            "test:" => InputName::Test,
+            "-" => InputName::Stdin,
             _ => InputName::File(text.into()),
         })
     }
@@ -61,7 +58,7 @@ impl fmt::Display for InputName {
         match self {
             InputName::Test => f.write_str("test:"),
             InputName::Stdin => f.write_str("standard input"),
-            InputName::Udp(address) => write!(f, "udp://{address}"),
+            InputName::Udp(url) => url.fmt(f),
             InputName::Foreign(name) => name.fmt(f),
             InputName::File(path) => path.display().fmt(f),
         }
@@ -152,13 +149,9 @@ impl Input {
                 path.display().to_string(),
                 Source::open_path(path, stop, clock)?,
             ),
-            InputName::Udp(address) => {
-                let address = socket_addr(address)?;
-                let source = Source::open_udp(address)?;
-                (
-                    format!("udp://{address}"),
-                    (source, InputKind::MpegTs, Vec::new()),
-                )
+            InputName::Udp(url) => {
+                let source = Source::open_udp(url)?;
+                (url.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
             InputName::Foreign(name) => {
                 let (input, speaker) = name.open_input(clock)?;
@@ -167,7 +160,10 @@ impl Input {
                 (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
         };
-        let stream = Stream::new(shown, source, kind, &first, foreign)?;
+        let mut stream = Stream::new(shown, source, kind, &first, foreign)?;
+        if matches!(name, InputName::Udp(url) if url.joins_by_default()) {
+            stream.hint_at_interface();
+        }
         Ok(Input(Kind::Stream(Box::new(stream))))
     }
 
@@ -203,23 +199,6 @@ impl Input {
     }
 }
 
-/// The address in `udp://ADDR:PORT`.
-pub(super) fn socket_addr(address: &str) -> anyhow::Result<SocketAddr> {
-    use std::net::ToSocketAddrs;
-    let plain = address.split('?').next().unwrap_or_default();
-    // VLC writes udp://@:5000 for every local address, and SRT's tools udp://:5000.
-    let plain = plain.trim_start_matches('@').trim_end_matches('/');
-    let any = plain.starts_with(':').then(|| format!("0.0.0.0{plain}"));
-    any.as_deref()
-        .unwrap_or(plain)
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .ok_or_else(|| {
-            anyhow!("udp://{address}: expected address and port, as udp://127.0.0.1:5000")
-        })
-}
-
 fn run_camera(
     mut camera: AdaptiveCamera,
     clock: &Clock,
@@ -250,36 +229,13 @@ mod tests {
         let name = |text: &str| -> InputName { text.parse().unwrap() };
         assert_eq!(name("test:"), InputName::Test);
         assert_eq!(name("-"), InputName::Stdin);
-        assert_eq!(
-            name("udp://127.0.0.1:5000"),
-            InputName::Udp("127.0.0.1:5000".into())
-        );
-        assert_eq!(
-            name("rtp://127.0.0.1:5000"),
-            InputName::Udp("127.0.0.1:5000".into())
-        );
+        for text in ["udp://127.0.0.1:5000", "rtp://127.0.0.1:5000?rcvbuf=9"] {
+            assert_eq!(name(text), InputName::Udp(text.parse().unwrap()));
+        }
         assert_eq!(name("a.ts"), InputName::File("a.ts".into()));
-    }
-
-    #[test]
-    fn udp_addresses_as_players_write_them() {
-        let expected: SocketAddr = "127.0.0.1:5000".parse().unwrap();
-        for text in [
-            "127.0.0.1:5000",
-            "@127.0.0.1:5000",
-            "127.0.0.1:5000?pkt_size=1316",
-        ] {
-            assert_eq!(socket_addr(text).unwrap(), expected);
-        }
-        let any: SocketAddr = "0.0.0.0:5000".parse().unwrap();
-        for text in ["@:5000", ":5000", "@:5000?mode=listener", ":5000/"] {
-            assert_eq!(socket_addr(text).unwrap(), any, "{text}");
-        }
-        assert!(
-            socket_addr("127.0.0.1")
-                .unwrap_err()
-                .to_string()
-                .contains("udp://127.0.0.1:5000")
-        );
+        let error = "udp://127.0.0.1:5000?local=1"
+            .parse::<InputName>()
+            .unwrap_err();
+        assert!(error.contains("no parameter \"local\""), "{error}");
     }
 }

@@ -7,15 +7,16 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use super::foreign::{ForeignName, ForeignOutput};
-use super::input::{check_protocol, socket_addr};
+use super::input::check_protocol;
 use super::patient::PatientFile;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation};
 use super::retried::has_no_reader;
 use super::udp_output::UdpOutput;
+use super::udp_url::UdpUrl;
 use crate::stop::Stop;
 
 /// What the command line says of an output.
@@ -24,7 +25,7 @@ pub(crate) enum OutputName {
     /// `-`
     Stdout,
     /// `udp://ADDR:PORT`
-    Udp(String),
+    Udp(UdpUrl),
     /// `srt://` or `rist://`
     Foreign(ForeignName),
     File(PathBuf),
@@ -37,10 +38,12 @@ impl FromStr for OutputName {
         if let Some(name) = ForeignName::output(text) {
             return Ok(OutputName::Foreign(name));
         }
+        if let Some(url) = UdpUrl::parse(text, &["udp"]) {
+            return url.map(OutputName::Udp);
+        }
         check_protocol(text, "ffmpeg -i udp://127.0.0.1:6000 -c copy -f mpegts URL")?;
-        Ok(match (text, text.strip_prefix("udp://")) {
-            ("-", _) => OutputName::Stdout,
-            (_, Some(address)) => OutputName::Udp(address.to_owned()),
+        Ok(match text {
+            "-" => OutputName::Stdout,
             _ => OutputName::File(text.into()),
         })
     }
@@ -50,7 +53,7 @@ impl fmt::Display for OutputName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OutputName::Stdout => f.write_str("standard output"),
-            OutputName::Udp(address) => write!(f, "udp://{address}"),
+            OutputName::Udp(url) => url.fmt(f),
             OutputName::Foreign(name) => name.fmt(f),
             OutputName::File(path) => path.display().fmt(f),
         }
@@ -62,7 +65,7 @@ impl OutputName {
     pub(crate) fn with(&self, place: &str, text: &str) -> Self {
         match self {
             OutputName::Stdout => OutputName::Stdout,
-            OutputName::Udp(address) => OutputName::Udp(address.replace(place, text)),
+            OutputName::Udp(url) => OutputName::Udp(url.with(place, text)),
             OutputName::Foreign(name) => OutputName::Foreign(name.with(place, text)),
             OutputName::File(path) => {
                 OutputName::File(path.to_string_lossy().replace(place, text).into())
@@ -104,16 +107,7 @@ impl Output {
                 let file = PatientFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::Stdout(file))
             }
-            OutputName::Udp(address) => {
-                let to = socket_addr(address)?;
-                ensure!(
-                    !to.ip().is_unspecified(),
-                    "udp://{address}: where to? An output needs an address, as udp://127.0.0.1:6000"
-                );
-                let output = UdpOutput::open(to);
-                let output = output.with_context(|| format!("cannot open output udp://{to}"))?;
-                Ok(Output::Udp(Box::new(output)))
-            }
+            OutputName::Udp(url) => Ok(Output::Udp(Box::new(UdpOutput::open(url)?))),
             OutputName::Foreign(name) => Ok(Output::Foreign(Box::new(name.open_output()?))),
         }
     }
@@ -181,7 +175,7 @@ mod tests {
         assert_eq!(name("-"), OutputName::Stdout);
         assert_eq!(
             name("udp://127.0.0.1:6000"),
-            OutputName::Udp("127.0.0.1:6000".into())
+            OutputName::Udp("udp://127.0.0.1:6000".parse().unwrap())
         );
         assert_eq!(name("out.ts"), OutputName::File("out.ts".into()));
     }
@@ -191,16 +185,22 @@ mod tests {
         let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = player.local_addr().unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
-        let name = OutputName::Udp(address.to_string());
-        let mut output = Output::open(&name, None, &clock, &stop).unwrap();
         let piece = Piece {
             bytes: vec![0x47; 188 * 16],
             begins_key_frame: true,
         };
-        output.write(&piece, &clock, &stop).unwrap();
-        let mut buffer = [0; 2_000];
-        let sizes: Vec<_> = (0..3).map(|_| player.recv(&mut buffer).unwrap()).collect();
-        assert_eq!(sizes, [1_316, 1_316, 376]);
+        for (parameters, expected) in [
+            ("", vec![1_316, 1_316, 376]),
+            ("?pkt_size=1472", vec![1_316, 1_316, 376]),
+            ("?pkt_size=1000", vec![940, 940, 940, 188]),
+        ] {
+            let name: OutputName = format!("udp://{address}{parameters}").parse().unwrap();
+            let mut output = Output::open(&name, None, &clock, &stop).unwrap();
+            output.write(&piece, &clock, &stop).unwrap();
+            let mut buffer = [0; 2_000];
+            let datagrams = expected.iter().map(|_| player.recv(&mut buffer).unwrap());
+            assert_eq!(datagrams.collect::<Vec<_>>(), expected, "{parameters}");
+        }
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -16,6 +15,7 @@ use rustix::fs::OFlags;
 
 use super::remux::remux;
 use super::udp_input::{Take, UdpInput};
+use super::udp_url::UdpUrl;
 use super::watch::InputWatch;
 use crate::print;
 use crate::stop::Stop;
@@ -154,9 +154,17 @@ impl Source {
         }
     }
 
-    /// Listens at `address`, as a member if it is a multicast group.
-    pub(super) fn open_udp(address: SocketAddr) -> anyhow::Result<Source> {
-        Ok(Source::Udp(Box::new(UdpInput::open(address)?)))
+    /// Listens at the address, as a member if it is a multicast group.
+    pub(super) fn open_udp(url: &UdpUrl) -> anyhow::Result<Source> {
+        Ok(Source::Udp(Box::new(UdpInput::open(url)?)))
+    }
+
+    /// Returns what there is to report of its senders, once.
+    pub(super) fn warning(&mut self) -> Option<String> {
+        match self {
+            Source::Udp(input) => input.warning(),
+            _ => None,
+        }
     }
 
     /// When there is something to read even if nothing comes.
@@ -172,8 +180,8 @@ impl Source {
         matches!(self, Source::Pipe(_) | Source::Udp(_))
     }
 
-    /// Hands waiting bytes to `take`, at most as many as `buffer` holds, with the time at which
-    /// they came; bytes of files and pipes come when they are read. Adds the time waited to
+    /// Hands waiting bytes to `take`, at most as many as `buffer` holds, with the time of their
+    /// arrival; bytes of files and pipes arrive when they are read. Adds the time waited to
     /// `waited`.
     pub(super) fn read(
         &mut self,

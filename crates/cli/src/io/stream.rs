@@ -7,28 +7,20 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::input::InputKind;
 use anyhow::Context;
 
-use super::arrival_log::ArrivalLog;
+use super::cutter::Cutter;
 use super::foreign::ForeignInput;
 use super::input::Unit;
 use super::links::Links;
-use super::muxer::Muxer;
 use super::pace::{LONGEST_CATCH_UP, Pace, SHORTEST_WAIT};
 use super::picture_end::PictureEnd;
 use super::source::{Bytes, READ_BYTES, Source, Wait};
-use super::timed_units::TimedUnits;
-use super::units::{FilmUnit, Reading, UnitSplitter};
+use super::units::{Reading, UnitSplitter};
 use super::watch::InputWatch;
 use crate::print;
 use crate::stop::Stop;
 
 /// A stream that pauses for this long has no more of the picture that it began.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Bytes that came this close together are dated alike: a fraction of a picture's interval, and as
-/// long as fast datagrams are left to gather.
-const SAME_TIME: Duration = Duration::from_millis(2);
-/// A live unit without a picture leaves at this age. At 25 pictures per second the next picture
-/// comes earlier and takes its sound along, which saves a datagram.
-const LONGEST_HOLD: Duration = Duration::from_millis(50);
 /// A pipe from which nothing comes for this long is empty: a shorter wait is for its writer's turn.
 const MOMENT: Duration = Duration::from_millis(2);
 /// Units of a pipe that are due within this time are read, so that it is known whether its writer
@@ -56,26 +48,6 @@ pub(super) struct Stream {
     picture_end: PictureEnd,
 }
 
-/// Units of MPEG-TS out of bytes.
-#[derive(Debug)]
-struct Cutter {
-    units: TimedUnits,
-    /// Makes MPEG-TS of other streams.
-    muxer: Option<Muxer>,
-    /// Dates units by the arrival of their bytes; `None`: their stream's clock does.
-    dates: Option<Dates>,
-}
-
-/// Arrival of a live stream's bytes and units.
-#[derive(Debug, Default)]
-struct Dates {
-    /// Units that were complete before the last bytes came.
-    complete: VecDeque<(Unit, Instant)>,
-    /// When the last bytes came, or a pause was noticed.
-    came_at: Instant,
-    log: ArrivalLog,
-}
-
 /// Units in the order of their times.
 #[derive(Debug, Default)]
 struct Waiting {
@@ -98,7 +70,9 @@ impl Stream {
             false => (UnitSplitter::stored(kind), Pace::stored()),
         };
         let mut cutter = Cutter::new(splitter, kind);
-        cutter.dates = is_udp.then(Dates::default);
+        if is_udp {
+            cutter = cutter.dated();
+        }
         cutter.push(Instant::ZERO, first)?;
         Ok(Stream {
             watch: InputWatch::new(name.clone(), is_udp),
@@ -112,6 +86,11 @@ impl Stream {
             read_at: Instant::ZERO,
             picture_end: PictureEnd::default(),
         })
+    }
+
+    /// Lets a report of silence name the parameters that choose a multicast group's interface.
+    pub(super) fn hint_at_interface(&mut self) {
+        self.watch.hint_at_interface();
     }
 
     /// The links that it comes by, if it comes by several that are not of our own protocol.
@@ -151,7 +130,7 @@ impl Stream {
 
     /// Cuts units out of the bytes that have come, and says when each is due.
     fn cut(&mut self, now: Instant, state: Reading) -> anyhow::Result<()> {
-        if self.cutter.dates.is_some() {
+        if self.cutter.is_dated() {
             while let Some((unit, came_at)) = self.cutter.next_dated(state)? {
                 self.waiting.push(unit, came_at);
             }
@@ -218,7 +197,7 @@ impl Stream {
         clock: &Clock,
     ) -> anyhow::Result<Reading> {
         self.picture_end
-            .on_bytes(self.read_at, self.cutter.units.progress());
+            .on_bytes(self.read_at, self.cutter.progress());
         let is_live = self.source.may_be_live() && next_at.is_none();
         let over_at = self.picture_end.over_at().filter(|_| is_live);
         let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE);
@@ -229,7 +208,7 @@ impl Stream {
             self.cutter.on_pause(pauses_at)?;
             return Ok(Reading::Pauses);
         }
-        let holds = is_live && self.cutter.units.has_held();
+        let holds = is_live && self.cutter.has_held();
         let moment_at = if holds {
             self.read_at + MOMENT
         } else {
@@ -287,6 +266,9 @@ impl Stream {
         let read = self.source.read(buffer, wait, &mut waited, &mut take);
         let read = read.with_context(|| format!("cannot read input {}", self.name))?;
         pushed?;
+        if let Some(warning) = self.source.warning() {
+            print::warn(format_args!("input {}: {warning}", self.name));
+        }
         if !is_ahead {
             self.waited += waited;
         } else if let Some(pace) = &mut self.pace
@@ -295,112 +277,6 @@ impl Stream {
             pace.on_empty(clock.now(), self.waiting.lead(clock.now()));
         }
         Ok(read)
-    }
-}
-
-impl Cutter {
-    fn new(splitter: UnitSplitter, kind: InputKind) -> Self {
-        Cutter {
-            units: TimedUnits::new(splitter),
-            muxer: (kind == InputKind::AnnexB).then(Muxer::new),
-            dates: None,
-        }
-    }
-
-    /// Takes bytes that came at `came_at`. Units that earlier bytes completed get their time first:
-    /// these may have waited to be read together with them.
-    fn push(&mut self, came_at: Instant, bytes: &[u8]) -> anyhow::Result<()> {
-        let is_later = |dates: &Dates| came_at > dates.came_at + SAME_TIME;
-        if self.dates.as_ref().is_some_and(is_later) {
-            self.date_complete()?;
-        }
-        if let Some(dates) = &mut self.dates {
-            dates.came_at = dates.came_at.max(came_at);
-            dates.log.push(bytes.len(), dates.came_at);
-        }
-        self.units.push(bytes);
-        Ok(())
-    }
-
-    /// Notes that nothing of the picture came until `at`, which ends it.
-    fn on_pause(&mut self, at: Instant) -> anyhow::Result<()> {
-        self.date_complete()?;
-        if let Some(dates) = &mut self.dates {
-            dates.came_at = dates.came_at.max(at);
-        }
-        Ok(())
-    }
-
-    /// Gives the units that are complete the time of the last bytes, if arrivals date units.
-    fn date_complete(&mut self) -> anyhow::Result<()> {
-        while self.dates.is_some()
-            && let Some(dated) = self.cut_dated(Reading::GoesOn)?
-        {
-            if let Some(dates) = &mut self.dates {
-                dates.complete.push_back(dated);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns when bytes leave that are in no picture.
-    fn held_until(&self) -> Option<Instant> {
-        let oldest_at = self.dates.as_ref()?.log.oldest_at()?;
-        (!self.units.progress().has_picture).then(|| oldest_at + LONGEST_HOLD)
-    }
-
-    /// Returns the next unit of a live stream and the time at which its end had come: its last
-    /// byte, or a sign that this was the last. Where the input pauses or has ended, also the part
-    /// that has come of the unit after.
-    fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
-        let complete = self
-            .dates
-            .as_mut()
-            .and_then(|dates| dates.complete.pop_front());
-        match complete {
-            Some(dated) => Ok(Some(dated)),
-            None => self.cut_dated(state),
-        }
-    }
-
-    fn cut_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
-        let Some(unit) = self.units.next_complete(state) else {
-            return Ok(None);
-        };
-        let skipped_bytes = self.units.skipped_bytes();
-        let mut unit = self.muxed(unit)?;
-        let Some(Dates { log, came_at, .. }) = &mut self.dates else {
-            return Ok(None);
-        };
-        unit.arrivals = log.take(unit.bytes.len(), skipped_bytes, *came_at);
-        Ok(Some((unit, *came_at)))
-    }
-
-    /// Returns the next unit, and when it is due by the stream's clock; where the input pauses or
-    /// has ended, also the part that has come of the one after.
-    fn next_timed(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
-        let Some((unit, due)) = self.units.next(state) else {
-            return Ok(None);
-        };
-        Ok(Some((self.muxed(unit)?, due)))
-    }
-
-    fn muxed(&mut self, unit: FilmUnit) -> anyhow::Result<Unit> {
-        let FilmUnit {
-            bytes,
-            importance,
-            clock,
-            ..
-        } = unit;
-        let bytes = match (&mut self.muxer, clock) {
-            (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
-            _ => bytes,
-        };
-        Ok(Unit {
-            bytes,
-            importance,
-            arrivals: None,
-        })
     }
 }
 
@@ -506,88 +382,5 @@ mod tests {
         let dates: Vec<_> = dates.map(|(_, due_at)| due_at).collect();
         assert_eq!(dates, [at(9_100), at(9_140), at(9_140)]);
         assert_eq!(waiting.bytes, 0);
-    }
-
-    #[test]
-    fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {
-        // An access unit delimiter and a slice, three times.
-        let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
-        let kind = InputKind::AnnexB;
-        let mut cutter = Cutter::new(UnitSplitter::stored(kind), kind);
-        cutter.push(Instant::ZERO, &picture.repeat(3)).unwrap();
-        let mut clocks = Vec::new();
-        while let Some((unit, clock)) = cutter.next_timed(Reading::HasEnded).unwrap() {
-            assert_eq!(unit.bytes.len() % 188, 0);
-            assert_eq!(unit.bytes[0], 0x47);
-            clocks.push(clock.unwrap().as_millis());
-        }
-        assert_eq!(clocks, [0, 40, 80]);
-    }
-
-    /// A packet without video, whose continuity counter is `number`.
-    fn null_packet(number: u8) -> Vec<u8> {
-        [vec![0x47, 0x1f, 0xff, 0x10 | number & 0xf], vec![0xff; 184]].concat()
-    }
-
-    fn dated() -> Cutter {
-        let kind = InputKind::MpegTs;
-        let mut cutter = Cutter::new(UnitSplitter::live(kind), kind);
-        cutter.dates = Some(Dates::default());
-        cutter
-    }
-
-    #[test]
-    fn units_that_were_read_together_keep_the_times_at_which_they_came() {
-        let mut cutter = dated();
-        // A unit without video is complete with its 350th packet.
-        let unit: Vec<u8> = (0..350_u32)
-            .flat_map(|number| null_packet(number as u8))
-            .collect();
-        let came_at = [1, 5, 9].map(Instant::from_secs);
-        for at in came_at {
-            cutter.push(at, &unit).unwrap();
-        }
-        cutter
-            .push(Instant::from_secs(13), &null_packet(0))
-            .unwrap();
-        cutter.on_pause(Instant::from_millis(13_100)).unwrap();
-        let mut units = Vec::new();
-        while let Some((unit, at)) = cutter.next_dated(Reading::Pauses).unwrap() {
-            let arrivals = unit.arrivals.expect("it is dated");
-            let (_, oldest) = arrivals.groups(Duration::ZERO, 1)[0];
-            let packets = unit.bytes.len() / 188;
-            units.push((packets, at.saturating_sub(oldest), at));
-        }
-        // Each ends with the first packet of the next.
-        let expected = [
-            (350, 1_000, 5_000),
-            (350, 5_000, 9_000),
-            (350, 9_000, 13_000),
-            (1, 13_000, 13_100),
-        ];
-        let expected = expected.map(|(packets, first, end)| {
-            (
-                packets,
-                Instant::from_millis(first),
-                Instant::from_millis(end),
-            )
-        });
-        assert_eq!(units, expected);
-    }
-
-    #[test]
-    fn bytes_without_a_picture_leave_at_an_age() {
-        let mut cutter = dated();
-        assert_eq!(cutter.held_until(), None);
-        cutter.push(Instant::from_secs(1), &null_packet(0)).unwrap();
-        cutter
-            .push(Instant::from_millis(1_020), &null_packet(1))
-            .unwrap();
-        let held_until = cutter.held_until().expect("sound waits");
-        assert_eq!(held_until, Instant::from_secs(1) + LONGEST_HOLD);
-        cutter.on_pause(held_until).unwrap();
-        let (unit, at) = cutter.next_dated(Reading::Pauses).unwrap().expect("a unit");
-        assert_eq!((unit.bytes.len(), at), (2 * 188, held_until));
-        assert_eq!(cutter.held_until(), None);
     }
 }

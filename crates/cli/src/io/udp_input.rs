@@ -1,7 +1,7 @@
 //! MPEG-TS out of UDP: many datagrams by one system call, and few wake-ups where they come fast.
 
 use std::io::{self, ErrorKind, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_net::Clock;
@@ -12,6 +12,9 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 
 use super::rtp;
 use super::rtp_order::RtpOrder;
+use super::senders::{Origin, Senders};
+use super::udp_socket;
+use super::udp_url::UdpUrl;
 
 /// What is asked of the operating system, so that a key frame's burst fits.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
@@ -36,6 +39,7 @@ pub(super) struct UdpInput {
     buffers: Vec<u8>,
     pace: ArrivalPace,
     order: RtpOrder,
+    senders: Senders,
     /// Earliest possible arrival of the next datagram: arrival of the last one, or the last moment
     /// at which the socket was empty.
     heard_until: Instant,
@@ -63,33 +67,52 @@ impl core::fmt::Debug for UdpInput {
 }
 
 impl UdpInput {
-    /// Listens at `address`, as a member if it is a multicast group.
-    pub(super) fn open(address: SocketAddr) -> anyhow::Result<UdpInput> {
-        let open = || -> io::Result<UdpInput> {
-            let socket = UdpSocket::bind(address)?;
-            match address.ip() {
-                IpAddr::V4(group) if group.is_multicast() => {
-                    socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED)?;
-                }
-                IpAddr::V6(group) if group.is_multicast() => {
-                    socket.join_multicast_v6(&group, 0)?;
-                }
-                _ => {}
-            }
-            // This also lets the kernel coalesce datagrams, whose bounds mean nothing here.
-            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-            // The system grants what it allows; less is no error.
-            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
-            Ok(UdpInput {
-                socket,
-                state,
-                buffers: vec![0; BATCH_SIZE * BUFFER_BYTES],
-                pace: ArrivalPace::default(),
-                order: RtpOrder::default(),
-                heard_until: Instant::ZERO,
-            })
+    /// Listens at the address, as a member if it is a multicast group.
+    ///
+    /// # Errors
+    /// The address is taken or none, or the system refuses a parameter.
+    pub(super) fn open(url: &UdpUrl) -> anyhow::Result<UdpInput> {
+        let socket = udp_socket::open_input(url)?;
+        let buffer_bytes = match url.parameters.buffer_bytes {
+            None => Some(SOCKET_BUFFER_BYTES),
+            // It has been set.
+            Some(_) => None,
         };
-        open().with_context(|| format!("cannot listen at input udp://{address}"))
+        let input = UdpInput::of(socket, buffer_bytes);
+        input.with_context(|| format!("cannot listen at input {url}"))
+    }
+
+    /// Listens at a port of loopback that is free.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub(super) fn open_loopback() -> anyhow::Result<UdpInput> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let input = socket.and_then(|socket| UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES)));
+        input.context("cannot listen at a port of loopback")
+    }
+
+    fn of(socket: UdpSocket, buffer_bytes: Option<usize>) -> io::Result<UdpInput> {
+        // This also lets the kernel coalesce datagrams, whose bounds mean nothing here.
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        if let Some(bytes) = buffer_bytes {
+            // The system may grant less, which is no error.
+            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), bytes);
+        }
+        Ok(UdpInput {
+            socket,
+            state,
+            buffers: vec![0; BATCH_SIZE * BUFFER_BYTES],
+            pace: ArrivalPace::default(),
+            order: RtpOrder::default(),
+            senders: Senders::default(),
+            heard_until: Instant::ZERO,
+        })
+    }
+
+    /// Returns what there is to report of its senders, once.
+    pub(super) fn warning(&mut self) -> Option<String> {
+        self.senders.warning()
     }
 
     /// The port that it listens at.
@@ -154,12 +177,19 @@ impl UdpInput {
         let stride = meta.stride.max(1);
         let from = index * BUFFER_BYTES;
         let bytes = &self.buffers[from..from + meta.len];
+        let mut origin = Origin {
+            address: meta.addr,
+            rtp_source: None,
+        };
         if bytes.first() == Some(&SYNC_BYTE) {
+            self.senders.on_datagram(arrived_at, origin);
             take(arrived_at, bytes);
         } else {
             for datagram in bytes.chunks(stride) {
                 match rtp::unpack(datagram) {
                     Some((number, packets)) => {
+                        origin.rtp_source = Some(number.source);
+                        self.senders.on_datagram(arrived_at, origin);
                         let mut take = |bytes: &[u8]| take(arrived_at, bytes);
                         self.order.push(arrived_at, number, packets, &mut take);
                     }
@@ -216,7 +246,7 @@ mod tests {
     use crate::stop::Stop;
 
     fn input_and_sender() -> (UdpInput, UdpSocket) {
-        let input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let input = UdpInput::open_loopback().unwrap();
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         sender.connect(input.socket.local_addr().unwrap()).unwrap();
         (input, sender)
@@ -296,6 +326,26 @@ mod tests {
         let mut arrived_at = None;
         input.read(&clock, &mut |at, _| arrived_at = Some(at));
         assert!(arrived_at.is_some_and(|at| at >= empty_at));
+    }
+
+    #[test]
+    fn two_encoders_at_one_port_are_reported() {
+        let (mut input, sender) = input_and_sender();
+        let clock = Clock::start();
+        let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        other.connect(input.socket.local_addr().unwrap()).unwrap();
+        let mut warnings = Vec::new();
+        for number in 0..10 {
+            sender.send(&transport_packet(number)).unwrap();
+            other.send(&transport_packet(number)).unwrap();
+            input.read(&clock, &mut |_, _| {});
+            warnings.extend(input.warning());
+        }
+        assert_eq!(warnings.len(), 1);
+        for socket in [sender, other] {
+            let name = socket.local_addr().unwrap().to_string();
+            assert!(warnings[0].contains(&name), "{warnings:?}");
+        }
     }
 
     #[test]

@@ -2,12 +2,16 @@
 //! them.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_video::mpeg_ts::PACKET_LEN;
+use anyhow::{Context, ensure};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
+use super::udp_socket;
+use super::udp_url::UdpUrl;
 use crate::stop::Stop;
 
 /// Seven transport packets fit an Ethernet frame, and every player takes them.
@@ -21,7 +25,7 @@ const TIMES_STREAM: u64 = 8;
 /// Whoever waits for room waits for this time's.
 const STEP: Duration = Duration::from_millis(1);
 /// The most bytes of one system call: an IP packet's limit with room for its headers.
-const MAX_CALL_BYTES: usize = 65_000 / DATAGRAM_BYTES * DATAGRAM_BYTES;
+const MAX_CALL_BYTES: usize = 65_000;
 /// How long the stream's rate is counted, at least and at most.
 const SHORTEST_COUNT: Duration = Duration::from_millis(100);
 const LONGEST_COUNT: Duration = Duration::from_secs(1);
@@ -35,6 +39,8 @@ pub(crate) struct UdpOutput {
     /// cannot send.
     plain: UdpSocket,
     to: SocketAddr,
+    /// Length of the longest datagram: whole transport packets.
+    datagram_bytes: usize,
     spread: Spread,
 }
 
@@ -49,18 +55,42 @@ struct Spread {
 }
 
 impl UdpOutput {
-    pub(super) fn open(to: SocketAddr) -> io::Result<UdpOutput> {
-        let any = match to {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let socket = UdpSocket::bind(any)?;
+    /// Opens an output to the address with its parameters.
+    ///
+    /// # Errors
+    /// It is no address to send to, or the system refuses a parameter.
+    pub(super) fn open(url: &UdpUrl) -> anyhow::Result<UdpOutput> {
+        let to = url.resolve()?;
+        ensure!(
+            !to.ip().is_unspecified(),
+            "{url}: where to? An output needs an address, as udp://127.0.0.1:6000"
+        );
+        let [socket, plain] = udp_socket::open_outputs(url, to)?;
+        let output = UdpOutput::of(socket, plain, to);
+        let mut output = output.with_context(|| format!("cannot open output {url}"))?;
+        if let Some(bytes) = url.parameters.datagram_bytes {
+            output.datagram_bytes = bytes / PACKET_LEN * PACKET_LEN;
+        }
+        Ok(output)
+    }
+
+    /// Opens an output to a program at loopback.
+    ///
+    /// # Errors
+    /// The system has no socket left.
+    pub(super) fn to(to: SocketAddr) -> io::Result<UdpOutput> {
+        let open = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+        UdpOutput::of(open()?, open()?, to)
+    }
+
+    fn of(socket: UdpSocket, plain: UdpSocket, to: SocketAddr) -> io::Result<UdpOutput> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         Ok(UdpOutput {
             socket,
             state,
-            plain: UdpSocket::bind(any)?,
+            plain,
             to,
+            datagram_bytes: DATAGRAM_BYTES,
             spread: Spread::new(Instant::ZERO),
         })
     }
@@ -69,33 +99,36 @@ impl UdpOutput {
     pub(super) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) {
         self.spread.on_unit(clock.now(), unit.len());
         let mut rest = unit;
+        let datagram_bytes = self.datagram_bytes;
+        let max_call_bytes = MAX_CALL_BYTES / datagram_bytes * datagram_bytes;
         while !rest.is_empty() {
             stop.wait_until(clock, self.spread.room_at(rest.len()));
             let now = clock.now();
-            let room = self.spread.room(now) / DATAGRAM_BYTES * DATAGRAM_BYTES;
+            let room = self.spread.room(now) / datagram_bytes * datagram_bytes;
+            let step_bytes = room.clamp(datagram_bytes, max_call_bytes);
             let step;
-            (step, rest) =
-                rest.split_at(room.clamp(DATAGRAM_BYTES, MAX_CALL_BYTES).min(rest.len()));
+            (step, rest) = rest.split_at(step_bytes.min(rest.len()));
             self.spread.on_sent(now, step.len());
             self.send(step);
         }
     }
 
     fn send(&self, bytes: &[u8]) {
-        let most = self.state.max_gso_segments() * DATAGRAM_BYTES;
+        let datagram_bytes = self.datagram_bytes;
+        let most = self.state.max_gso_segments() * datagram_bytes;
         for call in bytes.chunks(most) {
             let transmit = Transmit {
                 destination: self.to,
                 ecn: None,
                 contents: call,
-                segment_size: (call.len() > DATAGRAM_BYTES).then_some(DATAGRAM_BYTES),
+                segment_size: (call.len() > datagram_bytes).then_some(datagram_bytes),
                 src_ip: None,
             };
             let sent = self
                 .state
                 .try_send(UdpSockRef::from(&self.socket), &transmit);
             if sent.is_err() {
-                for datagram in call.chunks(DATAGRAM_BYTES) {
+                for datagram in call.chunks(datagram_bytes) {
                     let _ = self.plain.send_to(datagram, self.to);
                 }
             }

@@ -4,6 +4,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, probe};
 
 use super::rtp::RtpPacket;
+use super::udp_socket::NAME_INTERFACE;
 
 /// An input that is silent for this long is spoken of, and one that never was MPEG-TS. A read waits
 /// for up to 100 ms more.
@@ -15,6 +16,8 @@ pub(super) struct InputWatch {
     name: String,
     /// Whether datagrams may hold anything; what streams hold is known when they are opened.
     is_of_datagrams: bool,
+    /// Whether it is a multicast group at an interface that the system has chosen.
+    joins_by_default: bool,
     /// Since when it was waited for in vain.
     silent_since: Option<Instant>,
     has_heard: bool,
@@ -35,12 +38,18 @@ impl InputWatch {
         InputWatch {
             name,
             is_of_datagrams,
+            joins_by_default: false,
             silent_since: None,
             has_heard: false,
             is_told_silent: false,
             strange: None,
             is_known: !is_of_datagrams,
         }
+    }
+
+    /// Lets a report of silence name the parameters that choose a multicast group's interface.
+    pub(super) fn hint_at_interface(&mut self) {
+        self.joins_by_default = true;
     }
 
     /// Nothing has come for now. What to tell of that, once for each silence.
@@ -54,6 +63,10 @@ impl InputWatch {
         let (name, seconds) = (&self.name, waited.as_secs_f64());
         Some(match (self.has_heard, self.is_of_datagrams) {
             (true, _) => format!("input {name}: nothing has come for {seconds:.1} s"),
+            (false, true) if self.joins_by_default => format!(
+                "input {name}: nothing has come yet; if the encoder runs and the group does not \
+                 come by the interface of the default route, {NAME_INTERFACE}"
+            ),
             (false, true) => format!(
                 "input {name}: nothing has come yet; does the encoder run, and does it send to \
                  this address and port?"
@@ -130,6 +143,15 @@ mod tests {
         let told = fresh.on_bytes(at(4_000), b"x").unwrap();
         assert!(told.contains("comes, after 2.0 s"), "{told}");
         assert_eq!(fresh.on_bytes(at(4_010), b"x"), None);
+    }
+
+    #[test]
+    fn a_silent_group_is_told_with_the_parameters_that_choose_its_interface() {
+        let mut watch = InputWatch::new("udp://239.1.1.1:5000".to_owned(), true);
+        watch.hint_at_interface();
+        assert_eq!(watch.on_nothing(at(0)), None);
+        let told = watch.on_nothing(at(1_600)).unwrap();
+        assert!(told.contains("?iface=NAME"), "{told}");
     }
 
     #[test]

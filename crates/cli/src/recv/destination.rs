@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             outputs(&destinations, "front"),
             [
-                OutputName::Udp("127.0.0.1:6000".into()),
+                OutputName::Udp("udp://127.0.0.1:6000".parse().unwrap()),
                 OutputName::File("rec/front.ts".into())
             ]
         );
