@@ -12,7 +12,7 @@ use anabranch_core::{
     Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PADDING_BYTE, PathId,
     PathOptions, PathState, SendReason, Session as Endpoint, Timer, media::SendFrameError,
 };
-use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
+use anabranch_secure::{Opened, PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::event::{Ended, Event};
@@ -48,12 +48,17 @@ pub(crate) struct Authentic<'a> {
 
 /// Opens a datagram; what does not open is counted by the session.
 pub(crate) fn open<'a>(session: &mut Session, datagram: &'a mut [u8]) -> Option<Authentic<'a>> {
-    let opened = session.open(datagram).ok()?;
-    Some(Authentic {
-        path: PathId(opened.path_id),
-        counter: opened.counter,
-        plaintext: opened.plaintext,
-    })
+    session.open(datagram).ok().map(Authentic::from)
+}
+
+impl<'a> From<Opened<'a>> for Authentic<'a> {
+    fn from(opened: Opened<'a>) -> Self {
+        Authentic {
+            path: PathId(opened.path_id),
+            counter: opened.counter,
+            plaintext: opened.plaintext,
+        }
+    }
 }
 
 /// What a session begins with.
@@ -87,6 +92,8 @@ pub(crate) struct Driver<L: Load> {
     heard_at: Instant,
     /// When something that the peer answers was first sent since it was last heard.
     unanswered_since: Option<Instant>,
+    /// When a copy of a datagram was opened last.
+    copy_heard_at: Instant,
     /// When the receiver of this end's media said that it goes away.
     peer_left_at: Option<Instant>,
     is_closed_by_peer: bool,
@@ -151,6 +158,7 @@ impl<L: Load> Driver<L> {
             time: at,
             heard_at: at,
             unanswered_since: None,
+            copy_heard_at: Instant::ZERO,
             peer_left_at: None,
             is_closed_by_peer: false,
             is_replaced: false,
@@ -240,8 +248,12 @@ impl<L: Load> Driver<L> {
         arrival: &Arrival,
         datagram: &mut [u8],
     ) {
-        if let Some(authentic) = open(&mut self.session, datagram) {
-            self.adopt(now, arrival, &authentic);
+        let rejected = match self.session.open(datagram) {
+            Ok(opened) => return self.adopt(now, arrival, &opened.into()),
+            Err(rejected) => rejected,
+        };
+        if rejected == Rejected::Replayed {
+            self.hear_copy(now, arrival, datagram);
         }
     }
 
@@ -264,7 +276,7 @@ impl<L: Load> Driver<L> {
             received_at: arrival.received_at,
             ecn: arrival.ecn,
         };
-        if !self.take_message(now, authentic) {
+        if !self.take_message(now, Address::of(arrival), authentic) {
             self.endpoint
                 .handle_datagram(now, meta, authentic.plaintext);
         }

@@ -15,12 +15,19 @@
 //!
 //! A peer whose NAT gave it another address is followed one round-trip time and a quarter after its
 //! first datagram from there.
+//!
+//! While no address has answered, at the beginning or after neither has in a trial, all that
+//! authentic datagrams come from are challenged ([`search`]).
+
+mod search;
 
 use std::net::{IpAddr, SocketAddr};
 
 use anabranch_units::{Duration, Instant};
+use ring::hmac;
 
 use crate::socket::Arrival;
+use search::Search;
 
 /// For how long a new address may try to answer.
 const TRIAL: Duration = Duration::from_secs(3);
@@ -68,6 +75,8 @@ pub(crate) struct Heard {
     pub(crate) from: Address,
     pub(crate) counter: u64,
     pub(crate) datagram_bytes: usize,
+    /// Whether the datagram has come before, maybe from elsewhere.
+    pub(crate) is_copy: bool,
 }
 
 impl Heard {
@@ -95,6 +104,10 @@ pub(crate) struct Route {
     /// Counter of the newest datagram that came, whatever its address.
     newest_counter: Option<u64>,
     trial: Option<Trial>,
+    /// While no address has answered.
+    search: Option<Search>,
+    /// The key of the tokens of searches; none at an end that has chosen the address.
+    search_key: Option<hmac::Key>,
     /// An address that failed, and until when it is not tried again.
     refused: Option<(Address, Instant)>,
 }
@@ -104,8 +117,7 @@ pub(crate) struct Route {
 struct Trial {
     /// The address that the route has or, once it has moved, had.
     old: Challenge,
-    /// `None` while the first address of all is on trial alone.
-    new: Option<Challenge>,
+    new: Challenge,
     began_at: Instant,
     challenged_at: Instant,
     /// Whether challenges wait to be sent.
@@ -116,7 +128,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(now: Instant, old: Challenge, new: Option<Challenge>) -> Self {
+    fn new(now: Instant, old: Challenge, new: Challenge) -> Self {
         Trial {
             old,
             new,
@@ -148,6 +160,8 @@ impl Route {
             allowance_bytes: None,
             newest_counter: None,
             trial: None,
+            search: None,
+            search_key: None,
             refused: None,
         }
     }
@@ -155,15 +169,17 @@ impl Route {
     /// The way back to where an authentic datagram came from. `token` gives a number that nobody
     /// can guess.
     pub(crate) fn back(now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) -> Self {
-        let challenge = Challenge {
-            to: heard.from,
-            token: token(),
-        };
+        let secret = [token(), token()].map(Token::to_be_bytes);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_flattened());
+        let mut search = Search::new(key.clone());
+        search.hear(now, heard.from);
         Route {
             address: heard.from,
             allowance_bytes: Some(heard.allowance_bytes()),
             newest_counter: Some(heard.counter),
-            trial: Some(Trial::new(now, challenge, None)),
+            trial: None,
+            search: Some(search),
+            search_key: Some(key),
             refused: None,
         }
     }
@@ -176,37 +192,40 @@ impl Route {
         self.allowance_bytes.is_none()
     }
 
-    /// Takes note of an authentic datagram of this path: one that is newer than all before, from
-    /// another address, puts that address on trial. An older one was only overtaken.
+    /// Whether no address has answered, so that copies of datagrams are worth opening.
+    pub(crate) fn is_sought(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// Takes note of an authentic datagram of this path. One from another address puts that address
+    /// on trial, if the datagram is newer than all before, or a copy: one of the two sources is not
+    /// the peer. An older one was only overtaken.
     pub(crate) fn hear(&mut self, now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) {
         let from = heard.from;
         let newest = self.newest_counter.replace(heard.counter);
         let is_newer = newest.is_none_or(|newest| heard.counter > newest);
         self.newest_counter = self.newest_counter.max(newest);
-        if from == self.address {
-            if let Some(allowance_bytes) = &mut self.allowance_bytes {
-                *allowance_bytes += heard.allowance_bytes();
-            }
-            if let Some(trial) = self.trial.as_mut().filter(|trial| trial.new.is_none()) {
-                trial.again(now);
-            }
-            return;
+        if from == self.address
+            && let Some(allowance_bytes) = &mut self.allowance_bytes
+        {
+            *allowance_bytes += heard.allowance_bytes();
+        }
+        if let Some(search) = &mut self.search {
+            return search.hear(now, from);
         }
         let is_refused = |(address, until): &(Address, Instant)| *address == from && now < *until;
-        if !is_newer || self.refused.as_ref().is_some_and(is_refused) {
+        let is_news = is_newer || heard.is_copy;
+        if from == self.address || !is_news || self.refused.as_ref().is_some_and(is_refused) {
             return;
         }
         match &mut self.trial {
-            Some(trial) if trial.new.is_some_and(|new| new.to == from) => trial.again(now),
+            Some(trial) if trial.new.to == from => trial.again(now),
             // One at a time, or whoever copies datagrams could have us ask the whole world.
-            Some(trial) if trial.new.is_some() && !trial.has_moved => {}
+            Some(trial) if !trial.has_moved => {}
             trial => {
                 let mut challenge = |to| Challenge { to, token: token() };
-                *trial = Some(Trial::new(
-                    now,
-                    challenge(self.address),
-                    Some(challenge(from)),
-                ));
+                let (old, new) = (challenge(self.address), challenge(from));
+                *trial = Some(Trial::new(now, old, new));
             }
         }
     }
@@ -215,58 +234,59 @@ impl Route {
     /// most, and it is shorter than three of them: the limit on amplification holds.
     pub(crate) fn challenges(&mut self) -> impl Iterator<Item = Challenge> + use<> {
         let due = self.trial.as_mut().filter(|trial| trial.is_due);
-        let challenges = due.map(|trial| {
+        let of_trial = due.map(|trial| {
             trial.is_due = false;
-            [Some(trial.old), trial.new]
+            [trial.old, trial.new]
         });
-        challenges.into_iter().flatten().flatten()
+        let of_search = self.search.as_mut().map(Search::take_due);
+        let of_trial = of_trial.into_iter().flatten();
+        of_trial.chain(of_search.into_iter().flatten())
     }
 
     /// Takes the answer to a challenge, by whatever way it came: only who received the challenge
     /// can know its token.
-    pub(crate) fn take_answer(&mut self, now: Instant, token: Token) {
+    pub(crate) fn take_answer(&mut self, now: Instant, from: Address, token: Token) {
+        if let Some(search) = &self.search {
+            if let Some(address) = search.answered(from, token) {
+                self.address = address;
+                self.allowance_bytes = None;
+                self.search = None;
+            }
+            return;
+        }
         let Some(trial) = &mut self.trial else { return };
         if trial.old.token == token {
             self.address = trial.old.to;
-            self.allowance_bytes = None;
             self.refuse_new(now);
-        } else if let Some(new) = trial.new
-            && new.token == token
-            && trial.moves_at.is_none()
-        {
+        } else if trial.new.token == token && trial.moves_at.is_none() {
             let waited = now.saturating_since(trial.challenged_at);
-            let grace = match self.allowance_bytes {
-                None => (waited / 4).max(MIN_GRACE),
-                // The old address has proven nothing either.
-                Some(_) => Duration::ZERO,
-            };
-            trial.moves_at = Some(now + grace);
-            self.advance(now);
+            trial.moves_at = Some(now + (waited / 4).max(MIN_GRACE));
         }
     }
 
     /// Does what is due.
     pub(crate) fn advance(&mut self, now: Instant) {
         let Some(trial) = &mut self.trial else { return };
-        if !trial.has_moved
-            && trial.moves_at.is_some_and(|at| now >= at)
-            && let Some(new) = trial.new
-        {
+        if !trial.has_moved && trial.moves_at.is_some_and(|at| now >= at) {
             trial.has_moved = true;
-            self.address = new.to;
-            self.allowance_bytes = None;
+            self.address = trial.new.to;
         }
-        if trial.new.is_some() && now >= trial.began_at + TRIAL {
-            match trial.has_moved {
-                true => self.trial = None,
-                false => self.refuse_new(now),
+        if now < trial.began_at + TRIAL {
+            return;
+        }
+        match trial.has_moved {
+            true => self.trial = None,
+            false => {
+                // Neither has answered: it may be a third that the peer is at.
+                self.refuse_new(now);
+                self.search = self.search_key.clone().map(Search::new);
             }
         }
     }
 
     /// When to call [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        let trial = self.trial.as_ref().filter(|trial| trial.new.is_some())?;
+        let trial = self.trial.as_ref()?;
         let moves_at = trial.moves_at.filter(|_| !trial.has_moved);
         Some(moves_at.unwrap_or(trial.began_at + TRIAL))
     }
@@ -286,13 +306,7 @@ impl Route {
         let Some(trial) = self.trial.take() else {
             return;
         };
-        if let Some(new) = trial.new {
-            self.refused = Some((new.to, now + REFUSAL));
-        }
-        if !self.is_proven() {
-            // It goes on proving itself, alone.
-            self.trial = Some(Trial { new: None, ..trial });
-        }
+        self.refused = Some((trial.new.to, now + REFUSAL));
     }
 }
 

@@ -240,13 +240,15 @@ impl Drop for Tap {
     }
 }
 
-/// A session over a tap: 10 frames, then `mode`, then 65 more, which are over 2.5 s.
-fn session_over_a_tap(mode: u8) -> (u64, Option<SocketAddr>, Tap) {
+/// A session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more, which are over
+/// 2.5 s.
+fn session_over_a_tap(first: u8, mode: u8) -> (u64, Option<SocketAddr>, Tap) {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
     let receiver_public = receiver_key.public_key();
     let allowed = vec![sender_key.public_key()];
     let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
     let tap = Tap::new(receiver.local_addr());
+    tap.set(first);
     let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
     assert!(source.is_connected());
     source.run(10);
@@ -262,14 +264,21 @@ fn session_over_a_tap(mode: u8) -> (u64, Option<SocketAddr>, Tap) {
 
 #[test]
 fn a_bystander_that_copies_every_datagram_takes_nothing_away() {
-    let (frames_received, peer, tap) = session_over_a_tap(COPY);
+    let (frames_received, peer, tap) = session_over_a_tap(PASS, COPY);
+    assert_eq!(peer, Some(tap.own));
+    assert_eq!(frames_received, 75);
+}
+
+#[test]
+fn a_bystander_that_copies_from_the_first_datagram_on_takes_nothing_away() {
+    let (frames_received, peer, tap) = session_over_a_tap(COPY, COPY);
     assert_eq!(peer, Some(tap.own));
     assert_eq!(frames_received, 75);
 }
 
 #[test]
 fn a_peer_behind_another_address_is_followed_and_loses_nothing() {
-    let (frames_received, peer, tap) = session_over_a_tap(REBIND);
+    let (frames_received, peer, tap) = session_over_a_tap(PASS, REBIND);
     assert_eq!(peer, Some(tap.other));
     assert_eq!(frames_received, 75);
 }

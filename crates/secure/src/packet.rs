@@ -308,7 +308,32 @@ impl Session {
         opened
     }
 
+    /// Opens a datagram that [`open`](Self::open) has rejected as [`Rejected::Replayed`], to learn
+    /// that it is authentic and from where a copy came. It is not to be taken a second time.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open); uncounted.
+    pub fn open_replayed<'a>(&mut self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Rejected> {
+        let (_, opened) = self.decrypt(datagram, Freshness::Replayed)?;
+        Ok(opened)
+    }
+
     fn try_open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Rejected> {
+        let (generation, opened) = self.decrypt(datagram, Freshness::Fresh)?;
+        self.opening.on_opened(generation);
+        // Only once: the first datagram that opens.
+        self.windows.resize_with(MAX_PATHS, ReplayWindow::default);
+        self.windows[usize::from(opened.path_id)].accept(opened.counter);
+        self.is_confirmed = true;
+        Ok(opened)
+    }
+
+    /// Opens a datagram if it is as fresh as `wanted`; with the generation of its key.
+    fn decrypt<'a>(
+        &mut self,
+        datagram: &'a mut [u8],
+        wanted: Freshness,
+    ) -> Result<(u8, Opened<'a>), Rejected> {
         if datagram.len() < PROTECTION_OVERHEAD_BYTES {
             return Err(Rejected::TooShort);
         }
@@ -331,10 +356,12 @@ impl Session {
         let truncated = u32::from_be_bytes([c0, c1, c2, c3]);
         let expected = window.map_or(0, ReplayWindow::expected);
         let counter = counter::expand(truncated, expected);
-        match window.map_or(Freshness::Fresh, |window| window.check(counter)) {
-            Freshness::Fresh => {}
-            Freshness::Replayed => return Err(Rejected::Replayed),
-            Freshness::TooOld => return Err(Rejected::TooOld),
+        let freshness = window.map_or(Freshness::Fresh, |window| window.check(counter));
+        if freshness != wanted {
+            return Err(match freshness {
+                Freshness::TooOld => Rejected::TooOld,
+                Freshness::Fresh | Freshness::Replayed => Rejected::Replayed,
+            });
         }
         let plaintext = self
             .opening
@@ -342,16 +369,12 @@ impl Session {
             .ok_or(Rejected::Forged)?
             .open_in_place(nonce(path_id, counter), Aad::from(&*header), sealed)
             .map_err(|_| Rejected::Forged)?;
-        self.opening.on_opened(generation);
-        // Only once: the first datagram that opens.
-        self.windows.resize_with(MAX_PATHS, ReplayWindow::default);
-        self.windows[usize::from(path_id)].accept(counter);
-        self.is_confirmed = true;
-        Ok(Opened {
+        let opened = Opened {
             path_id,
             counter,
             plaintext,
-        })
+        };
+        Ok((generation, opened))
     }
 }
 

@@ -10,7 +10,7 @@
 
 use anabranch_core::PathId;
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
-use anabranch_units::{Ecn, Instant};
+use anabranch_units::{Duration, Ecn, Instant};
 
 use super::{Authentic, Driver};
 use crate::load::Load;
@@ -25,6 +25,8 @@ const TOKEN_AT: usize = 1;
 const MESSAGE_BYTES: usize = TOKEN_AT + size_of::<Token>();
 /// Challenges that wait to be answered; a peer has no use for more at once.
 const MAX_ANSWERS: usize = 8;
+/// While all addresses are proven, copies are opened this seldom: they cost as much as datagrams.
+const COPY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What travels in such a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl<L: Load> Driver<L> {
             from: Address::of(arrival),
             counter: authentic.counter,
             datagram_bytes: authentic.plaintext.len() + HEADER_BYTES + TAG_BYTES,
+            is_copy: false,
         };
         match &mut self.paths[authentic.path.index()].route {
             Some(route) => route.hear(now, &heard, random::token),
@@ -69,8 +72,46 @@ impl<L: Load> Driver<L> {
         }
     }
 
+    /// Takes note of where a datagram came from that has come before: the peer itself, if somebody
+    /// copies its datagrams faster than they arrive.
+    pub(super) fn hear_copy(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let mut routes = self.paths.iter().filter_map(|path| path.route.as_ref());
+        let is_due = now >= self.copy_heard_at + COPY_INTERVAL;
+        if !is_due && !routes.any(Route::is_sought) {
+            return;
+        }
+        let datagram_bytes = datagram.len();
+        let Ok(opened) = self.session.open_replayed(datagram) else {
+            return;
+        };
+        let authentic = Authentic::from(opened);
+        let path = self.paths.get_mut(authentic.path.index());
+        let Some(route) = path.and_then(|path| path.route.as_mut()) else {
+            return;
+        };
+        let heard = Heard {
+            from: Address::of(arrival),
+            counter: authentic.counter,
+            datagram_bytes,
+            is_copy: true,
+        };
+        // A network may double datagrams, too.
+        if route.is_sought() || heard.from != route.address() {
+            self.copy_heard_at = now;
+            route.hear(now, &heard, random::token);
+            if let Some(Message::Answer(token)) = Message::read(authentic.plaintext) {
+                route.take_answer(now, heard.from, token);
+            }
+        }
+    }
+
     /// Takes a datagram that is about addresses; `false` if it is the transport's.
-    pub(super) fn take_message(&mut self, now: Instant, authentic: &Authentic<'_>) -> bool {
+    pub(super) fn take_message(
+        &mut self,
+        now: Instant,
+        from: Address,
+        authentic: &Authentic<'_>,
+    ) -> bool {
         let Some(message) = Message::read(authentic.plaintext) else {
             return false;
         };
@@ -82,7 +123,7 @@ impl<L: Load> Driver<L> {
             Message::Answer(token) => {
                 let path = self.paths.get_mut(authentic.path.index());
                 if let Some(route) = path.and_then(|path| path.route.as_mut()) {
-                    route.take_answer(now, token);
+                    route.take_answer(now, from, token);
                 }
             }
         }

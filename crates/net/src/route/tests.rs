@@ -31,6 +31,7 @@ impl Bed {
             from: address(port),
             counter: 0,
             datagram_bytes: 100,
+            is_copy: false,
         };
         Bed {
             route: Route::back(at(0), &heard, || 1),
@@ -45,9 +46,14 @@ impl Bed {
         let [challenge] = bed.challenges()[..] else {
             panic!("the first address is challenged");
         };
-        bed.route.take_answer(at(1), challenge.token);
+        bed.answer(1, challenge.token);
         assert!(bed.route.is_proven());
         bed
+    }
+
+    /// An answer comes, by whatever way.
+    fn answer(&mut self, millis: u64, token: Token) {
+        self.route.take_answer(at(millis), address(9), token);
     }
 
     /// The next datagram of the peer comes from `port`.
@@ -58,10 +64,21 @@ impl Bed {
     }
 
     fn hear_counter(&mut self, millis: u64, port: u16, counter: u64) {
+        self.hear_one(millis, port, counter, false);
+    }
+
+    /// A datagram that has come before comes from `port`.
+    fn hear_copy(&mut self, millis: u64, port: u16) {
+        let counter = self.next_counter - 1;
+        self.hear_one(millis, port, counter, true);
+    }
+
+    fn hear_one(&mut self, millis: u64, port: u16, counter: u64, is_copy: bool) {
         let heard = Heard {
             from: address(port),
             counter,
             datagram_bytes: 26,
+            is_copy,
         };
         let next_token = &mut self.next_token;
         self.route.advance(at(millis));
@@ -101,7 +118,7 @@ fn a_copy_from_elsewhere_moves_nothing() {
         for challenge in bed.challenges() {
             // The peer answers what it hears, and the bystander copies that, too.
             if challenge.to == address(1) {
-                bed.route.take_answer(at(millis), challenge.token);
+                bed.answer(millis, challenge.token);
             }
         }
         assert_eq!(bed.port(millis), 1);
@@ -113,9 +130,9 @@ fn a_bystander_that_relays_the_challenge_moves_nothing_while_the_peer_answers() 
     let mut bed = Bed::proven(1);
     bed.hear(100, 2);
     let [old, new] = bed.tokens([1, 2]);
-    bed.route.take_answer(at(100 + RTT), new);
+    bed.answer(100 + RTT, new);
     assert_eq!(bed.port(101 + RTT), 1, "the old address has time to answer");
-    bed.route.take_answer(at(105 + RTT), old);
+    bed.answer(105 + RTT, old);
     assert_eq!(bed.port(5_000), 1);
 }
 
@@ -125,14 +142,14 @@ fn nat_rebinding_is_followed_within_a_round_trip_and_a_quarter() {
     bed.hear(1_000, 2);
     let [_, new] = bed.tokens([1, 2]);
     assert_eq!(bed.port(1_000 + RTT), 1, "not before it has answered");
-    bed.route.take_answer(at(1_000 + RTT), new);
+    bed.answer(1_000 + RTT, new);
     assert_eq!(bed.route.next_at(), Some(at(1_000 + RTT + RTT / 4)));
     assert_eq!(bed.port(1_000 + RTT + RTT / 4), 2);
     assert!(bed.route.is_proven());
     // And once more, at once.
     bed.hear(1_100, 3);
     let [_, new] = bed.tokens([2, 3]);
-    bed.route.take_answer(at(1_100 + RTT), new);
+    bed.answer(1_100 + RTT, new);
     assert_eq!(bed.port(1_100 + RTT + RTT / 4), 3);
 }
 
@@ -141,9 +158,9 @@ fn a_late_answer_of_the_old_address_leads_back() {
     let mut bed = Bed::proven(1);
     bed.hear(100, 2);
     let [old, new] = bed.tokens([1, 2]);
-    bed.route.take_answer(at(140), new);
+    bed.answer(140, new);
     assert_eq!(bed.port(150), 2);
-    bed.route.take_answer(at(400), old);
+    bed.answer(400, old);
     assert_eq!(bed.port(400), 1);
 }
 
@@ -152,7 +169,7 @@ fn an_overtaken_datagram_from_an_old_address_is_no_news() {
     let mut bed = Bed::proven(1);
     bed.hear_counter(100, 2, 12);
     let [_, new] = bed.tokens([1, 2]);
-    bed.route.take_answer(at(140), new);
+    bed.answer(140, new);
     assert_eq!(bed.port(150), 2);
     bed.hear_counter(151, 1, 11);
     assert_eq!(bed.challenges(), []);
@@ -168,7 +185,7 @@ fn lost_challenges_are_sent_again_with_the_same_tokens() {
     assert_eq!(bed.challenges(), []);
     bed.hear(350, 2);
     assert_eq!(bed.tokens([1, 2]), tokens);
-    bed.route.take_answer(at(390), tokens[1]);
+    bed.answer(390, tokens[1]);
     assert_eq!(bed.port(400), 2, "a quarter of 40 ms later");
 }
 
@@ -178,25 +195,72 @@ fn an_address_that_never_answers_makes_room_for_another() {
     bed.hear(100, 2);
     bed.hear(200, 3);
     bed.tokens([1, 2]);
+    // Nor has the old one answered: each source is asked now.
     assert_eq!(bed.port(3_100), 1);
     bed.hear(3_101, 2);
-    assert_eq!(bed.challenges(), [], "it had its time");
     bed.hear(3_102, 3);
-    let [_, new] = bed.tokens([1, 3]);
-    bed.route.take_answer(at(3_142), new);
-    assert_eq!(bed.port(3_152), 3);
+    let [_, new] = bed.tokens([2, 3]);
+    bed.answer(3_142, new);
+    assert_eq!(bed.port(3_142), 3);
 }
 
 #[test]
-fn the_first_address_is_on_trial_and_the_peer_takes_it_over_at_once() {
+fn a_bystander_that_is_first_from_the_first_datagram_on_gets_nothing() {
     let mut bed = Bed::new(2);
-    // The bystander was first. Now the peer itself is heard, and answers.
-    assert_eq!(bed.challenges().len(), 1);
-    bed.hear(10, 1);
-    let [_, new] = bed.tokens([2, 1]);
-    bed.route.take_answer(at(50), new);
-    assert_eq!(bed.port(50), 1);
+    // The peer's own datagrams are replays.
+    bed.hear_copy(0, 1);
+    let challenges = bed.challenges();
+    let to = challenges.iter().map(|challenge| challenge.to);
+    assert_eq!(to.collect::<Vec<_>>(), [address(2), address(1)]);
+    bed.answer(40, challenges[1].token);
+    assert_eq!(bed.port(40), 1);
     assert!(bed.route.is_proven());
+}
+
+#[test]
+fn a_bystander_with_a_thousand_addresses_gets_nothing_either() {
+    let mut bed = Bed::new(1_000);
+    let mut own = None;
+    bed.challenges();
+    for millis in 0..40 {
+        bed.hear(millis, 1_001);
+        for port in 1_002..2_000 {
+            bed.hear_copy(millis, port);
+            let sent = bed.challenges();
+            assert!(sent.len() <= 2, "no more than it sends");
+        }
+        bed.hear_copy(millis, 1);
+        let challenges = bed.challenges();
+        own = challenges
+            .into_iter()
+            .find(|challenge| challenge.to == address(1))
+            .or(own);
+    }
+    let token = own.expect("a challenge").token;
+    bed.route.take_answer(at(40), address(1), token);
+    assert_eq!(bed.port(40), 1);
+}
+
+#[test]
+fn a_peer_behind_another_address_is_found_although_a_bystander_is_faster() {
+    let mut bed = Bed::proven(1);
+    let mut found_at = None;
+    for millis in 0..10_000 {
+        // The peer moved to 3, and a bystander at 2 copies all that it sends.
+        bed.hear(millis, 2);
+        bed.hear_copy(millis, 3);
+        for challenge in bed.challenges() {
+            if challenge.to == address(3) {
+                bed.route
+                    .take_answer(at(millis), address(3), challenge.token);
+            }
+        }
+        if bed.port(millis) == 3 {
+            found_at.get_or_insert(millis);
+        }
+    }
+    assert!(found_at.is_some_and(|at| at < 3_500), "{found_at:?}");
+    assert_eq!(bed.port(10_000), 3);
 }
 
 #[test]
@@ -214,6 +278,7 @@ fn an_unproven_address_gets_three_times_what_came_from_it() {
         bed.hear(millis, 1);
         if millis % 500 == 0 {
             bed.hear(millis, 2);
+            bed.hear_copy(millis, 2);
         }
         let sent = bed.challenges();
         challenges += sent.iter().filter(|sent| sent.to == address(2)).count();
@@ -227,7 +292,7 @@ fn what_this_end_chose_is_not_questioned() {
     assert!(route.is_proven() && route.may_send(1 << 20));
     assert_eq!(route.challenges().count(), 0);
     assert_eq!(route.next_at(), None);
-    route.take_answer(at(1), 7);
+    route.take_answer(at(1), address(1), 7);
     assert_eq!(route.address().peer, address(1).peer);
 }
 

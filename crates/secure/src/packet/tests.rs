@@ -271,6 +271,23 @@ fn replayed_on_one_path_and_not_portable_to_another() {
 }
 
 #[test]
+fn a_copy_can_be_opened_to_learn_that_it_is_authentic_and_nothing_else_can() {
+    let (mut ours, mut theirs) = pair();
+    let datagram = sealed(&mut ours, 0, b"once");
+    let fresh = theirs.open_replayed(&mut datagram.clone()).map(|_| ());
+    assert_eq!(fresh, Err(Rejected::Replayed), "it has not come before");
+    assert!(opened(&mut theirs, &datagram).is_ok());
+    let mut copy = datagram.clone();
+    let copy = theirs.open_replayed(&mut copy).expect("a copy");
+    assert_eq!((copy.counter, &*copy.plaintext), (0, &b"once"[..]));
+    assert_eq!(opened(&mut theirs, &datagram), Err(Rejected::Replayed));
+    let mut forged = datagram;
+    forged[12] ^= 1;
+    let forged = theirs.open_replayed(&mut forged).map(|_| ());
+    assert_eq!(forged, Err(Rejected::Forged));
+}
+
+#[test]
 fn reflected_datagrams_are_rejected() {
     let (mut ours, _) = pair();
     let mut datagram = sealed(&mut ours, 0, b"echo");

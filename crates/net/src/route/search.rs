@@ -1,0 +1,95 @@
+//! Which of the addresses that a path's datagrams come from is the peer's, while none has answered.
+//!
+//! Whoever copies every datagram from the first one on, and is faster, is heard first: the peer's
+//! own datagrams are then replays. So each source is challenged, also that of a replay, and the
+//! first one to answer is the peer's.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_units::Instant;
+use ring::hmac;
+
+use super::{Address, CHALLENGE_INTERVAL, Challenge, Token};
+
+/// Sources that are not challenged again at once. A bystander with more addresses displaces them,
+/// and gets a challenge for each of its datagrams: no more than it sends.
+const MAX_RECENT: usize = 16;
+/// Challenges that wait until they are sent, which is after each batch of datagrams.
+const MAX_DUE: usize = 64;
+
+/// Challenges to all sources.
+#[derive(Debug)]
+pub(super) struct Search {
+    key: hmac::Key,
+    recent: VecDeque<(Challenge, Instant)>,
+    due: Vec<Challenge>,
+}
+
+impl Search {
+    pub(super) fn new(key: hmac::Key) -> Self {
+        Search {
+            key,
+            recent: VecDeque::new(),
+            due: Vec::new(),
+        }
+    }
+
+    /// Takes note of an authentic datagram, new or not.
+    pub(super) fn hear(&mut self, now: Instant, from: Address) {
+        let known = self.recent.iter_mut().find(|(known, _)| known.to == from);
+        let challenge = match known {
+            Some((_, at)) if now < *at + CHALLENGE_INTERVAL => return,
+            Some((challenge, at)) => {
+                *at = now;
+                *challenge
+            }
+            None => {
+                let token = token_of(&self.key, &from);
+                let challenge = Challenge { to: from, token };
+                self.recent.truncate(MAX_RECENT - 1);
+                self.recent.push_front((challenge, now));
+                challenge
+            }
+        };
+        if self.due.len() < MAX_DUE {
+            self.due.push(challenge);
+        }
+    }
+
+    /// The challenges to be sent now.
+    pub(super) fn take_due(&mut self) -> Vec<Challenge> {
+        core::mem::take(&mut self.due)
+    }
+
+    /// The address that this token was sent to, if any: tokens follow from addresses, so that no
+    /// number of sources makes an answer worthless.
+    pub(super) fn answered(&self, from: Address, token: Token) -> Option<Address> {
+        if token_of(&self.key, &from) == token {
+            return Some(from);
+        }
+        let challenges = self.recent.iter().map(|(challenge, _)| challenge);
+        let mut answered = challenges.filter(|challenge| challenge.token == token);
+        answered.next().map(|challenge| challenge.to)
+    }
+}
+
+fn token_of(key: &hmac::Key, address: &Address) -> Token {
+    let mut context = hmac::Context::with_key(key);
+    let mut add = |ip: IpAddr, number: u64| {
+        let ip = match ip {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        context.update(&ip.octets());
+        context.update(&number.to_be_bytes());
+    };
+    add(address.peer.ip(), address.peer.port().into());
+    if let Some(local) = address.local {
+        add(local, 0);
+    }
+    context.update(&address.socket.to_be_bytes());
+    let tag = context.sign();
+    let first = tag.as_ref().first_chunk();
+    first.map_or(0, |bytes| Token::from_be_bytes(*bytes))
+}
