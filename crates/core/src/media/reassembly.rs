@@ -3,7 +3,7 @@
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -84,6 +84,12 @@ struct IncomingFrame {
 pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
+    /// The frames that are open or whole, and those that are whole: to find the next one without a
+    /// walk over all slots.
+    known: BTreeSet<FrameId>,
+    whole: BTreeSet<FrameId>,
+    /// How many of these are key frames.
+    whole_key_count: usize,
     /// Which of the frames before the first were whole, the last one in the lowest bit: what
     /// comes of them now is a copy, and not late.
     was_whole: u64,
@@ -116,6 +122,9 @@ impl Reassembly {
         Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
+            known: BTreeSet::new(),
+            whole: BTreeSet::new(),
+            whole_key_count: 0,
             was_whole: 0,
             open_bytes: 0,
             whole_bytes: 0,
@@ -181,6 +190,7 @@ impl Reassembly {
             let mut frame = self.spare.pop().unwrap_or_default();
             frame.begin(header, captured_at, self.keeps_bytes);
             self.overhead_bytes += frame.overhead_bytes();
+            self.known.insert(header.frame);
             *slot = Slot::Open(frame);
         }
         let Slot::Open(frame) = slot else {
@@ -195,6 +205,8 @@ impl Reassembly {
             self.open_bytes -= frame.held_bytes;
             self.overhead_bytes -= frame.overhead_bytes();
             self.whole_bytes += frame.size_bytes;
+            self.whole.insert(header.frame);
+            self.whole_key_count += usize::from(frame.importance.is_key());
             let whole = Slot::Whole(ReceivedFrame {
                 id: header.frame,
                 importance: frame.importance,
@@ -237,8 +249,8 @@ impl Reassembly {
         if frames.end > self.first.0 + MAX_OPEN_FRAMES as u64 {
             return;
         }
-        for frame in begin..frames.end {
-            let index = (frame - self.first.0) as usize;
+        for frame_id in begin..frames.end {
+            let index = (frame_id - self.first.0) as usize;
             while self.slots.len() <= index {
                 self.slots.push_back(Slot::Missing { noticed_at: now });
             }
@@ -246,6 +258,7 @@ impl Reassembly {
                 Slot::Open(frame) => {
                     self.open_bytes -= frame.held_bytes;
                     self.overhead_bytes -= frame.overhead_bytes();
+                    self.known.remove(&FrameId(frame_id));
                     DropReason::Incomplete
                 }
                 Slot::Missing { .. } => DropReason::Missing,
@@ -259,8 +272,8 @@ impl Reassembly {
     /// When [`Reassembly::deliver`] may have something to give up.
     ///
     /// Whatever is missing holds up the frames behind it no longer than until these are due
-    /// themselves. A key frame, which they need, is waited for until then; another only until its
-    /// own time is over.
+    /// themselves. A key frame, which they need, is waited for until then, unless another one is
+    /// whole; any other frame only until its own time is over.
     #[inline]
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         match self.slots.front()? {
@@ -280,6 +293,7 @@ impl Reassembly {
                         .map_or(latest, |due| due.min(latest)),
                 )
             }
+            Slot::Open(frame) if self.whole_key_count > 0 => Some(self.due_at(frame.captured_at)),
             Slot::Open(_) => self.next_due_at(true),
             Slot::Whole(_) | Slot::GivenUp(_) => Some(Instant::ZERO),
         }
@@ -287,12 +301,14 @@ impl Reassembly {
 
     /// When the frame after the first that is known, or whole, is due.
     fn next_due_at(&self, is_whole: bool) -> Option<Instant> {
-        let captured_at = self.slots.iter().skip(1).find_map(|slot| match slot {
-            Slot::Whole(frame) => Some(frame.captured_at),
-            Slot::Open(frame) if !is_whole => Some(frame.captured_at),
-            _ => None,
-        });
-        captured_at.map(|captured_at| self.due_at(captured_at))
+        let frames = if is_whole { &self.whole } else { &self.known };
+        let behind_first = FrameId(self.first.0 + 1)..;
+        let next = frames.range(behind_first).next()?;
+        match self.slots.get((next.0 - self.first.0) as usize)? {
+            Slot::Whole(frame) => Some(self.due_at(frame.captured_at)),
+            Slot::Open(frame) => Some(self.due_at(frame.captured_at)),
+            Slot::Missing { .. } | Slot::GivenUp(_) => None,
+        }
     }
 
     /// Hands out what is whole, in order, and gives up what the order has waited for too long.
@@ -307,8 +323,7 @@ impl Reassembly {
             let is_over = match slot {
                 Slot::Whole(_) | Slot::GivenUp(_) => true,
                 Slot::Open(_) | Slot::Missing { .. } => {
-                    // Frames after an incomplete key frame cannot be decoded until the next one.
-                    self.expires_at().is_some_and(|at| at <= now) || self.is_key_overtaken()
+                    self.expires_at().is_some_and(|at| at <= now)
                 }
             };
             if !is_over {
@@ -332,17 +347,6 @@ impl Reassembly {
         }
     }
 
-    /// Whether the first frame is an incomplete key frame, and a later one is whole.
-    fn is_key_overtaken(&self) -> bool {
-        let is_key = |slot: &Slot| matches!(slot, Slot::Open(frame) if frame.importance.is_key());
-        self.slots.front().is_some_and(is_key)
-            && self
-                .slots
-                .iter()
-                .skip(1)
-                .any(|slot| matches!(slot, Slot::Whole(frame) if frame.importance.is_key()))
-    }
-
     /// Takes the first `count` frames out, as they are.
     fn push_out(&mut self, count: u64, out: &mut Vec<Outcome>) {
         let open = (self.slots.len() as u64).min(count);
@@ -351,6 +355,7 @@ impl Reassembly {
             out.push(match slot {
                 Slot::Whole(mut frame) => {
                     self.whole_bytes -= frame.size_bytes;
+                    self.whole_key_count -= usize::from(frame.importance.is_key());
                     frame.offset = self.clock.offset();
                     Outcome::Whole(frame)
                 }
@@ -363,6 +368,12 @@ impl Reassembly {
                 Slot::GivenUp(reason) => Outcome::Dropped(self.first, reason),
             });
             self.first.0 += 1;
+        }
+        // Mostly it is one frame, the first of all.
+        for frames in [&mut self.known, &mut self.whole] {
+            while frames.first().is_some_and(|frame| *frame < self.first) {
+                frames.pop_first();
+            }
         }
         debug_assert!(!self.slots.is_empty() || self.taken_bytes() == 0);
         // Frames of which not even a successor was seen are too many to tell one by one.

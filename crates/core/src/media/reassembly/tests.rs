@@ -139,6 +139,26 @@ fn a_key_frame_is_waited_for_until_the_next_one_is_whole() {
 }
 
 #[test]
+fn where_every_frame_is_a_key_frame_each_has_its_own_time() {
+    let mut bed = Bed::new();
+    for frame in 0..10 {
+        bed.insert(40 * frame, frame, 0, 2, true);
+        if frame != 2 {
+            bed.insert(40 * frame, frame, 1, 2, true);
+        }
+    }
+    assert_eq!(bed.outcomes(), "0 1");
+    bed.deliver(579);
+    assert_eq!(bed.outcomes(), "", "frame 2 can still come");
+    bed.insert(579, 2, 1, 2, true);
+    assert_eq!(bed.outcomes(), "2 3 4 5 6 7 8 9");
+    bed.insert(600, 10, 0, 2, true);
+    bed.insert(640, 11, 0, 1, true);
+    bed.deliver(1_100);
+    assert_eq!(bed.outcomes(), "10i 11");
+}
+
+#[test]
 fn a_key_frame_makes_no_other_frame_late() {
     let mut bed = Bed::new();
     bed.insert(0, 0, 0, 2, true);
