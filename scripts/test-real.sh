@@ -33,6 +33,12 @@ main() {
         if prepare_names; then
             run a_name_that_moves_is_followed
             run a_name_is_waited_for_and_each_interface_takes_its_family
+            if prepare_firewall; then
+                run a_name_that_moves_is_followed_by_tcp
+            fi
+        fi
+        if prepare_firewall; then
+            run blocked_udp_falls_back_to_tcp_and_comes_back
         fi
         if prepare_tunnel; then
             run a_tunnel_of_packets_carries_on_while_an_interface_goes
@@ -287,19 +293,19 @@ rist_comes_in_and_goes_out() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 11 "they need Linux's network namespaces"
+        skip 13 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 11 "the program ip is missing (Debian: iproute2)"
+        skip 13 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 11 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 13 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
@@ -357,6 +363,45 @@ an_interface_that_is_made_again_carries_again() {
     await send 3 "path 1 (near1) is there" || return 1
     await send 3 "path 1 (near1): Active" 2 || return 1
     sleep 1
+    finish || return 1
+    if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
+        echo "frames were dropped although a path was there all the time"
+        return 1
+    fi
+}
+
+# Has the far end drop UDP, as a venue's router does, or not: block_udp, pass_udp.
+block_udp() {
+    ip netns exec "$far" nft 'add table ip block; add chain ip block in { type filter hook input priority 0; };
+        add rule ip block in ip protocol udp drop'
+}
+
+pass_udp() {
+    ip netns exec "$far" nft delete table ip block
+}
+
+prepare_firewall() {
+    install nft nftables
+}
+
+# start_tcp_receiver LOG
+start_tcp_receiver() {
+    start "$1" ip netns exec "$far" "$program" recv --listen 0.0.0.0:7000 \
+        --listen-tcp 0.0.0.0:443 --key "$folder/receiver.key" --allow "$sender_public" \
+        "$folder/out.ts"
+    await "$1" 5 "listening"
+}
+
+blocked_udp_falls_back_to_tcp_and_comes_back() {
+    lay_out && link 0 && link 1 && block_udp && start_tcp_receiver recv || return 1
+    start_sender --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1
+    await send 8 "UDP seems blocked on every path: falls back to TCP at 10.99.0.2:443" || return 1
+    await send 3 "path 0 (near0) goes by TCP" && await send 3 "path 1 (near1) goes by TCP" || return 1
+    sleep 3
+    pass_udp
+    # Three questions in a row, the first within ten seconds.
+    await send 20 "path 0 (near0) goes by UDP" && await send 5 "path 1 (near1) goes by UDP" || return 1
+    sleep 2
     finish || return 1
     if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
         echo "frames were dropped although a path was there all the time"
@@ -445,7 +490,7 @@ interfaces_with_another_name_at_each_plug_carry() {
 
 prepare_names() {
     if ! mkdir -p "/etc/netns/$near" 2>/dev/null; then
-        skip 2 "/etc/netns, where a namespace has names of its own, cannot be written"
+        skip 3 "/etc/netns, where a namespace has names of its own, cannot be written"
         return 1
     fi
 }
@@ -465,6 +510,20 @@ a_name_that_moves_is_followed() {
     hosts "10.99.0.9 studio.example"
     start recv2 ip netns exec "$far" "$program" recv --listen 0.0.0.0:7000 \
         --key "$folder/receiver.key" --allow "$sender_public" "$folder/out.ts"
+    await send 10 "studio.example:7000 is at 10.99.0.9:7000" || return 1
+    await recv2 10 "connected" || return 1
+    await send 5 "connected again" || return 1
+}
+
+a_name_that_moves_is_followed_by_tcp() {
+    hosts "10.99.0.2 studio.example" && lay_out && link 0 && block_udp || return 1
+    start_tcp_receiver recv || return 1
+    start_sender --to studio.example:7000 --via near0
+    await send 8 "path 0 (near0) goes by TCP" || return 1
+    kill -KILL "${processes[0]}"
+    ip -n "$far" addr del 10.99.0.2/24 dev far0 && ip -n "$far" addr add 10.99.0.9/24 dev far0
+    hosts "10.99.0.9 studio.example"
+    start_tcp_receiver recv2 || return 1
     await send 10 "studio.example:7000 is at 10.99.0.9:7000" || return 1
     await recv2 10 "connected" || return 1
     await send 5 "connected again" || return 1

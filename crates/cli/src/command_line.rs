@@ -24,6 +24,20 @@ pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr
         .ok_or_else(|| anyhow!("{option} {text}: expected an address and a port, as 0.0.0.0:7000"))
 }
 
+/// Reads `--listen-tcp`.
+///
+/// # Errors
+/// It is no address with a port.
+pub(crate) fn tcp_addr(text: Option<&str>) -> anyhow::Result<Option<SocketAddr>> {
+    text.map(|text| socket_addr("--listen-tcp", text))
+        .transpose()
+}
+
+/// Returns the words for an address at which TCP connections are accepted, if there is one.
+pub(crate) fn told_tcp(address: Option<SocketAddr>) -> String {
+    address.map_or_else(String::new, |address| format!(" and by TCP at {address}"))
+}
+
 /// Every connection and session takes a file, and many systems allow 1,024 at first.
 pub(crate) fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -61,6 +61,7 @@ mod slowness;
 mod stop;
 mod summary;
 mod target;
+mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
 #[cfg(feature = "laboratory")]

@@ -69,7 +69,7 @@ pub(crate) struct ObserveArguments {
     qlog: Option<PathBuf>,
     /// Run this with `sh -c` when something happens: $ANABRANCH_EVENT is connected, ended,
     /// path-down, path-up, path-problem, all-links-down, source-gone, recovered, cap-reached,
-    /// peer-left, output-failed or output-resumed.
+    /// udp-blocked, peer-left, output-failed or output-resumed.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Begin each line on standard error with its time and level, on a terminal too.

@@ -64,7 +64,8 @@ pub(crate) fn session_news(
         | Event::NameUnresolved { .. }
         | Event::Reconnecting { .. }
         | Event::ReceiverLeft
-        | Event::Refused(_) => Level::Warning,
+        | Event::Refused(_)
+        | Event::UdpBlocked { .. } => Level::Warning,
         _ => Level::Info,
     };
     let name = |path: &PathId| &names[path.index()];
@@ -84,6 +85,16 @@ pub(crate) fn session_news(
             "nothing has come from the {other} for {:.1} s: asking for a new session",
             silent_for.as_secs_f64()
         ),
+        Event::TriesTcp { remote } => {
+            format!("no answer by UDP for 3 s: TCP at {remote} is tried, too")
+        }
+        Event::UdpBlocked { remote } => format!(
+            "UDP seems blocked on every path: falls back to TCP at {remote}, which is slower: a \
+             lost packet holds up those after it. UDP is asked every 10 s"
+        ),
+        Event::PathCarrier { path, carrier } => {
+            format!("path {path} ({}) goes by {carrier}", name(path))
+        }
         Event::ReceiverLeft => {
             format!("the {other} has gone away: asking for a new session")
         }
@@ -110,6 +121,27 @@ pub(crate) fn state_name(state: PathState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_net::Carrier;
+
+    #[test]
+    fn a_fallback_is_a_warning_and_says_where_to() {
+        let remote = "192.0.2.1:443".parse().unwrap();
+        let blocked = Event::UdpBlocked { remote };
+        let (level, news) = session_news(&blocked, &[], "receiver").expect("it is said");
+        assert_eq!(level, Level::Warning);
+        for part in ["UDP seems blocked on every path", "192.0.2.1:443", "slower"] {
+            assert!(news.contains(part), "{news}");
+        }
+        let carrier = Event::PathCarrier {
+            path: PathId(0),
+            carrier: Carrier::Tcp,
+        };
+        let news = session_news(&carrier, &["wlan0".to_owned()], "receiver");
+        assert_eq!(
+            news,
+            Some((Level::Info, "path 0 (wlan0) goes by TCP".to_owned()))
+        );
+    }
 
     #[test]
     fn names_that_fail_are_warned_of_and_new_addresses_noted() {

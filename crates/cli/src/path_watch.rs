@@ -23,7 +23,8 @@ const MIN_SENT: u64 = 10;
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
 /// Advice while no receiver answers.
 const NO_ANSWER: &str = "no receiver has answered yet. Does the receiver run, and does it know \
-    this key? Many networks of hotels, venues and companies block UDP";
+    this key? Many networks of hotels, venues and companies block UDP; a receiver with \
+    --listen-tcp is reached from there, too";
 /// The kernel's settings of each interface.
 const SYSCTL: &str = "/proc/sys/net/ipv4/conf";
 /// Value of `rp_filter` by which packets are dropped that the best route would not bring

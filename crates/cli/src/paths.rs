@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anabranch_net::{ClientPath, Remote, Via, interfaces};
+use anabranch_net::{ClientPath, Remote, TcpFallback, Via, interfaces};
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
 
+use crate::tcp_choice::TcpChoice;
 use crate::way_out::{WayOut, matches};
 
 /// Where the other end is, and the ways to it.
@@ -27,6 +28,11 @@ pub(crate) struct PathArguments {
     /// ~/.local/state/anabranch].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// If no path has had an answer by UDP for 3 s, the same datagrams also go by TCP, at this port
+    /// of each --to (the receiver's --listen-tcp). It is slower, and left once UDP answers. `off`:
+    /// never; `only`: always, at the ports of --to [default: 443].
+    #[arg(long, value_name = "PORT|off|only")]
+    tcp: Option<TcpChoice>,
 }
 
 /// A path as the user has named it.
@@ -125,6 +131,11 @@ impl PathArguments {
         Ok(paths)
     }
 
+    /// The use of TCP.
+    pub(crate) fn tcp(&self) -> TcpFallback {
+        self.tcp.unwrap_or_default().0
+    }
+
     /// Where the state is kept.
     pub(crate) fn state(&self) -> Option<PathBuf> {
         self.state.clone()
@@ -183,6 +194,7 @@ mod tests {
             to: vec![to.to_owned()],
             via: via.iter().map(|via| via.parse().unwrap()).collect(),
             state: None,
+            tcp: None,
         }
     }
 

@@ -194,6 +194,7 @@ fn config(
         observer: observed.packet_observer(),
         connect_timeout: arguments.timeout,
         give_up_after: arguments.give_up_after,
+        tcp: arguments.paths.tcp(),
         ..ClientConfig::new(local_key, arguments.peer, paths)
     })
 }

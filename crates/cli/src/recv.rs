@@ -22,7 +22,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
-use crate::command_line::{allow_many_files, positive, socket_addr};
+use crate::command_line::{allow_many_files, positive, socket_addr, tcp_addr, told_tcp};
 use crate::io::{Input, PARAMETERS, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
@@ -113,6 +113,10 @@ pub(crate) struct Arguments {
     /// by another protocol, see below; may be given several times.
     #[arg(long, required = true, value_name = "ADDR|[NAME=]URL")]
     listen: Vec<Listen>,
+    /// Address and port at which to accept TCP connections, too, for senders whose networks block
+    /// UDP; they try port 443. Ports below 1,024 need root or CAP_NET_BIND_SERVICE.
+    #[arg(long, value_name = "ADDR")]
+    listen_tcp: Option<String>,
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -237,7 +241,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(Native { receiver, key, .. }) = &native {
         let address = receiver.local_addr();
-        print::note(format_args!("listening at {address} as {key}"));
+        let by_tcp = told_tcp(receiver.local_tcp_addr());
+        print::note(format_args!("listening at {address}{by_tcp} as {key}"));
     }
     for OtherSource { name, input } in &plan.others {
         print::note(format_args!("{}: listening at {input}", name.as_str()));
@@ -262,6 +267,9 @@ impl Arguments {
             Some(_) => AllowList::new(self.allow.clone(), self.allow_from.as_deref())?,
             None if !self.allow.is_empty() || self.allow_from.is_some() => {
                 bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
+            }
+            None if self.listen_tcp.is_some() => {
+                bail!("--listen-tcp stands beside an address of our own: --listen ADDR:PORT")
             }
             None => AllowList::default(),
         };
@@ -318,6 +326,7 @@ impl Arguments {
             bail!("--listen {listen} needs --key FILE, from `anabranch keygen`");
         };
         let mut config = ServerConfig::new(listen, read_key(key)?, allowed.keys());
+        config.listen_tcp = tcp_addr(self.listen_tcp.as_deref())?;
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;
         config.places = allowed.places();

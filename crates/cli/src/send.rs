@@ -171,6 +171,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
+    config.tcp = arguments.paths.tcp();
     config.transport.controller = by_name(&arguments.controller)?;
     config.transport.scheduler = anabranch_schedulers::by_name(&arguments.scheduler)?;
     config.transport.is_ecn_capable = arguments.ecn;

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::command_line::{allow_many_files, positive, socket_addr};
+use crate::command_line::{allow_many_files, positive, socket_addr, tcp_addr, told_tcp};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::slowness::Slowness;
@@ -59,6 +59,10 @@ pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
     listen: String,
+    /// Address and port at which to accept TCP connections, too, for proxies whose networks block
+    /// UDP; they try port 443. Ports below 1,024 need root or CAP_NET_BIND_SERVICE.
+    #[arg(long, value_name = "ADDR")]
+    listen_tcp: Option<String>,
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -123,6 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         observer: observed.packet_observer(),
         max_sessions: arguments.allow.len(),
         silence_timeout: arguments.timeout,
+        listen_tcp: tcp_addr(arguments.listen_tcp.as_deref())?,
         ..ServerConfig::new(listen, local_key, arguments.allow.clone())
     };
     let policy = Policy {
@@ -145,8 +150,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     gate.clone().map(|gate| tasks.spawn(gate.run()));
     tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target), gate));
     print::note(format_args!(
-        "listening at {} as {local_public}",
-        server.local_addr()
+        "listening at {}{} as {local_public}",
+        server.local_addr(),
+        told_tcp(server.local_tcp_addr())
     ));
     service::ready();
     watch(arguments, &server, &events, &stop, &clock);
@@ -157,6 +163,7 @@ impl Arguments {
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(&self.key)?;
+        tcp_addr(self.listen_tcp.as_deref())?;
         socket_addr("--listen", &self.listen).map(drop)
     }
 }

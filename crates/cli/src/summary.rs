@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
-use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_net::{Carrier, PathSnapshot, Snapshot};
 use anabranch_secure::Cargo;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
@@ -228,6 +228,9 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
         }
     } else {
         let _ = write!(text, "; {} packets", path.counters.received_packets);
+    }
+    if path.carrier == Carrier::Tcp {
+        text.push_str("; by TCP");
     }
     if path.unsent_datagrams > 0 {
         // Before an address is proven to be the peer's, little is sent there.

@@ -1,15 +1,16 @@
 //! The end that opens a session: before, during and between sessions.
 
 mod answers;
+mod carriers;
+mod start_error;
 mod ways;
 
 use core::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, ConfigError, PathId, Session as Endpoint};
+use anabranch_core::{Config, PathId, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{Agreed, Initiator, Kind, PublicKey, SecretKey, Wishes, classify};
 use anabranch_units::{Duration, Instant, Seed};
@@ -28,8 +29,10 @@ use crate::random;
 use crate::runtime::{Next, Role};
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::Arrival;
-use crate::via::ViaError;
+use crate::tcp::TcpFallback;
+use crate::tcp::fallback::Fallback;
 use crate::waker::Waker;
+pub use start_error::StartError;
 pub use ways::ClientPath;
 use ways::{Ways, prepare};
 
@@ -62,6 +65,8 @@ pub struct ClientConfig {
     pub drain_timeout: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
+    /// Whether TCP is used where UDP is blocked.
+    pub tcp: TcpFallback,
     /// Hears of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
@@ -81,6 +86,7 @@ impl ClientConfig {
             give_up_after: None,
             drain_timeout: Duration::from_secs(3),
             seed: None,
+            tcp: TcpFallback::Off,
             observer: None,
         }
     }
@@ -91,51 +97,6 @@ impl ClientConfig {
     pub(crate) fn open_ports(&self) -> Result<Vec<Port>, StartError> {
         self.paths.iter().map(ClientPath::open_port).collect()
     }
-}
-
-/// Why an end did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// No path.
-    #[error("a session needs a path")]
-    NoPath,
-    /// More paths than a session may have.
-    #[error("{count} paths: a session has at most {}", PathId::LIMIT)]
-    TooManyPaths {
-        /// How many were asked for.
-        count: usize,
-    },
-    /// There is no path of this number to be replaced.
-    #[error("there is no path {index}")]
-    NoSuchPath {
-        /// The number.
-        index: usize,
-    },
-    /// A path that joins may not need longer headers than those that there are.
-    #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
-    Family {
-        /// Where the path leads.
-        remote: SocketAddr,
-    },
-    /// The transport's set-up cannot work.
-    #[error(transparent)]
-    Transport(#[from] ConfigError),
-    /// A path cannot leave this machine as asked.
-    #[error(transparent)]
-    Via(#[from] ViaError),
-    /// Nothing can be received at the address.
-    #[error("cannot listen at {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A socket or the thread could not be set up.
-    #[error("cannot set up the runtime")]
-    Runtime(#[source] io::Error),
 }
 
 /// Why there is no session to hand anything in to.
@@ -155,6 +116,7 @@ pub(crate) struct ClientRole<L: Load> {
     /// While a session is asked for: the first, or another in place of one that is silent.
     handshake: Option<Handshake>,
     driver: Option<Driver<L>>,
+    fallback: Fallback,
     make_load: MakeLoad<L>,
     /// What the sessions before have counted.
     past: Option<Snapshot>,
@@ -224,6 +186,7 @@ impl<L: Load> ClientRole<L> {
         Endpoint::<L::Content>::new(config.transport.clone(), Seed(0), now)?;
         Ok(ClientRole {
             handshake: Some(handshake::<L>(now, &config)),
+            fallback: Fallback::new(config.tcp),
             ways,
             answered: None,
             config,
@@ -527,29 +490,37 @@ impl<L: Load> Role for ClientRole<L> {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        _ports: &[Port],
+        ports: &[Port],
     ) {
         match (classify(datagram), &mut self.driver) {
             (Some(Kind::Response), _) => self.handle_response(now, arrival, datagram),
             (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
-            (Some(Kind::VersionNotice), _) => self.handle_version_notice(datagram),
+            (Some(Kind::VersionNotice), _) => self.handle_version_notice(now, arrival, datagram),
             (Some(Kind::Reset), _) => self.handle_reset(now, datagram),
-            (Some(Kind::Data), Some(driver)) => driver.receive(now, arrival, datagram),
+            (Some(Kind::Data), Some(driver)) => {
+                if driver.receive(now, arrival, datagram) {
+                    ports[arrival.socket].on_authentic(now, arrival.carrier);
+                    self.fallback.on_heard(now, arrival.socket, arrival.carrier);
+                }
+            }
             _ => self.edge.unknown_datagrams += 1,
         }
     }
 
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
         if self.is_over {
-            Next::Over
-        } else if self.ways.are_ports_due() {
-            // Nothing must leave by a port that is another path's.
-            Next::Wait(Some(now))
-        } else if self.driver.is_some() {
-            self.advance_session(now, ports)
-        } else {
-            self.advance_first_handshake(now, ports)
+            return Next::Over;
         }
+        if self.ways.are_ports_due() {
+            // Nothing must leave by a port that is another path's.
+            return Next::Wait(Some(now));
+        }
+        self.advance_carriers(now, ports);
+        let next = match self.driver {
+            Some(_) => self.advance_session(now, ports),
+            None => self.advance_first_handshake(now, ports),
+        };
+        next.by(self.carriers_next_at())
     }
 
     fn peers(&self) -> (u64, &[Peer]) {

@@ -4,15 +4,16 @@
 mod key_age;
 mod observed;
 mod reachability;
+mod transmit;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_core::{
-    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PADDING_BYTE, PathId,
-    PathOptions, PathState, SendReason, Session as Endpoint, Timer, media::SendFrameError,
+    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PathId, PathOptions,
+    PathState, Session as Endpoint, media::SendFrameError,
 };
-use anabranch_secure::{Opened, PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
+use anabranch_secure::{Opened, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::event::{Ended, Event};
@@ -23,18 +24,10 @@ use crate::outbox::Outbox;
 use crate::port::Port;
 use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
-use crate::socket::{Arrival, Batch, is_message_too_long};
+use crate::socket::Arrival;
+use crate::tcp::Carrier;
 use key_age::KeyAge;
 use observed::Observed;
-
-/// What is due within this time leaves at once: the core spaces packets exactly, and a system call
-/// takes longer than many of its gaps.
-const BATCH_WINDOW: Duration = Duration::from_micros(250);
-
-/// A first question on a path is filled up to this: its answers, a question of the other end's and
-/// a report may have three times as many bytes together (RFC 9000 §8.2.1 has 1,200, which a path
-/// that stands by need not carry).
-const FIRST_BYTES: usize = 100;
 
 /// How often deadlines are fitted to what the paths' delays have become.
 const FIT_INTERVAL: Duration = Duration::from_millis(100);
@@ -102,6 +95,8 @@ pub(crate) struct Driver<L: Load> {
     is_key_exhausted: bool,
     /// Challenges of this end's addresses that are to be answered.
     answers: Vec<(PathId, Token)>,
+    /// Questions whether a carrier works, which are answered by the way that they came.
+    echoes: Vec<(PathId, Token, Address)>,
 }
 
 /// What the driver knows of a path that the endpoint does not.
@@ -110,6 +105,11 @@ struct DriverPath {
     route: Option<Route>,
     /// Whether anything has come by it.
     is_heard: bool,
+    /// That of the last authentic datagram.
+    carrier: Carrier,
+    /// The only carrier whose challenges are answered; `None`: all.
+    answered_carrier: Option<Carrier>,
+    is_out: bool,
     unsent_datagrams: u64,
     last_error: Option<String>,
 }
@@ -165,6 +165,7 @@ impl<L: Load> Driver<L> {
             is_lied_to: false,
             is_key_exhausted: false,
             answers: Vec::new(),
+            echoes: Vec::new(),
         })
     }
 
@@ -223,38 +224,42 @@ impl<L: Load> Driver<L> {
     }
 
     /// Whether a path has not answered where it leads to, or no longer does.
-    pub(crate) fn is_path_lost(&mut self, now: Instant, index: usize) -> bool {
-        let now = self.pass_to(now);
-        let view = self.endpoint.paths(now).get(index);
-        let is_out = view.is_some_and(|view| view.state == PathState::Out);
-        is_out || !self.has_heard_path(index)
+    pub(crate) fn is_path_lost(&self, index: usize) -> bool {
+        self.is_out(index) || !self.has_heard_path(index)
     }
 
     /// Takes a datagram from a peer whose paths and addresses this end chose.
-    pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    /// Returns whether it is authentic.
+    pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
         // What a receiver says on its way out is no sign of life.
         if self.peer_left_at.is_none()
             && let Some(authentic) = open(&mut self.session, datagram)
         {
             self.take(now, arrival, &authentic);
+            return true;
         }
+        false
     }
 
     /// Takes a datagram from a peer that decides which paths there are and may change its
-    /// addresses.
+    /// addresses. Returns whether it is authentic.
     pub(crate) fn receive_adopting(
         &mut self,
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-    ) {
+    ) -> bool {
         let rejected = match self.session.open(datagram) {
-            Ok(opened) => return self.adopt(now, arrival, &opened.into()),
+            Ok(opened) => {
+                self.adopt(now, arrival, &opened.into());
+                return true;
+            }
             Err(rejected) => rejected,
         };
         if rejected == Rejected::Replayed {
             self.hear_copy(now, arrival, datagram);
         }
+        false
     }
 
     /// As [`receive_adopting`](Self::receive_adopting), with a datagram that the session has
@@ -264,7 +269,9 @@ impl<L: Load> Driver<L> {
         while self.paths.len() <= authentic.path.index() {
             self.add_path(now, None, PathOptions::default());
         }
-        self.hear(now, arrival, authentic);
+        if !reachability::is_question(authentic.plaintext) {
+            self.hear(now, arrival, authentic);
+        }
         self.take(now, arrival, authentic);
     }
 
@@ -276,12 +283,13 @@ impl<L: Load> Driver<L> {
             received_at: arrival.received_at,
             ecn: arrival.ecn,
         };
-        if !self.take_message(now, Address::of(arrival), authentic) {
+        if !self.take_message(now, arrival, authentic) {
             self.endpoint
                 .handle_datagram(now, meta, authentic.plaintext);
         }
         if let Some(path) = self.paths.get_mut(authentic.path.index()) {
             path.is_heard = true;
+            path.carrier = arrival.carrier;
         }
         self.heard_at = now;
         self.unanswered_since = None;
@@ -422,6 +430,9 @@ impl<L: Load> Driver<L> {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 CoreEvent::PathState { path, state } => {
+                    if let Some(known) = self.paths.get_mut(path.index()) {
+                        known.is_out = state == PathState::Out;
+                    }
                     events.tell(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
@@ -439,122 +450,6 @@ impl<L: Load> Driver<L> {
         of_endpoint.into_iter().chain(self.routes_next_at()).min()
     }
 
-    fn transmit(&mut self, now: Instant, ports: &[Port]) {
-        let until = now + BATCH_WINDOW;
-        loop {
-            self.collect(ports);
-            let Some((at, timer)) = self.endpoint.poll_timeout() else {
-                break;
-            };
-            let is_of_packet = matches!(timer, Timer::Pacing | Timer::Scheduler);
-            if !is_of_packet || at <= self.time || at > until {
-                break;
-            }
-            // Each packet gets the moment that the pacer gave it, not the batch's.
-            self.time = at;
-            if timer == Timer::Scheduler {
-                self.endpoint.handle_timeout(at);
-            }
-        }
-    }
-
-    /// Seals what may leave at `self.time`.
-    fn collect(&mut self, ports: &[Port]) {
-        loop {
-            let Driver {
-                endpoint,
-                session,
-                paths,
-                outbox,
-                observed,
-                time,
-                ..
-            } = self;
-            let mut sent = None;
-            let max_batch_count = |path: PathId| {
-                let route = paths.get(path.index()).and_then(|path| path.route.as_ref());
-                route.map_or(1, |route| ports[route.address().socket].max_batch_count())
-            };
-            let added = outbox.add(
-                max_batch_count,
-                |bytes| {
-                    let begin = bytes.len();
-                    sent = endpoint.poll_transmit(*time, bytes);
-                    let is_first_question = sent.is_some_and(|sent| {
-                        let path = paths.get(sent.path.index());
-                        sent.reason == SendReason::PathChallenge
-                            && path.is_some_and(DriverPath::is_new)
-                    });
-                    if is_first_question {
-                        bytes.resize(bytes.len().max(begin + FIRST_BYTES), PADDING_BYTE);
-                    }
-                    sent
-                },
-                |path, datagram| session.seal(path.0, datagram),
-            );
-            if let (true, Ok(true), Some(sent)) = (observed.is_wanted(), &added, sent) {
-                let next_number = session.next_number(sent.path.0).unwrap_or_default();
-                observed.on_sent(*time, next_number.saturating_sub(1), &sent);
-            }
-            match added {
-                Ok(true) if self.outbox.is_full() => self.flush(ports),
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(_) => {
-                    self.is_key_exhausted = true;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn flush(&mut self, ports: &[Port]) {
-        let Driver {
-            endpoint,
-            paths,
-            outbox,
-            unanswered_since,
-            time,
-            ..
-        } = self;
-        outbox.empty(|parcel, bytes| {
-            let path = &mut paths[parcel.path.index()];
-            let Some(route) = &mut path.route else {
-                return;
-            };
-            if !route.may_send(bytes.len()) {
-                path.unsent_datagrams += parcel.datagram_count() as u64;
-                return;
-            }
-            let address = route.address();
-            let batch = Batch {
-                to: address.peer,
-                from: address.local,
-                ecn: parcel.ecn,
-                bytes,
-                datagram_bytes: parcel.datagram_bytes,
-            };
-            // A report is not answered, and may be the last that there is to say.
-            if parcel.wants_answer {
-                unanswered_since.get_or_insert(*time);
-            }
-            // A path that cannot be sent on is silent, and the transport notices silence.
-            if let Err((count, error)) = ports[address.socket].send(&batch) {
-                let size = parcel
-                    .datagram_bytes
-                    .saturating_sub(PROTECTION_OVERHEAD_BYTES);
-                if is_message_too_long(&error)
-                    && endpoint.on_datagram_too_large(*time, parcel.path, size)
-                    && parcel.is_mtu_probe
-                {
-                    return;
-                }
-                path.unsent_datagrams += count as u64;
-                path.last_error = Some(error.to_string());
-            }
-        });
-    }
-
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let now = self.pass_to(now);
         let views = self.endpoint.paths(now).to_vec();
@@ -570,6 +465,7 @@ impl<L: Load> Driver<L> {
                 controller_state: self.endpoint.controller_state(view.id).unwrap_or_default(),
                 view,
                 peer: path.route.as_ref().map(|route| route.address().peer),
+                carrier: path.carrier,
                 unsent_datagrams: path.unsent_datagrams,
                 last_error: path.last_error.clone(),
                 succession: 0,

@@ -7,6 +7,8 @@ use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media
 use anabranch_secure::{Cargo, PublicKey, Refusal, VERSION};
 use anabranch_units::{DataRate, Duration};
 
+use crate::tcp::Carrier;
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -83,6 +85,24 @@ pub enum Event {
         name: String,
         /// All of them, in the resolver's order.
         addresses: Vec<SocketAddr>,
+    },
+    /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host.
+    /// Said once.
+    TriesTcp {
+        /// Where, by the first path whose address is known.
+        remote: SocketAddr,
+    },
+    /// TCP answers on some path and UDP on none: the session goes on by TCP.
+    UdpBlocked {
+        /// Where, by the first path whose address is known.
+        remote: SocketAddr,
+    },
+    /// A client's path goes by another carrier from now on.
+    PathCarrier {
+        /// Which path.
+        path: PathId,
+        /// The carrier.
+        carrier: Carrier,
     },
     /// The session is over. A sender has no other; a receiver waits for the next.
     Ended(Ended),

@@ -150,14 +150,14 @@ impl Gate {
 }
 
 /// What one owner of addresses has at least: an IPv4 address, or the first 64 bits of an IPv6 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Network {
     V4([u8; 4]),
     V6([u8; 8]),
 }
 
 impl Network {
-    fn of(address: IpAddr) -> Self {
+    pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Network::V4(address.octets()),
             IpAddr::V6(address) => {

@@ -31,6 +31,9 @@ pub(crate) struct Handshake {
     /// By path, what a receiver under load gave to its address.
     cookies: BTreeMap<usize, Cookie>,
     pub(crate) started_at: Instant,
+    /// When an initiation was first due while a path had an address.
+    asked_at: Option<Instant>,
+    answered_at: Option<Instant>,
     /// When an initiation first left this machine.
     pub(crate) first_sent_at: Option<Instant>,
     last_sent_at: Option<Instant>,
@@ -52,6 +55,8 @@ impl Handshake {
             initiator,
             cookies: BTreeMap::new(),
             started_at: now,
+            asked_at: None,
+            answered_at: None,
             first_sent_at: None,
             last_sent_at: None,
             retry_at: now,
@@ -152,6 +157,26 @@ impl Handshake {
         Ok(())
     }
 
+    /// Since when no answer has come, though there is an address to ask.
+    pub(crate) fn unanswered_since(&self) -> Option<Instant> {
+        self.asked_at.max(self.answered_at)
+    }
+
+    /// When the receiver last answered, with a session or without.
+    pub(crate) fn answered_at(&self) -> Option<Instant> {
+        self.answered_at
+    }
+
+    /// The receiver has answered, with a session or without.
+    pub(crate) fn on_answer(&mut self, now: Instant) {
+        self.answered_at = Some(now);
+    }
+
+    /// There is another way to the receiver: the initiation is sent again at once.
+    pub(crate) fn on_new_way(&mut self, now: Instant) {
+        self.retry_at = self.retry_at.min(now);
+    }
+
     /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
     pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Agreed> {
         let may_speak = has_old && !self.is_old_forgotten;
@@ -186,6 +211,7 @@ impl Handshake {
         }
         for (index, (port, target)) in ports.iter().zip(targets).enumerate() {
             let Some(target) = *target else { continue };
+            self.asked_at.get_or_insert(now);
             let cookie = self.cookies.get(&index);
             let proven = cookie.map(|cookie| self.initiator.message_with(cookie));
             let message = proven.as_ref().unwrap_or(self.initiator.message());

@@ -27,6 +27,7 @@
 //! | `port.rs` | the local side of a path, whose interface may come and go |
 //! | `socket.rs` | one UDP socket with batches in and out |
 //! | `gate.rs` | who may make a receiver do public-key work, and how often |
+//! | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
 //! | `lanes.rs` | a queue of the kernel's own for each peer |
 //! | `via.rs` | what a path leaves this machine by |
 //! | `route.rs`, `driver/reachability.rs` | where a path's datagrams go, and when that may change |
@@ -68,6 +69,7 @@ mod server;
 mod snapshot;
 mod socket;
 mod streams;
+mod tcp;
 mod via;
 mod waker;
 
@@ -89,4 +91,5 @@ pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,
     StreamWriter, stream_transport,
 };
+pub use tcp::{Carrier, TcpFallback};
 pub use via::{Via, ViaError, interfaces};

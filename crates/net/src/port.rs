@@ -11,7 +11,11 @@ use anabranch_units::{Duration, Instant};
 use rustix::io::Errno;
 
 use crate::client::StartError;
-use crate::socket::{Batch, Socket};
+use crate::clock::Clock;
+use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket};
+use crate::tcp::dial::{Dial, Manner};
+use crate::tcp::listener::Listener;
+use crate::tcp::{Carrier, Tcp};
 use crate::via::Via;
 
 /// How often what is absent, or cannot be sent by, is looked at.
@@ -32,6 +36,8 @@ pub(crate) struct Port {
     /// Why it cannot be sent by.
     absence: Option<String>,
     is_absence_told: bool,
+    /// The TCP connection beside the socket or instead of it.
+    tcp: Tcp,
 }
 
 #[derive(Debug, Default)]
@@ -52,10 +58,10 @@ impl Port {
     pub(crate) fn open(via: &Via, remote: SocketAddr) -> Result<Port, StartError> {
         let way = Some((via.clone(), remote));
         match open(via, remote) {
-            Ok(socket) => Ok(Port::new(Some(socket), way)),
+            Ok(socket) => Ok(Port::dialling(Some(socket), way)),
             Err(StartError::Via(absent)) if absent.is_absence() => Ok(Port {
                 absence: Some(absent.to_string()),
-                ..Port::new(None, way)
+                ..Port::dialling(None, way)
             }),
             Err(error) => Err(error),
         }
@@ -65,14 +71,15 @@ impl Port {
     pub(crate) fn nowhere() -> Port {
         Port {
             absence: Some("the receiver's address is not known yet".to_owned()),
-            ..Port::new(None, None)
+            ..Port::dialling(None, None)
         }
     }
 
     /// Leads to another address from now on. The socket stays if it is of the same family: answers
-    /// from the old address may be under way.
+    /// from the old address may be under way. A TCP connection leads to the old address alone.
     pub(crate) fn redirect(&mut self, via: &Via, remote: SocketAddr) {
         let old = self.way.replace((via.clone(), remote));
+        self.tcp = Tcp::Dialled(Dial::default());
         let is_alike = old.is_some_and(|(_, old)| old.is_ipv4() == remote.is_ipv4());
         if !is_alike || self.socket.is_none() {
             self.reopen();
@@ -82,6 +89,13 @@ impl Port {
     /// A port that is never opened again.
     pub(crate) fn fixed(socket: Socket) -> Port {
         Port::new(Some(socket), None)
+    }
+
+    fn dialling(socket: Option<Socket>, way: Option<(Via, SocketAddr)>) -> Port {
+        Port {
+            tcp: Tcp::Dialled(Dial::default()),
+            ..Port::new(socket, way)
+        }
     }
 
     fn new(socket: Option<Socket>, way: Option<(Via, SocketAddr)>) -> Port {
@@ -94,6 +108,58 @@ impl Port {
             look_at: Instant::ZERO,
             absence: None,
             is_absence_told: false,
+            tcp: Tcp::None,
+        }
+    }
+
+    /// A server's port that accepts TCP connections.
+    pub(crate) fn listening(listener: Listener) -> Port {
+        Port {
+            tcp: Tcp::Listening(listener),
+            ..Port::vacant()
+        }
+    }
+
+    /// A port without socket, for an accepted connection.
+    pub(crate) fn vacant() -> Port {
+        Port::new(None, None)
+    }
+
+    pub(crate) fn tcp(&self) -> &Tcp {
+        &self.tcp
+    }
+
+    pub(crate) fn tcp_mut(&mut self) -> &mut Tcp {
+        &mut self.tcp
+    }
+
+    /// The client's TCP connection, or its absence.
+    pub(crate) fn dial(&self) -> Option<&Dial> {
+        match &self.tcp {
+            Tcp::Dialled(dial) => Some(dial),
+            _ => None,
+        }
+    }
+
+    /// Whether datagrams leave by TCP alone.
+    pub(crate) fn is_by_tcp(&self) -> bool {
+        match &self.tcp {
+            Tcp::None | Tcp::Listening(_) => false,
+            Tcp::Accepted(_) => true,
+            Tcp::Dialled(dial) => match dial.manner() {
+                Manner::Udp | Manner::Both => false,
+                Manner::Tcp => dial.is_open(),
+                Manner::TcpOnly => true,
+            },
+        }
+    }
+
+    /// An authentic datagram of a session has come by this port.
+    pub(crate) fn on_authentic(&self, now: Instant, carrier: Carrier) {
+        match (&self.tcp, carrier) {
+            (Tcp::Accepted(accepted), _) => accepted.on_authentic(now),
+            (Tcp::Dialled(dial), Carrier::Tcp) => dial.on_authentic(),
+            _ => {}
         }
     }
 
@@ -112,11 +178,33 @@ impl Port {
         self.socket.as_ref().map_or(1, Socket::max_batch_count)
     }
 
+    /// Sends a batch by the port's carriers.
+    ///
+    /// # Errors
+    /// As [`Socket::send`] and
+    /// [`Connection::send`](crate::tcp::connection::Connection::send); without a socket, the
+    /// reason of its absence.
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+        match &self.tcp {
+            Tcp::None | Tcp::Listening(_) => self.send_by_udp(batch),
+            Tcp::Accepted(accepted) => accepted.send(batch),
+            Tcp::Dialled(dial) => match dial.manner() {
+                Manner::TcpOnly => dial.send(batch),
+                Manner::Tcp if dial.is_open() => dial.send(batch),
+                Manner::Both if dial.is_open() => {
+                    let by_tcp = dial.send(batch);
+                    self.send_by_udp(batch).or(by_tcp)
+                }
+                Manner::Udp | Manner::Tcp | Manner::Both => self.send_by_udp(batch),
+            },
+        }
+    }
+
     /// As [`Socket::send`].
     ///
     /// # Errors
     /// As there; without a socket, what is missing.
-    pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+    pub(crate) fn send_by_udp(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         let Some(socket) = &self.socket else {
             let reason = self.absence.clone().unwrap_or_default();
             let count = batch.bytes.len().div_ceil(batch.datagram_bytes);
@@ -138,8 +226,26 @@ impl Port {
         sent
     }
 
+    /// Serves its TCP socket, which poll found ready.
+    pub(crate) fn serve_tcp(
+        &self,
+        index: usize,
+        clock: &Clock,
+        buffers: &mut ReceiveBuffers,
+        take: impl FnMut(&Arrival, &mut [u8]),
+    ) {
+        self.tcp.serve(index, clock, buffers, take);
+    }
+
     /// When [`tend`](Self::tend) has something to do.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
+        [self.look_due_at(), self.tcp.tend_at()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn look_due_at(&self) -> Option<Instant> {
         let is_well = self.absence.is_none()
             && !self.is_absence_told
             && matches!(*self.seen.borrow(), Seen::Nothing);
@@ -149,7 +255,8 @@ impl Port {
     /// Looks for what is absent. Tells once when the path can no longer be sent by, and why, and
     /// when it can again (`None`).
     pub(crate) fn tend(&mut self, now: Instant) -> Option<Option<String>> {
-        if self.tend_at().is_none_or(|at| at > now) {
+        self.tend_tcp(now);
+        if self.look_due_at().is_none_or(|at| at > now) {
             return None;
         }
         self.look_at = now + LOOK_INTERVAL;
@@ -164,6 +271,14 @@ impl Port {
         let is_absent = self.absence.is_some();
         let is_news = is_absent != core::mem::replace(&mut self.is_absence_told, is_absent);
         is_news.then(|| self.absence.clone())
+    }
+
+    fn tend_tcp(&mut self, now: Instant) {
+        match (&mut self.tcp, &self.way) {
+            (Tcp::Dialled(dial), Some((via, _))) => dial.tend(now, via),
+            (Tcp::Accepted(accepted), _) if accepted.close_at() <= now => self.tcp = Tcp::None,
+            _ => {}
+        }
     }
 
     fn reopen(&mut self) {

@@ -12,10 +12,9 @@ use anabranch_units::Lateness;
 use crate::client::StartError;
 use crate::event_queue;
 use crate::load::Frames;
-use crate::port::Port;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{Places, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{LocalAddresses, Places, ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
@@ -25,7 +24,7 @@ pub use reception::{Reception, ReturnPath};
 #[derive(Debug)]
 pub struct Receiver {
     runtime: Runtime<ServerRole>,
-    local_addr: SocketAddr,
+    local: LocalAddresses,
 }
 
 /// The sessions that senders open, in the order in which they begin.
@@ -41,7 +40,7 @@ impl Receiver {
     /// # Errors
     /// [`StartError`]; nothing is left running.
     pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
-        let (socket, local_addr) = config.open()?;
+        let (ports, local) = config.open()?;
         let clock = config.clock;
         let (begun, queue) = mpsc::channel();
         let mut offer = Offer::new(config.transport.clone(), move |opening| {
@@ -59,20 +58,19 @@ impl Receiver {
         })?;
         offer.set_reassembly_wait(config.reassembly_wait);
         let role = ServerRole::new(config, vec![offer]);
-        let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)?;
+        let runtime = Runtime::start("receiver", clock, ports, role)?;
         let handle = runtime.handle();
-        Ok((
-            Receiver {
-                runtime,
-                local_addr,
-            },
-            Receptions { queue, handle },
-        ))
+        Ok((Receiver { runtime, local }, Receptions { queue, handle }))
     }
 
     /// Where it listens, the port never 0.
     pub fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+        self.local.udp
+    }
+
+    /// Where it accepts TCP connections, if it does; the port is never 0.
+    pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
+        self.local.tcp
     }
 
     /// The newest session as it is, or was when it ended; before the first, what was dropped at the

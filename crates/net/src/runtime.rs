@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::lanes::{Lanes, Peer};
 use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
+use crate::tcp::listener;
 use crate::waker::{self, Waker, Wakeup};
 
 /// What an end does with what arrives and with time that passes.
@@ -45,6 +46,36 @@ pub(crate) enum Next {
     Wait(Option<Instant>),
     /// Ends.
     Over,
+}
+
+impl Next {
+    /// As `self`, but no later than `at`.
+    pub(crate) fn by(self, at: Option<Instant>) -> Next {
+        match self {
+            Next::Wait(next_at) => Next::Wait([next_at, at].into_iter().flatten().min()),
+            Next::Over => Next::Over,
+        }
+    }
+}
+
+/// The sockets to watch, each with its port's index.
+struct Sources<'a> {
+    sockets: Vec<(usize, &'a Socket)>,
+    /// Ports with a TCP socket.
+    connections: Vec<(usize, &'a Port)>,
+}
+
+impl<'a> Sources<'a> {
+    fn of(ports: &'a [Port]) -> Self {
+        let ports = || ports.iter().enumerate();
+        let socket = |(index, port): (usize, &'a Port)| Some((index, port.socket()?));
+        Sources {
+            sockets: ports().filter_map(socket).collect(),
+            connections: ports()
+                .filter(|(_, port)| port.tcp().polled().is_some())
+                .collect(),
+        }
+    }
 }
 
 /// Why the sockets are not watched for now.
@@ -191,7 +222,7 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    fn tend(&self, ports: &mut [Port]) {
+    fn tend(&self, ports: &mut Vec<Port>) {
         let now = self.clock.now();
         for (index, port) in ports.iter_mut().enumerate() {
             // Opening a socket takes a while: without the lock.
@@ -199,6 +230,7 @@ impl<R: Role> Shared<R> {
                 self.lock().on_port(now, index, absence);
             }
         }
+        listener::accept(now, ports);
     }
 
     /// Serves the sockets until the role is over, a port has to be tended, or the peers are not
@@ -211,20 +243,21 @@ impl<R: Role> Shared<R> {
         ports: &[Port],
         buffers: &mut ReceiveBuffers,
     ) -> Watched {
-        let open = |(index, port)| Port::socket(port).map(|socket| (index, socket));
-        let open = ports.iter().enumerate().filter_map(open);
-        let sockets: Vec<(usize, &Socket)> = open.collect();
+        let sources = Sources::of(ports);
         let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
-        let watched = sockets
+        let watched = sources
+            .sockets
             .iter()
             .map(|(_, socket)| PollFd::new(*socket, PollFlags::IN));
         awaited.extend(watched);
+        let first_connection = awaited.len();
+        poll_connections(&mut awaited, first_connection, &sources.connections);
         let of_lanes = lanes.watch();
         awaited.extend(of_lanes.map(|lanes| PollFd::from_borrowed_fd(lanes, PollFlags::IN)));
         let mut due_at = None;
         loop {
             let (served_at, next, version_now) =
-                self.serve(ports, lanes, &sockets, &awaited[1..], buffers, due_at);
+                self.serve(ports, lanes, &sources, &awaited[1..], buffers, due_at);
             let Next::Wait(next_at) = next else {
                 return Watched::Over;
             };
@@ -240,6 +273,7 @@ impl<R: Role> Shared<R> {
                 return Watched::PortIsDue;
             }
             let next_at = [next_at, tend_at].into_iter().flatten().min();
+            poll_connections(&mut awaited, first_connection, &sources.connections);
             let timeout = next_at.map(|at| timespec(at.saturating_since(now)));
             match poll(&mut awaited, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -257,7 +291,7 @@ impl<R: Role> Shared<R> {
         &self,
         ports: &[Port],
         lanes: &Lanes,
-        sockets: &[(usize, &Socket)],
+        sources: &Sources<'_>,
         polled: &[PollFd<'_>],
         buffers: &mut ReceiveBuffers,
         due_at: Option<Instant>,
@@ -266,8 +300,14 @@ impl<R: Role> Shared<R> {
         if let Some(due_at) = due_at {
             self.punctuality().on_turn(self.clock.now(), due_at);
         }
+        let Sources {
+            sockets,
+            connections,
+        } = sources;
         let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
-        let has_ready_lane = polled.get(sockets.len()).is_some_and(is_ready);
+        let has_ready_lane = polled
+            .get(sockets.len() + connections.len())
+            .is_some_and(is_ready);
         let of_lanes = has_ready_lane.then(|| lanes.ready()).into_iter().flatten();
         let of_lanes = of_lanes.map(|lane| (lane.peer.address.socket, &lane.socket));
         let of_ports = sockets.iter().zip(polled);
@@ -279,9 +319,33 @@ impl<R: Role> Shared<R> {
                 role.handle_datagram(self.clock.now(), arrival, datagram, ports);
             });
         }
+        let of_connections = connections.iter().zip(&polled[sockets.len()..]);
+        for ((index, port), _) in of_connections.filter(|(_, polled)| is_ready(polled)) {
+            port.serve_tcp(*index, &self.clock, buffers, |arrival, datagram| {
+                role.handle_datagram(self.clock.now(), arrival, datagram, ports);
+            });
+        }
         let now = self.clock.now();
         let next = role.advance(now, ports);
         (now, next, role.peers().0)
+    }
+}
+
+/// Sets for what connections are polled, from the entry `first` on: a connection with an unsent
+/// rest waits for room, too.
+fn poll_connections<'a>(
+    awaited: &mut Vec<PollFd<'a>>,
+    first: usize,
+    connections: &[(usize, &'a Port)],
+) {
+    for (at, (_, port)) in connections.iter().enumerate() {
+        if let Some((socket, flags)) = port.tcp().polled() {
+            let polled = PollFd::from_borrowed_fd(socket, flags);
+            match awaited.get_mut(first + at) {
+                Some(entry) => *entry = polled,
+                None => awaited.push(polled),
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! address that last had the session is tried for longer, and for five minutes after a resolver has
 //! dropped it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use anabranch_units::{Duration, Instant};
 
@@ -67,6 +67,13 @@ impl Search {
     pub(crate) fn prove(&mut self, now: Instant, address: SocketAddr) {
         self.proven = Some((address, now + DROPPED_KEPT_FOR));
         self.attempts = 0;
+    }
+
+    /// The address at this host that the path may call.
+    pub(crate) fn known_at(&self, host: IpAddr) -> Option<SocketAddr> {
+        let proven = self.proven.iter().map(|(address, _)| address);
+        let known = self.current.iter().chain(&self.candidates).chain(proven);
+        known.copied().find(|address| address.ip() == host)
     }
 
     /// Whether the path may call the address.

@@ -23,7 +23,7 @@ pub(crate) trait Served: fmt::Debug + Send {
     fn heard_at(&self) -> Instant;
     fn may_have_news(&self) -> bool;
     fn add_proven_peers(&self, peers: &mut Vec<Peer>);
-    fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]);
+    fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool;
     fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>);
     fn advance(&mut self, now: Instant, ports: &[Port], events: &EventSender) -> Option<Ended>;
     fn next_at(&self) -> Option<Instant>;
@@ -56,8 +56,8 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         peers.extend(addresses.map(|address| Peer { address, coalesces }));
     }
 
-    fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        Driver::receive_adopting(self, now, arrival, datagram);
+    fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
+        Driver::receive_adopting(self, now, arrival, datagram)
     }
 
     fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {

@@ -40,6 +40,7 @@ use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+use crate::tcp::listener::Listener;
 use candidates::{Candidates, Confirmed};
 pub use places::Places;
 use sessions::{Owner, Sessions};
@@ -60,6 +61,8 @@ pub struct ServerConfig {
     pub clock: Clock,
     /// Where it listens; with port 0, at a port that the started end tells.
     pub listen: SocketAddr,
+    /// Where it accepts TCP connections, too, for peers whose networks block UDP.
+    pub listen_tcp: Option<SocketAddr>,
     /// This end's key.
     pub local_key: SecretKey,
     /// Who is let in.
@@ -91,6 +94,7 @@ impl ServerConfig {
             transport: Config::new(default_controller(), default_scheduler()),
             clock: Clock::start(),
             listen,
+            listen_tcp: None,
             local_key,
             allowed,
             max_sessions: 1,
@@ -106,15 +110,30 @@ impl ServerConfig {
 }
 
 impl ServerConfig {
-    /// Opens the socket. Returns where it listens, too.
-    pub(crate) fn open(&self) -> Result<(Socket, SocketAddr), StartError> {
+    /// Opens the sockets.
+    pub(crate) fn open(&self) -> Result<(Vec<Port>, LocalAddresses), StartError> {
         let address = self.listen;
         let listen_error = |source| StartError::Listen { address, source };
         let socket = UdpSocket::bind(address).map_err(listen_error)?;
         let socket = Socket::new(socket).map_err(StartError::Runtime)?;
-        let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
-        Ok((socket, local_addr))
+        let udp = socket.local_addr().map_err(StartError::Runtime)?;
+        let mut ports = vec![Port::fixed(socket)];
+        let mut tcp = None;
+        if let Some(address) = self.listen_tcp {
+            let listen_error = |source| StartError::ListenTcp { address, source };
+            let listener = Listener::bind(address).map_err(listen_error)?;
+            tcp = Some(listener.local_addr().map_err(StartError::Runtime)?);
+            ports.push(Port::listening(listener));
+        }
+        Ok((ports, LocalAddresses { udp, tcp }))
     }
+}
+
+/// Where a server listens, the ports never 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalAddresses {
+    pub(crate) udp: SocketAddr,
+    pub(crate) tcp: Option<SocketAddr>,
 }
 
 #[derive(Debug)]
@@ -199,13 +218,17 @@ impl ServerRole {
     ) {
         let index = receiver_index(datagram);
         if let Some(held) = index.and_then(|index| self.sessions.touch(index)) {
-            held.session.receive_adopting(now, arrival, datagram);
+            if held.session.receive_adopting(now, arrival, datagram) {
+                ports[arrival.socket].on_authentic(now, arrival.carrier);
+            }
             return;
         }
         let candidate = index.and_then(|index| self.candidates.get_mut(now, index));
         match candidate.map(|(owner, _)| owner) {
             Some(owner) if !self.is_closing && self.may_enter(now, owner) => {
-                self.confirm(now, arrival, datagram);
+                if self.confirm(now, arrival, datagram) {
+                    ports[arrival.socket].on_authentic(now, arrival.carrier);
+                }
             }
             // Its turn has not come.
             Some(_) => self.edge.unknown_datagrams += 1,
@@ -245,15 +268,16 @@ impl ServerRole {
     }
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
-    fn confirm(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    /// Returns whether it does.
+    fn confirm(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
         let Some(index) = receiver_index(datagram) else {
-            return;
+            return false;
         };
         // A forged one proves nothing: the true peer may still come.
         let candidate = self.candidates.get_mut(now, index);
         let opened = candidate.and_then(|(_, session)| driver::open(session, datagram));
         let Some(authentic) = opened else {
-            return;
+            return false;
         };
         let Some(Confirmed {
             owner: owner @ (peer, cargo),
@@ -261,11 +285,11 @@ impl ServerRole {
             agreed,
         }) = self.candidates.confirm(index)
         else {
-            return;
+            return false;
         };
         let is_its = |offer: &Offer| offer.cargo() == cargo;
         let Some(offer) = self.offers.iter().position(is_its) else {
-            return;
+            return false;
         };
         let latency = latency_of(agreed.latency_millis);
         let offer = &mut self.offers[offer];
@@ -287,6 +311,7 @@ impl ServerRole {
         }
         audience.events.tell(Event::Connected { peer, cargo });
         self.sessions.add(index, session, audience);
+        true
     }
 
     fn end(&mut self, now: Instant, index: u32, ended: Ended) {

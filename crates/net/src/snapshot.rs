@@ -6,6 +6,8 @@ use anabranch_core::{PathCounters, PathView, SessionCounters};
 use anabranch_secure::{Cargo, PublicKey, Rejected};
 use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::tcp::Carrier;
+
 /// A session as it is, or was when it ended.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -84,6 +86,8 @@ pub struct PathSnapshot {
     pub controller_state: &'static str,
     /// Where its datagrams go; `None` at a receiver that has heard nothing of it yet.
     pub peer: Option<SocketAddr>,
+    /// The carrier of the last datagram that came by it.
+    pub carrier: Carrier,
     /// Datagrams that the operating system did not take.
     pub unsent_datagrams: u64,
     /// What it said of the last of them.

@@ -12,6 +12,7 @@ use nix::sys::socket::sockopt::{ReceiveTimestampns, UdpGroSegment};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::clock::Clock;
+use crate::tcp::Carrier;
 
 /// What is asked of the operating system, so that a burst outlasts a moment without a processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
@@ -42,6 +43,7 @@ pub(crate) struct Arrival {
     pub(crate) to: Option<IpAddr>,
     pub(crate) received_at: Instant,
     pub(crate) ecn: Ecn,
+    pub(crate) carrier: Carrier,
 }
 
 /// Datagrams of the same size, but for the last, to one destination.
@@ -61,6 +63,11 @@ pub(crate) struct ReceiveBuffers(Vec<Vec<u8>>);
 impl ReceiveBuffers {
     pub(crate) fn new() -> Self {
         ReceiveBuffers(vec![vec![0; RECEIVE_BUFFER_BYTES]; RECEIVE_BUFFER_COUNT])
+    }
+
+    /// One buffer of 64 KiB, for reads of a byte stream.
+    pub(crate) fn first(&mut self) -> &mut [u8] {
+        &mut self.0[0]
     }
 }
 
@@ -120,6 +127,7 @@ impl Socket {
                     ecn: meta
                         .ecn
                         .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
+                    carrier: Carrier::Udp,
                 };
                 for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
                     take(&arrival, datagram);

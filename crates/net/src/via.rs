@@ -139,16 +139,28 @@ impl Via {
 
     /// A socket that reaches `remote` by this way.
     pub(crate) fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
+        let socket = self.bound(remote, Type::DGRAM, Protocol::UDP)?;
+        Ok(socket.into())
+    }
+
+    /// A socket for a TCP connection to `remote` by this way.
+    pub(crate) fn open_tcp(&self, remote: SocketAddr) -> Result<socket2::Socket, ViaError> {
+        self.bound(remote, Type::STREAM, Protocol::TCP)
+    }
+
+    fn bound(
+        &self,
+        remote: SocketAddr,
+        kind: Type,
+        protocol: Protocol,
+    ) -> Result<socket2::Socket, ViaError> {
         let refused = |source| ViaError::Socket {
             via: self.clone(),
             source,
         };
-        let socket = socket2::Socket::new(
-            Domain::for_address(remote),
-            Type::DGRAM.cloexec(),
-            Some(Protocol::UDP),
-        )
-        .map_err(refused)?;
+        let socket =
+            socket2::Socket::new(Domain::for_address(remote), kind.cloexec(), Some(protocol))
+                .map_err(refused)?;
         self.check()?;
         let local = match self {
             Via::DefaultRoute => unspecified(remote),
@@ -164,7 +176,7 @@ impl Via {
         socket
             .bind(&SockAddr::from(SocketAddr::new(local, 0)))
             .map_err(refused)?;
-        Ok(socket.into())
+        Ok(socket)
     }
 }
 

@@ -27,6 +27,7 @@
 //! The formats, and what is not yet defended, are in `docs/protocol-security.md`.
 
 mod counter;
+mod framing;
 mod handshake;
 mod key_chain;
 mod keys;
@@ -37,6 +38,7 @@ mod replay;
 mod reset;
 mod text;
 
+pub use framing::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError, append_framed};
 pub use handshake::{
     Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Refusal,
     Reply, Request, Responder, VERSION, Wishes,

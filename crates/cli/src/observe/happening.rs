@@ -40,6 +40,16 @@ pub(crate) enum Happening {
         host: String,
         addresses: Vec<String>,
     },
+    /// TCP answers and UDP does not, on any path.
+    UdpBlocked {
+        remote: String,
+    },
+    /// A path goes by another carrier: `UDP` or `TCP`.
+    PathCarrier {
+        path: usize,
+        name: String,
+        carrier: String,
+    },
     /// Nothing comes from the peer: another session is asked for.
     Reconnecting {
         silent_for_s: f64,
@@ -119,6 +129,7 @@ impl Happening {
             Happening::AllLinksDown => "all-links-down",
             Happening::SourceGone => "source-gone",
             Happening::Recovered { .. } => "recovered",
+            Happening::UdpBlocked { .. } => "udp-blocked",
             Happening::PeerLeft => "peer-left",
             Happening::CapReached { .. } => "cap-reached",
             Happening::OutputFailed { .. } => "output-failed",
@@ -135,6 +146,7 @@ impl Happening {
             | Happening::PathAbsent { path, name, .. }
             | Happening::CapReached { path, name }
             | Happening::PathProblem { path, name, .. }
+            | Happening::PathCarrier { path, name, .. }
             | Happening::PathPresent { path, name } => Some((*path, name)),
             _ => None,
         }
@@ -160,6 +172,14 @@ impl Happening {
             Event::NameResolved { name, addresses } => Happening::NameResolved {
                 host: name.clone(),
                 addresses: addresses.iter().map(ToString::to_string).collect(),
+            },
+            Event::UdpBlocked { remote } => Happening::UdpBlocked {
+                remote: remote.to_string(),
+            },
+            Event::PathCarrier { path, carrier } => Happening::PathCarrier {
+                path: path.index(),
+                name: name(path.index()),
+                carrier: carrier.to_string(),
             },
             Event::Reconnecting { silent_for } => Happening::Reconnecting {
                 silent_for_s: silent_for.as_secs_f64(),

@@ -152,6 +152,9 @@ pub(crate) struct Path {
     pub(crate) in_flight_bytes: u64,
     pub(crate) queued_bytes: u64,
     pub(crate) congestion_window_bytes: Option<u64>,
+    /// `UDP` or `TCP`.
+    #[serde(default)]
+    pub(crate) carrier: String,
     /// None while it is searched.
     pub(crate) mtu_bytes: Option<u32>,
     /// What the operating system said of the last datagram that it refused.

@@ -290,6 +290,7 @@ impl TrackedPath {
             in_flight_bytes: view.bytes_in_flight,
             queued_bytes: view.queued_bytes,
             congestion_window_bytes: view.congestion_window,
+            carrier: seen.carrier.to_string(),
             mtu_bytes: view.mtu,
             last_error: seen.last_error.clone(),
             counters: PathCounters {

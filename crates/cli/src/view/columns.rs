@@ -78,9 +78,10 @@ const HEAD_WIDTH: usize = 12;
 /// From here on there is room between the columns.
 const WIDE: u16 = 110;
 
-/// How people call a path: its number, and the network's name.
+/// How people call a path: its number, its carrier if that is TCP, and the network's name.
 pub(super) fn name(path: &Path) -> String {
-    format!("{} {}", path.path, path.name)
+    let by_tcp = if path.carrier == "TCP" { "TCP " } else { "" };
+    format!("{} {by_tcp}{}", path.path, path.name)
 }
 
 pub(super) fn draw(
@@ -235,6 +236,18 @@ mod tests {
         for (line, column) in large.iter().zip(&COLUMNS) {
             assert!(line.starts_with(column.head) && line.ends_with(column.meaning));
         }
+    }
+
+    #[test]
+    fn a_path_by_tcp_says_so() {
+        let mut path = Path {
+            name: "wlan0".to_owned(),
+            carrier: "UDP".to_owned(),
+            ..Path::default()
+        };
+        assert_eq!(name(&path), "0 wlan0");
+        path.carrier = "TCP".to_owned();
+        assert_eq!(name(&path), "0 TCP wlan0");
     }
 
     #[test]

@@ -15,23 +15,42 @@ impl<L: Load> ClientRole<L> {
         };
         let is_first = !handshake.has_agreed();
         match handshake.handle_response(now, datagram) {
-            Ok(None) if is_first && self.ways.knows(arrival.socket, arrival.from) => {
-                self.answered = Some((arrival.socket, arrival.from));
+            Ok(None) if is_first && handshake.has_agreed() => {
+                self.note_answer(now, arrival);
+                let at = self.ways.address_of(arrival);
+                self.answered = at.map(|address| (arrival.socket, address));
             }
             Ok(None) => {}
             Ok(Some(reason)) => {
                 handshake.ask_again(initiator::<L>(&self.config));
+                self.note_answer(now, arrival);
                 self.note_refused(Refused::ByReceiver(reason));
             }
             Err(_) => self.edge.refused_handshakes += 1,
         }
     }
 
+    /// Takes note of the carrier by which the receiver has answered.
+    fn note_answer(&mut self, now: Instant, arrival: &Arrival) {
+        if let Some(handshake) = &mut self.handshake {
+            handshake.on_answer(now);
+        }
+        self.fallback.on_heard(now, arrival.socket, arrival.carrier);
+    }
+
     /// Takes the notice of a receiver that speaks another version of the protocol.
-    pub(super) fn handle_version_notice(&mut self, datagram: &[u8]) {
+    pub(super) fn handle_version_notice(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &[u8],
+    ) {
         let handshake = self.handshake.as_ref();
         match handshake.map(|handshake| handshake.handle_version_notice(datagram)) {
-            Some(Ok(version)) => self.note_refused(Refused::OtherVersion(version)),
+            Some(Ok(version)) => {
+                self.note_answer(now, arrival);
+                self.note_refused(Refused::OtherVersion(version));
+            }
             Some(Err(_)) => self.edge.refused_handshakes += 1,
             None => {}
         }
@@ -50,7 +69,10 @@ impl<L: Load> ClientRole<L> {
         if let Some(handshake) = &mut self.handshake {
             let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
             match taken {
-                Ok(()) => self.ways.on_cookie(arrival.socket),
+                Ok(()) => {
+                    self.note_answer(now, arrival);
+                    self.ways.on_sign(arrival.socket);
+                }
                 Err(_) => self.edge.refused_handshakes += 1,
             }
         }

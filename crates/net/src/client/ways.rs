@@ -20,6 +20,8 @@ use crate::remote::{HostName, Remote};
 use crate::route::{Route, header_bytes};
 use crate::search::Search;
 use crate::snapshot::PathSnapshot;
+use crate::socket::Arrival;
+use crate::tcp::Carrier;
 use crate::via::Via;
 use crate::waker::Waker;
 
@@ -167,6 +169,11 @@ impl Ways {
         self.ways.iter().any(|way| way.name().is_some())
     }
 
+    /// Where a path leads, if that is known.
+    pub(super) fn address(&self, index: usize) -> Option<SocketAddr> {
+        self.ways.get(index)?.search.current()
+    }
+
     /// Where initiations go, by path.
     pub(super) fn targets(&self) -> Vec<Option<SocketAddr>> {
         self.ways.iter().map(|way| way.search.current()).collect()
@@ -203,8 +210,8 @@ impl Ways {
         }
     }
 
-    /// A receiver under load has answered on a path.
-    pub(super) fn on_cookie(&mut self, index: usize) {
+    /// There is somebody at the address that a path calls, though no session yet.
+    pub(super) fn on_sign(&mut self, index: usize) {
         if let Some(way) = self.ways.get_mut(index) {
             way.search.on_sign();
         }
@@ -295,10 +302,14 @@ impl Ways {
         }
     }
 
-    /// Whether a path may be called at the address from which something came.
-    pub(super) fn knows(&self, index: usize, address: SocketAddr) -> bool {
-        let way = self.ways.get(index);
-        way.is_some_and(|way| way.search.knows(address))
+    /// The address of a path from which something came, if the path may call it. TCP may have
+    /// another port of the same host.
+    pub(super) fn address_of(&self, arrival: &Arrival) -> Option<SocketAddr> {
+        let way = self.ways.get(arrival.socket)?;
+        match arrival.carrier {
+            Carrier::Udp => Some(arrival.from).filter(|from| way.search.knows(*from)),
+            Carrier::Tcp => way.search.known_at(arrival.from.ip()),
+        }
     }
 }
 
@@ -411,7 +422,7 @@ impl<L: Load> ClientRole<L> {
             let Some(name) = way.name().cloned() else {
                 continue;
             };
-            if !driver.is_path_lost(now, index) {
+            if !driver.is_path_lost(index) {
                 if let Some(address) = way.search.current() {
                     way.search.prove(now, address);
                 }
@@ -428,7 +439,10 @@ impl<L: Load> ClientRole<L> {
         for change in core::mem::take(&mut self.ways.changes) {
             match change {
                 Change::Join(path, port) => self.join(now, path, port, ports),
-                Change::Replace(index, port) => ports[index] = port,
+                Change::Replace(index, port) => {
+                    ports[index] = port;
+                    self.fallback.replace_path(index);
+                }
                 Change::Redirect(index, address) => {
                     let way = &mut self.ways.ways[index];
                     ports[index].redirect(&way.path.via, address);

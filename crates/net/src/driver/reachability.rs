@@ -1,12 +1,15 @@
 //! Challenges of addresses, and their answers, as datagrams.
 //!
 //! ```text
-//! byte 0     0x42 challenge, 0x43 answer
+//! byte 0     0x42 challenge, 0x43 answer, 0x44 question, 0x45 echo
 //! bytes 1–8  token
 //! ```
 //!
 //! They are sealed as all datagrams of the path are, and stay below the transport: what it
 //! challenges is whether a path carries anything, here it is where the path's other end is.
+//!
+//! A question asks whether a carrier works that the path does not use, and is echoed by the way
+//! that it came. It is as long as its echo and moves no route.
 
 use anabranch_core::PathId;
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
@@ -18,9 +21,12 @@ use crate::port::Port;
 use crate::random;
 use crate::route::{Address, Heard, Route, Token};
 use crate::socket::{Arrival, Batch};
+use crate::tcp::Carrier;
 
 const CHALLENGE: u8 = 0x42;
 const ANSWER: u8 = 0x43;
+const QUESTION: u8 = 0x44;
+const ECHO: u8 = 0x45;
 const TOKEN_AT: usize = 1;
 const MESSAGE_BYTES: usize = TOKEN_AT + size_of::<Token>();
 /// Challenges that wait to be answered; a peer has no use for more at once.
@@ -33,6 +39,13 @@ const COPY_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) enum Message {
     Challenge(Token),
     Answer(Token),
+    Question(Token),
+    Echo(Token),
+}
+
+/// Whether a plaintext asks if a carrier works.
+pub(super) fn is_question(plaintext: &[u8]) -> bool {
+    matches!(Message::read(plaintext), Some(Message::Question(_)))
 }
 
 impl Message {
@@ -42,6 +55,8 @@ impl Message {
         match message[0] {
             CHALLENGE => Some(Message::Challenge(token)),
             ANSWER => Some(Message::Answer(token)),
+            QUESTION => Some(Message::Question(token)),
+            ECHO => Some(Message::Echo(token)),
             _ => None,
         }
     }
@@ -50,6 +65,8 @@ impl Message {
         let (kind, token) = match self {
             Message::Challenge(token) => (CHALLENGE, token),
             Message::Answer(token) => (ANSWER, token),
+            Message::Question(token) => (QUESTION, token),
+            Message::Echo(token) => (ECHO, token),
         };
         let mut bytes = [kind; MESSAGE_BYTES];
         bytes[TOKEN_AT..].copy_from_slice(&token.to_be_bytes());
@@ -85,6 +102,9 @@ impl<L: Load> Driver<L> {
             return;
         };
         let authentic = Authentic::from(opened);
+        if is_question(authentic.plaintext) {
+            return;
+        }
         let path = self.paths.get_mut(authentic.path.index());
         let Some(route) = path.and_then(|path| path.route.as_mut()) else {
             return;
@@ -109,25 +129,65 @@ impl<L: Load> Driver<L> {
     pub(super) fn take_message(
         &mut self,
         now: Instant,
-        from: Address,
+        arrival: &Arrival,
         authentic: &Authentic<'_>,
     ) -> bool {
         let Some(message) = Message::read(authentic.plaintext) else {
             return false;
         };
         match message {
-            Message::Challenge(token) if self.answers.len() < MAX_ANSWERS => {
+            Message::Challenge(token)
+                if self.answers.len() < MAX_ANSWERS && self.answers_to(arrival, authentic.path) =>
+            {
                 self.answers.push((authentic.path, token));
             }
             Message::Challenge(_) => {}
+            Message::Question(token) if self.echoes.len() < MAX_ANSWERS => {
+                self.echoes
+                    .push((authentic.path, token, Address::of(arrival)));
+            }
+            // An echo has done its work by its arrival.
+            Message::Question(_) | Message::Echo(_) => {}
             Message::Answer(token) => {
                 let path = self.paths.get_mut(authentic.path.index());
                 if let Some(route) = path.and_then(|path| path.route.as_mut()) {
-                    route.take_answer(now, from, token);
+                    route.take_answer(now, Address::of(arrival), token);
                 }
             }
         }
         true
+    }
+
+    /// Whether challenges that come by this carrier are answered: those by one that this end has
+    /// left are not, so that the peer leaves it, too.
+    fn answers_to(&self, arrival: &Arrival, path: PathId) -> bool {
+        let path = self.paths.get(path.index());
+        let only = path.and_then(|path| path.answered_carrier);
+        only.is_none_or(|only| only == arrival.carrier)
+    }
+
+    /// Answers challenges that come by this carrier alone; `None`: by any.
+    pub(crate) fn set_answered_carrier(&mut self, index: usize, carrier: Option<Carrier>) {
+        if let Some(path) = self.paths.get_mut(index) {
+            path.answered_carrier = carrier;
+        }
+    }
+
+    /// Whether the transport has given a path up for now.
+    pub(crate) fn is_out(&self, index: usize) -> bool {
+        self.paths.get(index).is_some_and(|path| path.is_out)
+    }
+
+    /// Asks by UDP whether UDP works on a path that TCP carries.
+    pub(crate) fn ask_by_udp(&mut self, index: usize, ports: &[Port]) {
+        let path = PathId(index as u8);
+        let route = self.paths.get(index).and_then(|path| path.route.as_ref());
+        let Some(to) = route.map(Route::address) else {
+            return;
+        };
+        if let Some(datagram) = self.sealed(path, Message::Question(random::token())) {
+            let _ = ports[to.socket].send_by_udp(&batch(to, &datagram));
+        }
     }
 
     /// Moves routes that are to be moved, and sends challenges and answers.
@@ -156,6 +216,9 @@ impl<L: Load> Driver<L> {
                 self.send_message(ports, path, to, Message::Answer(token));
             }
         }
+        while let Some((path, token, to)) = self.echoes.pop() {
+            self.send_message(ports, path, to, Message::Echo(token));
+        }
     }
 
     /// When [`advance_routes`](Self::advance_routes) has something to do.
@@ -165,29 +228,34 @@ impl<L: Load> Driver<L> {
     }
 
     fn send_message(&mut self, ports: &[Port], path: PathId, to: Address, message: Message) {
-        let mut datagram = Vec::with_capacity(MESSAGE_BYTES + HEADER_BYTES + TAG_BYTES);
-        let plaintext = message.to_bytes();
-        if self
-            .session
-            .seal_append(path.0, &plaintext, &mut datagram)
-            .is_err()
-        {
-            self.is_key_exhausted = true;
+        let Some(datagram) = self.sealed(path, message) else {
             return;
-        }
+        };
         let route = self.paths[path.index()].route.as_mut();
         let may_send = |route: &mut Route| route.address() != to || route.may_send(datagram.len());
         if !route.is_some_and(may_send) {
             return;
         }
         // A lost one is sent again.
-        let _ = ports[to.socket].send(&Batch {
-            to: to.peer,
-            from: to.local,
-            ecn: Ecn::NotEct,
-            bytes: &datagram,
-            datagram_bytes: datagram.len(),
-        });
+        let _ = ports[to.socket].send(&batch(to, &datagram));
+    }
+
+    fn sealed(&mut self, path: PathId, message: Message) -> Option<Vec<u8>> {
+        let mut datagram = Vec::with_capacity(MESSAGE_BYTES + HEADER_BYTES + TAG_BYTES);
+        let plaintext = message.to_bytes();
+        let sealed = self.session.seal_append(path.0, &plaintext, &mut datagram);
+        self.is_key_exhausted |= sealed.is_err();
+        sealed.ok().map(|()| datagram)
+    }
+}
+
+fn batch(to: Address, datagram: &[u8]) -> Batch<'_> {
+    Batch {
+        to: to.peer,
+        from: to.local,
+        ecn: Ecn::NotEct,
+        bytes: datagram,
+        datagram_bytes: datagram.len(),
     }
 }
 
@@ -197,7 +265,12 @@ mod tests {
 
     #[test]
     fn messages_read_back_and_nothing_else_is_one() {
-        for message in [Message::Challenge(1 << 60 | 7), Message::Answer(9)] {
+        for message in [
+            Message::Challenge(1 << 60 | 7),
+            Message::Answer(9),
+            Message::Question(8),
+            Message::Echo(7),
+        ] {
             let bytes = message.to_bytes();
             assert_eq!(Message::read(&bytes), Some(message));
             assert_eq!(Message::read(&bytes[..MESSAGE_BYTES - 1]), None);

@@ -1,7 +1,7 @@
 //! Which of the addresses that a path's datagrams come from is the peer's, while none has answered.
 //!
-//! Whoever copies every datagram from the first one on, and is faster, is heard first: the peer's
-//! own datagrams are then replays. So each source is challenged, also that of a replay, and the
+//! A bystander that copies every datagram from the first one on, and is faster, is heard first: the
+//! peer's own datagrams are then replays. So each source is challenged, also that of a replay, and the
 //! first one to answer is the peer's.
 
 use std::collections::VecDeque;

@@ -11,6 +11,7 @@ use crate::port::Port;
 use crate::random;
 use crate::served::Offer;
 use crate::socket::{Arrival, Batch};
+use crate::tcp::Carrier;
 
 impl ServerRole {
     /// Answers an initiation. Cheap checks come first: the first mark, then whether it is a resend,
@@ -51,7 +52,9 @@ impl ServerRole {
             return self.resend(now, &resent, arrival, ports);
         }
         let responder = &self.responder;
-        let is_proven = || responder.proves_address(source, datagram);
+        // A connection's address is proven by its own handshake.
+        let is_proven =
+            || arrival.carrier == Carrier::Tcp || responder.proves_address(source, datagram);
         let has_session = !self.sessions.is_empty();
         match self.gate.judge(now, source.ip(), has_session, is_proven) {
             Verdict::Admit => self.shake_hands(now, mark, arrival, datagram, ports),

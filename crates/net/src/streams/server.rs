@@ -13,10 +13,9 @@ use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
 use crate::client::StartError;
 use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
-use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
-use crate::server::{ServerConfig, ServerRole, TurnedAway};
+use crate::server::{LocalAddresses, ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 /// A stream that a client has opened.
@@ -32,7 +31,7 @@ pub struct Accepted {
 #[derive(Debug)]
 pub struct StreamServer {
     runtime: Runtime<ServerRole>,
-    local_addr: SocketAddr,
+    local: LocalAddresses,
 }
 
 /// A server with the queues of what its clients open, and its events.
@@ -69,12 +68,11 @@ impl StreamServer {
     }
 
     fn start_both(config: ServerConfig, datagrams: Option<Config>) -> Result<Started, StartError> {
-        let (socket, local_addr) = config.open()?;
+        let (ports, local) = config.open()?;
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let (queue, accepted) = mpsc::unbounded_channel();
         let (datagram_queue, accepted_datagrams) = mpsc::unbounded_channel();
-        let ports = vec![Port::fixed(socket)];
         let runtime = Runtime::start_with("streams", clock, ports, |waker| {
             let (streams_waker, streams_events) = (Arc::clone(&waker), events.clone());
             let budget = Budget::new(SERVER_BUDGET_BYTES);
@@ -93,16 +91,18 @@ impl StreamServer {
             }
             Ok(ServerRole::new(config, offers))
         })?;
-        let server = StreamServer {
-            runtime,
-            local_addr,
-        };
+        let server = StreamServer { runtime, local };
         Ok((server, accepted, accepted_datagrams, receiver))
     }
 
     /// Where it listens, the port never 0.
     pub fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+        self.local.udp
+    }
+
+    /// Where it accepts TCP connections, if it does; the port is never 0.
+    pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
+        self.local.tcp
     }
 
     /// The newest session as it is, or was when it ended.

@@ -17,6 +17,9 @@ use crate::receiver::{Receiver, Receptions};
 use crate::runtime::{Next, Role, Runtime};
 use crate::server::ServerConfig;
 use crate::snapshot::Snapshot;
+use crate::tcp::TcpFallback;
+
+mod carriers;
 
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 
@@ -72,6 +75,10 @@ struct Client {
 
 impl Client {
     fn start(keys: &Keys, vias: &[&str], answers: Vec<Resolved>) -> Client {
+        Client::start_with(keys, vias, answers, TcpFallback::Off)
+    }
+
+    fn start_with(keys: &Keys, vias: &[&str], answers: Vec<Resolved>, tcp: TcpFallback) -> Client {
         let path = |via: &&str| ClientPath {
             via: via.parse().unwrap_or_default(),
             remote: "studio.example:7000".parse().expect("a name"),
@@ -79,7 +86,8 @@ impl Client {
         };
         let paths: Vec<_> = vias.iter().map(path).collect();
         let peer = keys.receiver.public_key();
-        let config = ClientConfig::new(copy(&keys.sender), peer, paths.clone());
+        let mut config = ClientConfig::new(copy(&keys.sender), peer, paths.clone());
+        config.tcp = tcp;
         let ports = config.open_ports().expect("names need no ports");
         let (events, receiver) = event_queue::queue();
         let script = Arc::new(Scripted::new(answers));

@@ -1,0 +1,121 @@
+//! The carriers of a client's paths: UDP, or TCP where UDP is blocked.
+
+use std::net::SocketAddr;
+
+use anabranch_core::PathId;
+use anabranch_units::Instant;
+
+use super::ClientRole;
+use crate::driver::Driver;
+use crate::event::Event;
+use crate::handshake::Handshake;
+use crate::load::Load;
+use crate::port::Port;
+use crate::tcp::dial::{Dial, Manner};
+use crate::tcp::fallback::News;
+use crate::tcp::{Carrier, TcpFallback};
+
+impl<L: Load> ClientRole<L> {
+    /// Since when no answer has come by any path, though something was sent.
+    fn unanswered_since(&self) -> Option<Instant> {
+        let handshake = self.handshake.as_ref();
+        match &self.driver {
+            Some(_) if self.closing_at.is_some() => None,
+            // A receiver that refuses another session answers, too.
+            Some(driver) => {
+                let answered_at = handshake.and_then(Handshake::answered_at);
+                driver
+                    .unanswered_since()
+                    .map(|since| since.max(answered_at.unwrap_or(since)))
+            }
+            None => handshake.and_then(Handshake::unanswered_since),
+        }
+    }
+
+    /// Where TCP leads on a path.
+    fn tcp_remote(&self, index: usize) -> Option<SocketAddr> {
+        let mut remote = self.ways.address(index)?;
+        match self.config.tcp {
+            TcpFallback::Off => return None,
+            TcpFallback::Port(port) => remote.set_port(port),
+            TcpFallback::Only => {}
+        }
+        Some(remote)
+    }
+
+    /// Decides by which carriers the paths' datagrams leave, and steers the ports.
+    pub(super) fn advance_carriers(&mut self, now: Instant, ports: &[Port]) {
+        if self.config.tcp == TcpFallback::Off {
+            return;
+        }
+        for (index, dial) in dials(ports) {
+            let is_out = |driver: &Driver<L>| driver.is_out(index);
+            if self.fallback.manner(index) == Manner::Tcp && !dial.is_open() {
+                self.fallback.on_failure(now, index, Carrier::Tcp);
+            } else if self.driver.as_ref().is_some_and(is_out) {
+                self.fallback.on_failure(now, index, Carrier::Udp);
+            }
+        }
+        let silent_since = self.unanswered_since();
+        self.fallback.advance(now, silent_since, ports.len());
+        for (index, dial) in dials(ports) {
+            self.steer(now, index, dial, ports);
+        }
+        self.tell_carriers(ports.len());
+    }
+
+    fn steer(&mut self, now: Instant, index: usize, dial: &Dial, ports: &[Port]) {
+        let manner = self.fallback.manner(index);
+        let is_wanted = self.fallback.wants_connection(now, index);
+        dial.steer(manner, self.tcp_remote(index).filter(|_| is_wanted));
+        if dial.take_opened()
+            && let Some(handshake) = &mut self.handshake
+        {
+            // The path keeps its address until it has been asked by the connection.
+            self.ways.on_sign(index);
+            handshake.on_new_way(now);
+        }
+        let asks = self.fallback.asks(now, index);
+        let Some(driver) = &mut self.driver else {
+            return;
+        };
+        driver.set_answered_carrier(
+            index,
+            match manner {
+                Manner::Udp => Some(Carrier::Udp),
+                Manner::Both => None,
+                Manner::Tcp | Manner::TcpOnly => Some(Carrier::Tcp),
+            },
+        );
+        if asks {
+            driver.ask_by_udp(index, ports);
+        }
+    }
+
+    fn tell_carriers(&mut self, path_count: usize) {
+        let remote = (0..path_count).find_map(|index| self.tcp_remote(index));
+        for news in self.fallback.take_news() {
+            let event = match (news, remote) {
+                (News::Tries, Some(remote)) => Event::TriesTcp { remote },
+                (News::Blocked, Some(remote)) => Event::UdpBlocked { remote },
+                (News::Carrier { index, carrier }, _) => Event::PathCarrier {
+                    path: PathId(index as u8),
+                    carrier,
+                },
+                (News::Tries | News::Blocked, None) => continue,
+            };
+            self.events.tell(event);
+        }
+    }
+
+    /// When [`advance_carriers`](Self::advance_carriers) has something to do.
+    pub(super) fn carriers_next_at(&self) -> Option<Instant> {
+        self.fallback.next_at(self.unanswered_since())
+    }
+}
+
+/// The ports' TCP sides, with their paths' indexes.
+fn dials(ports: &[Port]) -> impl Iterator<Item = (usize, &Dial)> {
+    let dials = ports.iter().enumerate();
+    dials.filter_map(|(index, port)| port.dial().map(|dial| (index, dial)))
+}

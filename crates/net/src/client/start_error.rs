@@ -1,0 +1,62 @@
+//! Why an end did not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+use anabranch_core::{ConfigError, PathId};
+
+use crate::via::ViaError;
+
+/// Why an end did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// No path.
+    #[error("a session needs a path")]
+    NoPath,
+    /// More paths than a session may have.
+    #[error("{count} paths: a session has at most {}", PathId::LIMIT)]
+    TooManyPaths {
+        /// How many were asked for.
+        count: usize,
+    },
+    /// There is no path of this number to be replaced.
+    #[error("there is no path {index}")]
+    NoSuchPath {
+        /// The number.
+        index: usize,
+    },
+    /// A path that joins may not need longer headers than those that there are.
+    #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
+    Family {
+        /// Where the path leads.
+        remote: SocketAddr,
+    },
+    /// The transport's set-up cannot work.
+    #[error(transparent)]
+    Transport(#[from] ConfigError),
+    /// A path cannot leave this machine as asked.
+    #[error(transparent)]
+    Via(#[from] ViaError),
+    /// Nothing can be received at the address.
+    #[error("cannot listen at {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The operating system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// No TCP connections can be accepted at the address.
+    #[error("cannot accept TCP connections at {address}")]
+    ListenTcp {
+        /// The address.
+        address: SocketAddr,
+        /// The operating system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A socket or the thread could not be set up.
+    #[error("cannot set up the runtime")]
+    Runtime(#[source] io::Error),
+}

@@ -1,0 +1,265 @@
+//! One TCP connection: whole datagrams in and out, without ever blocking.
+//!
+//! The kernel's queue of unsent bytes is kept short. While it is full, datagrams are dropped as a
+//! full queue of a router drops them: the session's controller sees the loss and slows down, and
+//! its deadlines decide about retransmission. A datagram that the kernel has taken in part is
+//! completed before the next one.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anabranch_secure::{Deframer, STREAM_PREAMBLE, append_framed};
+use anabranch_units::Ecn;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use socket2::SockAddr;
+
+use super::Carrier;
+use crate::clock::Clock;
+use crate::socket::{Arrival, Batch, ReceiveBuffers};
+use crate::via::{Via, ViaError};
+
+/// Unsent bytes in the kernel from which on it takes no more: 50 ms at 5 Mbit/s (chosen).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNSENT_BYTES: u32 = 32 << 10;
+/// Time without acknowledgement after which the kernel gives up the connection. Its own back-off
+/// would take minutes; a new connection takes a round trip.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNACKNOWLEDGED: core::time::Duration = core::time::Duration::from_secs(5);
+/// Read calls per turn, of up to 64 KiB each.
+const MAX_READS: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    peer: SocketAddr,
+    /// The local address, at a server.
+    local: Option<IpAddr>,
+    is_open: Cell<bool>,
+    is_broken: Cell<bool>,
+    incoming: RefCell<Deframer>,
+    outgoing: RefCell<Outgoing>,
+}
+
+#[derive(Debug, Default)]
+struct Outgoing {
+    has_begun: bool,
+    /// The rest of a datagram that the kernel has taken in part.
+    rest: Vec<u8>,
+}
+
+impl Connection {
+    /// Begins to connect to `peer`; [`serve`](Self::serve) completes it.
+    ///
+    /// # Errors
+    /// The local side is missing, or the operating system knows no way.
+    pub(crate) fn dial(via: &Via, peer: SocketAddr) -> Result<Self, ViaError> {
+        let refused = |source| ViaError::Socket {
+            via: via.clone(),
+            source,
+        };
+        let socket = via.open_tcp(peer)?;
+        socket.set_nonblocking(true).map_err(refused)?;
+        match socket.connect(&SockAddr::from(peer)) {
+            Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => {
+                return Err(refused(error));
+            }
+            _ => {}
+        }
+        set_up(&socket);
+        Ok(Connection::new(socket.into(), peer, None, false))
+    }
+
+    /// A connection from `peer`.
+    ///
+    /// # Errors
+    /// The operating system cannot serve it without blocking.
+    pub(crate) fn accepted(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let local = stream.local_addr()?.ip();
+        let socket = socket2::Socket::from(stream);
+        set_up(&socket);
+        Ok(Connection::new(socket.into(), peer, Some(local), true))
+    }
+
+    fn new(stream: TcpStream, peer: SocketAddr, local: Option<IpAddr>, is_open: bool) -> Self {
+        Connection {
+            stream,
+            peer,
+            local,
+            is_open: Cell::new(is_open),
+            is_broken: Cell::new(false),
+            incoming: RefCell::default(),
+            outgoing: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Whether it can carry datagrams.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.get() && !self.is_broken.get()
+    }
+
+    /// Whether it is to be closed.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.get()
+    }
+
+    /// Ends its use; the owner closes it.
+    pub(crate) fn give_up(&self) {
+        self.is_broken.set(true);
+    }
+
+    /// The socket, and the events to poll for.
+    pub(crate) fn polled(&self) -> (BorrowedFd<'_>, PollFlags) {
+        let flags = match (self.is_open.get(), self.outgoing.borrow().rest.is_empty()) {
+            (false, _) => PollFlags::OUT,
+            (true, true) => PollFlags::IN,
+            (true, false) => PollFlags::IN | PollFlags::OUT,
+        };
+        (self.stream.as_fd(), flags)
+    }
+
+    /// Completes the connection, sends the rest of a datagram, and passes to `take` each datagram
+    /// that has arrived.
+    pub(crate) fn serve(
+        &self,
+        index: usize,
+        clock: &Clock,
+        buffers: &mut ReceiveBuffers,
+        take: impl FnMut(&Arrival, &mut [u8]),
+    ) {
+        if !self.is_open.get() {
+            match self.stream.take_error() {
+                Ok(None) if self.stream.peer_addr().is_ok() => self.is_open.set(true),
+                Ok(None) => return,
+                Ok(Some(_)) | Err(_) => return self.give_up(),
+            }
+        }
+        self.send_rest(&mut self.outgoing.borrow_mut());
+        if !self.is_broken.get() {
+            self.receive(index, clock, buffers.first(), take);
+        }
+    }
+
+    fn receive(
+        &self,
+        index: usize,
+        clock: &Clock,
+        buffer: &mut [u8],
+        mut take: impl FnMut(&Arrival, &mut [u8]),
+    ) {
+        for _ in 0..MAX_READS {
+            let size = match (&self.stream).read(buffer) {
+                Ok(0) => return self.give_up(),
+                Ok(size) => size,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => return self.give_up(),
+            };
+            let arrival = Arrival {
+                socket: index,
+                from: self.peer,
+                to: self.local,
+                received_at: clock.now(),
+                ecn: Ecn::NotEct,
+                carrier: Carrier::Tcp,
+            };
+            let mut incoming = self.incoming.borrow_mut();
+            let pushed = incoming.push(&mut buffer[..size], |datagram| take(&arrival, datagram));
+            if pushed.is_err() {
+                return self.give_up();
+            }
+            if size < buffer.len() {
+                return;
+            }
+        }
+    }
+
+    /// Sends the datagrams for which the kernel has room, and drops the others.
+    ///
+    /// # Errors
+    /// How many were dropped, and why.
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+        let datagrams = || batch.bytes.chunks(batch.datagram_bytes);
+        let failed = |error| Err((datagrams().count(), error));
+        if !self.is_open() {
+            return failed(ErrorKind::NotConnected.into());
+        }
+        let mut outgoing = self.outgoing.borrow_mut();
+        if !self.send_rest(&mut outgoing) {
+            return failed(queue_is_full());
+        }
+        let mut bytes = Vec::with_capacity(batch.bytes.len() + 2 * datagrams().count() + 8);
+        if !outgoing.has_begun {
+            bytes.extend_from_slice(&STREAM_PREAMBLE);
+        }
+        let mut ends = Vec::with_capacity(datagrams().count());
+        for datagram in datagrams() {
+            append_framed(&mut bytes, datagram);
+            ends.push(bytes.len());
+        }
+        let sent = self.write(&bytes);
+        outgoing.has_begun |= sent > 0;
+        // The datagrams before this one have left whole, or it is completed later.
+        let begun_count = match sent {
+            0 => 0,
+            _ => ends.partition_point(|end| *end < sent) + 1,
+        };
+        if let Some(end) = begun_count.checked_sub(1).and_then(|last| ends.get(last)) {
+            outgoing.rest.extend_from_slice(&bytes[sent..*end]);
+        }
+        match ends.len() - begun_count.min(ends.len()) {
+            0 => Ok(()),
+            dropped_count => Err((dropped_count, queue_is_full())),
+        }
+    }
+
+    /// Returns whether nothing of an earlier datagram is left to be sent.
+    fn send_rest(&self, outgoing: &mut Outgoing) -> bool {
+        if !outgoing.rest.is_empty() {
+            let sent = self.write(&outgoing.rest);
+            outgoing.rest.drain(..sent);
+        }
+        outgoing.rest.is_empty()
+    }
+
+    /// Returns how many bytes the kernel has taken.
+    fn write(&self, bytes: &[u8]) -> usize {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match (&self.stream).write(&bytes[sent..]) {
+                Ok(size) => sent += size,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.give_up();
+                    break;
+                }
+            }
+        }
+        sent
+    }
+}
+
+fn queue_is_full() -> io::Error {
+    io::Error::new(ErrorKind::WouldBlock, "the TCP connection's queue is full")
+}
+
+/// Options without which the connection would still work, if worse.
+fn set_up(socket: &socket2::Socket) {
+    let _ = socket.set_tcp_nodelay(true);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES);
+        let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! The client's end of a path by TCP: connects, and connects again with a growing delay.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use anabranch_units::{Duration, Instant};
+
+use super::connection::Connection;
+use crate::socket::Batch;
+use crate::via::Via;
+
+/// Time for a connection to be established.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Delay before the next attempt after a failure, doubled each time …
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// … up to this.
+const LAST_WAIT: Duration = Duration::from_secs(30);
+
+/// The carriers by which a path's datagrams leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Manner {
+    #[default]
+    Udp,
+    /// Copies by both, until one of them is answered.
+    Both,
+    /// TCP; UDP while there is no connection.
+    Tcp,
+    /// TCP, or not at all.
+    TcpOnly,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Dial {
+    manner: Cell<Manner>,
+    /// Where to connect to; `None`: nowhere.
+    target: Cell<Option<SocketAddr>>,
+    connection: Option<Connection>,
+    began_at: Instant,
+    dial_at: Instant,
+    wait: Cell<Duration>,
+    /// Whether the connection was found open once.
+    is_open_noted: Cell<bool>,
+}
+
+impl Dial {
+    /// Sets the carriers, and where TCP leads.
+    pub(crate) fn steer(&self, manner: Manner, target: Option<SocketAddr>) {
+        self.manner.set(manner);
+        self.target.set(target);
+    }
+
+    pub(crate) fn manner(&self) -> Manner {
+        self.manner.get()
+    }
+
+    pub(crate) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// Whether there is a connection that can carry datagrams.
+    pub(crate) fn is_open(&self) -> bool {
+        self.connection.as_ref().is_some_and(Connection::is_open)
+    }
+
+    /// Returns `true` once for each connection that opens.
+    pub(crate) fn take_opened(&self) -> bool {
+        self.is_open() && !self.is_open_noted.replace(true)
+    }
+
+    /// The connection has brought an authentic datagram.
+    pub(crate) fn on_authentic(&self) {
+        self.wait.set(FIRST_WAIT);
+    }
+
+    /// As [`Connection::send`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+        match &self.connection {
+            Some(connection) => connection.send(batch),
+            None => {
+                let count = batch.bytes.len().div_ceil(batch.datagram_bytes);
+                let error = io::Error::new(ErrorKind::NotConnected, "there is no TCP connection");
+                Err((count, error))
+            }
+        }
+    }
+
+    /// When [`tend`](Self::tend) has something to do.
+    pub(crate) fn tend_at(&self) -> Option<Instant> {
+        match (&self.connection, self.target.get()) {
+            (Some(connection), target)
+                if connection.is_broken() || target != Some(connection.peer()) =>
+            {
+                Some(Instant::ZERO)
+            }
+            (Some(connection), _) if !connection.is_open() => Some(self.began_at + CONNECT_TIMEOUT),
+            (Some(_), _) | (None, None) => None,
+            (None, Some(_)) => Some(self.dial_at),
+        }
+    }
+
+    /// Closes a connection that is broken or not wanted, and opens one that is.
+    pub(crate) fn tend(&mut self, now: Instant, via: &Via) {
+        if let Some(connection) = &self.connection {
+            let is_late = !connection.is_open() && now >= self.began_at + CONNECT_TIMEOUT;
+            if connection.is_broken() || is_late {
+                self.connection = None;
+                let wait = self.wait.get().max(FIRST_WAIT);
+                self.dial_at = now + wait;
+                self.wait.set((wait * 2).min(LAST_WAIT));
+            } else if self.target.get() != Some(connection.peer()) {
+                self.connection = None;
+                self.dial_at = now;
+            }
+        }
+        if self.connection.is_none()
+            && now >= self.dial_at
+            && let Some(target) = self.target.get()
+        {
+            self.began_at = now;
+            self.is_open_noted.set(false);
+            self.dial_at = now + FIRST_WAIT;
+            self.connection = Connection::dial(via, target).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_refused_connection_is_tried_again_ever_more_rarely() {
+        let closed = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let target = closed.local_addr().unwrap();
+        drop(closed);
+        let mut dial = Dial::default();
+        assert_eq!(dial.tend_at(), None);
+        dial.steer(Manner::Both, Some(target));
+        let (mut now, mut waits) = (Instant::from_secs(1), Vec::new());
+        for _ in 0..7 {
+            dial.tend(now, &Via::DefaultRoute);
+            // Loopback refuses at once.
+            if let Some(connection) = dial.connection() {
+                connection.give_up();
+                dial.tend(now, &Via::DefaultRoute);
+            }
+            let next_at = dial.tend_at().expect("it is tried again");
+            waits.push(next_at.saturating_since(now).as_millis() / 1_000);
+            now = next_at;
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
+        dial.on_authentic();
+        assert_eq!(dial.wait.get(), FIRST_WAIT);
+    }
+
+    #[test]
+    fn a_connection_that_nobody_accepts_in_time_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let mut dial = Dial::default();
+        dial.steer(Manner::Both, listener.local_addr().ok());
+        dial.tend(Instant::from_secs(1), &Via::DefaultRoute);
+        assert_eq!(
+            dial.tend_at(),
+            Some(Instant::from_secs(1) + CONNECT_TIMEOUT)
+        );
+        dial.tend(Instant::from_secs(6), &Via::DefaultRoute);
+        assert!(dial.connection().is_none());
+    }
+
+    #[test]
+    fn a_connection_follows_its_target() {
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback"));
+        let [first, second] = [0, 1].map(|index: usize| listeners[index].local_addr().ok());
+        let mut dial = Dial::default();
+        for target in [first, second] {
+            dial.steer(Manner::Both, target);
+            dial.tend(Instant::from_secs(1), &Via::DefaultRoute);
+            assert_eq!(dial.connection().map(Connection::peer), target);
+        }
+        dial.steer(Manner::Udp, None);
+        dial.tend(Instant::from_secs(1), &Via::DefaultRoute);
+        assert!(dial.connection().is_none());
+        assert_eq!(dial.tend_at(), None);
+    }
+}

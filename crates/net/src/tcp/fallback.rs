@@ -1,0 +1,473 @@
+//! When a client turns to TCP, and when it goes back.
+//!
+//! ```text
+//!        UDP unanswered for 3 s        TCP answers, UDP does not within 0.5 s
+//!  UDP ────────────────────────▶ both ───────────────────────────────────────▶ fallen back
+//!   ▲                             │ UDP answers                                    │
+//!   └─────────────────────────────┴──────────── every path is back at UDP ─────────┘
+//! ```
+//!
+//! While both are tried, every datagram leaves by both, and whichever arrives second is dropped as
+//! a replay. After the fallback each path is judged alone: it goes by TCP once TCP has answered on
+//! it, and back to UDP once UDP has answered three questions in a row, of which one is asked every
+//! 10 s. A path whose UDP fails again within a minute is asked half as often.
+
+use anabranch_units::{Duration, Instant};
+
+use super::dial::Manner;
+use super::{Carrier, TcpFallback};
+
+/// Silence on all paths after which TCP is tried: four initiations have been lost by then.
+const TRY_AFTER: Duration = Duration::from_secs(3);
+/// Time that UDP has to answer after TCP has: a network that is back brings both.
+const GRACE: Duration = Duration::from_millis(500);
+/// Interval of questions by UDP, …
+const ASK_INTERVAL: Duration = Duration::from_secs(10);
+/// … after an answer …
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_500);
+/// … and at most.
+const MAX_ASK_INTERVAL: Duration = Duration::from_secs(320);
+/// Answers in a row that prove that UDP works again.
+const ENOUGH_ANSWERS: u32 = 3;
+/// A path that falls back again within this time is asked half as often.
+const RELAPSE: Duration = Duration::from_secs(60);
+/// Time for which a connection that is left stays open: the server still sends by it until it has
+/// moved the path's route.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// News for the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// TCP is tried beside UDP.
+    Tries,
+    /// UDP counts as blocked on all paths.
+    Blocked,
+    /// A path's datagrams go by this carrier from now on.
+    Carrier { index: usize, carrier: Carrier },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Udp,
+    Trying,
+    Fallen,
+    /// By the user's choice.
+    TcpOnly,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fallback {
+    phase: Phase,
+    is_wanted: bool,
+    has_told_try: bool,
+    paths: Vec<Path>,
+    news: Vec<News>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    manner: Manner,
+    /// When TCP first answered since it is tried.
+    heard_by_tcp_at: Option<Instant>,
+    told: Carrier,
+    ask_at: Instant,
+    ask_interval: Duration,
+    has_asked: bool,
+    answer_count: u32,
+    went_back_at: Option<Instant>,
+}
+
+impl Path {
+    fn new(manner: Manner) -> Self {
+        Path {
+            manner,
+            heard_by_tcp_at: None,
+            told: Carrier::Udp,
+            ask_at: Instant::ZERO,
+            ask_interval: ASK_INTERVAL,
+            has_asked: false,
+            answer_count: 0,
+            went_back_at: None,
+        }
+    }
+
+    fn try_both(&mut self, now: Instant) {
+        self.manner = Manner::Both;
+        self.heard_by_tcp_at = None;
+        let is_relapse = self.went_back_at.is_some_and(|at| now < at + RELAPSE);
+        self.ask_interval = match is_relapse {
+            true => (self.ask_interval * 2).min(MAX_ASK_INTERVAL),
+            false => ASK_INTERVAL,
+        };
+    }
+
+    fn turn_to_tcp(&mut self, now: Instant) {
+        self.manner = Manner::Tcp;
+        self.heard_by_tcp_at.get_or_insert(now);
+        self.ask_at = now + self.ask_interval;
+        self.has_asked = false;
+        self.answer_count = 0;
+    }
+
+    fn go_back(&mut self, now: Instant) {
+        self.manner = Manner::Udp;
+        self.went_back_at = Some(now);
+    }
+
+    /// Takes note of an answer to a question. Returns whether UDP works again.
+    fn on_answer(&mut self, now: Instant) -> bool {
+        if core::mem::take(&mut self.has_asked) {
+            self.answer_count += 1;
+            self.ask_at = now + ASK_AGAIN_AFTER;
+        }
+        self.answer_count >= ENOUGH_ANSWERS
+    }
+}
+
+impl Fallback {
+    pub(crate) fn new(wish: TcpFallback) -> Self {
+        Fallback {
+            phase: match wish {
+                TcpFallback::Only => Phase::TcpOnly,
+                TcpFallback::Off | TcpFallback::Port(_) => Phase::Udp,
+            },
+            is_wanted: matches!(wish, TcpFallback::Port(_)),
+            has_told_try: false,
+            paths: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// An authentic datagram has come by a path.
+    pub(crate) fn on_heard(&mut self, now: Instant, index: usize, carrier: Carrier) {
+        let Some(path) = self.paths.get_mut(index) else {
+            return;
+        };
+        match (self.phase, path.manner, carrier) {
+            (Phase::Trying, _, Carrier::Udp) => self.return_all(now),
+            (Phase::Trying, _, Carrier::Tcp) => {
+                path.heard_by_tcp_at.get_or_insert(now);
+            }
+            (Phase::Fallen, Manner::Both, Carrier::Tcp) => path.turn_to_tcp(now),
+            (Phase::Fallen, Manner::Both, Carrier::Udp) => path.go_back(now),
+            (Phase::Fallen, Manner::Tcp, Carrier::Udp) if path.on_answer(now) => path.go_back(now),
+            _ => {}
+        }
+    }
+
+    /// Another path has the number of a path from now on.
+    pub(crate) fn replace_path(&mut self, index: usize) {
+        let new = self.new_path();
+        if let Some(path) = self.paths.get_mut(index) {
+            *path = new;
+        }
+    }
+
+    fn new_path(&self) -> Path {
+        Path::new(match self.phase {
+            Phase::Udp => Manner::Udp,
+            Phase::Trying | Phase::Fallen => Manner::Both,
+            Phase::TcpOnly => Manner::TcpOnly,
+        })
+    }
+
+    fn return_all(&mut self, now: Instant) {
+        self.phase = Phase::Udp;
+        self.paths.iter_mut().for_each(|path| path.go_back(now));
+    }
+
+    /// The path's connection is gone, or its UDP fails: both are tried.
+    pub(crate) fn on_failure(&mut self, now: Instant, index: usize, carrier: Carrier) {
+        let manner = match carrier {
+            Carrier::Udp => Manner::Udp,
+            Carrier::Tcp => Manner::Tcp,
+        };
+        if self.phase == Phase::Fallen
+            && let Some(path) = self
+                .paths
+                .get_mut(index)
+                .filter(|path| path.manner == manner)
+        {
+            path.try_both(now);
+        }
+    }
+
+    /// Decides for `path_count` paths. `silent_since`: since when no answer has come by any path,
+    /// though something was sent.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        silent_since: Option<Instant>,
+        path_count: usize,
+    ) {
+        let known = self.paths.len().max(path_count);
+        self.paths.resize(known, self.new_path());
+        match self.phase {
+            Phase::Udp
+                if self.is_wanted && silent_since.is_some_and(|at| now >= at + TRY_AFTER) =>
+            {
+                self.phase = Phase::Trying;
+                self.paths.iter_mut().for_each(|path| path.try_both(now));
+                if !core::mem::replace(&mut self.has_told_try, true) {
+                    self.news.push(News::Tries);
+                }
+            }
+            Phase::Trying if self.first_answer_at().is_some_and(|at| now >= at + GRACE) => {
+                self.phase = Phase::Fallen;
+                self.news.push(News::Blocked);
+                let heard = self
+                    .paths
+                    .iter_mut()
+                    .filter(|path| path.heard_by_tcp_at.is_some());
+                heard.for_each(|path| path.turn_to_tcp(now));
+            }
+            Phase::Fallen if self.paths.iter().all(|path| path.manner == Manner::Udp) => {
+                self.phase = Phase::Udp;
+            }
+            _ => {}
+        }
+        self.note_carriers();
+    }
+
+    fn first_answer_at(&self) -> Option<Instant> {
+        self.paths
+            .iter()
+            .filter_map(|path| path.heard_by_tcp_at)
+            .min()
+    }
+
+    fn note_carriers(&mut self) {
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let carrier = match path.manner {
+                Manner::Udp => Carrier::Udp,
+                Manner::Tcp | Manner::TcpOnly => Carrier::Tcp,
+                Manner::Both => continue,
+            };
+            if core::mem::replace(&mut path.told, carrier) != carrier
+                && self.phase != Phase::TcpOnly
+            {
+                self.news.push(News::Carrier { index, carrier });
+            }
+        }
+    }
+
+    /// The oldest news that were not taken.
+    pub(crate) fn take_news(&mut self) -> Vec<News> {
+        core::mem::take(&mut self.news)
+    }
+
+    pub(crate) fn manner(&self, index: usize) -> Manner {
+        self.paths
+            .get(index)
+            .map_or(Manner::Udp, |path| path.manner)
+    }
+
+    /// Whether a path is to have a connection.
+    pub(crate) fn wants_connection(&self, now: Instant, index: usize) -> bool {
+        self.paths.get(index).is_some_and(|path| {
+            let lingers = path.heard_by_tcp_at.is_some()
+                && path.went_back_at.is_some_and(|at| now < at + LINGER);
+            path.manner != Manner::Udp || lingers
+        })
+    }
+
+    /// Whether the path is to be asked by UDP now; if so, it counts as asked.
+    pub(crate) fn asks(&mut self, now: Instant, index: usize) -> bool {
+        let path = self.paths.get_mut(index);
+        let path = path.filter(|path| path.manner == Manner::Tcp && now >= path.ask_at);
+        let is_due = path.is_some();
+        if let Some(path) = path {
+            if path.has_asked {
+                // The question before was not answered.
+                path.answer_count = 0;
+            }
+            path.has_asked = true;
+            path.ask_at = now + path.ask_interval;
+        }
+        is_due
+    }
+
+    /// When to decide next.
+    pub(crate) fn next_at(&self, silent_since: Option<Instant>) -> Option<Instant> {
+        let of_paths = |path: &Path| match path.manner {
+            Manner::Tcp => Some(path.ask_at),
+            _ => None,
+        };
+        match self.phase {
+            Phase::Udp => silent_since
+                .filter(|_| self.is_wanted)
+                .map(|at| at + TRY_AFTER),
+            Phase::Trying => self.first_answer_at().map(|at| at + GRACE),
+            Phase::Fallen => self.paths.iter().filter_map(of_paths).min(),
+            Phase::TcpOnly => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    const START: Option<Instant> = Some(Instant::ZERO);
+
+    /// A fallback of two paths, of which the first has been answered by TCP.
+    fn fallen() -> Fallback {
+        let mut fallback = Fallback::new(TcpFallback::Port(443));
+        fallback.advance(at(0), START, 2);
+        fallback.advance(at(3_000), START, 2);
+        fallback.on_heard(at(3_100), 0, Carrier::Tcp);
+        fallback.advance(at(3_600), None, 2);
+        let blocked = [News::Blocked, carrier(0, Carrier::Tcp)];
+        assert_eq!(fallback.take_news()[1..], blocked);
+        fallback
+    }
+
+    fn carrier(index: usize, carrier: Carrier) -> News {
+        News::Carrier { index, carrier }
+    }
+
+    /// Asks the first path at `millis`, which is answered 50 ms later.
+    fn ask_and_answer(fallback: &mut Fallback, millis: u64) {
+        assert!(fallback.asks(at(millis), 0), "{millis}");
+        fallback.on_heard(at(millis + 50), 0, Carrier::Udp);
+        fallback.advance(at(millis + 50), None, 2);
+    }
+
+    #[test]
+    fn tcp_is_tried_after_three_seconds_of_silence_on_all_paths() {
+        let mut fallback = Fallback::new(TcpFallback::Port(443));
+        fallback.advance(at(2_999), START, 2);
+        assert_eq!(fallback.manner(0), Manner::Udp);
+        assert_eq!(fallback.next_at(START), Some(at(3_000)));
+        fallback.advance(at(3_000), START, 2);
+        assert_eq!(
+            (fallback.manner(0), fallback.manner(1)),
+            (Manner::Both, Manner::Both)
+        );
+        assert!(fallback.wants_connection(at(3_000), 1));
+        assert_eq!(fallback.take_news(), [News::Tries]);
+    }
+
+    #[test]
+    fn udp_that_answers_in_time_ends_the_trial() {
+        let mut fallback = Fallback::new(TcpFallback::Port(443));
+        fallback.advance(at(3_000), START, 2);
+        fallback.on_heard(at(3_100), 0, Carrier::Tcp);
+        fallback.on_heard(at(3_500), 1, Carrier::Udp);
+        fallback.advance(at(3_700), None, 2);
+        assert_eq!(fallback.manner(0), Manner::Udp);
+        assert_eq!(fallback.take_news(), [News::Tries]);
+    }
+
+    #[test]
+    fn a_path_goes_by_tcp_once_tcp_has_answered_on_it() {
+        let mut fallback = fallen();
+        assert_eq!(
+            (fallback.manner(0), fallback.manner(1)),
+            (Manner::Tcp, Manner::Both)
+        );
+        fallback.on_heard(at(4_000), 1, Carrier::Tcp);
+        fallback.advance(at(4_000), None, 2);
+        assert_eq!(fallback.take_news(), [carrier(1, Carrier::Tcp)]);
+    }
+
+    #[test]
+    fn three_answers_in_a_row_bring_a_path_back_and_one_does_not() {
+        let mut fallback = fallen();
+        assert_eq!(fallback.next_at(None), Some(at(13_600)));
+        assert!(!fallback.asks(at(13_599), 0));
+        ask_and_answer(&mut fallback, 13_600);
+        // Without a question it is no answer.
+        fallback.on_heard(at(13_700), 0, Carrier::Udp);
+        assert!(fallback.asks(at(15_150), 0), "1.5 s after an answer");
+        // That one is lost: from the beginning.
+        ask_and_answer(&mut fallback, 25_150);
+        ask_and_answer(&mut fallback, 26_700);
+        assert_eq!(fallback.manner(0), Manner::Tcp);
+        ask_and_answer(&mut fallback, 28_250);
+        assert_eq!(fallback.manner(0), Manner::Udp);
+        assert_eq!(fallback.take_news(), [carrier(0, Carrier::Udp)]);
+        assert!(
+            fallback.wants_connection(at(31_000), 0),
+            "the server still sends by it"
+        );
+        assert!(!fallback.wants_connection(at(31_300), 0));
+        // The other path has answered by neither.
+        assert_eq!(fallback.manner(1), Manner::Both);
+        fallback.on_heard(at(40_000), 1, Carrier::Udp);
+        fallback.advance(at(40_000), None, 2);
+        assert_eq!(fallback.phase, Phase::Udp);
+    }
+
+    #[test]
+    fn a_path_that_relapses_is_asked_half_as_often() {
+        let mut fallback = fallen();
+        for (millis, interval) in [(20_000, 20), (100_000, 40), (200_000, 80)] {
+            fallback.paths[0].go_back(at(millis));
+            fallback.on_failure(at(millis + 5_000), 0, Carrier::Udp);
+            assert_eq!(fallback.manner(0), Manner::Both);
+            fallback.on_heard(at(millis + 6_000), 0, Carrier::Tcp);
+            let interval = Duration::from_secs(interval);
+            assert_eq!(fallback.paths[0].ask_at, at(millis + 6_000) + interval);
+        }
+        fallback.paths[0].go_back(at(300_000));
+        fallback.on_failure(at(361_000), 0, Carrier::Udp);
+        assert_eq!(fallback.paths[0].ask_interval, ASK_INTERVAL);
+    }
+
+    #[test]
+    fn a_lost_connection_has_both_tried_and_is_no_news() {
+        let mut fallback = fallen();
+        fallback.on_failure(at(5_000), 0, Carrier::Tcp);
+        fallback.advance(at(5_000), None, 2);
+        assert_eq!(fallback.manner(0), Manner::Both);
+        fallback.on_heard(at(6_000), 0, Carrier::Tcp);
+        fallback.advance(at(6_000), None, 2);
+        assert_eq!(
+            (fallback.manner(0), fallback.take_news()),
+            (Manner::Tcp, vec![])
+        );
+    }
+
+    #[test]
+    fn paths_that_join_are_as_the_others() {
+        let mut fallback = fallen();
+        fallback.advance(at(5_000), None, 3);
+        assert_eq!(fallback.manner(2), Manner::Both);
+        let mut only = Fallback::new(TcpFallback::Only);
+        only.advance(at(0), START, 1);
+        assert_eq!(
+            (only.manner(0), only.take_news()),
+            (Manner::TcpOnly, vec![])
+        );
+        assert!(only.wants_connection(at(0), 0));
+    }
+
+    #[test]
+    fn a_path_that_takes_a_number_begins_with_no_carrier_of_the_one_before() {
+        let mut fallback = fallen();
+        fallback.replace_path(0);
+        assert_eq!(fallback.manner(0), Manner::Both);
+        fallback.on_heard(at(5_000), 0, Carrier::Tcp);
+        fallback.advance(at(5_000), None, 2);
+        assert_eq!(fallback.take_news(), [carrier(0, Carrier::Tcp)]);
+        fallback.paths[0].go_back(at(6_000));
+        fallback.replace_path(0);
+        fallback.on_failure(at(7_000), 0, Carrier::Udp);
+        assert_eq!(fallback.paths[0].ask_interval, ASK_INTERVAL, "no relapse");
+    }
+
+    #[test]
+    fn without_a_port_nothing_is_tried() {
+        let mut fallback = Fallback::new(TcpFallback::Off);
+        fallback.advance(at(60_000), START, 1);
+        assert_eq!(
+            (fallback.manner(0), fallback.next_at(START)),
+            (Manner::Udp, None)
+        );
+    }
+}
