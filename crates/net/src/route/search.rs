@@ -1,8 +1,8 @@
 //! Which of the addresses that a path's datagrams come from is the peer's, while none has answered.
 //!
 //! A bystander that copies every datagram from the first one on, and is faster, is heard first: the
-//! peer's own datagrams are then replays. So each source is challenged, also that of a replay, and the
-//! first one to answer is the peer's.
+//! peer's own datagrams are then replays. So each source is challenged, also that of a replay, and
+//! the first one to answer is the peer's.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
