@@ -104,7 +104,7 @@ struct Link {
 }
 
 impl Receiver {
-    /// Returns one without senders. Whoever knows the secret can make names of groups.
+    /// Returns a receiver without senders, which makes names of groups with the secret.
     pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         Receiver {
             names: Names::new(secret),

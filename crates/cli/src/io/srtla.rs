@@ -33,8 +33,8 @@ const AT_ONCE: usize = 64;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// The longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
-/// The most lines in a period: whoever is let in can have links come and go. Sixteen links of one
-/// sender may join and fall silent once in it.
+/// Most lines in a period, since senders cause them by links that come and go. All 16 links of a
+/// sender may join and fall silent once.
 const MAX_LINES: u64 = 32;
 const LINES_PERIOD: Duration = Duration::from_secs(30);
 
@@ -303,6 +303,16 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+
+    #[test]
+    fn lines_are_limited_and_those_left_out_are_counted() {
+        let mut lines = Lines::default();
+        let millis = |millis| Instant::from_millis(millis);
+        let said = (0..20_000).filter_map(|at| lines.admit(millis(at)));
+        assert_eq!(said.collect::<Vec<_>>(), [0; MAX_LINES as usize]);
+        assert_eq!(lines.admit(millis(30_001)), Some(20_000 - MAX_LINES));
+        assert_eq!(lines.admit(millis(30_002)), Some(0));
+    }
 
     fn received(socket: &UdpSocket) -> Vec<u8> {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];

@@ -27,7 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(1);
 /// A line that is said again within this time, but for its numbers, is not shown again …
 const REPETITION: Duration = Duration::from_secs(30);
-/// … and at most so many different ones are: strangers choose parts of some lines.
+/// … and this is the most of different lines, because strangers choose parts of some.
 const MAX_SHOWN: usize = 16;
 /// The most of a line that is shown.
 const MAX_LINE_BYTES: usize = 1_000;
@@ -400,12 +400,10 @@ mod tests {
         assert!(!shown.is_news(at(29), "caller 8 was refused"));
         assert!(shown.is_news(at(30), "caller 9 was refused"));
         // A publisher's key, which it makes up.
-        let keys = (0..10_000_u32).map(|number| {
-            let letters = number
-                .to_string()
-                .bytes()
-                .map(|digit| char::from(digit + 0x31));
-            format!("no such key: {}", letters.collect::<String>())
+        let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
+        let keys = (0..10_000).map(|number| {
+            let key = [number / 676, number / 26, number].map(letter);
+            format!("no such key: {}", String::from_iter(key))
         });
         let news = keys.filter(|line| shown.is_news(at(31), line)).count();
         assert_eq!(news, MAX_SHOWN - 1);

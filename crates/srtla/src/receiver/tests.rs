@@ -259,7 +259,7 @@ fn links_and_groups_are_bounded() {
 }
 
 proptest! {
-    /// Whatever comes from whomever, limits hold, and what is forgotten is forgotten everywhere.
+    /// Limits hold for all datagrams, and each group ends once.
     #[test]
     fn nothing_that_comes_breaks_it(
         steps in prop::collection::vec(
