@@ -254,9 +254,9 @@ srtla_comes_in_by_two_links() {
     # Its links take answers from the address that they call, and from no other.
     start sender scripts/srtla-sender.py 17211 127.0.0.4:17210 127.0.0.2 127.0.0.3
     await sender 5 "2 links have registered" || return 1
-    await recv 2 "link 127.0.0.3:.* is there" || return 1
     # Longer than the outage of a link.
     camera 12 mpegts "srt://127.0.0.1:17211?pkt_size=1316&latency=300000" || return 1
+    await recv 2 "link 127.0.0.3:.* is there" || return 1
     await sender 1 "each link is acknowledged" || return 1
     local shown
     shown=$("$program" top 17212 --once)

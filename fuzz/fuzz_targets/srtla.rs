@@ -3,18 +3,29 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use anabranch_srtla::{ID_BYTES, MAX_GROUPS, MAX_LINKS, Receiver, Taken};
+use anabranch_srtla::{MAX_GROUPS, MAX_LINKS, Receiver, SECRET_BYTES, Taken};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
+/// A REG2 that is shorter stands for one with a name that the receiver gave.
+const REG2: [u8; 2] = [0x92, 0x01];
+
 fuzz_target!(|steps: Vec<(u8, u16, Vec<u8>)>| {
-    let mut receiver = Receiver::new(|| [0; ID_BYTES / 2]);
+    let mut receiver = Receiver::new(&[0; SECRET_BYTES]);
     let mut now = Instant::ZERO;
-    for (port, wait, datagram) in steps {
+    let mut named = Vec::new();
+    for (host, wait, mut datagram) in steps {
         now += Duration::from_millis(wait.into());
-        let from = SocketAddr::from((Ipv4Addr::LOCALHOST, port.into()));
-        if let Taken::Forward { group, .. } = receiver.handle_link(now, from, &datagram) {
-            assert!(receiver.handle_srt(group, &datagram).len() <= MAX_LINKS);
+        if datagram.starts_with(&REG2) && datagram.len() < 258 {
+            datagram.clone_from(&named);
+        }
+        let from = SocketAddr::from((Ipv4Addr::new(192, 0, host, host), 5_000));
+        match receiver.handle_link(now, from, &datagram) {
+            Taken::Answer(answer) if answer.starts_with(&REG2) => named = answer,
+            Taken::Forward { group, .. } => {
+                assert!(receiver.handle_srt(now, group, &datagram).len() <= MAX_LINKS);
+            }
+            Taken::Answer(_) | Taken::Nothing => {}
         }
         receiver.handle_time(now);
         while receiver.poll_event().is_some() {}

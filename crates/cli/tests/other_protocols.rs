@@ -3,7 +3,9 @@
 
 mod bed;
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
@@ -218,4 +220,98 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
         lines.lines().filter(is_it).count()
     });
     assert_eq!(events, [1, 1], "{lines}");
+}
+
+/// A program that stands for `srt-live-transmit` in `bed`, and says how it was called.
+fn stand_in(bed: &Bed) {
+    let program = bed.path("srt-live-transmit");
+    let script = "#!/bin/sh\necho \"$@\"\nexec /bin/sleep 100\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// A link of SRTLA to `port`, from a host of one of loopback's networks.
+fn link(network: u8, host: u8, port: u16) -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, network, host), 0)).unwrap();
+    socket.connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let patience = std::time::Duration::from_secs(5);
+    socket.set_read_timeout(Some(patience)).unwrap();
+    socket
+}
+
+fn received(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = [0; 1_500];
+    let length = socket.recv(&mut buffer).unwrap();
+    buffer[..length].to_vec()
+}
+
+/// Asks for a group, another for each number.
+fn ask(link: &UdpSocket, number: u32) {
+    let half = number.to_be_bytes().repeat(64);
+    link.send(&[&[0x92, 0x00][..], &half].concat()).unwrap();
+}
+
+fn register(link: &UdpSocket, number: u32) {
+    ask(link, number);
+    link.send(&received(link)).unwrap();
+    assert_eq!(received(link)[..2], [0x92, 0x02]);
+}
+
+/// Strangers at SRTLA's port: 500 a second whose address is forged (their answers go nowhere), and
+/// 25 a second who register and call the SRT listener. A true sender registers among them, is the
+/// only one whose link is reported, and stays.
+#[test]
+fn strangers_at_srtlas_port_keep_nobody_out_and_write_no_log() {
+    let bed = Bed::new();
+    stand_in(&bed);
+    let port = free_port();
+    let source = format!("phone=srtla://127.0.0.1:{port}");
+    let arguments = ["recv", "--listen", &source, &bed.text("out.ts")];
+    let mut recv = Running::of(anabranch().args(arguments).env("PATH", bed.path("")));
+    let called = recv.wait_for("srt://127.0.0.1:");
+    let srt = called.split("srt://").nth(1).unwrap().split('?').next();
+    let listener = UdpSocket::bind(srt.unwrap()).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let packet = |mark: u8| [&[0, 0, 0, mark][..], &[0x47; 1_000]].concat();
+    let forged = (0..400_u16).map(|number| link((number % 50 + 1) as u8, 1, port));
+    let forged: Vec<_> = forged.collect();
+    let sender = link(0, 1, port);
+    let mut strangers = VecDeque::new();
+    let (mut to_sender, mut buffer) = (None, [0; 1_500]);
+    for number in 0..1_500_u32 {
+        ask(&forged[number as usize % forged.len()], number);
+        if number % 20 == 1 {
+            let stranger = link(100, (number / 20 % 10) as u8, port);
+            register(&stranger, number);
+            stranger.send(&packet(0)).unwrap();
+            strangers.push_front(stranger);
+            strangers.truncate(40);
+        }
+        if number == 300 {
+            register(&sender, number);
+        } else if number > 300 && number % 10 == 0 {
+            sender.send(&packet(1)).unwrap();
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(2));
+        while let Ok((_, from)) = listener.recv_from(&mut buffer) {
+            if buffer[3] == 1 {
+                to_sender = Some(from);
+            }
+        }
+        // SRT accepts the true sender after half a second.
+        if let Some(to) = to_sender.filter(|_| number >= 550 && number % 10 == 0) {
+            let acked = [&[0x80, 2][..], &[0; 42]].concat();
+            listener.send_to(&acked, to).unwrap();
+        }
+    }
+    let keepalive = [&[0x90, 0][..], &[9; 8]].concat();
+    sender.send(&keepalive).unwrap();
+    while received(&sender) != keepalive {}
+    recv.interrupt();
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    let links: Vec<_> = said.lines().filter(|line| line.contains("link")).collect();
+    let at = sender.local_addr().unwrap();
+    let expected = format!("srtla://127.0.0.1:{port}: link {at} is there, of 1");
+    assert_eq!(links, [expected], "{said}");
 }

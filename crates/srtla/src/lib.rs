@@ -13,15 +13,21 @@
 //! | file | idea |
 //! |---|---|
 //! | `wire.rs` | the few fields that a receiver reads, and its answers as bytes |
+//! | `names.rs` | names of groups, which prove their senders' addresses before anything is kept |
+//! | `places.rs` | how many groups there are, and which one gives way to another |
 //! | `receiver.rs` | groups of links: how they register, what is acknowledged, when they are over |
 //!
 //! The protocol has no specification. This follows what its implementations do: BELABOX/srtla (the
 //! first one; registration, an acknowledgement of ten packets, times), irlserver/srtla (answers of
-//! 32 bytes, groups that nobody accepted give way to new ones) and irlserver/srtla_send (keepalives
-//! of 10 and 38 bytes).
+//! 32 bytes, groups that were not accepted give way to new ones) and irlserver/srtla_send
+//! (keepalives of 10 and 38 bytes).
 
+mod names;
+mod places;
 mod receiver;
 mod wire;
 
-pub use receiver::{Event, GroupId, LinkSummary, MAX_GROUPS, MAX_LINKS, Receiver, Taken};
+pub use names::SECRET_BYTES;
+pub use places::{MAX_GROUPS, MAX_GROUPS_OF_NETWORK};
+pub use receiver::{Event, GroupId, LinkSummary, MAX_LINKS, Receiver, Taken};
 pub use wire::{ID_BYTES, SenderInfo};

@@ -5,17 +5,21 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_units::{Duration, Instant};
 
-use crate::wire::{self, ACKED_AT_ONCE, ID_BYTES, Id, Message, SenderInfo};
+use crate::names::{Names, SECRET_BYTES};
+use crate::places::{self, MAX_GROUPS, Origin, Place};
+use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
-/// So many senders at a time.
-pub const MAX_GROUPS: usize = 64;
 /// So many links of a sender.
 pub const MAX_LINKS: usize = 16;
 /// A link that is silent for longer is forgotten, and a group without links. Idle links send a
 /// keepalive each second.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A group whose first link does not join within this time is forgotten.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A group is no longer accepted if SRT has been silent for longer. Its listener acknowledges every
+/// 10 ms, and sends a keepalive each second when nothing comes.
+const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of the SRT listener that a link gets for each byte that it brought: its address may be
+/// forged. With SRTLA's own answers these are less than three, as in RFC 9000, section 8.1.
+const ANSWERS_PER_BYTE: u64 = 2;
 /// What was not asked for is forgotten, the oldest first. One call makes a quarter of it at most.
 const MAX_EVENTS: usize = 4 * MAX_GROUPS * (MAX_LINKS + 1);
 
@@ -26,7 +30,7 @@ pub struct GroupId(u64);
 /// What a datagram of a link leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Nothing: nobody knows the link, or it is not SRTLA.
+    /// Nothing: the link is unknown, or it is not SRTLA.
     Nothing,
     /// These bytes go back to the link.
     Answer(Vec<u8>),
@@ -42,10 +46,8 @@ pub enum Taken {
 /// What has become of groups and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A sender has registered.
-    GroupBegan(GroupId),
-    /// A link of it has joined.
-    LinkJoined(GroupId, SocketAddr),
+    /// A link of a sender that the SRT listener has accepted. Strangers' links are not reported.
+    LinkAccepted(GroupId, SocketAddr),
     /// A link has fallen silent, or its group is over.
     LinkLeft(GroupId, LinkSummary),
     /// A sender is gone; its socket to the SRT listener can be closed.
@@ -63,15 +65,16 @@ pub struct LinkSummary {
     pub bytes: u64,
     /// What the sender told of it at last.
     pub info: Option<SenderInfo>,
+    /// Whether there was an [`Event::LinkAccepted`] of it.
+    pub was_accepted: bool,
 }
 
-/// The receiver of many senders. `F` gives random bytes, of which the receiver's halves of groups'
-/// names are made: whoever knows a name can join.
+/// The receiver of many senders.
 #[derive(Debug)]
-pub struct Receiver<F> {
-    random: F,
+pub struct Receiver {
+    names: Names,
     groups: BTreeMap<GroupId, Group>,
-    /// The group of each link, and of each founder.
+    /// The group of each link.
     members: BTreeMap<SocketAddr, GroupId>,
     next_id: u64,
     events: VecDeque<Event>,
@@ -80,29 +83,31 @@ pub struct Receiver<F> {
 #[derive(Debug)]
 struct Group {
     id: Box<Id>,
-    founder: SocketAddr,
-    founded_at: Instant,
+    origin: Origin,
     links: Vec<Link>,
-    /// The link of the newest datagram: what the SRT listener answers goes there.
-    latest: SocketAddr,
-    /// Whether the SRT listener has acknowledged something: it has accepted this sender.
-    is_accepted: bool,
+    /// The link of the newest datagram of SRT: what its listener answers goes there.
+    latest: Option<SocketAddr>,
+    /// When the SRT listener showed last that it has accepted this sender: by an acknowledgement,
+    /// and after that by a keepalive, too.
+    accepted_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Link {
     summary: LinkSummary,
     heard_at: Instant,
+    /// Bytes of the SRT listener that it may still get.
+    credit: u64,
     /// Packets that are not acknowledged yet, of which `unacked_count` are some.
     unacked: [u32; ACKED_AT_ONCE],
     unacked_count: usize,
 }
 
-impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
-    /// One without senders.
-    pub fn new(random: F) -> Self {
+impl Receiver {
+    /// Returns a receiver without senders, which makes names of groups with the secret.
+    pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         Receiver {
-            random,
+            names: Names::new(secret),
             groups: BTreeMap::new(),
             members: BTreeMap::new(),
             next_id: 0,
@@ -114,27 +119,41 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
     pub fn handle_link(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Taken {
         match Message::parse(datagram) {
             None => Taken::Nothing,
-            Some(Message::WantsGroup { half }) => Taken::Answer(self.found(now, from, half)),
+            // Nothing is kept of it: the address may be forged.
+            Some(Message::WantsGroup { half }) => {
+                let name = self.names.make(now, from.ip(), half);
+                Taken::Answer(wire::group(&name))
+            }
             Some(Message::Joins { id }) => Taken::Answer(self.join(now, from, id)),
             Some(message) => self.handle_member(now, from, datagram, message),
         }
     }
 
     /// Takes what the SRT listener answers a group. Returns the links that it goes to.
-    pub fn handle_srt(&mut self, group: GroupId, datagram: &[u8]) -> Vec<SocketAddr> {
+    pub fn handle_srt(&mut self, now: Instant, group: GroupId, datagram: &[u8]) -> Vec<SocketAddr> {
+        let id = group;
         let group = self.groups.get_mut(&group);
         let Some(group) = group.filter(|_| wire::is_srt(datagram)) else {
             return Vec::new();
         };
-        match wire::is_srt_ack(datagram) {
-            // The sender's windows grow by it, and any link may be the one that still works.
-            true => {
-                group.is_accepted = true;
-                group.addresses().collect()
-            }
-            // Lost packets asked for twice would be sent twice.
-            false => vec![group.latest],
+        let is_ack = wire::is_srt_ack(datagram);
+        if is_ack || (wire::is_srt_keepalive(datagram) && group.is_accepted(now)) {
+            group.accepted_at = Some(now);
+            group.report_links(id, &mut self.events);
         }
+        let latest = group.latest;
+        let is_asked = |link: &Link| match is_ack {
+            // The sender's windows grow by it, and any link may be the one that still works.
+            true => link.summary.datagram_count > 0,
+            // Lost packets asked for twice would be sent twice.
+            false => Some(link.summary.address) == latest,
+        };
+        let links = group.links.iter_mut().filter(|link| is_asked(link));
+        let paid = links.filter_map(|link| {
+            link.credit = link.credit.checked_sub(datagram.len() as u64)?;
+            Some(link.summary.address)
+        });
+        paid.collect()
     }
 
     /// Forgets what has been silent for too long. To be called once a second.
@@ -146,8 +165,7 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
                 self.members.remove(&link.summary.address);
                 push(&mut self.events, Event::LinkLeft(id, link.summary));
             }
-            let age = now.saturating_since(group.founded_at);
-            if group.links.is_empty() && age > JOIN_TIMEOUT {
+            if group.links.is_empty() {
                 gone.push(id);
             }
         }
@@ -172,75 +190,60 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
 
     /// Whether a link of a registered sender is at this address.
     pub fn has_link(&self, address: SocketAddr) -> bool {
-        let group = self
-            .members
-            .get(&address)
-            .and_then(|id| self.groups.get(id));
-        group.is_some_and(|group| group.addresses().any(|link| link == address))
+        self.members.contains_key(&address)
     }
 
     /// The links of the senders that the SRT listener has accepted, each with when it was heard
     /// last.
-    pub fn accepted_links(&self) -> impl Iterator<Item = (&LinkSummary, Instant)> {
-        let groups = self.groups.values().filter(|group| group.is_accepted);
+    pub fn accepted_links(&self, now: Instant) -> impl Iterator<Item = (&LinkSummary, Instant)> {
+        let groups = self.groups.values();
+        let groups = groups.filter(move |group| group.is_accepted(now));
         let links = groups.flat_map(|group| &group.links);
         links.map(|link| (&link.summary, link.heard_at))
     }
 
-    /// REG1.
-    fn found(&mut self, now: Instant, from: SocketAddr, half: &[u8; ID_BYTES / 2]) -> Vec<u8> {
-        if let Some(&known) = self.members.get(&from) {
-            match self.groups.get(&known) {
-                Some(group) if !group.links.is_empty() => return wire::refused(),
-                // The answer was lost, and the sender asks again.
-                Some(group) if group.id.starts_with(half) => return wire::group(&group.id),
-                _ => self.remove(known),
-            }
-        }
-        if self.groups.len() >= MAX_GROUPS && !self.make_room() {
-            return wire::refused();
-        }
-        let mut id = Box::new([0; ID_BYTES]);
-        let (first, second) = id.split_at_mut(ID_BYTES / 2);
-        first.copy_from_slice(half);
-        second.copy_from_slice(&(self.random)());
-        let answer = wire::group(&id);
+    /// Founds the group of a name that was given to a sender. `None` if it was not, or if there is
+    /// no place.
+    fn found(&mut self, now: Instant, id: &Id) -> Option<GroupId> {
+        let origin = Origin::from(self.names.address(now, id)?);
+        let places = self.groups.iter().map(|(&id, group)| Place {
+            id,
+            origin: group.origin,
+            is_accepted: group.is_accepted(now),
+        });
+        let places: Vec<_> = places.collect();
+        let given_up = places::given_up(&places, origin).ok()?;
+        given_up.into_iter().for_each(|other| self.remove(other));
         let group = GroupId(self.next_id);
         self.next_id += 1;
-        self.members.insert(from, group);
         self.groups.insert(
             group,
             Group {
-                id,
-                founder: from,
-                founded_at: now,
+                id: Box::new(*id),
+                origin,
                 links: Vec::new(),
-                latest: from,
-                is_accepted: false,
+                latest: None,
+                accepted_at: None,
             },
         );
-        push(&mut self.events, Event::GroupBegan(group));
-        answer
-    }
-
-    /// Ends the oldest group that the SRT listener has not accepted, so that a flood of
-    /// registrations keeps nobody out. Whether there was one.
-    fn make_room(&mut self) -> bool {
-        let mut strangers = self.groups.iter().filter(|(_, group)| !group.is_accepted);
-        let oldest = strangers.next().map(|(&id, _)| id);
-        oldest.map(|id| self.remove(id)).is_some()
+        Some(group)
     }
 
     /// REG2.
     fn join(&mut self, now: Instant, from: SocketAddr, id: &Id) -> Vec<u8> {
-        let mut all = self.groups.iter_mut();
-        let Some((&known, group)) = all.find(|(_, group)| is_same(&group.id, id)) else {
+        let mut all = self.groups.iter();
+        let known = all.find(|(_, group)| is_same(&group.id, id));
+        let known = known.map(|(&known, _)| known);
+        let other = self.members.get(&from);
+        if other.is_some_and(|&other| Some(other) != known) {
+            return wire::refused();
+        }
+        let Some(known) = known.or_else(|| self.found(now, id)) else {
             return wire::no_group();
         };
-        match self.members.get(&from) {
-            Some(&other) if other != known => return wire::refused(),
-            _ => {}
-        }
+        let Some(group) = self.groups.get_mut(&known) else {
+            return wire::no_group();
+        };
         let has_room = group.links.len() < MAX_LINKS;
         match group.link(from) {
             Some(link) => link.heard_at = now,
@@ -248,10 +251,11 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
             None => {
                 group.links.push(Link::new(from, now));
                 self.members.insert(from, known);
-                push(&mut self.events, Event::LinkJoined(known, from));
+                if group.is_accepted(now) {
+                    group.report_links(known, &mut self.events);
+                }
             }
         }
-        group.latest = from;
         wire::joined()
     }
 
@@ -272,6 +276,8 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
             return Taken::Nothing;
         };
         link.heard_at = now;
+        let earned = ANSWERS_PER_BYTE * datagram.len() as u64;
+        link.credit = link.credit.saturating_add(earned);
         let number = match message {
             Message::Keepalive { info } => {
                 link.summary.info = info.or(link.summary.info);
@@ -283,7 +289,7 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
         link.summary.datagram_count += 1;
         link.summary.bytes += datagram.len() as u64;
         let ack = number.and_then(|number| link.acknowledge(number));
-        group.latest = from;
+        group.latest = Some(from);
         Taken::Forward { group: id, ack }
     }
 
@@ -291,9 +297,6 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
         let Some(group) = self.groups.remove(&id) else {
             return;
         };
-        if self.members.get(&group.founder) == Some(&id) {
-            self.members.remove(&group.founder);
-        }
         for link in group.links {
             self.members.remove(&link.summary.address);
             push(&mut self.events, Event::LinkLeft(id, link.summary));
@@ -306,6 +309,20 @@ impl Group {
     fn link(&mut self, address: SocketAddr) -> Option<&mut Link> {
         let mut links = self.links.iter_mut();
         links.find(|link| link.summary.address == address)
+    }
+
+    fn is_accepted(&self, now: Instant) -> bool {
+        let mut at = self.accepted_at.into_iter();
+        at.any(|at| now.saturating_since(at) <= ACCEPTANCE_TIMEOUT)
+    }
+
+    /// Reports the links that were not reported yet.
+    fn report_links(&mut self, id: GroupId, events: &mut VecDeque<Event>) {
+        for link in &mut self.links {
+            if !core::mem::replace(&mut link.summary.was_accepted, true) {
+                push(events, Event::LinkAccepted(id, link.summary.address));
+            }
+        }
     }
 
     fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
@@ -321,8 +338,10 @@ impl Link {
                 datagram_count: 0,
                 bytes: 0,
                 info: None,
+                was_accepted: false,
             },
             heard_at: now,
+            credit: 0,
             unacked: [0; ACKED_AT_ONCE],
             unacked_count: 0,
         }

@@ -17,6 +17,7 @@ const REG2: u16 = 0x9201;
 const REG3: u16 = 0x9202;
 const REG_ERR: u16 = 0x9210;
 const REG_NGP: u16 = 0x9211;
+const SRT_KEEPALIVE: u16 = 0x8001;
 const SRT_ACK: u16 = 0x8002;
 
 /// Behind the type and time of a keepalive: what follows is a [`SenderInfo`].
@@ -109,9 +110,14 @@ impl SenderInfo {
     }
 }
 
-/// Whether the SRT listener acknowledges: that goes to every link.
+/// Whether the SRT listener acknowledges: that goes to every link that has sent SRT.
 pub(crate) fn is_srt_ack(datagram: &[u8]) -> bool {
     datagram.starts_with(&SRT_ACK.to_be_bytes())
+}
+
+/// Whether the SRT listener has nothing to say.
+pub(crate) fn is_srt_keepalive(datagram: &[u8]) -> bool {
+    datagram.starts_with(&SRT_KEEPALIVE.to_be_bytes())
 }
 
 /// Whether the SRT listener's answer is one at all.

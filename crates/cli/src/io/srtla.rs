@@ -1,17 +1,17 @@
 //! SRTLA over sockets: links of senders on one side, an SRT listener on the other.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anabranch_net::Clock;
-use anabranch_srtla::{Event, GroupId, ID_BYTES, LinkSummary, Receiver, Taken};
+use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, SECRET_BYTES, Taken};
 use anabranch_units::{Duration, Instant};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
@@ -33,8 +33,10 @@ const AT_ONCE: usize = 64;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// The longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
-
-type Random = Box<dyn FnMut() -> [u8; ID_BYTES / 2] + Send>;
+/// Most lines in a period, since senders cause them by links that come and go. All 16 links of a
+/// sender may join and fall silent once.
+const MAX_LINES: u64 = 32;
+const LINES_PERIOD: Duration = Duration::from_secs(30);
 
 /// The relay's thread, which ends when this is dropped.
 #[derive(Debug)]
@@ -58,17 +60,20 @@ impl Relay {
         let links = socket(listen).with_context(|| format!("cannot listen at {name}"))?;
         reached::be_told(&links, listen).context("cannot set up a socket")?;
         let seen = Links::default();
-        let random = random().context("cannot read /dev/urandom")?;
+        let mut secret = [0; SECRET_BYTES];
+        let filled = SystemRandom::new().fill(&mut secret);
+        filled.map_err(|_| anyhow!("the system has no random numbers"))?;
         let is_over = Arc::<AtomicBool>::default();
         let hands = Hands {
             name: name.to_owned(),
-            receiver: Receiver::new(random),
+            receiver: Receiver::new(&secret),
             links,
             reached: BTreeMap::new(),
             seen: seen.clone(),
             answers: BTreeMap::new(),
             srt,
             clock: *clock,
+            lines: Lines::default(),
         };
         let told = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("srtla".to_owned());
@@ -98,7 +103,7 @@ impl Drop for Relay {
 /// What the thread holds.
 struct Hands {
     name: String,
-    receiver: Receiver<Random>,
+    receiver: Receiver,
     links: UdpSocket,
     /// The address of this machine that each link has sent to, if there are several.
     reached: BTreeMap<SocketAddr, IpAddr>,
@@ -107,6 +112,7 @@ struct Hands {
     answers: BTreeMap<GroupId, UdpSocket>,
     srt: SocketAddr,
     clock: Clock,
+    lines: Lines,
 }
 
 impl Hands {
@@ -118,15 +124,15 @@ impl Hands {
             self.wait();
             let now = self.clock.now();
             self.read_links(now, &mut buffer);
-            self.read_answers(&mut buffer);
+            self.read_answers(now, &mut buffer);
             if now >= tick_at {
                 tick_at = now + TICK;
                 self.receiver.handle_time(now);
             }
-            self.take_events();
+            self.take_events(now);
             if now >= look_at {
                 look_at = now + LOOK_INTERVAL;
-                self.show_links();
+                self.show_links(now);
             }
         }
     }
@@ -164,20 +170,19 @@ impl Hands {
                 Taken::Answer(bytes) => answer(&bytes),
                 Taken::Forward { group, ack } => {
                     ack.inspect(|ack| answer(ack));
-                    self.forward(group, datagram);
+                    self.forward(now, group, datagram);
                 }
             }
         }
     }
 
-    fn forward(&mut self, group: GroupId, datagram: &[u8]) {
+    fn forward(&mut self, now: Instant, group: GroupId, datagram: &[u8]) {
         if let std::collections::btree_map::Entry::Vacant(place) = self.answers.entry(group) {
             let any = SocketAddr::new(self.srt.ip(), 0);
             match socket(any).and_then(|socket| socket.connect(self.srt).map(|()| socket)) {
                 Ok(socket) => drop(place.insert(socket)),
                 Err(error) => {
-                    print::note(format_args!("{}: no socket for it: {error}", self.name));
-                    return;
+                    return self.note(now, format_args!("no socket for a sender: {error}"));
                 }
             }
         }
@@ -187,7 +192,7 @@ impl Hands {
         }
     }
 
-    fn read_answers(&mut self, buffer: &mut [u8]) {
+    fn read_answers(&mut self, now: Instant, buffer: &mut [u8]) {
         for (&group, socket) in &self.answers {
             for _ in 0..AT_ONCE {
                 let length = match socket.recv(buffer) {
@@ -196,7 +201,7 @@ impl Hands {
                     Err(_) => continue,
                 };
                 let datagram = &buffer[..length];
-                for to in self.receiver.handle_srt(group, datagram) {
+                for to in self.receiver.handle_srt(now, group, datagram) {
                     let from = self.reached.get(&to).copied();
                     let _ = reached::send(&self.links, datagram, to, from);
                 }
@@ -204,8 +209,8 @@ impl Hands {
         }
     }
 
-    fn show_links(&self) {
-        let links = self.receiver.accepted_links();
+    fn show_links(&self, now: Instant) {
+        let links = self.receiver.accepted_links(now);
         let links = links.map(|(summary, heard_at)| Link {
             address: summary.address,
             datagram_count: summary.datagram_count,
@@ -216,25 +221,57 @@ impl Hands {
         self.seen.set(&links.collect::<Vec<_>>());
     }
 
-    fn take_events(&mut self) {
+    fn take_events(&mut self, now: Instant) {
         while let Some(event) = self.receiver.poll_event() {
-            let name = &self.name;
             match event {
-                // Strangers register, too: only links are told of.
-                Event::GroupBegan(_) => {}
-                Event::LinkJoined(group, link) => {
+                Event::LinkAccepted(group, link) => {
                     let count = self.receiver.links(group).count();
-                    print::note(format_args!("{name}: link {link} is there, of {count}"));
+                    self.note(now, format_args!("link {link} is there, of {count}"));
                 }
                 Event::LinkLeft(_, summary) => {
                     self.reached.remove(&summary.address);
-                    print::note(format_args!("{name}: {}", told(&summary)));
+                    if summary.was_accepted {
+                        self.note(now, format_args!("{}", told(&summary)));
+                    }
                 }
                 Event::GroupEnded(group) => {
                     self.answers.remove(&group);
                 }
             }
         }
+    }
+
+    fn note(&mut self, now: Instant, line: core::fmt::Arguments<'_>) {
+        let Some(left_out) = self.lines.admit(now) else {
+            return;
+        };
+        if left_out > 0 {
+            print::note(format_args!("{}: {left_out} lines left out", self.name));
+        }
+        print::note(format_args!("{}: {line}", self.name));
+    }
+}
+
+/// Limits the lines that senders cause.
+#[derive(Debug, Default)]
+struct Lines {
+    since: Instant,
+    count: u64,
+}
+
+impl Lines {
+    /// Whether a line may be said: then how many were left out before it.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let mut left_out = 0;
+        if now.saturating_since(self.since) > LINES_PERIOD {
+            left_out = self.count.saturating_sub(MAX_LINES);
+            *self = Lines {
+                since: now,
+                count: 0,
+            };
+        }
+        self.count += 1;
+        (self.count <= MAX_LINES).then_some(left_out)
     }
 }
 
@@ -261,22 +298,21 @@ fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn random() -> io::Result<Random> {
-    let mut source = File::open("/dev/urandom")?;
-    let mut bytes = [0; ID_BYTES / 2];
-    source.read_exact(&mut bytes)?;
-    Ok(Box::new(move || {
-        // It never runs dry, and keeps what it gave last if it did.
-        let _ = source.read_exact(&mut bytes);
-        bytes
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+
+    #[test]
+    fn lines_are_limited_and_those_left_out_are_counted() {
+        let mut lines = Lines::default();
+        let millis = |millis| Instant::from_millis(millis);
+        let said = (0..20_000).filter_map(|at| lines.admit(millis(at)));
+        assert_eq!(said.collect::<Vec<_>>(), [0; MAX_LINES as usize]);
+        assert_eq!(lines.admit(millis(30_001)), Some(20_000 - MAX_LINES));
+        assert_eq!(lines.admit(millis(30_002)), Some(0));
+    }
 
     fn received(socket: &UdpSocket) -> Vec<u8> {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];

@@ -1,7 +1,6 @@
 //! Other people's programs that speak a protocol for this one: started, listened to, started again
 //! when they end, and ended with what needs them.
 
-use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, PipeReader};
@@ -28,8 +27,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(1);
 /// A line that is said again within this time, but for its numbers, is not shown again …
 const REPETITION: Duration = Duration::from_secs(30);
-/// … and so many different ones are remembered.
-const MAX_REMEMBERED: usize = 16;
+/// … and this is the most of different lines, because strangers choose parts of some.
+const MAX_SHOWN: usize = 16;
 /// The most of a line that is shown.
 const MAX_LINE_BYTES: usize = 1_000;
 
@@ -149,9 +148,10 @@ struct Keeper {
 impl Keeper {
     fn run(self, told: &std::sync::mpsc::Sender<io::Result<()>>) {
         let mut wait = FIRST_WAIT;
+        let mut shown = Shown::default();
         loop {
             let since = self.clock.now();
-            let ended = self.run_once(told);
+            let ended = self.run_once(told, &mut shown);
             let is_over = self.shared.lock().is_over;
             if is_over {
                 return;
@@ -182,7 +182,11 @@ impl Keeper {
     }
 
     /// Starts it and shows what it says, until it ends.
-    fn run_once(&self, told: &std::sync::mpsc::Sender<io::Result<()>>) -> io::Result<ExitStatus> {
+    fn run_once(
+        &self,
+        told: &std::sync::mpsc::Sender<io::Result<()>>,
+        shown: &mut Shown,
+    ) -> io::Result<ExitStatus> {
         let said = {
             let mut state = self.shared.lock();
             if state.is_over {
@@ -202,7 +206,7 @@ impl Keeper {
             }
         };
         let _ = told.send(Ok(()));
-        self.show(said);
+        self.show(said, shown);
         // It has closed its output: it ends, or has ended.
         loop {
             let mut state = self.shared.lock();
@@ -219,8 +223,7 @@ impl Keeper {
         }
     }
 
-    fn show(&self, said: PipeReader) {
-        let mut shown: VecDeque<(String, Instant)> = VecDeque::new();
+    fn show(&self, said: PipeReader, shown: &mut Shown) {
         let mut said = BufReader::new(said);
         let mut bytes = Vec::new();
         loop {
@@ -238,21 +241,32 @@ impl Keeper {
                 // That it was ended is no news.
                 continue;
             }
-            let now = self.clock.now();
-            shown.retain(|(_, at)| now.saturating_since(*at) < REPETITION);
-            let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
-            if shown.iter().all(|(before, _)| *before != plain) {
+            if shown.is_news(self.clock.now(), &line) {
                 self.note(&line);
-                shown.push_back((plain, now));
-                if shown.len() > MAX_REMEMBERED {
-                    shown.pop_front();
-                }
             }
         }
     }
 
     fn note(&self, line: impl core::fmt::Display) {
         print::note(format_args!("{}: {line}", self.tool.program));
+    }
+}
+
+/// The lines that were shown last, without their numbers.
+#[derive(Default)]
+struct Shown(Vec<(String, Instant)>);
+
+impl Shown {
+    /// Whether a line is to be shown.
+    fn is_news(&mut self, now: Instant, line: &str) -> bool {
+        self.0
+            .retain(|(_, at)| now.saturating_since(*at) < REPETITION);
+        let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
+        let is_news = self.0.len() < MAX_SHOWN && self.0.iter().all(|(before, _)| *before != plain);
+        if is_news {
+            self.0.push((plain, now));
+        }
+        is_news
     }
 }
 
@@ -376,6 +390,24 @@ mod tests {
         for part in ["srt://", "no-such-program", "Debian: no-such-package"] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn lines_are_shown_once_in_a_while_and_not_too_many() {
+        let mut shown = Shown::default();
+        let at = Instant::from_secs;
+        assert!(shown.is_news(at(0), "caller 7 was refused"));
+        assert!(!shown.is_news(at(29), "caller 8 was refused"));
+        assert!(shown.is_news(at(30), "caller 9 was refused"));
+        // A publisher's key, which it makes up.
+        let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
+        let keys = (0..10_000).map(|number| {
+            let key = [number / 676, number / 26, number].map(letter);
+            format!("no such key: {}", String::from_iter(key))
+        });
+        let news = keys.filter(|line| shown.is_news(at(31), line)).count();
+        assert_eq!(news, MAX_SHOWN - 1);
+        assert!(shown.is_news(at(61), "caller 9 was refused"));
     }
 
     #[test]

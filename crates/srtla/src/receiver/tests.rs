@@ -5,11 +5,13 @@ use core::net::Ipv4Addr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::places::MAX_GROUPS_OF_NETWORK;
+use crate::wire::ID_BYTES;
 
-type Random = fn() -> [u8; ID_BYTES / 2];
+mod attacks;
 
-fn receiver() -> Receiver<Random> {
-    Receiver::new(|| [9; ID_BYTES / 2])
+fn receiver() -> Receiver {
+    Receiver::new(&[9; SECRET_BYTES])
 }
 
 fn at(millis: u64) -> Instant {
@@ -51,33 +53,30 @@ impl Sender {
         }
     }
 
-    fn ask<F: FnMut() -> [u8; 128]>(&self, to: &mut Receiver<F>, now: Instant) -> Taken {
+    /// Asks for a group. Returns the answer, a REG2.
+    fn ask(&self, to: &mut Receiver, now: Instant) -> Vec<u8> {
         let asked = with_id(0x9200, &[self.half, [0; ID_BYTES / 2]].concat());
-        to.handle_link(now, self.links[0], &asked)
-    }
-
-    /// Registers, and returns the group.
-    fn register<F: FnMut() -> [u8; 128]>(&self, to: &mut Receiver<F>, now: Instant) -> GroupId {
-        let Taken::Answer(answer) = self.ask(to, now) else {
+        let Taken::Answer(answer) = to.handle_link(now, self.links[0], &asked) else {
             panic!("no answer");
         };
         assert_eq!(answer[..2], [0x92, 0x01]);
         assert_eq!(answer[2..130], self.half);
+        answer
+    }
+
+    /// Registers, and returns the group.
+    fn register(&self, to: &mut Receiver, now: Instant) -> GroupId {
+        let named = self.ask(to, now);
         for &link in &self.links {
-            let joined = to.handle_link(now, link, &answer);
+            let joined = to.handle_link(now, link, &named);
             assert_eq!(joined, Taken::Answer(wire::joined()));
         }
-        let mut events = core::iter::from_fn(|| to.poll_event());
-        let began = events.find_map(|event| match event {
-            Event::GroupBegan(group) => Some(group),
-            _ => None,
-        });
-        let group = began.unwrap();
-        for &link in &self.links {
-            assert_eq!(to.poll_event(), Some(Event::LinkJoined(group, link)));
-        }
-        group
+        to.members[&self.links[0]]
     }
+}
+
+fn events(receiver: &mut Receiver) -> Vec<Event> {
+    core::iter::from_fn(|| receiver.poll_event()).collect()
 }
 
 #[test]
@@ -123,19 +122,25 @@ fn control_packets_are_forwarded_and_not_acknowledged() {
 }
 
 #[test]
-fn acknowledgements_go_to_all_links_and_the_rest_to_the_latest() {
+fn acknowledgements_go_to_all_links_that_carry_and_the_rest_to_the_latest() {
     let mut receiver = receiver();
-    let sender = Sender::new(1, 1..=3);
+    let sender = Sender::new(1, 1..=4);
     let group = sender.register(&mut receiver, at(0));
-    assert_eq!(receiver.handle_srt(group, &answer(0x8002)), sender.links);
-    let naks = receiver.handle_srt(group, &answer(0x8003));
+    for link in &sender.links[..3] {
+        receiver.handle_link(at(0), *link, &video(6));
+    }
+    let acked = receiver.handle_srt(at(0), group, &answer(0x8002));
+    assert_eq!(acked, sender.links[..3]);
+    let naks = receiver.handle_srt(at(0), group, &answer(0x8003));
     assert_eq!(naks, [sender.links[2]]);
     receiver.handle_link(at(1), sender.links[1], &video(7));
-    // A keepalive is no sign that the sender prefers its link.
+    // A keepalive is no sign that the sender prefers its link, nor is a REG2.
     receiver.handle_link(at(2), sender.links[0], &[0x90, 0]);
-    let naks = receiver.handle_srt(group, &answer(0x8003));
+    let named = sender.ask(&mut receiver, at(2));
+    receiver.handle_link(at(2), sender.links[0], &named);
+    let naks = receiver.handle_srt(at(2), group, &answer(0x8003));
     assert_eq!(naks, [sender.links[1]]);
-    assert_eq!(receiver.handle_srt(group, &[0x80, 0x02]), []);
+    assert_eq!(receiver.handle_srt(at(2), group, &[0x80, 0x02]), []);
 }
 
 #[test]
@@ -164,7 +169,7 @@ fn keepalives_come_back_and_what_they_tell_is_kept() {
         (group, 1, 1_332)
     );
     assert_eq!(summary.info.unwrap().rtt_millis, 30);
-    // Who is unknown gets no echo.
+    // An unknown address gets no echo.
     let taken = receiver.handle_link(at(10_002), sender.links[0], &[0x90, 0]);
     assert_eq!(taken, Taken::Nothing);
 }
@@ -174,81 +179,60 @@ fn a_link_that_fails_comes_back_and_a_group_without_links_ends() {
     let mut receiver = receiver();
     let sender = Sender::new(1, 1..=2);
     let group = sender.register(&mut receiver, at(0));
-    let id = [[1; ID_BYTES / 2], [9; ID_BYTES / 2]].concat();
-    for second in 1..=12 {
+    let named = sender.ask(&mut receiver, at(0));
+    for second in 1..=300 {
         receiver.handle_link(at(1_000 * second), sender.links[0], &[0x90, 0]);
         receiver.handle_time(at(1_000 * second));
     }
-    let left = receiver.poll_event();
-    assert!(matches!(left, Some(Event::LinkLeft(of, _)) if of == group));
-    assert_eq!(receiver.poll_event(), None);
+    let left = events(&mut receiver);
+    assert!(matches!(left[..], [Event::LinkLeft(of, _)] if of == group));
     assert_eq!(receiver.links(group).collect::<Vec<_>>(), [address(1)]);
-    // It asks again by another port, as after a change of its address.
-    let joined = receiver.handle_link(at(12_000), address(3), &with_id(0x9201, &id));
+    // It asks again by another port, as after a change of its address. Its name is too old to found
+    // a group, but there is one.
+    let joined = receiver.handle_link(at(300_000), address(3), &named);
     assert_eq!(joined, Taken::Answer(wire::joined()));
-    assert_eq!(
-        receiver.poll_event(),
-        Some(Event::LinkJoined(group, address(3)))
-    );
-    receiver.handle_time(at(22_001));
-    let events: Vec<_> = core::iter::from_fn(|| receiver.poll_event()).collect();
+    assert_eq!(receiver.members[&address(3)], group);
+    receiver.handle_time(at(310_001));
+    let events = events(&mut receiver);
     assert_eq!(events.len(), 3);
     assert_eq!(events[2], Event::GroupEnded(group));
-    let joined = receiver.handle_link(at(23_000), address(3), &with_id(0x9201, &id));
+    let joined = receiver.handle_link(at(311_000), address(3), &named);
     assert_eq!(joined, Taken::Answer(wire::no_group()));
 }
 
 #[test]
-fn a_lost_answer_is_sent_again_and_a_member_founds_no_other_group() {
+fn a_lost_answer_is_sent_again_and_a_member_joins_no_other_group() {
     let mut receiver = receiver();
     let sender = Sender::new(1, 1..=1);
     let first = sender.ask(&mut receiver, at(0));
     assert_eq!(sender.ask(&mut receiver, at(4_000)), first);
-    assert_eq!(receiver.group_count(), 1);
+    assert_eq!(receiver.group_count(), 0);
+    sender.register(&mut receiver, at(4_000));
     // A sender that was restarted at the same port.
     let restarted = Sender::new(2, 1..=1);
-    assert_ne!(restarted.ask(&mut receiver, at(5_000)), first);
-    assert_eq!(receiver.group_count(), 1);
-    while receiver.poll_event().is_some() {}
-    let Taken::Answer(answer) = restarted.ask(&mut receiver, at(5_000)) else {
-        panic!("no answer");
-    };
-    receiver.handle_link(at(5_000), address(1), &answer);
+    let named = restarted.ask(&mut receiver, at(5_000));
     let refused = Taken::Answer(wire::refused());
-    assert_eq!(restarted.ask(&mut receiver, at(6_000)), refused);
-    // Nor does it join that of another.
-    let other = Sender::new(3, 2..=2);
-    let Taken::Answer(others) = other.ask(&mut receiver, at(6_000)) else {
-        panic!("no answer");
-    };
-    assert_eq!(
-        receiver.handle_link(at(6_000), address(1), &others),
-        refused
-    );
+    let link = restarted.links[0];
+    assert_eq!(receiver.handle_link(at(6_000), link, &named), refused);
+    receiver.handle_time(at(14_001));
+    let joined = Taken::Answer(wire::joined());
+    assert_eq!(receiver.handle_link(at(14_001), link, &named), joined);
 }
 
+/// The links' networks differ in delay: any of them may be the first.
 #[test]
-fn a_flood_of_registrations_keeps_out_nobody_and_ends_no_stream() {
-    let mut count = 0_u16;
-    let mut receiver = Receiver::new(move || {
-        count += 1;
-        let [high, low] = count.to_be_bytes();
-        core::array::from_fn(|index| if index == 0 { high } else { low })
-    });
-    let streaming = Sender::new(1, 1..=2);
-    let group = streaming.register(&mut receiver, at(0));
-    receiver.handle_srt(group, &answer(0x8002));
-    for port in 1_000..1_500 {
-        // They send, but nobody accepts them.
-        let stranger = Sender::new(2, port..=port);
-        let theirs = stranger.register(&mut receiver, at(1));
-        receiver.handle_link(at(1), stranger.links[0], &video(0));
-        receiver.handle_srt(theirs, &answer(0x8000));
+fn a_group_is_founded_by_whichever_link_brings_its_name_first() {
+    let mut receiver = receiver();
+    let mut sender = Sender::new(1, 1..=1);
+    sender.links.push(([198, 51, 100, 1], 2).into());
+    let named = sender.ask(&mut receiver, at(0));
+    for &link in sender.links.iter().rev() {
+        let joined = receiver.handle_link(at(50), link, &named);
+        assert_eq!(joined, Taken::Answer(wire::joined()));
     }
-    assert_eq!(receiver.group_count(), MAX_GROUPS);
-    while receiver.poll_event().is_some() {}
-    Sender::new(3, 5_000..=5_001).register(&mut receiver, at(2));
-    assert_eq!(receiver.links(group).count(), 2);
+    assert_eq!(receiver.group_count(), 1);
+    let group = receiver.members[&address(1)];
+    assert_eq!(receiver.groups[&group].origin, address(1).ip().into());
 }
 
 #[test]
@@ -256,25 +240,26 @@ fn links_and_groups_are_bounded() {
     let mut receiver = receiver();
     let sender = Sender::new(1, 1..=MAX_LINKS as u16);
     let group = sender.register(&mut receiver, at(0));
-    let id = [[1; ID_BYTES / 2], [9; ID_BYTES / 2]].concat();
-    let refused = receiver.handle_link(at(0), address(99), &with_id(0x9201, &id));
+    let named = sender.ask(&mut receiver, at(0));
+    let refused = receiver.handle_link(at(0), address(99), &named);
     assert_eq!(refused, Taken::Answer(wire::refused()));
-    receiver.handle_link(at(0), address(1), &video(0));
-    for number in 1..MAX_GROUPS as u16 {
-        let other = Sender::new(2, 100 + number..=100 + number);
-        let Taken::Answer(answer) = other.ask(&mut receiver, at(0)) else {
-            panic!("no answer");
-        };
-        // All have the same name here: the first of them is joined, and the others are not.
-        receiver.handle_link(at(0), other.links[0], &answer);
-        receiver.handle_link(at(0), other.links[0], &video(0));
+    let another = |receiver: &mut Receiver, seed: usize| {
+        let port = 100 + seed as u16;
+        Sender::new(seed as u8, port..=port).register(receiver, at(0))
+    };
+    for seed in 2..=MAX_GROUPS_OF_NETWORK {
+        another(&mut receiver, seed);
     }
-    assert!(receiver.group_count() <= MAX_GROUPS);
+    assert_eq!(receiver.group_count(), MAX_GROUPS_OF_NETWORK);
     assert_eq!(receiver.links(group).count(), MAX_LINKS);
+    another(&mut receiver, 99);
+    assert_eq!(receiver.group_count(), MAX_GROUPS_OF_NETWORK);
+    assert_eq!(receiver.links(group).count(), 0, "the oldest");
+    assert_eq!(receiver.members.len(), MAX_GROUPS_OF_NETWORK);
 }
 
 proptest! {
-    /// Whatever comes from whomever, limits hold, and who is forgotten is forgotten everywhere.
+    /// Limits hold for all datagrams, and each group ends once.
     #[test]
     fn nothing_that_comes_breaks_it(
         steps in prop::collection::vec(
@@ -284,65 +269,92 @@ proptest! {
             0..400,
         )
     ) {
-        let mut count = 0_u8;
-        let mut receiver = Receiver::new(move || {
-            count = count.wrapping_add(1);
-            [count; ID_BYTES / 2]
-        });
+        let mut receiver = receiver();
         let mut now = at(0);
-        let mut open = std::collections::BTreeSet::new();
+        let mut over = std::collections::BTreeSet::new();
         let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut bytes = std::collections::BTreeMap::<SocketAddr, [usize; 2]>::new();
         for (port, wait, kind, seed, length) in steps {
             now += Duration::from_millis(wait);
             let mut datagram = with_id(kind, &vec![seed; length]);
             if kind == 0x9201 && let Some(name) = names.get(usize::from(seed)) {
                 datagram.clone_from(name);
             }
-            match receiver.handle_link(now, address(port), &datagram) {
+            let from = SocketAddr::from(([10, 0, (port % 9) as u8, 1], port));
+            let [came, went] = bytes.entry(from).or_default();
+            *came += datagram.len();
+            match receiver.handle_link(now, from, &datagram) {
                 Taken::Answer(bytes) => {
                     prop_assert!(bytes.len() <= datagram.len().max(32), "no amplification");
+                    *went += bytes.len();
                     if bytes.starts_with(&[0x92, 0x01]) {
                         names.push(bytes);
                     }
                 }
-                Taken::Forward { group, .. } => {
-                    let links = receiver.handle_srt(group, &[0x80, 2].repeat(10));
-                    prop_assert!(links.contains(&address(port)) && links.len() <= MAX_LINKS);
+                Taken::Forward { group, ack } => {
+                    *went += ack.map_or(0, |ack| ack.len());
+                    prop_assert!(!over.contains(&group));
+                    let answer = [0x80, 2].repeat(10);
+                    let links = receiver.handle_srt(now, group, &answer);
+                    prop_assert!(links.len() <= MAX_LINKS);
+                    for link in links {
+                        bytes.entry(link).or_default()[1] += answer.len();
+                    }
                 }
                 Taken::Nothing => {}
+            }
+            for [came, went] in bytes.values() {
+                prop_assert!(*went <= 3 * *came + 32, "amplified: {went} for {came}");
             }
             receiver.handle_time(now);
             while let Some(event) = receiver.poll_event() {
                 match event {
-                    Event::GroupBegan(group) => prop_assert!(open.insert(group)),
-                    Event::GroupEnded(group) => prop_assert!(open.remove(&group)),
-                    Event::LinkJoined(group, _) | Event::LinkLeft(group, _) => {
-                        prop_assert!(open.contains(&group));
+                    Event::GroupEnded(group) => prop_assert!(over.insert(group)),
+                    Event::LinkAccepted(group, _) | Event::LinkLeft(group, _) => {
+                        prop_assert!(!over.contains(&group));
                     }
                 }
             }
-            prop_assert_eq!(open.len(), receiver.group_count());
-            prop_assert!(receiver.members.len() <= receiver.group_count() * (MAX_LINKS + 1));
+            let (groups, links) = (receiver.group_count(), receiver.members.len());
+            prop_assert!(groups <= MAX_GROUPS && groups <= links && links <= groups * MAX_LINKS);
         }
         receiver.handle_time(now + Duration::from_secs(60));
-        prop_assert!(receiver.members.is_empty());
+        prop_assert!(receiver.members.is_empty() && receiver.group_count() == 0);
     }
 }
 
 #[test]
-fn links_are_seen_once_the_listener_has_accepted_their_sender() {
+fn links_are_reported_while_the_listener_accepts_their_sender() {
     let mut receiver = receiver();
-    let sender = Sender::new(1, 1..=2);
+    let mut sender = Sender::new(1, 1..=2);
     let group = sender.register(&mut receiver, at(0));
     receiver.handle_link(at(5), sender.links[1], &video(1));
     assert!(receiver.has_link(sender.links[0]));
     assert!(!receiver.has_link(Sender::new(2, 3..=3).links[0]));
-    assert_eq!(receiver.accepted_links().count(), 0);
-    receiver.handle_srt(group, &answer(0x8002));
+    for kind in [0x8000, 0x8001, 0x8003] {
+        receiver.handle_srt(at(5), group, &answer(kind));
+    }
+    assert_eq!(receiver.accepted_links(at(5)).count(), 0);
+    assert_eq!(events(&mut receiver), []);
+    receiver.handle_srt(at(5), group, &answer(0x8002));
     let seen: Vec<_> = receiver
-        .accepted_links()
+        .accepted_links(at(5))
         .map(|(link, heard_at)| (link.address, link.datagram_count, heard_at))
         .collect();
     let [first, second] = [sender.links[0], sender.links[1]];
     assert_eq!(seen, [(first, 0, at(0)), (second, 1, at(5))]);
+    let accepted = |link| Event::LinkAccepted(group, link);
+    assert_eq!(events(&mut receiver), [accepted(first), accepted(second)]);
+    // A link that comes later is reported at once, and none twice.
+    sender.links.push(address(7));
+    sender.register(&mut receiver, at(6));
+    receiver.handle_srt(at(6), group, &answer(0x8002));
+    assert_eq!(events(&mut receiver), [accepted(address(7))]);
+    // A pause of the video is none of SRT. Handshakes are no sign that it goes on.
+    receiver.handle_srt(at(9_000), group, &answer(0x8001));
+    receiver.handle_srt(at(15_000), group, &answer(0x8000));
+    assert_eq!(receiver.accepted_links(at(19_000)).count(), 3);
+    assert_eq!(receiver.accepted_links(at(19_001)).count(), 0);
+    receiver.handle_srt(at(19_001), group, &answer(0x8001));
+    assert_eq!(receiver.accepted_links(at(19_001)).count(), 0);
 }
