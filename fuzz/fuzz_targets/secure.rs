@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(initiator.handle_cookie_reply(bytes).is_err());
     assert!(initiator.handle_version_notice(bytes).is_err());
     let request = responder.read_initiation(initiator.message()).unwrap();
-    let answer = responder.accept(request, 1);
+    let answer = responder.accept(request, 1, false);
     let Ok(Reply::Agreed(agreed)) = initiator.handle_response(&answer.response) else {
         panic!("the responder has accepted");
     };

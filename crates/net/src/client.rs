@@ -284,6 +284,9 @@ impl<L: Load> ClientRole<L> {
                 cargo: L::CARGO,
             },
             Some(mut before) => {
+                if let Some(driver) = self.driver.as_mut().filter(|_| !agreed.had_session) {
+                    driver.go_on_from(now, &mut before);
+                }
                 let seen = before.snapshot(now);
                 self.past = Some(seen.after(self.past.as_ref()));
                 before.end();

@@ -295,6 +295,12 @@ impl<L: Load> Driver<L> {
         self.unanswered_since = None;
     }
 
+    /// The peer was restarted, and knows nothing of the session `before`.
+    pub(crate) fn go_on_from(&mut self, now: Instant, before: &mut Driver<L>) {
+        let now = self.pass_to(now);
+        L::go_on(now, &mut before.endpoint, &mut self.endpoint);
+    }
+
     pub(crate) fn close(&mut self, now: Instant) {
         let now = self.pass_to(now);
         self.endpoint.close(now);

@@ -38,6 +38,14 @@ pub(crate) trait Load: Send + 'static {
     /// This end has opened the session, which is to last while there is nothing to send.
     fn keep_alive(session: &mut Session<Self::Content>);
 
+    /// The peer has lost the session `before`, whose content goes on in `next` as far as it can.
+    fn go_on(
+        _now: Instant,
+        _before: &mut Session<Self::Content>,
+        _next: &mut Session<Self::Content>,
+    ) {
+    }
+
     /// Media may take so long beyond the fastest path's delay.
     fn set_latency(_session: &mut Session<Self::Content>, _latency: Duration) {}
 
@@ -105,6 +113,14 @@ impl Load for Frames {
 
     fn target_bitrate(session: &MediaSession) -> DataRate {
         session.target_bitrate()
+    }
+
+    /// Frames that have not arrived are sent again, as far as they can be in time.
+    fn go_on(now: Instant, before: &mut MediaSession, next: &mut MediaSession) {
+        for frame in before.take_unfinished_frames(now) {
+            // The buffer of a new session has room for that of the old one.
+            let _ = next.send_frame(now, &frame);
+        }
     }
 
     fn exchange(&mut self, _: Instant, _: &mut MediaSession) -> bool {

@@ -13,7 +13,7 @@ use anabranch_net::{
     ServerConfig, Via,
 };
 use anabranch_secure::SecretKey;
-use anabranch_units::{Duration, Importance};
+use anabranch_units::{Duration, Importance, Instant};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
@@ -232,6 +232,14 @@ fn reconnecting(event: Event) -> Option<Duration> {
     }
 }
 
+/// When the first frame of the next session was captured.
+fn first_capture(event: Event) -> Option<Instant> {
+    match event {
+        Event::FrameReceived(frame) => Some(frame.captured_at),
+        _ => None,
+    }
+}
+
 /// The first frame of the next session, by its number.
 fn first_frame(event: Event) -> Option<u64> {
     match event {
@@ -321,10 +329,13 @@ fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     let back_at = clock.now();
     doorway.lead_to(second.local_addr().port());
     let reception = send_until_reception(&sender, &clock, &received);
-    send_until(&sender, &clock, reception.events(), first_frame);
+    let captured_at = send_until(&sender, &clock, reception.events(), first_capture);
     // Challenges leave every 100 ms, and the receiver does not know their session.
     let took = clock.now() - back_at;
     assert!(took < Duration::from_millis(1_500), "{took}");
+    // The frames that can still be in time are not lost with their session.
+    let age = clock.now() - captured_at;
+    assert!(age > Duration::from_millis(200), "{age}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn main() {
     let allowed = *Initiator::new(&peer, &key, 1, wishes).message();
     let shaken = measure(|| {
         let request = responder.read_initiation(black_box(&allowed));
-        black_box(responder.accept(request.expect("an allowed peer"), 1));
+        black_box(responder.accept(request.expect("an allowed peer"), 1, false));
     });
     println!("| by an allowed key, or a replay: the handshake | {shaken:.2} |");
 }

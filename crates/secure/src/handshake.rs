@@ -65,6 +65,10 @@ const INDEX_BYTES: usize = 4;
 const CARGO_BYTES: usize = 1;
 const LATENCY_BYTES: usize = 2;
 const STATUS_BYTES: usize = 1;
+/// Accepted; the responder had no session with the initiator.
+const ACCEPTED: u8 = 0;
+/// Accepted, and to take the place of a session that the responder has.
+const ACCEPTED_AGAIN: u8 = 3;
 const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + CARGO_BYTES + LATENCY_BYTES;
 const RESPONSE_PAYLOAD_BYTES: usize = STATUS_BYTES + INDEX_BYTES + TOKEN_BYTES + LATENCY_BYTES;
 const VERSION_AT: usize = 1;
@@ -81,6 +85,9 @@ pub struct Agreed {
     pub session: Session,
     /// The larger of both ends' wishes, in milliseconds; 0: neither has one.
     pub latency_millis: u16,
+    /// Whether the responder had a session with the initiator that carries the same: it was not
+    /// restarted since.
+    pub had_session: bool,
 }
 
 pub(crate) fn noise_params() -> NoiseParams {

@@ -331,6 +331,17 @@ impl SendBuffer {
         is_new
     }
 
+    /// Copies of the frames of which anything is missing at the peer, and that are not given up.
+    pub(crate) fn unfinished(&self) -> Vec<Frame> {
+        let unfinished = self.frames.iter().filter(|frame| !frame.is_settled());
+        let copy = |frame: &OutgoingFrame| Frame {
+            bytes: frame.bytes.clone(),
+            importance: frame.importance,
+            captured_at: frame.captured_at,
+        };
+        unfinished.map(copy).collect()
+    }
+
     /// Forgets frames that are worthless by now, and tells which of them were not sent whole.
     pub(crate) fn expire(&mut self, now: Instant, mut on_late: impl FnMut(FrameId)) {
         let last_key = self

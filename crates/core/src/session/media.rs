@@ -143,6 +143,19 @@ impl MediaSession {
         Ok(id)
     }
 
+    /// Takes the frames out that have not arrived and are not too late, in their order: for another
+    /// session, when the peer has lost this one. They do not count as sent by this one.
+    pub fn take_unfinished_frames(&mut self, now: Instant) -> Vec<Frame> {
+        self.expire_frames(now);
+        let frames = self.content.send_buffer.unfinished();
+        for frame in &frames {
+            self.counters.frames_sent -= 1;
+            self.counters.media_bytes_sent -= frame.bytes.len() as u64;
+        }
+        self.closing = Closing::Closed;
+        frames
+    }
+
     /// Gives the newest frame up if its lifetime is over. Returns whether it was.
     fn is_given_up_on_arrival(&mut self, now: Instant, id: FrameId) -> bool {
         let is_late = |session: &Self| {

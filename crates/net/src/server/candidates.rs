@@ -223,7 +223,7 @@ mod tests {
             let wishes = Wishes::of(Cargo::Frames);
             let mut initiator = Initiator::new(&self.sender, &self.receiver_key, index, wishes);
             let request = self.responder.read_initiation(initiator.message()).unwrap();
-            let answer = self.responder.accept(request, index);
+            let answer = self.responder.accept(request, index, false);
             let mark = Responder::mark(initiator.message()).unwrap();
             let session = Some((self.owner(), answer.agreed));
             let from = (self.owner().0, mark);

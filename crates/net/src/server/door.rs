@@ -107,7 +107,9 @@ impl ServerRole {
         let (response, session) = match owner {
             Ok(owner) => {
                 let index = self.new_session_index();
-                let answer = self.responder.accept(request, index);
+                let mut held = self.sessions.iter().map(|(_, held)| held.owner());
+                let had_session = held.any(|held| held == owner);
+                let answer = self.responder.accept(request, index, had_session);
                 (answer.response, Some((owner, answer.agreed)))
             }
             // A sender without a place asks again, and is accepted when it is its turn.

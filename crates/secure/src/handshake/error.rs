@@ -32,7 +32,7 @@ pub enum HandshakeError {
 }
 
 /// Reason for which a responder refuses a session to an allowed peer. The value is the status in
-/// the response; 0 stands for an accepted session.
+/// the response; 0 and 3 stand for an accepted session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {

@@ -5,10 +5,10 @@ use core::fmt;
 use snow::HandshakeState;
 
 use super::{
-    Agreed, CARGO_BYTES, FIRST_MAC_AT, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
-    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT,
-    RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT, STATUS_BYTES, VERSION, VERSION_AT, Wishes,
-    big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
+    ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
+    INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES,
+    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT, STATUS_BYTES, VERSION,
+    VERSION_AT, Wishes, big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
@@ -137,10 +137,11 @@ impl Initiator {
         let token = ResetToken::from_bytes(token);
         let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
         self.noise = None;
-        if status[0] == 0 {
+        if let status @ (ACCEPTED | ACCEPTED_AGAIN) = status[0] {
             return Ok(Reply::Agreed(Box::new(Agreed {
                 session,
                 latency_millis: big_endian_u16(latency),
+                had_session: status == ACCEPTED_AGAIN,
             })));
         }
         let mut reasons = Refusal::ALL.into_iter();

@@ -8,10 +8,11 @@ use ring::hmac;
 use snow::HandshakeState;
 
 use super::{
-    Agreed, CARGO_BYTES, Cargo, FIRST_MAC_AT, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
-    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT,
-    RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT, STATUS_BYTES, VERSION, big_endian_u16,
-    big_endian_u32, builder, first_mac, split, write_message,
+    ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, Cargo, FIRST_MAC_AT, HandshakeError,
+    INDEX_BYTES, INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES,
+    RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT,
+    STATUS_BYTES, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
+    write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
@@ -184,13 +185,19 @@ impl Responder {
     }
 
     /// Accepts a session. `local_index` names it at this end and must be unique among this end's
-    /// sessions, those not confirmed included.
+    /// sessions, those not confirmed included. `had_session`: whether it is to take the place of
+    /// another one with the same peer.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
-    pub fn accept(&self, mut request: Request, local_index: u32) -> Answer {
+    pub fn accept(&self, mut request: Request, local_index: u32, had_session: bool) -> Answer {
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
-        let (_, rest) = payload.split_at_mut(STATUS_BYTES);
+        let (status, rest) = payload.split_at_mut(STATUS_BYTES);
+        status[0] = if had_session {
+            ACCEPTED_AGAIN
+        } else {
+            ACCEPTED
+        };
         let (index, rest) = rest.split_at_mut(INDEX_BYTES);
         let (token, latency) = rest.split_at_mut(TOKEN_BYTES);
         index.copy_from_slice(&local_index.to_be_bytes());
@@ -203,6 +210,7 @@ impl Responder {
             agreed: Agreed {
                 session,
                 latency_millis: request.latency_millis,
+                had_session,
             },
         }
     }

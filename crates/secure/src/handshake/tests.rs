@@ -46,7 +46,7 @@ impl Ends {
     /// The responder's answer to an initiation that it accepts.
     fn accept(&self, local_index: u32, initiation: &[u8]) -> Answer {
         let request = self.responder.read_initiation(initiation).unwrap();
-        self.responder.accept(request, local_index)
+        self.responder.accept(request, local_index, false)
     }
 
     /// The reason for which the responder drops an initiation.
@@ -141,9 +141,23 @@ fn a_response_by_another_key_is_refused() {
     );
     let impostor = Responder::new(impostor_key, [ends.initiator.public_key()]);
     let request = impostor.read_initiation(bait.message()).unwrap();
-    let answer = impostor.accept(request, RESPONDER_INDEX);
+    let answer = impostor.accept(request, RESPONDER_INDEX, false);
     let refused = initiator.handle_response(&answer.response);
     assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
+}
+
+#[test]
+fn the_initiator_learns_whether_the_responder_had_a_session() {
+    for had_session in [false, true] {
+        let ends = ends();
+        let mut initiator = ends.initiate();
+        let request = ends.responder.read_initiation(initiator.message()).unwrap();
+        let answer = ends.responder.accept(request, RESPONDER_INDEX, had_session);
+        match initiator.handle_response(&answer.response) {
+            Ok(Reply::Agreed(agreed)) => assert_eq!(agreed.had_session, had_session),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
