@@ -39,7 +39,7 @@ fn take_turns(encoders: Vec<(UdpSocket, Vec<u8>)>, port: u16) -> JoinHandle<()> 
     })
 }
 
-/// Runs a sender whose input these encoders share, and returns what it has said.
+/// Runs a sender whose input these encoders share, and returns its lines.
 fn said_of(encoders: Vec<(UdpSocket, Vec<u8>)>) -> String {
     let bed = Bed::new();
     let (_recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);

@@ -1,4 +1,4 @@
-//! Sockets for MPEG-TS in datagrams, with what an address asks for: interface, group, time to live.
+//! Sockets for MPEG-TS in datagrams, as an address asks for them: interface, group, time to live.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -137,7 +137,7 @@ impl<'a> LocalSide<'a> {
 /// Opens the socket of an input: it listens at the address, and joins if this is a group's.
 ///
 /// # Errors
-/// The address is taken or none, or the system refuses what is asked for.
+/// The address is taken or none, or the system refuses a setting.
 pub(super) fn open_input(url: &UdpUrl) -> anyhow::Result<UdpSocket> {
     open_input_at(url, url.resolve()?).with_context(|| format!("cannot listen at input {url}"))
 }
@@ -216,7 +216,7 @@ fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
     Ok(socket)
 }
 
-/// Sets interface and time to live of what leaves to `to`.
+/// Sets interface and time to live of datagrams to `to`.
 fn set_way(socket: &Socket, side: &LocalSide<'_>, to: IpAddr) -> anyhow::Result<()> {
     let ttl = side.url.parameters.ttl.map(u32::from);
     ensure!(
