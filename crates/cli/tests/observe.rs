@@ -551,7 +551,7 @@ fn a_receiver_shows_the_last_key_frame_to_whoever_asks() {
     let began = Instant::now();
     let picture = loop {
         let mut connection = TcpStream::connect(&metrics).unwrap();
-        let request = "GET /thumbnail HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+        let request = "GET /thumbnail HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         connection.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         connection.read_to_end(&mut answer).unwrap();
