@@ -6,7 +6,9 @@ mod bed;
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
 
@@ -102,4 +104,50 @@ fn a_file_is_examined_without_starting_anything() {
         assert_eq!(checked.status.code(), Some(1), "{error}");
         assert!(error.contains(part), "{part}: {error}");
     }
+}
+
+/// Whether there is a process of this number that runs.
+fn is_running(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
+
+/// Waits for what `look` finds.
+fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_for_events_end_with_a_program_that_is_killed() {
+    let bed = Bed::new();
+    let pids = bed.text("pids");
+    let command = format!("echo $$ >> {pids}; sleep 1000 & echo $! >> {pids}; wait");
+    let output = bed.text("out.ts");
+    let (mut recv, address) = bed.recv(&bed.sender_public, &output, &["--on-event", &command]);
+    let film = bed.path("in.ts");
+    fs::write(&film, transport_stream(500)).unwrap();
+    let _send = bed.send(&address, film.to_str().unwrap(), &[]);
+    recv.wait_for("connected");
+    let pids = wait_until("no command runs", || {
+        let text = fs::read_to_string(&pids).unwrap_or_default();
+        let pids: Vec<_> = text.lines().map(str::to_owned).collect();
+        (pids.len() == 2).then_some(pids)
+    });
+    assert!(pids.iter().all(|pid| is_running(pid)), "{pids:?}");
+    recv.signal(Signal::KILL);
+    wait_until("they run on", || {
+        pids.iter().all(|pid| !is_running(pid)).then_some(())
+    });
 }
