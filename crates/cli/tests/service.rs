@@ -151,3 +151,35 @@ fn commands_for_events_end_with_a_program_that_is_killed() {
         pids.iter().all(|pid| !is_running(pid)).then_some(())
     });
 }
+
+#[test]
+fn a_key_that_nobody_hands_over_is_waited_for_until_a_signal() {
+    let bed = Bed::new();
+    let pipe = bed.path("key");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+    let key = ["--key", pipe.to_str().unwrap()];
+    let send = [
+        "send",
+        "--to",
+        "127.0.0.1:9",
+        "--peer",
+        &bed.receiver_public,
+        "film.ts",
+    ];
+    let mut command = anabranch();
+    let mut child = command.args(send).args(key).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it waits");
+    let pid = rustix::process::Pid::from_child(&child);
+    // A second one would end the program anyway.
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
