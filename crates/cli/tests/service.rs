@@ -183,3 +183,16 @@ fn a_key_that_nobody_hands_over_is_waited_for_until_a_signal() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crash_writes_no_memory_into_a_file() {
+    let bed = Bed::new();
+    let (recv, _) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", recv.id())).unwrap();
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let soft = core.unwrap().split_whitespace().nth(4).unwrap();
+    assert_eq!(soft, "0", "{limits}");
+}

@@ -145,6 +145,10 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
