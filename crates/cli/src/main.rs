@@ -120,6 +120,10 @@ enum Command {
     Controllers(registry::ControllerArguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
+    /// Makes a picture of a key frame, for `--metrics` alone.
+    #[cfg(feature = "codec")]
+    #[command(hide = true, name = observe::drawing::COMMAND)]
+    DrawKeyFrame,
     #[cfg(feature = "laboratory")]
     Emulate(emulate::Arguments),
     Fec(registry::FecArguments),
@@ -195,6 +199,8 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Controllers(arguments) => registry::controllers(&arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
+        #[cfg(feature = "codec")]
+        Command::DrawKeyFrame => observe::drawing::run(),
         #[cfg(feature = "laboratory")]
         Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Fec(arguments) => registry::fec(&arguments),

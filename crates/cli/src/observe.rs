@@ -5,6 +5,8 @@
 
 mod command;
 mod connections;
+#[cfg(feature = "codec")]
+pub(crate) mod drawing;
 mod happening;
 mod hosts;
 mod meter;

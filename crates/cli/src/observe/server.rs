@@ -157,13 +157,12 @@ async fn accept_all(listener: &TcpListener, answering: &Arc<Answering>) {
 }
 
 async fn serve(connection: TcpStream, progress: Progress, answering: &Answering) {
-    let answer = |request: Request<Incoming>| {
+    let answer = async |request: Request<Incoming>| {
         let is_ours = answering.hosts.admit(request.uri(), request.headers());
-        let answer = match is_ours {
-            true => answer(&request, &answering.shared),
+        Ok::<_, Infallible>(match is_ours {
+            true => answer(&request, &answering.shared).await,
             false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
-        };
-        async move { Ok::<_, Infallible>(answer) }
+        })
     };
     let Patience {
         progress: pause,
@@ -183,7 +182,7 @@ async fn serve(connection: TcpStream, progress: Progress, answering: &Answering)
 
 type Answer = Response<Full<Bytes>>;
 
-fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
+async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
         let allowed = hyper::header::HeaderValue::from_static("GET, HEAD");
@@ -215,20 +214,23 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
             let seconds = serde_json::to_string(&seconds).unwrap_or_default();
             body(StatusCode::OK, "application/json", seconds)
         }
-        "/thumbnail" => {
-            let wanted = request.uri().query().and_then(wanted_stream);
-            let one = status.streams.first().map(|stream| stream.name.clone());
-            match shared
-                .key_frames
-                .picture(&wanted.or(one).unwrap_or_default())
-            {
-                Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
-                Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
-                Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
-            }
-        }
+        "/thumbnail" => thumbnail(request.uri().query(), shared).await,
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, INDEX),
+    }
+}
+
+/// The picture of a stream, which may take a while: nobody else waits for it.
+async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
+    let status = shared.status();
+    let one = status.streams.first().map(|stream| stream.name.clone());
+    let stream = query.and_then(wanted_stream).or(one).unwrap_or_default();
+    let shared = Arc::clone(shared);
+    let picture = tokio::task::spawn_blocking(move || shared.key_frames.picture(&stream));
+    match picture.await.unwrap_or(Err(NoPicture::NotYet)) {
+        Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
+        Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
+        Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
     }
 }
 
