@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 /// The text with every character spelled out that would command a terminal, or show the line in
-/// another order than it is written: names come from files and peers, whoever wrote them. Line ends
-/// and tabs stay.
+/// another order than it is written, or hide a part of it: names come from files and peers, whoever
+/// wrote them. Line ends and tabs stay.
 pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -19,12 +19,41 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Control characters (Unicode's category Cc), and those that turn the direction of writing (UAX
-/// #9, the explicit formatting characters).
+/// The text with its line ends and tabs spelled out too: a stranger's text stays one line.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\n', '\t']) {
+        return without_controls(text);
+    }
+    let text = text.replace('\n', "\\n").replace('\t', "\\t");
+    Cow::Owned(without_controls(&text).into_owned())
+}
+
+/// Control characters (Unicode's category Cc), line and paragraph separators, and invisible
+/// characters: those that turn the direction of writing (UAX #9), have no width, or are ignored
+/// where they are unknown (`Default_Ignorable_Code_Point`). Selectors of a variant stay: they
+/// belong to the picture before them.
 fn is_control(character: char) -> bool {
     let is_kept = matches!(character, '\n' | '\t');
-    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() && !is_kept || turns
+    let is_unseen = matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    );
+    character.is_control() && !is_kept || is_unseen
 }
 
 #[cfg(test)]
@@ -41,9 +70,22 @@ mod tests {
             ("\u{9b}31m", "\\u{9b}31m"),
             ("\u{8}\u{7f}\u{0}", "\\u{8}\\u{7f}\\u{0}"),
             ("\u{202e}fdp.exe", "\\u{202e}fdp.exe"),
+            ("a\u{2028}b\u{2029}c", "a\\u{2028}b\\u{2029}c"),
+            ("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}"),
+            ("\u{200f}\u{61c}\u{2066}", "\\u{200f}\\u{61c}\\u{2066}"),
+            ("\u{3164}\u{e0041}", "\\u{3164}\\u{e0041}"),
         ];
         for (text, clean) in cases {
             assert_eq!(without_controls(text), clean);
         }
+    }
+
+    #[test]
+    fn a_strangers_text_is_one_line() {
+        let forged = "hello\nERROR the disk is full\r\n\u{2028}\tx";
+        let line = "hello\\nERROR the disk is full\\u{d}\\n\\u{2028}\\tx";
+        assert_eq!(one_line(forged), line);
+        let plain = "Zwei Wege";
+        assert!(matches!(one_line(plain), Cow::Borrowed(same) if same == plain));
     }
 }

@@ -46,6 +46,7 @@ pub(crate) use playout::{Piece, Playout};
 pub(crate) use recording::{Rotation, check_container};
 pub(crate) use remux::remux;
 pub(crate) use retried::{OutputNews, RetriedOutput};
+pub(crate) use supervised::installed;
 pub(crate) use timed_units::TimedUnits;
 pub(crate) use udp_url::PARAMETERS;
 pub(crate) use units::{FilmUnit, Reading, UnitSplitter};

@@ -2,16 +2,22 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io::{ErrorKind as IoErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, ErrorKind as IoErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::{ParseKeyError, PublicKey, SecretKey};
-use anyhow::{Context, anyhow, bail};
+use anabranch_units::Duration;
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::print;
+use crate::stop::Stop;
 
 /// Makes a key pair: the secret key into a file of yours, the public key onto the screen.
 #[derive(Debug, clap::Args)]
@@ -78,7 +84,9 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
 /// Where a key is read from that the program's starter hands over.
 const STDIN: &str = "/dev/stdin";
 /// More bytes than any key file has.
-const MAX_BYTES: u64 = 1_000;
+const MAX_BYTES: usize = 1_000;
+/// From one look at a pipe to the next; a signal ends it early.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads a secret key file, or standard input as `/dev/stdin`.
 ///
@@ -87,28 +95,56 @@ const MAX_BYTES: u64 = 1_000;
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
     let shown = path.display();
     let unreadable = || format!("cannot read key file {shown}");
-    let mut text = String::new();
-    if path == Path::new(STDIN) {
+    let text = if path == Path::new(STDIN) {
         // The starter has opened it and answers for it, as a shell does that reads a mounted file.
-        let read = std::io::stdin()
-            .lock()
-            .take(MAX_BYTES)
-            .read_to_string(&mut text);
-        read.with_context(unreadable)?;
+        read_patiently(std::io::stdin().as_fd())
     } else {
-        let file = File::open(path).with_context(unreadable)?;
-        let mode = file
-            .metadata()
-            .with_context(unreadable)?
-            .permissions()
-            .mode();
+        // A named pipe that nobody writes to is not waited for here: no signal would end that.
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let opened = File::options().read(true).custom_flags(flags).open(path);
+        let file = opened.with_context(unreadable)?;
+        let metadata = file.metadata().with_context(unreadable)?;
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
         let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
-        check_mode(path, mode, is_credential)?;
-        let read = file.take(MAX_BYTES).read_to_string(&mut text);
-        read.with_context(unreadable)?;
-    }
+        check_mode(path, metadata.mode(), is_credential)?;
+        check_owner(path, metadata.uid(), geteuid().as_raw())?;
+        read_patiently(file.as_fd())
+    };
+    let text = text.with_context(unreadable)?;
     SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
+}
+
+/// Reads a file, or a pipe until its writers are done, unless a signal ends the program before.
+fn read_patiently(source: BorrowedFd<'_>) -> io::Result<String> {
+    let stop = Stop::of_signals()?;
+    let mut text = Vec::new();
+    while text.len() < MAX_BYTES {
+        while !stop.wait_readable(source, PATIENCE) {
+            if stop.is_stopped() {
+                return Err(io::Error::new(IoErrorKind::Interrupted, "told to stop"));
+            }
+        }
+        let mut bytes = [0; MAX_BYTES];
+        match rustix::io::read(source, &mut bytes) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(&bytes[..count]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // An error of UTF-8 would hold the bytes.
+    String::from_utf8(text).map_err(|_| IoErrorKind::InvalidData.into())
+}
+
+/// Refuses a key file of another user, because its owner can read and replace it.
+fn check_owner(path: &Path, owner: u32, own: u32) -> anyhow::Result<()> {
+    let shown = path.display();
+    ensure!(
+        owner == own || owner == 0,
+        "key file {shown} belongs to another user ({owner}; this program runs as {own}): run \
+         `chown {own} {shown}`, or hand it over by standard input: `--key {STDIN} <{shown}`"
+    );
+    Ok(())
 }
 
 /// Refuses a key file that others may read. A credential, which a service manager hands over
@@ -166,7 +202,7 @@ pub(crate) fn discreetly<T>(
 #[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::fd::AsRawFd;
 
     use super::*;
 
@@ -220,6 +256,51 @@ mod tests {
             error.contains("chmod 600") && error.contains("640"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_key_file_of_another_user_is_refused() {
+        let path = Path::new("/home/eve/studio.key");
+        assert!(check_owner(path, 1_000, 1_000).is_ok());
+        assert!(check_owner(path, 0, 1_000).is_ok(), "root's");
+        let error = check_owner(path, 1_001, 1_000).unwrap_err().to_string();
+        for part in [
+            "another user (1001",
+            "chown 1000 /home/eve/studio.key",
+            STDIN,
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(
+            check_owner(path, 1_001, 0).is_err(),
+            "root has nothing of others"
+        );
+        if geteuid().is_root() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.key");
+            write_key(&path, &SecretKey::generate(), false).unwrap();
+            std::os::unix::fs::chown(&path, Some(1_001), None).unwrap();
+            let error = read_key(&path).unwrap_err().to_string();
+            assert!(error.contains("another user"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_may_come_by_a_pipe_in_parts() {
+        let key = SecretKey::generate();
+        let text = key.to_text();
+        let (reads, mut writes) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/dev/fd/{}", reads.as_raw_fd()));
+        let (first, rest) = text.split_at(10);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| read_key(&path));
+            writes.write_all(first.as_bytes()).unwrap();
+            std::thread::park_timeout(Duration::from_millis(50).to_std());
+            writes.write_all(rest.as_bytes()).unwrap();
+            drop(writes);
+            let read = read.join().unwrap().unwrap();
+            assert_eq!(read.public_key(), key.public_key());
+        });
     }
 
     #[test]

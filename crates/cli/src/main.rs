@@ -77,6 +77,7 @@ use std::env;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Live video over several network paths at once.
 #[derive(Debug, Parser)]
@@ -119,6 +120,10 @@ enum Command {
     Controllers(registry::ControllerArguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
+    /// Makes a picture of a key frame, for `--metrics` alone.
+    #[cfg(feature = "codec")]
+    #[command(hide = true, name = observe::drawing::COMMAND)]
+    DrawKeyFrame,
     #[cfg(feature = "laboratory")]
     Emulate(emulate::Arguments),
     Fec(registry::FecArguments),
@@ -161,7 +166,17 @@ impl Command {
     }
 }
 
+/// Makes a crash write no memory, and no keys with it, into a file. Programs that this one starts
+/// have the same limit, and may raise it.
+fn forbid_core_dumps() {
+    let mut limit = getrlimit(Resource::Core);
+    limit.current = Some(0);
+    // To lower a limit needs no right; without limits there are no dumps either.
+    let _ = setrlimit(Resource::Core, limit);
+}
+
 fn main() -> ExitCode {
+    forbid_core_dumps();
     let words = match config::with_file(env::args_os().collect()) {
         Ok(words) => words,
         Err(error) => return exit::report(Err(error)),
@@ -184,6 +199,8 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Controllers(arguments) => registry::controllers(&arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
+        #[cfg(feature = "codec")]
+        Command::DrawKeyFrame => observe::drawing::run(),
         #[cfg(feature = "laboratory")]
         Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Fec(arguments) => registry::fec(&arguments),

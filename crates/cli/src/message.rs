@@ -9,15 +9,19 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anabranch_core::Frame;
-use anabranch_units::{Importance, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 use anyhow::Context;
 
-use crate::clean::without_controls;
+use crate::clean::one_line;
 
 /// What a message begins with, and nothing else does.
 const MARK: u8 = 0;
 /// The longest message: with it a frame is one packet.
 const MAX_BYTES: usize = 1_000;
+/// Messages that are printed at once; chosen: more than people write, and a short file.
+const BURST: u64 = 50;
+/// Time from one printed message to the next after that.
+const INTERVAL: Duration = Duration::from_millis(500);
 /// Lines that wait to be sent.
 const MAX_WAITING: usize = 64;
 /// From one look whether somebody writes to a pipe to the next.
@@ -41,7 +45,41 @@ pub(crate) fn frame(text: &str, now: Instant) -> Frame {
 pub(crate) fn text(frame: &[u8]) -> Option<String> {
     let text = frame.strip_prefix(&[MARK])?;
     let text = &text[..text.len().min(MAX_BYTES)];
-    Some(without_controls(&String::from_utf8_lossy(text)).into_owned())
+    Some(one_line(&String::from_utf8_lossy(text)).into_owned())
+}
+
+/// Limits the lines that a peer's messages make: `BURST` at once, and one each `INTERVAL`.
+#[derive(Debug, Default)]
+pub(crate) struct Printed {
+    /// When the next message would be due if all came evenly (as GCRA, ITU-T I.371, has it).
+    due_at: Instant,
+    left_out_count: u64,
+}
+
+impl Printed {
+    /// Returns the lines for a message, or none if there were too many.
+    pub(crate) fn lines(
+        &mut self,
+        now: Instant,
+        text: &str,
+    ) -> impl Iterator<Item = String> + use<> {
+        let due_at = self.due_at.max(now) + INTERVAL;
+        let is_let_in = due_at.saturating_since(now) <= INTERVAL * BURST;
+        let left_out_count = match is_let_in {
+            true => {
+                self.due_at = due_at;
+                core::mem::take(&mut self.left_out_count)
+            }
+            false => {
+                self.left_out_count += 1;
+                0
+            }
+        };
+        let left_out = (left_out_count > 0)
+            .then(|| format!("{left_out_count} messages came too fast and are left out"));
+        let line = is_let_in.then(|| format!("message: {text}"));
+        left_out.into_iter().chain(line)
+    }
 }
 
 /// The lines of a file, a pipe or standard input (`-`), as they are written. A named pipe is opened
@@ -114,6 +152,31 @@ mod tests {
         let long = frame(&"ä".repeat(2_000), Instant::ZERO);
         assert_eq!(text(&long.bytes), Some("ä".repeat(500)));
         assert!(text(&[&[0][..], &[0xff; 9]].concat()).is_some(), "no UTF-8");
+    }
+
+    #[test]
+    fn a_message_is_one_line_whatever_its_peer_wrote() {
+        let message = frame("hello\nERROR forged\u{2028}\u{200b}\u{202e}", Instant::ZERO);
+        let expected = "hello\\nERROR forged\\u{2028}\\u{200b}\\u{202e}";
+        assert_eq!(text(&message.bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_flood_of_messages_makes_few_lines_and_says_how_many_it_was() {
+        let mut printed = Printed::default();
+        let mut lines = Vec::new();
+        for millis in 0..10_000 {
+            let now = Instant::from_secs(100) + Duration::from_millis(millis);
+            lines.extend(printed.lines(now, "x"));
+        }
+        let is_message = |line: &&String| *line == "message: x";
+        assert_eq!(lines.iter().filter(is_message).count(), 50 + 19);
+        assert!(lines.len() <= 2 * (50 + 19), "{}", lines.len());
+        let told = "450 messages came too fast and are left out";
+        assert_eq!(lines[50..52], [told, "message: x"]);
+        let later = printed.lines(Instant::from_secs(1_000), "y");
+        let expected = ["499 messages came too fast and are left out", "message: y"];
+        assert_eq!(later.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -4,7 +4,11 @@
 //! takes; without them there is no thread.
 
 mod command;
+mod connections;
+#[cfg(feature = "codec")]
+pub(crate) mod drawing;
 mod happening;
+mod hosts;
 mod meter;
 pub(crate) mod metrics;
 mod noalbs;
@@ -30,6 +34,7 @@ use anabranch_units::{Duration, Importance, Instant};
 use crate::service;
 use command::Commands;
 use happening::{Happening, Listeners};
+use hosts::HostName;
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
 use server::{MetricsAddress, Server};
@@ -63,6 +68,10 @@ pub(crate) struct ObserveArguments {
     /// /status.json for NOALBS and `anabranch top`. Whoever reaches it may read it.
     #[arg(long, value_name = "[ADDR:]PORT")]
     metrics: Option<MetricsAddress>,
+    /// With --metrics, answer also requests that call this machine by NAME. Addresses and
+    /// localhost always do; other names would let a web page read the answers.
+    #[arg(long, value_name = "NAME", requires = "metrics")]
+    metrics_host: Vec<HostName>,
     /// Log each packet and what the transport believes of each path, as qlog (JSON-SEQ): some
     /// 260 bytes a packet. A file that is there is overwritten.
     #[arg(long, value_name = "FILE")]
@@ -126,7 +135,8 @@ impl ObserveArguments {
     /// A file cannot be written, an address not be taken.
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
-        let server = self.metrics.as_ref().map(Server::bind);
+        let server = self.metrics.as_ref();
+        let server = server.map(|address| Server::bind(address, &self.metrics_host));
         let qlog = self.qlog.as_deref().map(OpenQlog::open);
         Ok(Opened {
             stats: stats.transpose()?,

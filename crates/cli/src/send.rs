@@ -194,6 +194,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     service::ready();
     let mut session = Session {
         messages,
+        printed: message::Printed::default(),
         return_to: arguments.return_to,
         return_feed: None,
         sender: &sender,
@@ -243,6 +244,7 @@ fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + S
 
 struct Session<'a> {
     messages: Option<Receiver<String>>,
+    printed: message::Printed,
     return_to: Option<OutputName>,
     return_feed: Option<ReturnFeed>,
     sender: &'a Sender,
@@ -398,7 +400,10 @@ impl Session<'_> {
                     self.path_news.on_change(path, state, self.clock.now());
                 }
                 Ok(Event::FrameReceived(frame)) => match message::text(&frame.bytes) {
-                    Some(text) => print::note(format_args!("message: {text}")),
+                    Some(text) => {
+                        let lines = self.printed.lines(self.clock.now(), &text);
+                        lines.for_each(print::note);
+                    }
                     None => self
                         .return_feed
                         .iter()

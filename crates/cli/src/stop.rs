@@ -4,12 +4,14 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
+
+static OF_SIGNALS: OnceLock<Stop> = OnceLock::new();
 
 /// Becomes true by SIGINT, SIGTERM, or [`Stop::stop`], and stays so until [`Stop::clear`]. Waits
 /// end early with it. Clones are the same.
@@ -44,7 +46,14 @@ impl Stop {
             signal_hook::flag::register(signal, self.is_stopped.clone())?;
             signal_hook::low_level::pipe::register(signal, self.ringer.try_clone()?)?;
         }
+        // Signals reach all that have registered; a wait needs only one of them.
+        let _ = OF_SIGNALS.set(self.clone());
         Ok(())
+    }
+
+    /// The first that signals stop, or one that nothing stops.
+    pub(crate) fn of_signals() -> io::Result<Self> {
+        OF_SIGNALS.get().cloned().map_or_else(Stop::new, Ok)
     }
 
     pub(crate) fn stop(&self) {

@@ -35,7 +35,8 @@ pub(crate) struct TargetArguments {
     /// Tell the encoder its bitrate: `-` for JSON lines on standard output, unix:PATH for the same
     /// to a socket, udp://ADDR:PORT for one in each datagram,
     /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
-    #[arg(long, value_name = "WHERE", requires = "encoder_range")]
+    #[arg(long, value_name = "WHERE", requires = "encoder_range",
+          value_parser = outlet::TargetParser)]
     target_to: Vec<TargetName>,
 }
 

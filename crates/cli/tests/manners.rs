@@ -351,3 +351,31 @@ fn a_secret_that_a_container_mounts_comes_by_standard_input_or_as_a_credential()
     assert_eq!(shown_key(&bed, 0o440, &path, as_credential), Ok(key));
     assert!(shown_key(&bed, 0o440, &path, |_| {}).is_err());
 }
+
+#[test]
+fn no_password_of_obs_is_said_that_is_given_in_the_wrong_place() {
+    for wrong in [
+        "obs://:hunter2@127.0.0.1:4455",
+        "obs://hunter2@127.0.0.1:4455",
+        "obs://127.0.0.1:4455?password=hunter2",
+        "obs://127.0.0.1:4455?hunter2",
+        "obs:://hunter2@127.0.0.1",
+        "obs:hunter2@127.0.0.1:4455",
+    ] {
+        let arguments = [
+            "send",
+            "--to",
+            "127.0.0.1:9",
+            "film.ts",
+            "--target-to",
+            wrong,
+        ];
+        let ran = run(&[&arguments[..], &["--encoder-range", "1Mbit/s..2Mbit/s"]].concat());
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("--target-to") && !said.contains("hunter2"),
+            "{said}"
+        );
+    }
+}

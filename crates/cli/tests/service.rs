@@ -6,7 +6,9 @@ mod bed;
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
 
@@ -102,4 +104,95 @@ fn a_file_is_examined_without_starting_anything() {
         assert_eq!(checked.status.code(), Some(1), "{error}");
         assert!(error.contains(part), "{part}: {error}");
     }
+}
+
+/// Whether there is a process of this number that runs.
+fn is_running(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
+
+/// Waits for what `look` finds.
+fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_for_events_end_with_a_program_that_is_killed() {
+    let bed = Bed::new();
+    let pids = bed.text("pids");
+    let command = format!("echo $$ >> {pids}; sleep 1000 & echo $! >> {pids}; wait");
+    let output = bed.text("out.ts");
+    let (mut recv, address) = bed.recv(&bed.sender_public, &output, &["--on-event", &command]);
+    let film = bed.path("in.ts");
+    fs::write(&film, transport_stream(500)).unwrap();
+    let _send = bed.send(&address, film.to_str().unwrap(), &[]);
+    recv.wait_for("connected");
+    let pids = wait_until("no command runs", || {
+        let text = fs::read_to_string(&pids).unwrap_or_default();
+        let pids: Vec<_> = text.lines().map(str::to_owned).collect();
+        (pids.len() == 2).then_some(pids)
+    });
+    assert!(pids.iter().all(|pid| is_running(pid)), "{pids:?}");
+    recv.signal(Signal::KILL);
+    wait_until("they run on", || {
+        pids.iter().all(|pid| !is_running(pid)).then_some(())
+    });
+}
+
+#[test]
+fn a_key_that_nobody_hands_over_is_waited_for_until_a_signal() {
+    let bed = Bed::new();
+    let pipe = bed.path("key");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+    let key = ["--key", pipe.to_str().unwrap()];
+    let send = [
+        "send",
+        "--to",
+        "127.0.0.1:9",
+        "--peer",
+        &bed.receiver_public,
+        "film.ts",
+    ];
+    let mut command = anabranch();
+    let mut child = command.args(send).args(key).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it waits");
+    let pid = rustix::process::Pid::from_child(&child);
+    // A second one would end the program anyway.
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crash_writes_no_memory_into_a_file() {
+    let bed = Bed::new();
+    let (recv, _) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", recv.id())).unwrap();
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let soft = core.unwrap().split_whitespace().nth(4).unwrap();
+    assert_eq!(soft, "0", "{limits}");
 }

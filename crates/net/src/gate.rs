@@ -150,7 +150,7 @@ impl Gate {
 }
 
 /// What one owner of addresses has at least: an IPv4 address, or the first 64 bits of an IPv6 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Network {
     V4([u8; 4]),
     V6([u8; 8]),

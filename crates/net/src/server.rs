@@ -9,6 +9,7 @@
 mod candidates;
 mod door;
 mod places;
+mod resets;
 mod sessions;
 mod turned_away;
 
@@ -43,12 +44,11 @@ use crate::socket::{Arrival, Batch, Socket};
 use crate::tcp::listener::Listener;
 use candidates::{Candidates, Confirmed};
 pub use places::Places;
+use resets::Resets;
 use sessions::{Owner, Sessions};
 pub use turned_away::TurnedAway;
 use turned_away::TurnedAwayList;
 
-/// Resets are not sent more often: a flood of datagrams of no session must not double itself.
-const RESET_INTERVAL: Duration = Duration::from_millis(10);
 /// Sessions that are over and remembered until their owner asks.
 const MAX_ENDED_COUNT: usize = 16;
 
@@ -151,7 +151,7 @@ pub(crate) struct ServerRole {
     candidates: Candidates,
     sessions: Sessions,
     displaced: Displaced,
-    next_reset_at: Instant,
+    resets: Resets,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
     /// The sessions that are over and were not asked for, the oldest first.
@@ -179,7 +179,7 @@ impl ServerRole {
             candidates: Candidates::default(),
             sessions: Sessions::default(),
             displaced: Displaced::default(),
-            next_reset_at: Instant::ZERO,
+            resets: Resets::new(),
             last: None,
             ended: VecDeque::new(),
             edge: EdgeCounters::default(),
@@ -253,10 +253,10 @@ impl ServerRole {
         ports: &[Port],
     ) {
         let Some(index) = index else { return };
-        if now < self.next_reset_at || datagram.len() <= RESET_BYTES {
+        let is_longer = datagram.len() > RESET_BYTES;
+        if !is_longer || !self.resets.may_answer(now, arrival.from.ip()) {
             return;
         }
-        self.next_reset_at = now + RESET_INTERVAL;
         let reset = self.responder.reset(index);
         let _ = ports[arrival.socket].send(&Batch {
             to: arrival.from,

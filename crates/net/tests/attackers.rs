@@ -406,6 +406,27 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     assert!(sent > 2_000 && refused > sent / 2, "{refused} of {sent}");
 }
 
+#[test]
+fn a_source_that_floods_uses_up_nobody_elses_resets() {
+    let (receiver, _) = start_receiver(SecretKey::generate(), Vec::new(), |_| {});
+    let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
+    let [flooding, other] = [2, 3].map(|last| UdpSocket::bind(loopback(last, 0)).unwrap());
+    other
+        .set_read_timeout(Some(StdDuration::from_millis(100)))
+        .unwrap();
+    let mut answered = 0;
+    for turn in 0..2_000 {
+        flooding.send_to(&unknown, receiver.local_addr()).unwrap();
+        pause(StdDuration::from_millis(1));
+        if turn % 100 == 99 {
+            other.send_to(&unknown, receiver.local_addr()).unwrap();
+            answered += usize::from(other.recv(&mut [0; 100]).is_ok());
+        }
+    }
+    // Both may share a slot for a second of two.
+    assert!(answered >= 8, "{answered} of 20");
+}
+
 /// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.
 struct Flood {
     is_over: Arc<AtomicBool>,

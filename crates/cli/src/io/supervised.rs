@@ -80,7 +80,7 @@ impl Supervised {
         let Tool {
             program, package, ..
         } = tool;
-        let Some(path) = found(program) else {
+        let Some(path) = installed(program) else {
             bail!(
                 "{purpose} needs the program {program}, which is not installed (Debian: {package})"
             );
@@ -293,7 +293,7 @@ struct Line {
 impl Line {
     /// By `setpriv` where there is one: then no tool outlives a program that was killed.
     fn of(path: PathBuf, tool: &Tool) -> Self {
-        let Some(setpriv) = found("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+        let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
             return Line {
                 program: path,
                 arguments: tool.arguments.clone(),
@@ -323,8 +323,8 @@ impl Line {
     }
 }
 
-/// Where a program is.
-fn found(program: &str) -> Option<PathBuf> {
+/// Returns the path of a program that is installed.
+pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
     candidates.find(|candidate| candidate.is_file())

@@ -16,6 +16,7 @@ use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::happening::{Listeners, Told};
+use crate::io::installed;
 use crate::print;
 
 /// So many run at a time …
@@ -178,8 +179,7 @@ impl Runner {
     }
 
     fn start(&self, told: &Told) -> std::io::Result<Child> {
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(&self.command);
+        let mut command = shell(&self.command);
         // What peers and files are called is told by variables: a shell does not read those.
         command.env("ANABRANCH_EVENT", told.happening.word());
         command.env("ANABRANCH_STREAM", &told.stream);
@@ -195,6 +195,20 @@ impl Runner {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.process_group(0).spawn()
     }
+}
+
+/// A shell for a command. Where there is `setpriv`, the kernel ends it with the thread that started
+/// it, also if this program is killed; a shell around it then ends all that it has started.
+fn shell(command: &str) -> Command {
+    const WITH_ALL: &str = "trap 'kill -KILL 0' TERM; sh -c \"$1\" & wait \"$!\"";
+    let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        return shell;
+    };
+    let mut shell = Command::new(setpriv);
+    shell.args(["--pdeathsig", "TERM", "sh", "-c", WITH_ALL, "sh", command]);
+    shell
 }
 
 #[cfg(test)]

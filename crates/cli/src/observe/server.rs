@@ -17,17 +17,15 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
+use super::connections::{Connections, Patience, Progress, Watched};
+use super::hosts::{HostName, Hosts};
 use super::status::Status;
 use super::thumbnail::NoPicture;
 use super::{Shared, metrics, noalbs};
 use crate::print;
 
-/// So many connections are served at a time.
-const MAX_CONNECTIONS: usize = 64;
-/// A client that takes longer to ask is hung up on.
-const PATIENCE: StdDuration = StdDuration::from_secs(10);
 /// After a connection could not be accepted.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
@@ -42,6 +40,8 @@ const INDEX: &str = "\
 const NO_PICTURE_YET: &str = "\
 no picture yet: key frames of received H.264 are kept from the first question on; ask again
 ";
+const FOREIGN_HOST: &str = "\
+the host that was asked for is not this machine: --metrics-host NAME adds a name\n";
 const NO_DECODER: &str = "this program was built without the cargo feature `codec`\n";
 
 /// Where to listen. A port alone is this machine's, which nobody else reaches.
@@ -69,17 +69,23 @@ impl FromStr for MetricsAddress {
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: StdListener,
+    hosts: Hosts,
+    patience: Patience,
 }
 
 impl Server {
-    pub(super) fn bind(wanted: &MetricsAddress) -> anyhow::Result<Server> {
+    pub(super) fn bind(wanted: &MetricsAddress, names: &[HostName]) -> anyhow::Result<Server> {
         let address = wanted.address;
         let listener = StdListener::bind(address)
             .with_context(|| format!("--metrics: cannot listen at {address}"))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         print::note(format_args!("metrics at http://{address}/metrics"));
-        Ok(Server { listener })
+        Ok(Server {
+            listener,
+            hosts: Hosts::new(names.to_vec()),
+            patience: Patience::default(),
+        })
     }
 
     /// Answers until what this returns is dropped.
@@ -88,7 +94,11 @@ impl Server {
             .enable_all()
             .build()?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let shared = Arc::clone(shared);
+        let answering = Arc::new(Answering {
+            shared: Arc::clone(shared),
+            hosts: self.hosts,
+            patience: self.patience,
+        });
         let listener = self.listener;
         let thread = thread::Builder::new().name("metrics".to_owned());
         let thread = thread.spawn(move || {
@@ -97,7 +107,7 @@ impl Server {
                     return;
                 };
                 tokio::select! {
-                    () = accept_all(&listener, shared) => {}
+                    () = accept_all(&listener, &answering) => {}
                     _ = stopped => {}
                 }
             });
@@ -125,42 +135,54 @@ impl Drop for Serving {
     }
 }
 
-async fn accept_all(listener: &TcpListener, shared: Arc<Shared>) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+/// What answers are made from, and under which conditions.
+struct Answering {
+    shared: Arc<Shared>,
+    hosts: Hosts,
+    patience: Patience,
+}
+
+async fn accept_all(listener: &TcpListener, answering: &Arc<Answering>) {
+    let mut connections = Connections::default();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
         match listener.accept().await {
-            Ok((connection, _)) => {
-                let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    serve(connection, &shared).await;
-                    drop(place);
-                });
-            }
+            Ok((connection, _)) => connections.add(|progress| {
+                let answering = Arc::clone(answering);
+                let serving = async move { serve(connection, progress, &answering).await };
+                tokio::spawn(serving).abort_handle()
+            }),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn serve(connection: TcpStream, shared: &Shared) {
-    let answer = |request: Request<Incoming>| {
-        let answer = answer(&request, shared);
-        async move { Ok::<_, Infallible>(answer) }
+async fn serve(connection: TcpStream, progress: Progress, answering: &Answering) {
+    let answer = async |request: Request<Incoming>| {
+        let is_ours = answering.hosts.admit(request.uri(), request.headers());
+        Ok::<_, Infallible>(match is_ours {
+            true => answer(&request, &answering.shared).await,
+            false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
+        })
     };
+    let Patience {
+        progress: pause,
+        age,
+    } = answering.patience;
     let mut server = http1::Builder::new();
-    server
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
-    let served = server.serve_connection(TokioIo::new(connection), service_fn(answer));
+    server.timer(TokioTimer::new()).header_read_timeout(pause);
+    let connection = TokioIo::new(Watched::new(connection, pause, progress));
+    let served = server.serve_connection(connection, service_fn(answer));
+    let mut served = core::pin::pin!(served);
     // A client that goes away, or speaks no HTTP, is its own concern.
-    let _ = served.await;
+    if tokio::time::timeout(age, served.as_mut()).await.is_err() {
+        served.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(pause, served).await;
+    }
 }
 
 type Answer = Response<Full<Bytes>>;
 
-fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
+async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
         let allowed = hyper::header::HeaderValue::from_static("GET, HEAD");
@@ -192,20 +214,23 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
             let seconds = serde_json::to_string(&seconds).unwrap_or_default();
             body(StatusCode::OK, "application/json", seconds)
         }
-        "/thumbnail" => {
-            let wanted = request.uri().query().and_then(wanted_stream);
-            let one = status.streams.first().map(|stream| stream.name.clone());
-            match shared
-                .key_frames
-                .picture(&wanted.or(one).unwrap_or_default())
-            {
-                Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
-                Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
-                Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
-            }
-        }
+        "/thumbnail" => thumbnail(request.uri().query(), shared).await,
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, INDEX),
+    }
+}
+
+/// The picture of a stream, which may take a while: nobody else waits for it.
+async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
+    let status = shared.status();
+    let one = status.streams.first().map(|stream| stream.name.clone());
+    let stream = query.and_then(wanted_stream).or(one).unwrap_or_default();
+    let shared = Arc::clone(shared);
+    let picture = tokio::task::spawn_blocking(move || shared.key_frames.picture(&stream));
+    match picture.await.unwrap_or(Err(NoPicture::NotYet)) {
+        Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
+        Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
+        Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
     }
 }
 
@@ -257,6 +282,15 @@ fn body(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Answ
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream as StdStream;
+    use std::sync::Mutex;
+
+    use anabranch_net::Clock;
+
+    use super::super::connections::MAX_CONNECTIONS;
+    use super::super::happening::Listeners;
+    use super::super::thumbnail::KeyFrames;
     use super::*;
 
     #[test]
@@ -277,5 +311,102 @@ mod tests {
         assert_eq!(stream("a=b&stream=Big%20One+2"), Some("Big One 2".into()));
         assert_eq!(stream("streams=x"), None);
         assert_eq!(stream("stream=%f"), None);
+    }
+
+    /// A server of nothing with such patience, its thread, and its address.
+    fn server(patience: Patience) -> (Serving, SocketAddr) {
+        let wanted = "0".parse().unwrap();
+        let mut server = Server::bind(&wanted, &[]).unwrap();
+        server.patience = patience;
+        let address = server.listener.local_addr().unwrap();
+        let clock = Clock::start();
+        let shared = Shared {
+            listeners: Listeners::new(clock),
+            key_frames: KeyFrames::new(clock),
+            recent: Mutex::default(),
+        };
+        (server.start(&Arc::new(shared)).unwrap(), address)
+    }
+
+    fn patience(progress_ms: u64, age_ms: u64) -> Patience {
+        Patience {
+            progress: StdDuration::from_millis(progress_ms),
+            age: StdDuration::from_millis(age_ms),
+        }
+    }
+
+    fn connect(address: SocketAddr) -> StdStream {
+        let connection = StdStream::connect(address).unwrap();
+        connection.set_read_timeout(Some(LIMIT)).unwrap();
+        connection.set_write_timeout(Some(LIMIT)).unwrap();
+        connection
+    }
+
+    /// Returns the status of an answer to a request for this host; fails if it takes long.
+    fn status(address: SocketAddr, host: &str) -> String {
+        let mut connection = connect(address);
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// Far more than the server's patience in these tests, and less than its usual one.
+    const LIMIT: StdDuration = StdDuration::from_secs(5);
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    #[test]
+    fn a_request_for_another_host_gets_no_answer() {
+        let (_serving, address) = server(Patience::default());
+        assert_eq!(status(address, "evil.example"), "421");
+        assert_eq!(status(address, "localhost:9797"), "200");
+        assert_eq!(status(address, &address.to_string()), "200");
+    }
+
+    #[test]
+    fn connections_that_say_nothing_make_room() {
+        let (_serving, address) = server(patience(60_000, 60_000));
+        let idle: Vec<StdStream> = (0..MAX_CONNECTIONS).map(|_| connect(address)).collect();
+        let mut busy = connect(address);
+        for _ in 0..2 * MAX_CONNECTIONS {
+            assert_eq!(status(address, "localhost"), "200");
+            busy.write_all(REQUEST).unwrap();
+            assert!(busy.read(&mut [0; 4_096]).unwrap() > 0, "it is not idle");
+        }
+        // The first has made room, and nothing more than was needed.
+        assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0);
+        let last = &idle[MAX_CONNECTIONS - 1];
+        last.set_nonblocking(true).unwrap();
+        let error = (&*last).read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_hung_up_on() {
+        let (_serving, address) = server(patience(200, 60_000));
+        let mut connection = connect(address);
+        let requests = REQUEST.repeat(1_000);
+        let error = loop {
+            if let Err(error) = connection.write_all(&requests) {
+                break error;
+            }
+        };
+        assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+    }
+
+    #[test]
+    fn a_connection_does_not_last_however_often_it_asks() {
+        let (_serving, address) = server(patience(200, 400));
+        let mut connection = connect(address);
+        let mut count = 0;
+        while connection.write_all(REQUEST).is_ok()
+            && connection.read(&mut [0; 4_096]).is_ok_and(|read| read > 0)
+        {
+            count += 1;
+            assert!(count < 500, "it lasts");
+            thread::park_timeout(StdDuration::from_millis(20));
+        }
+        assert!(count > 2, "{count}");
     }
 }

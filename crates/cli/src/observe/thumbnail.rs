@@ -1,8 +1,8 @@
 //! `/thumbnail`: the last key frame of a stream, small. It is kept only while somebody asks for it,
-//! and decoded at most once a second.
+//! and decoded at most once a second, by a process of its own ([`super::drawing`]).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant};
@@ -13,15 +13,17 @@ const WANTED_FOR: Duration = Duration::from_secs(10);
 /// A picture serves for so long.
 #[cfg(feature = "codec")]
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Its width in pixels, if the video is not narrower.
+/// Makes a picture of a unit of a transport stream.
 #[cfg(feature = "codec")]
-const WIDTH: usize = 160;
+type Draw = fn(&Clock, &[u8]) -> Option<Vec<u8>>;
 
 /// The last key frames.
 #[derive(Debug)]
 pub(super) struct KeyFrames {
     clock: Clock,
     kept: Mutex<Kept>,
+    #[cfg(feature = "codec")]
+    draw: Draw,
 }
 
 #[derive(Debug, Default)]
@@ -54,13 +56,15 @@ impl KeyFrames {
         KeyFrames {
             clock,
             kept: Mutex::default(),
+            #[cfg(feature = "codec")]
+            draw: super::drawing::draw,
         }
     }
 
     /// A key frame of the stream has come.
     pub(super) fn on_key_frame(&self, stream: &str, unit: &[u8]) {
         let now = self.clock.now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.lock();
         let is_wanted = |asked_at: Instant| now.saturating_since(asked_at) < WANTED_FOR;
         if !kept.asked_at.is_some_and(is_wanted) {
             kept.of_streams.clear();
@@ -70,22 +74,43 @@ impl KeyFrames {
         key_frame.unit = Some(unit.to_vec());
     }
 
-    /// The stream's picture as a portable pixmap (PPM, `P6`).
+    /// The stream's picture as a portable pixmap (PPM, `P6`). It may take as long as the drawing,
+    /// for which streams do not wait.
     #[cfg(feature = "codec")]
     pub(super) fn picture(&self, stream: &str) -> Result<Bytes, NoPicture> {
-        let now = self.clock.now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.asked_at = Some(now);
-        let key_frame = kept.of_streams.get_mut(stream).ok_or(NoPicture::NotYet)?;
-        let is_fresh = |at: Instant| now.saturating_since(at) < FRESH_FOR;
-        if !key_frame.drawn_at.is_some_and(is_fresh)
-            && let Some(unit) = key_frame.unit.take()
+        if let Some(unit) = self.undrawn(stream)
+            && let Some(picture) = (self.draw)(&self.clock, &unit)
+            && let Some(key_frame) = self.lock().of_streams.get_mut(stream)
         {
-            key_frame.drawn_at = Some(now);
             // One that cannot be decoded is no reason to show none.
-            key_frame.picture = draw(&unit).or(key_frame.picture.take());
+            key_frame.picture = Some(picture.into());
         }
-        key_frame.picture.clone().ok_or(NoPicture::NotYet)
+        let kept = self.lock();
+        let picture = kept
+            .of_streams
+            .get(stream)
+            .and_then(|of| of.picture.clone());
+        picture.ok_or(NoPicture::NotYet)
+    }
+
+    /// The stream's last key frame, if it is time to draw it.
+    #[cfg(feature = "codec")]
+    fn undrawn(&self, stream: &str) -> Option<Vec<u8>> {
+        let now = self.clock.now();
+        let mut kept = self.lock();
+        kept.asked_at = Some(now);
+        let key_frame = kept.of_streams.get_mut(stream)?;
+        let is_fresh = |at: Instant| now.saturating_since(at) < FRESH_FOR;
+        if key_frame.drawn_at.is_some_and(is_fresh) {
+            return None;
+        }
+        let unit = key_frame.unit.take()?;
+        key_frame.drawn_at = Some(now);
+        Some(unit)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Without a decoder there is none.
@@ -95,30 +120,14 @@ impl KeyFrames {
     }
 }
 
-#[cfg(feature = "codec")]
-fn draw(unit: &[u8]) -> Option<Bytes> {
-    use anabranch_video::decoder::H264Decoder;
-    use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
-
-    let coded = PictureExtractor::new().extract(unit)?;
-    if coded.codec != VideoCodec::H264 {
-        return None;
-    }
-    let mut decoder = H264Decoder::new().ok()?;
-    let picture = decoder.decode(&coded.bytes).ok()??;
-    let small = picture.thumbnail(WIDTH);
-    let mut image = format!("P6\n{} {}\n255\n", small.width, small.height).into_bytes();
-    image.extend_from_slice(&small.rgb);
-    Some(image.into())
-}
-
 #[cfg(all(test, feature = "codec"))]
 mod tests {
     use super::*;
 
     #[test]
     fn frames_are_kept_only_while_somebody_asks() {
-        let key_frames = KeyFrames::new(Clock::start());
+        let mut key_frames = KeyFrames::new(Clock::start());
+        key_frames.draw = |_, _| None;
         let kept = |key_frames: &KeyFrames| key_frames.kept.lock().unwrap().of_streams.len();
         key_frames.on_key_frame("camera", b"unit");
         assert_eq!(kept(&key_frames), 0);

@@ -168,7 +168,7 @@ impl TypedValueParser for AllowedParser {
 #[derive(Debug, Default)]
 pub(crate) struct AllowList {
     fixed: Vec<Allowed>,
-    file: Option<(PathBuf, Option<SystemTime>)>,
+    file: Option<(PathBuf, Option<Version>)>,
     all: Vec<Allowed>,
 }
 
@@ -237,8 +237,7 @@ impl AllowList {
         let Some((path, read_at)) = &self.file else {
             return Ok(false);
         };
-        let changed_at = changed_at(path);
-        if changed_at == *read_at {
+        if version(path) == *read_at {
             return Ok(false);
         }
         self.read()?;
@@ -250,9 +249,15 @@ impl AllowList {
         if let Some((path, read_at)) = &mut self.file {
             let shown = path.display();
             // Told once, if it cannot be read.
-            *read_at = changed_at(path);
+            let is_first = read_at.is_none();
+            *read_at = version(path);
             let text = std::fs::read_to_string(&*path);
             let text = text.with_context(|| format!("cannot read --allow-from {shown}"))?;
+            // Many editors empty a file before they write it.
+            ensure!(
+                is_first || !text.trim().is_empty(),
+                "--allow-from {shown} is empty (a comment in it would mean that)"
+            );
             for (index, line) in text.lines().enumerate() {
                 let line = line.split('#').next().unwrap_or_default().trim();
                 if !line.is_empty() {
@@ -320,10 +325,13 @@ pub(crate) fn name_of(all: &[Allowed], key: &PublicKey) -> StreamName {
     allowed.map_or_else(|| StreamName::of_key(key), |allowed| allowed.name.clone())
 }
 
-fn changed_at(path: &Path) -> Option<SystemTime> {
-    path.metadata()
-        .and_then(|metadata| metadata.modified())
-        .ok()
+/// Identifies a version of a file by the time of its change, which may be as coarse as a clock tick,
+/// and its length.
+type Version = (SystemTime, u64);
+
+fn version(path: &Path) -> Option<Version> {
+    let metadata = path.metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 #[cfg(test)]
@@ -424,8 +432,35 @@ mod tests {
         write("front", 3);
         let error = format!("{:#}", list.refresh().unwrap_err());
         assert!(error.contains("line 1"), "{error}");
-        write("", 4);
+        write("# nobody", 4);
         assert!(list.refresh().unwrap());
         assert_eq!(list.keys(), [keys[1]]);
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_lets_go_of_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("senders");
+        let keys = [key(), key()];
+        // All within one tick of the file system's clock.
+        let write = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let file = std::fs::File::options().append(true).open(&path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        };
+        write("");
+        let mut list = AllowList::new(Vec::new(), Some(&path)).unwrap();
+        assert_eq!(list.keys(), [], "one may begin without senders");
+        write(&format!("{} front", keys[0]));
+        assert!(list.refresh().unwrap());
+        for nothing in ["", "\n \n"] {
+            write(nothing);
+            let error = list.refresh().unwrap_err().to_string();
+            assert!(error.contains("empty"), "{error}");
+            assert_eq!(list.keys(), [keys[0]]);
+        }
+        write(&format!("{} front\n{} roof", keys[0], keys[1]));
+        assert!(list.refresh().unwrap());
+        assert_eq!(list.keys(), keys);
     }
 }

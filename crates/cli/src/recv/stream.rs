@@ -54,6 +54,7 @@ pub(super) struct Session<'a> {
     playout: Playout,
     meter: Meter,
     overload: OverloadWatch,
+    messages: message::Printed,
 }
 
 impl<'a> Session<'a> {
@@ -83,6 +84,7 @@ impl<'a> Session<'a> {
             playout: Playout::new(buffer, is_spread, now),
             meter: Meter::new(manner.report, now),
             overload: OverloadWatch::new(End::Receiver),
+            messages: message::Printed::default(),
         }
     }
 
@@ -97,7 +99,8 @@ impl<'a> Session<'a> {
             match self.reception.events().recv_timeout(self.patience()) {
                 Ok(Event::FrameReceived(frame)) => {
                     if let Some(text) = message::text(&frame.bytes) {
-                        self.note(format_args!("message: {text}"));
+                        let lines = self.messages.lines(clock.now(), &text);
+                        lines.for_each(|line| self.note(line));
                         continue;
                     }
                     self.take(clock.now(), frame);

@@ -22,6 +22,7 @@ use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
 use super::{LOOK_INTERVAL, Look, News, wait};
+use crate::clean::one_line;
 use crate::command_line::socket_addr;
 use crate::print;
 
@@ -40,6 +41,9 @@ const AUDIO_KBIT: u64 = 160;
 /// Less makes no picture.
 const MIN_VIDEO_KBIT: u64 = 100;
 
+/// A password in a command line can be read by everybody on the machine.
+const NO_PASSWORD: &str = "OBS's password comes by ?password-file=FILE";
+
 /// What stands behind `obs://`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObsName {
@@ -53,6 +57,9 @@ impl FromStr for ObsName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, query) = text.split_once('?').unwrap_or((text, ""));
+        if address.contains('@') {
+            return Err(format!("{NO_PASSWORD}, not before the address"));
+        }
         let mut name = ObsName {
             address: address.trim_end_matches('/').to_owned(),
             password_file: None,
@@ -62,11 +69,11 @@ impl FromStr for ObsName {
             match option.split_once('=') {
                 Some(("password-file", path)) => name.password_file = Some(path.into()),
                 Some(("profile", profile)) => name.profile = profile.to_owned(),
-                _ => {
-                    return Err(format!(
-                        "{option}: expected password-file=FILE or profile=NAME"
-                    ));
+                Some(("password", _)) => {
+                    return Err(format!("{NO_PASSWORD}, not by password"));
                 }
+                // Its value may be a secret.
+                _ => return Err("expected ?password-file=FILE or ?profile=NAME".to_owned()),
             }
         }
         Ok(name)
@@ -128,6 +135,8 @@ impl Obs {
 
     /// Says what is wrong, once.
     fn say(&mut self, what: &str) {
+        // OBS's own words are in it, and its profiles' names.
+        let what = &*one_line(what);
         if self.said != what {
             print::note(format_args!("--target-to obs://{}: {what}", self.address));
             what.clone_into(&mut self.said);

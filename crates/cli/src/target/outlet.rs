@@ -2,6 +2,7 @@
 
 use core::str::FromStr;
 use core::time::Duration as StdDuration;
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -10,9 +11,11 @@ use std::sync::mpsc;
 
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
+use clap::builder::TypedValueParser;
 
 use super::{LOOK_INTERVAL, Look, News, Obs, Target, wait};
 use crate::command_line::socket_addr;
+use crate::keygen::discreetly;
 use crate::print;
 
 /// Datagrams get lost, and who listens may come late: they are repeated at this interval.
@@ -33,6 +36,23 @@ pub(super) enum TargetName {
     Udp(String),
     /// `obs://ADDR:PORT?…`
     Obs(super::obs::ObsName),
+}
+
+/// Reads `--target-to` without repeating it in errors: people put passwords into it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TargetParser;
+
+impl TypedValueParser for TargetParser {
+    type Value = TargetName;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<TargetName, clap::Error> {
+        discreetly(command, argument, value.to_string_lossy().parse())
+    }
 }
 
 impl FromStr for TargetName {
