@@ -103,7 +103,7 @@ impl<S: Unpin> Watched<S> {
         }
     }
 
-    /// What a write has come to; an error, if it waits for too long.
+    /// The result of a write; an error, if it waits for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -38,7 +38,7 @@ pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new(program()?);
     command.arg(COMMAND).env_clear();
     command.stdin(its.try_clone().ok()?).stdout(its);
-    // What it says of a stranger's picture is nobody's concern.
+    // Its complaints about a stranger's picture concern nobody.
     let mut child = command.stderr(Stdio::null()).spawn().ok()?;
     // The command holds the other end, too.
     drop(command);
