@@ -325,8 +325,8 @@ pub(crate) fn name_of(all: &[Allowed], key: &PublicKey) -> StreamName {
     allowed.map_or_else(|| StreamName::of_key(key), |allowed| allowed.name.clone())
 }
 
-/// Identifies a version of a file by the time of its change, which may be as coarse as a clock tick,
-/// and its length.
+/// Identifies a version of a file by the time of its change, which may be as coarse as a clock
+/// tick, and its length.
 type Version = (SystemTime, u64);
 
 fn version(path: &Path) -> Option<Version> {
