@@ -74,6 +74,20 @@ struct Client {
 }
 
 impl Client {
+    /// The second path goes from 127.0.1.`last` from now on. Returns the old one as it was.
+    fn replace_second_path(&self, last: u64, remote: SocketAddr) -> PathSnapshot {
+        let by = ClientPath {
+            via: format!("127.0.1.{last}").parse().unwrap_or_default(),
+            remote: remote.into(),
+            options: PathOptions::default(),
+        };
+        let port = by.open_port().expect("loopback");
+        let replaced = self
+            .runtime
+            .change(|role, now| role.replace_path(now, 1, by, port));
+        replaced.expect("there is such a path")
+    }
+
     fn start(keys: &Keys, vias: &[&str], answers: Vec<Resolved>) -> Client {
         Client::start_with(keys, vias, answers, TcpFallback::Off)
     }
@@ -292,16 +306,7 @@ fn a_number_serves_one_path_after_the_other() {
     let client = Client::start(&keys, &["127.0.0.1", "127.0.0.2"], vec![Ok(vec![remote])]);
     client.wait_connected();
     for turn in 0..40 {
-        let by = ClientPath {
-            via: format!("127.0.1.{turn}").parse().unwrap_or_default(),
-            remote: remote.into(),
-            options: PathOptions::default(),
-        };
-        let port = by.open_port().expect("loopback");
-        let old = client
-            .runtime
-            .change(|role, now| role.replace_path(now, 1, by, port))
-            .expect("there is such a path");
+        let old = client.replace_second_path(turn, remote);
         assert!(turn == 0 || old.counters.received_packets > 0);
         assert_eq!(old.peer, Some(remote));
         let seen = client.runtime.look(ClientRole::snapshot);

@@ -105,16 +105,7 @@ fn a_path_that_takes_a_number_where_udp_is_blocked_goes_by_tcp_too() {
     client.wait_connected();
     assert_eq!(client.wait_by_tcp(2), [0, 1]);
     for turn in 1..=3 {
-        let by = ClientPath {
-            via: format!("127.0.1.{turn}").parse().unwrap_or_default(),
-            remote: host.address.into(),
-            options: PathOptions::default(),
-        };
-        let port = by.open_port().expect("loopback");
-        let old = client
-            .runtime
-            .change(|role, now| role.replace_path(now, 1, by, port))
-            .expect("there is such a path");
+        let old = client.replace_second_path(turn, host.address);
         assert_eq!(old.carrier, Carrier::Tcp);
         assert_eq!(client.wait_by_tcp(1), [1], "the new one says so, too");
         client.wait_until(|seen| {
