@@ -31,7 +31,7 @@ impl Budget {
     }
 
     /// How many bytes no session has.
-    pub fn left_bytes(&self) -> u64 {
+    fn left_bytes(&self) -> u64 {
         self.0.left_bytes.load(Ordering::Relaxed)
     }
 

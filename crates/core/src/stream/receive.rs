@@ -25,7 +25,6 @@ pub(crate) struct ReceiveStream {
     /// From `read_offset` on.
     pieces: Pieces,
     max_pieces: usize,
-    keeps_bytes: bool,
     /// The messages that have arrived and were not read, instead of bytes.
     messages: Option<Messages>,
     read_offset: u64,
@@ -60,7 +59,6 @@ impl ReceiveStream {
         ReceiveStream {
             pieces: Pieces::new(keeps_bytes),
             max_pieces: max_pieces.max(MIN_MAX_PIECES) as usize,
-            keeps_bytes,
             messages: config.carries_messages.then(Messages::default),
             read_offset: 0,
             offset: 0,
@@ -188,7 +186,7 @@ impl ReceiveStream {
             }
             return Some(message);
         }
-        let bytes = self.take_first().filter(|_| self.keeps_bytes)?;
+        let bytes = self.take_first().filter(|_| self.pieces.keeps_bytes())?;
         Some(bytes.into())
     }
 

@@ -31,6 +31,11 @@ impl Pieces {
         }
     }
 
+    /// Whether somebody reads the bytes.
+    pub(super) fn keeps_bytes(&self) -> bool {
+        self.keeps_bytes
+    }
+
     /// How many there are: of bytes that nobody reads, as many as there are gaps, and one more.
     pub(super) fn count(&self) -> usize {
         self.by_offset.len()
