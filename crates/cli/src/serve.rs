@@ -2,6 +2,7 @@
 
 use core::time::Duration as StdDuration;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -19,6 +20,7 @@ use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, Datagrams, End, Meter};
+use crate::tunnel::policy::Policy;
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
@@ -93,25 +95,6 @@ pub(crate) struct Arguments {
     tun: TunArguments,
 }
 
-/// What streams may ask for.
-#[derive(Debug)]
-struct Policy {
-    forward: Option<String>,
-    connect: Vec<Destination>,
-}
-
-impl Policy {
-    /// Where a request leads, if it may.
-    fn target(&self, asked: &str) -> Option<String> {
-        if asked.is_empty() {
-            return self.forward.clone();
-        }
-        let is_allowed = |destination: &Destination| destination.matches(asked);
-        let is_any = self.connect.iter().any(is_allowed);
-        is_any.then(|| asked.to_owned())
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -130,10 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         listen_tcp: tcp_addr(arguments.listen_tcp.as_deref())?,
         ..ServerConfig::new(listen, local_key, arguments.allow.clone())
     };
-    let policy = Policy {
-        forward: arguments.forward.clone(),
-        connect: arguments.connect.clone(),
-    };
+    let policy = Policy::new(arguments.forward.clone(), arguments.connect.clone());
     let tasks = tunnel::tasks()?;
     let gate = {
         let _is_within = tasks.enter();
@@ -146,9 +126,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let _observation = observed.start("serve", clock, looks(&server))?;
     let policy = Arc::new(policy);
     tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
-    let target = move |asked: &str| policy.target(asked);
     gate.clone().map(|gate| tasks.spawn(gate.run()));
-    tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target), gate));
+    tasks.spawn(far::serve_all(accepted_datagrams, policy, gate));
     print::note(format_args!(
         "listening at {}{} as {local_public}",
         server.local_addr(),
@@ -196,12 +175,14 @@ async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy
 
 /// Connects a stream to where it asks for.
 async fn serve(accepted: Accepted, policy: &Policy) -> io::Result<()> {
-    let mut stream = accepted.stream;
+    let Accepted { peer, mut stream } = accepted;
     let asked = request::read(&mut stream).await?;
-    let connected = match policy.target(&asked) {
-        None => Err(Answer::NotAllowed),
-        Some(target) => connect(&target).await,
+    let connected = async {
+        let target = policy.target(&asked)?;
+        let addresses = policy.addresses(&peer, &target).await?;
+        connect(&addresses).await
     };
+    let connected = connected.await;
     match connected {
         Ok(connection) => {
             stream.write_u8(Answer::Connected.to_byte()).await?;
@@ -214,8 +195,9 @@ async fn serve(accepted: Accepted, policy: &Policy) -> io::Result<()> {
     }
 }
 
-async fn connect(target: &str) -> Result<TcpStream, Answer> {
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
+/// Connects to the first of a target's addresses that answers.
+async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Answer> {
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(addresses)).await;
     let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let connection = connected.map_err(|error| Answer::of_error(&error))?;
     relay::set_up(&connection).map_err(|error| Answer::of_error(&error))?;

@@ -4,14 +4,18 @@
 //! | file | idea |
 //! |---|---|
 //! | `request.rs` | what a new stream asks for, and how it is answered |
+//! | `policy.rs` | where streams and flows may lead |
+//! | `resolver.rs` | the addresses of names, with a bound for each peer |
 //! | `relay.rs` | bytes from a connection to a stream and back |
 //! | `socks5.rs`, `http.rs` | how applications ask a proxy for a connection |
 //! | `udp.rs`, `udp/` | UDP flows |
 //! | `tun.rs`, `tun/` | IP packets of a TUN interface |
 
 pub(crate) mod http;
+pub(crate) mod policy;
 pub(crate) mod relay;
 pub(crate) mod request;
+mod resolver;
 pub(crate) mod socks5;
 pub(crate) mod tun;
 pub(crate) mod udp;

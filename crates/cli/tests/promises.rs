@@ -1,18 +1,20 @@
-//! The table of `docs/protocol-security.md`: each of our promises names tests, which exist.
+//! The tables of `docs/protocol-security.md`: each of our promises and bounds names tests, which
+//! exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "| promise | WireGuard | QUIC | SRT | RIST | ours, test |";
+const HEAD_OF_BOUNDS: &str = "| bound of a tunnel | value | test |";
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The cells of each row.
-fn rows() -> Vec<Vec<String>> {
+/// The cells of each row below this head.
+fn rows(head: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(workspace().join("docs/protocol-security.md")).unwrap();
-    let lines = text.lines().skip_while(|line| *line != HEAD).skip(2);
+    let lines = text.lines().skip_while(|line| *line != head).skip(2);
     let rows = lines.take_while(|line| line.starts_with('|')).map(|line| {
         let cells = line.trim_matches('|').split('|');
         cells.map(|cell| cell.trim().to_owned()).collect()
@@ -57,7 +59,7 @@ fn has_test(file: &Path, name: &str) -> bool {
 
 #[test]
 fn every_promise_of_ours_names_tests_that_exist() {
-    let rows = rows();
+    let rows = rows(HEAD);
     assert!(rows.len() >= 20, "the table is there: {}", rows.len());
     for row in &rows {
         let [promise, others @ .., ours] = &row[..] else {
@@ -70,17 +72,35 @@ fn every_promise_of_ours_names_tests_that_exist() {
             !tests.is_empty() || ours.starts_with("No:"),
             "{promise}: no test is named, and it does not say No: {ours}"
         );
-        for test in tests {
-            let parts: Vec<&str> = test.split("::").collect();
-            let [crate_name, modules @ .., name] = &parts[..] else {
-                panic!("{promise}: {test} is no test")
-            };
-            let files = files(crate_name, modules);
-            assert!(
-                files.iter().any(|file| has_test(file, name)),
-                "{promise}: there is no test {test}"
-            );
-        }
+        check_tests(promise, &tests);
+    }
+}
+
+#[test]
+fn every_bound_of_a_tunnel_names_tests_that_exist() {
+    let rows = rows(HEAD_OF_BOUNDS);
+    assert!(!rows.is_empty(), "the table is there");
+    for row in &rows {
+        let [bound, _, tests] = &row[..] else {
+            panic!("{row:?}")
+        };
+        let tests = tests_in(tests);
+        assert!(!tests.is_empty(), "{bound}: no test is named");
+        check_tests(bound, &tests);
+    }
+}
+
+fn check_tests(promise: &str, tests: &[&str]) {
+    for test in tests {
+        let parts: Vec<&str> = test.split("::").collect();
+        let [crate_name, modules @ .., name] = &parts[..] else {
+            panic!("{promise}: {test} is no test")
+        };
+        let files = files(crate_name, modules);
+        assert!(
+            files.iter().any(|file| has_test(file, name)),
+            "{promise}: there is no test {test}"
+        );
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::far::{self, Far};
 use super::{MAX_FLOWS, Rule, near};
+use crate::tunnel::policy::Policy;
 use crate::tunnel::tun::far::Member;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -77,6 +78,11 @@ async fn target() -> SocketAddr {
     address
 }
 
+/// As of `--connect`.
+fn policy(destination: &str) -> Arc<Policy> {
+    Arc::new(Policy::new(None, vec![destination.parse().unwrap()]))
+}
+
 async fn application(proxy: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind((LOOPBACK, 0)).await.unwrap();
     socket.connect(proxy).await.unwrap();
@@ -97,9 +103,8 @@ async fn ask(application: &UdpSocket, bytes: &[u8]) -> Option<u16> {
 async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
     let (ends, accepted) = start();
     let (target, forbidden) = (target().await, target().await);
-    let allowed = target.to_string();
-    let policy = move |asked: &str| (asked == allowed).then(|| asked.to_owned());
-    tokio::spawn(far::serve_all(accepted, Arc::new(policy), None));
+    let policy = policy(&target.to_string());
+    tokio::spawn(far::serve_all(accepted, policy, None));
     let rules = [target, forbidden].map(|to| Rule {
         listen: (LOOPBACK, 0).into(),
         target: to.to_string(),
@@ -138,7 +143,8 @@ async fn a_flood_of_flows_is_bounded() {
     let mut far = Far {
         tun: Member::new(None, peer, channel.clone()),
         channel,
-        policy: Arc::new(|asked: &str| Some(asked.to_owned())),
+        peer,
+        policy: policy("any"),
         flows: BTreeMap::new(),
         began_at: Instant::now(),
     };

@@ -1,6 +1,5 @@
 //! The server's end: from the session to a socket for each flow, and back.
 
-use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_net::{AcceptedDatagrams, DatagramChannel};
+use anabranch_secure::PublicKey;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver, error::TrySendError};
@@ -16,26 +16,23 @@ use tokio::time::Instant;
 
 use super::message::{self, Message};
 use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
+use crate::tunnel::policy::Policy;
 use crate::tunnel::request::Answer;
 use crate::tunnel::tun;
 
 /// Datagrams that wait for a flow's target to be found, or for its socket; more are dropped.
 const MAX_QUEUED: usize = 256;
-/// How long a name may take to be found.
-const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Where a flow that asks for a target leads; `None`: nowhere.
-pub(crate) type Policy = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Serves all sessions that are opened; packets of theirs go by the gate, if there is one.
 pub(crate) async fn serve_all(
     mut accepted: UnboundedReceiver<AcceptedDatagrams>,
-    policy: Policy,
+    policy: Arc<Policy>,
     gate: Option<Arc<tun::far::Gate>>,
 ) {
     while let Some(AcceptedDatagrams { peer, channel }) = accepted.recv().await {
         let far = Far {
             tun: tun::far::Member::new(gate.clone(), peer, channel.clone()),
+            peer,
             channel,
             policy: Arc::clone(&policy),
             flows: BTreeMap::new(),
@@ -47,9 +44,10 @@ pub(crate) async fn serve_all(
 
 /// One session's flows, which end with it.
 pub(super) struct Far {
+    pub(super) peer: PublicKey,
     pub(super) channel: DatagramChannel,
     pub(super) tun: tun::far::Member,
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
     pub(super) flows: BTreeMap<u32, Flow>,
     pub(super) began_at: Instant,
 }
@@ -119,10 +117,12 @@ impl Far {
 
     pub(super) fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
         if !self.forward(number, bytes.clone()) {
-            let Some(target) = (self.policy)(asked) else {
-                let refused = message::refused(number, Answer::NotAllowed);
-                self.channel.send(refused);
-                return;
+            let target = match self.policy.target(asked) {
+                Ok(target) => target,
+                Err(answer) => {
+                    self.channel.send(message::refused(number, answer));
+                    return;
+                }
             };
             self.make_room();
             self.start(number, target);
@@ -148,12 +148,17 @@ impl Far {
             millis: AtomicU64::new(0),
         });
         used.set();
+        let (peer, policy) = (self.peer, Arc::clone(&self.policy));
         let (channel, last_use) = (self.channel.clone(), Arc::clone(&used));
         let carried = tokio::spawn(async move {
-            match connect(&target).await {
+            let connected = async {
+                let addresses = policy.addresses(&peer, &target).await?;
+                connect(&addresses).await
+            };
+            match connected.await {
                 Ok(socket) => carry(number, &socket, datagrams, &channel, &last_use).await,
-                Err(_) => {
-                    channel.send(message::refused(number, Answer::Unreachable));
+                Err(answer) => {
+                    channel.send(message::refused(number, answer));
                 }
             }
         });
@@ -162,28 +167,21 @@ impl Far {
     }
 }
 
-/// A socket to the first of the target's addresses that can be reached from here.
-async fn connect(target: &str) -> io::Result<UdpSocket> {
-    let found = tokio::time::timeout(LOOK_UP_TIMEOUT, tokio::net::lookup_host(target));
-    let found = found
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in found? {
+/// Returns a socket to the first of a target's addresses that has a route.
+async fn connect(addresses: &[SocketAddr]) -> Result<UdpSocket, Answer> {
+    for address in addresses {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let socket = UdpSocket::bind(any).await?;
-        match socket.connect(address).await {
-            Ok(()) => {
-                set_up(&socket);
-                return Ok(socket);
-            }
-            Err(error) => last = error,
+        let socket = UdpSocket::bind(any).await;
+        let socket = socket.map_err(|_| Answer::Unreachable)?;
+        if socket.connect(address).await.is_ok() {
+            set_up(&socket);
+            return Ok(socket);
         }
     }
-    Err(last)
+    Err(Answer::Unreachable)
 }
 
 /// Carries a flow's datagrams both ways until it is idle, or its queue is closed.
