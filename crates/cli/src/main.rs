@@ -9,6 +9,7 @@
     )
 )]
 
+mod allowed;
 mod clean;
 mod command_line;
 #[cfg(feature = "laboratory")]

@@ -23,12 +23,14 @@ mod tracked;
 
 use core::time::Duration as StdDuration;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
+use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Importance, Instant};
 
 use crate::service;
@@ -44,6 +46,7 @@ use thumbnail::KeyFrames;
 
 use crate::io::OutputNews;
 use crate::overload::Overload;
+use crate::tunnel::{self, Transport};
 
 /// From one status to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -117,6 +120,18 @@ pub(crate) struct Foreign {
     pub(crate) heard_at: Option<Instant>,
     /// The same of each link.
     pub(crate) links_heard_at: Vec<Instant>,
+}
+
+/// A request of a tunnel's peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tunnelled<'a> {
+    pub(crate) peer: &'a PublicKey,
+    pub(crate) transport: Transport,
+    pub(crate) target: &'a str,
+    /// The address that it was connected to, or why it was refused.
+    pub(crate) outcome: Result<SocketAddr, &'static str>,
+    /// Requests of the same peer that were not reported before this one.
+    pub(crate) left_out: u64,
 }
 
 /// Files and sockets that are open, before there is anything to show.
@@ -332,6 +347,31 @@ impl Observation {
             problem,
         };
         running.shared.listeners.tell(stream, happening);
+    }
+
+    /// Reports a request of a tunnel's peer.
+    pub(crate) fn on_tunnelled(&self, tunnelled: &Tunnelled<'_>) {
+        let Some(running) = &self.running else { return };
+        let (peer, target) = (tunnelled.peer.to_string(), tunnelled.target.to_owned());
+        let (transport, left_out) = (tunnelled.transport.name(), tunnelled.left_out);
+        let stream = tunnel::session_name(tunnelled.transport.cargo(), tunnelled.peer);
+        let happening = match tunnelled.outcome {
+            Ok(address) => Happening::Connection {
+                peer,
+                transport,
+                target,
+                address: address.to_string(),
+                left_out,
+            },
+            Err(reason) => Happening::ConnectionRefused {
+                peer,
+                transport,
+                target,
+                reason,
+                left_out,
+            },
+        };
+        running.shared.listeners.tell(&stream, happening);
     }
 
     /// A frame of a stream has come, as a unit of a transport stream.

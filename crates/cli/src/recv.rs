@@ -1,7 +1,6 @@
 //! `anabranch recv`.
 
 mod allowance;
-mod allowed;
 mod destination;
 mod listen;
 mod outputs;
@@ -22,6 +21,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
+use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
 use crate::command_line::{allow_many_files, positive, socket_addr, tcp_addr, told_tcp};
 use crate::io::{Input, PARAMETERS, Rotation};
 use crate::keygen::read_key;
@@ -32,7 +32,6 @@ use crate::stop::Stop;
 use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 use allowance::{Allowances, Share};
-use allowed::{AllowList, Allowed, AllowedParser, StreamName};
 use destination::{Destination, Destinations};
 use listen::{Carrier, Listen, OtherSource, Sources};
 use outputs::Outputs;
@@ -264,7 +263,7 @@ impl Arguments {
     fn plan(&self) -> anyhow::Result<Plan> {
         let Sources { native, others } = Sources::of(self.listen.clone())?;
         let allowed = match &native {
-            Some(_) => AllowList::new(self.allow.clone(), self.allow_from.as_deref())?,
+            Some(_) => AllowList::new(Door::Recv, self.allow.clone(), self.allow_from.as_deref())?,
             None if !self.allow.is_empty() || self.allow_from.is_some() => {
                 bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
             }

@@ -1,38 +1,35 @@
 //! `anabranch serve`.
 
 use core::time::Duration as StdDuration;
-use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
-use anabranch_net::{Accepted, Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
+use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_secure::{Cargo, PublicKey};
-use anabranch_units::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::sync::mpsc::UnboundedReceiver;
+use anabranch_units::{Duration, Instant};
+use anyhow::ensure;
 
+use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
 use crate::command_line::{allow_many_files, positive, socket_addr, tcp_addr, told_tcp};
-use crate::keygen::{PublicKeyParser, read_key};
+use crate::keygen::read_key;
 use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel::policy::Policy;
-use crate::tunnel::relay::Answered;
-use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
-use crate::tunnel::{self, Destination, TransportArguments, relay};
+use crate::tunnel::{self, Destination, Target, TransportArguments, streams};
 use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// How long a target may take to answer.
-const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(10);
+/// Interval at which the file of proxies is looked at.
+const FILE_INTERVAL: Duration = Duration::from_secs(1);
+/// Proxies that may have sessions at a time.
+const MAX_SESSIONS: usize = 10_000;
 
 /// Lets proxies' TCP connections, UDP flows and IP packets out: the far end of `anabranch proxy`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +41,10 @@ Examples:
   As a way into the Internet, for browsers whose proxy is `anabranch proxy --socks5`:
   anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --connect any
 
+  One proxy may reach the house's network and nothing else, the other this machine's SSH alone:
+  anabranch serve --listen 0.0.0.0:7000 --key home.key --allow \
+    abpub_…A=phone,connect=192.168.1.0/24:* --allow abpub_…B=desk,connect=127.0.0.1:22
+
   Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
   anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
 
@@ -51,12 +52,18 @@ Examples:
   the commands in docs/operations.md:
   anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0
 
+--connect and connect= are rules for addresses. `any`, `*:PORT` and networks reach the public
+Internet alone: loopback, private, link-local, multicast and reserved addresses are reached by rules
+that name the address, its host, or a network within these, and an address of this machine by rules
+that name the address or its host. A key with connect= has these rules and not those of --connect;
+connect=none leaves it --forward and --tun. The file of --allow-from has a line for each proxy, its
+key, its name and its limits (KEY desk connect=127.0.0.1:22), and may be changed at any time: the
+sessions of keys that are taken out of it end.
+
 Each allowed key has one session for connections and one for UDP and packets at a time; a second
 program with the same key replaces the first.
 The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
 at once.")]
-#[command(group = clap::ArgGroup::new("destinations").required(true).multiple(true)
-    .args(["forward", "connect", "tun"]))]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
@@ -68,15 +75,19 @@ pub(crate) struct Arguments {
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Public key of a proxy that is let in; may be given several times.
-    #[arg(long, value_name = "PUBKEY", required = true, value_parser = PublicKeyParser)]
-    allow: Vec<PublicKey>,
+    /// Public key of a proxy that is let in, and its name; may be given several times.
+    /// `connect=HOST:PORT` is a rule of this key alone, `streams=2` limits how many keys of the
+    /// same name may have sessions at a time.
+    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
+    allow: Vec<Allowed>,
+    /// A file with a line for each proxy that is let in: its public key, its name, its limits.
+    #[arg(long, value_name = "FILE")]
+    allow_from: Option<PathBuf>,
     /// Where the connections go that arrive at a proxy's --listen.
-    #[arg(long, value_name = "HOST:PORT")]
-    forward: Option<String>,
+    #[arg(long, value_name = "HOST:PORT", value_parser = target)]
+    forward: Option<Target>,
     /// Where applications behind a proxy's --socks5, --http-proxy and --udp may connect to: `any`,
-    /// `HOST:PORT`, `HOST:*` or `*:PORT`; may be given several times. `any` includes what only this
-    /// machine can reach.
+    /// `HOST:PORT`, `NETWORK/PREFIX:PORT`, `HOST:*` or `*:PORT`; may be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     connect: Vec<Destination>,
     /// How long a proxy may be silent before its session, with all connections, counts as over.
@@ -103,39 +114,96 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
     let listen = socket_addr("--listen", &arguments.listen)?;
+    let allowed = arguments.allowed()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let config = ServerConfig {
         transport: arguments.transport.config()?,
         clock,
         observer: observed.packet_observer(),
-        max_sessions: arguments.allow.len(),
+        max_sessions: MAX_SESSIONS,
+        places: allowed.places(),
         silence_timeout: arguments.timeout,
         listen_tcp: tcp_addr(arguments.listen_tcp.as_deref())?,
-        ..ServerConfig::new(listen, local_key, arguments.allow.clone())
+        ..ServerConfig::new(listen, local_key, allowed.keys())
     };
-    let policy = Policy::new(arguments.forward.clone(), arguments.connect.clone());
     let tasks = tunnel::tasks()?;
     let gate = {
         let _is_within = tasks.enter();
-        tun::far::Gate::open(&arguments.tun, &arguments.allow)?
+        tun::far::Gate::open(&arguments.tun, &allowed.keys())?
     };
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
     let server = Arc::new(server);
-    let _observation = observed.start("serve", clock, looks(&server))?;
+    let observation = Arc::new(observed.start("serve", clock, looks(&server))?);
+    let (forward, connect) = (arguments.forward.clone(), arguments.connect.clone());
+    let policy = Policy::new(forward, connect, allowed.all(), observation);
     let policy = Arc::new(policy);
-    tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
+    tasks.spawn(streams::serve_all(accepted, Arc::clone(&policy)));
     gate.clone().map(|gate| tasks.spawn(gate.run()));
-    tasks.spawn(far::serve_all(accepted_datagrams, policy, gate));
+    let served = far::serve_all(accepted_datagrams, Arc::clone(&policy), gate.clone());
+    tasks.spawn(served);
     print::note(format_args!(
         "listening at {}{} as {local_public}",
         server.local_addr(),
         told_tcp(server.local_tcp_addr())
     ));
     service::ready();
-    watch(arguments, &server, &events, &stop, &clock);
+    let doors = Doors {
+        allowed,
+        look_at: clock.now(),
+        server: &server,
+        policy: &policy,
+        gate: gate.as_deref(),
+    };
+    watch(arguments, doors, &events, &stop, &clock);
     Ok(())
+}
+
+/// Everything that lets proxies in.
+struct Doors<'a> {
+    server: &'a StreamServer,
+    policy: &'a Policy,
+    gate: Option<&'a tun::far::Gate>,
+    allowed: AllowList,
+    /// Time of the next look at the file of proxies.
+    look_at: Instant,
+}
+
+impl Doors<'_> {
+    /// Lets in the peers of the list from now on, and ends the sessions of others.
+    fn set_allowed(&self) {
+        let list = &self.allowed;
+        // The policy is first: a session takes a moment to end.
+        self.policy.set_allowed(list.all());
+        self.server.set_places(list.places());
+        self.server.set_allowed(&list.keys());
+        if let Some(gate) = self.gate {
+            gate.set_allowed(&list.keys());
+        }
+    }
+
+    /// Reads the file of proxies again if it has changed.
+    fn look(&mut self, now: Instant) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + FILE_INTERVAL;
+        match self.allowed.refresh() {
+            Ok(false) => {}
+            Ok(true) => {
+                let count = self.allowed.all().len();
+                print::note(format_args!("{count} proxies are let in"));
+                self.set_allowed();
+            }
+            Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
+        }
+    }
+}
+
+/// Parses a host and a port.
+fn target(text: &str) -> Result<Target, String> {
+    Target::of(text).ok_or_else(|| "expected HOST:PORT".to_owned())
 }
 
 impl Arguments {
@@ -143,7 +211,25 @@ impl Arguments {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(&self.key)?;
         tcp_addr(self.listen_tcp.as_deref())?;
+        self.allowed()?;
         socket_addr("--listen", &self.listen).map(drop)
+    }
+
+    /// Returns the proxies that are let in.
+    ///
+    /// # Errors
+    /// There are none, or they could reach nothing.
+    fn allowed(&self) -> anyhow::Result<AllowList> {
+        let list = AllowList::new(Door::Serve, self.allow.clone(), self.allow_from.as_deref())?;
+        let leads_somewhere = self.forward.is_some()
+            || self.tun.is_wanted()
+            || self.allow_from.is_some()
+            || list.may_connect(&self.connect);
+        ensure!(
+            leads_somewhere,
+            "proxies could reach nothing: --forward HOST:PORT, --connect HOST:PORT or --tun NAME"
+        );
+        Ok(list)
     }
 }
 
@@ -154,7 +240,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
         let seen = server.upgrade().map(|server| server.snapshots());
         let look = |snapshot: Snapshot| Look {
             name: match (snapshot.cargo, snapshot.peer) {
-                (Some(cargo), Some(peer)) => format!("{} of {peer}", tunnel::name(cargo)),
+                (Some(cargo), Some(peer)) => tunnel::session_name(cargo, &peer),
                 _ => String::new(),
             },
             path_names: Vec::new(),
@@ -165,58 +251,14 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
     }
 }
 
-async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy>) {
-    while let Some(accepted) = accepted.recv().await {
-        let policy = Arc::clone(&policy);
-        // A connection that breaks off is its two ends' concern.
-        tokio::spawn(async move { serve(accepted, &policy).await });
-    }
-}
-
-/// Connects a stream to where it asks for.
-async fn serve(accepted: Accepted, policy: &Policy) -> io::Result<()> {
-    let Accepted { peer, mut stream } = accepted;
-    let asked = request::read(&mut stream).await?;
-    let connected = async {
-        let target = policy.target(&asked)?;
-        let addresses = policy.addresses(&peer, &target).await?;
-        connect(&addresses).await
-    };
-    let connected = connected.await;
-    match connected {
-        Ok(connection) => {
-            stream.write_u8(Answer::Connected.to_byte()).await?;
-            relay::run(connection, stream, Answered::Yes).await
-        }
-        Err(answer) => {
-            stream.write_u8(answer.to_byte()).await?;
-            stream.shutdown().await
-        }
-    }
-}
-
-/// Connects to the first of a target's addresses that answers.
-async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Answer> {
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(addresses)).await;
-    let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let connection = connected.map_err(|error| Answer::of_error(&error))?;
-    relay::set_up(&connection).map_err(|error| Answer::of_error(&error))?;
-    Ok(connection)
-}
-
 /// Tells what happens until the server has ended.
-fn watch(
-    arguments: &Arguments,
-    server: &StreamServer,
-    events: &Events,
-    stop: &Stop,
-    clock: &Clock,
-) {
+fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &Stop, clock: &Clock) {
     let mut meters: Vec<((PublicKey, Cargo), Meter)> = Vec::new();
     let mut slowness = Slowness::default();
     let mut turned_away = TurnedAwayNews::default();
     let mut session_count: usize = 0;
-    let has_udp = !arguments.connect.is_empty();
+    let server = doors.server;
+    let has_udp = doors.allowed.may_connect(&arguments.connect);
     let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.is_wanted()));
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
@@ -248,6 +290,7 @@ fn watch(
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = clock.now();
+        doors.look(now);
         let lateness = server.lateness().max(stop.lateness(clock));
         let told = slowness.news(now, lateness);
         told.into_iter().for_each(print::warn);

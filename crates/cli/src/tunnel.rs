@@ -4,29 +4,39 @@
 //! | file | idea |
 //! |---|---|
 //! | `request.rs` | what a new stream asks for, and how it is answered |
+//! | `streams.rs` | the server's end of streams |
 //! | `policy.rs` | where streams and flows may lead |
+//! | `destination.rs` | rules for destinations |
+//! | `reach.rs` | special addresses, which a rule must name |
+//! | `journal.rs` | a record of connections and refusals |
 //! | `resolver.rs` | the addresses of names, with a bound for each peer |
 //! | `relay.rs` | bytes from a connection to a stream and back |
 //! | `socks5.rs`, `http.rs` | how applications ask a proxy for a connection |
 //! | `udp.rs`, `udp/` | UDP flows |
 //! | `tun.rs`, `tun/` | IP packets of a TUN interface |
 
+mod destination;
 pub(crate) mod http;
+mod journal;
 pub(crate) mod policy;
+mod reach;
 pub(crate) mod relay;
 pub(crate) mod request;
 mod resolver;
 pub(crate) mod socks5;
+pub(crate) mod streams;
 pub(crate) mod tun;
 pub(crate) mod udp;
 
-use core::str::FromStr;
 use std::io;
 
 use anabranch_core::Config;
 use anabranch_net::stream_transport;
-use anabranch_secure::Cargo;
+use anabranch_secure::{Cargo, PublicKey};
 use tokio::runtime::{Builder, Runtime};
+
+pub(crate) use destination::{Destination, Target};
+pub(crate) use journal::Transport;
 
 /// How each path is to be controlled, and what goes by which of them.
 #[derive(Debug, clap::Args)]
@@ -59,6 +69,11 @@ pub(crate) fn name(cargo: Cargo) -> &'static str {
     }
 }
 
+/// Returns the name of a peer's session, which no other session of the program has.
+pub(crate) fn session_name(cargo: Cargo, peer: &PublicKey) -> String {
+    format!("{} of {peer}", name(cargo))
+}
+
 /// Where tasks run that move bytes. One thread is enough: sessions have a thread of their own.
 pub(crate) fn tasks() -> io::Result<Runtime> {
     Builder::new_multi_thread()
@@ -66,79 +81,4 @@ pub(crate) fn tasks() -> io::Result<Runtime> {
         .thread_name("connections")
         .enable_all()
         .build()
-}
-
-/// Where connections may lead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Destination {
-    /// `None`: any.
-    host: Option<String>,
-    port: Option<u16>,
-}
-
-impl FromStr for Destination {
-    type Err = String;
-
-    /// `any`, `example.org:443`, `example.org:*`, `*:443`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!("{text:?}: expected any, HOST:PORT, HOST:* or *:PORT");
-        let (host, port) = match text {
-            "any" => ("*", "*"),
-            text => text.rsplit_once(':').ok_or_else(expected)?,
-        };
-        let port = match port {
-            "*" => None,
-            port => Some(port.parse().map_err(|_| expected())?),
-        };
-        match host {
-            "" => Err(expected()),
-            "*" => Ok(Destination { host: None, port }),
-            host => Ok(Destination {
-                host: Some(host.to_ascii_lowercase()),
-                port,
-            }),
-        }
-    }
-}
-
-impl Destination {
-    /// Whether `target`, a host and a port, is among them.
-    pub(crate) fn matches(&self, target: &str) -> bool {
-        let Some((host, port)) = target.rsplit_once(':') else {
-            return false;
-        };
-        let is_host = |own: &String| own.eq_ignore_ascii_case(host);
-        let is_port = |own: u16| port.parse() == Ok(own);
-        self.host.as_ref().is_none_or(is_host) && self.port.is_none_or(is_port)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn destinations_are_hosts_and_ports_or_any_of_either() {
-        let matches = |text: &str, target| {
-            let destination: Destination = text.parse().unwrap();
-            destination.matches(target)
-        };
-        for (text, target, expected) in [
-            ("any", "a.b:1", true),
-            ("a.b:80", "A.B:80", true),
-            ("a.b:80", "a.b:81", false),
-            ("a.b:80", "c.a.b:80", false),
-            ("a.b:*", "a.b:81", true),
-            ("*:443", "a.b:443", true),
-            ("*:443", "a.b:80", false),
-            ("[::1]:*", "[::1]:9", true),
-            ("any", "a.b", false),
-        ] {
-            assert_eq!(matches(text, target), expected, "{text} {target}");
-        }
-        for wrong in ["", "a.b", ":80", "a.b:x", "a.b:70000"] {
-            let told = wrong.parse::<Destination>().unwrap_err();
-            assert!(told.contains("expected any"), "{told}");
-        }
-    }
 }

@@ -6,6 +6,7 @@ mod bed;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -153,6 +154,96 @@ async fn applications_say_where_to_by_socks5_and_http() {
     assert_eq!(heard, expected);
 }
 
+/// What SOCKS5 answers to a request for 127.0.0.1.
+async fn socks_answer(proxy: SocketAddr, port: u16) -> (TcpStream, u8) {
+    let [high, low] = port.to_be_bytes();
+    let mut connection = TcpStream::connect(proxy).await.unwrap();
+    let request = [5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, high, low];
+    connection.write_all(&request).await.unwrap();
+    let mut answer = [0; 12];
+    in_time(connection.read_exact(&mut answer)).await.unwrap();
+    (connection, answer[3])
+}
+
+/// The audit's attack: a rule for a port reached the server's own services.
+#[tokio::test]
+async fn a_rule_for_a_port_does_not_reach_this_machine_and_the_refusal_is_recorded() {
+    let bed = Bed::new();
+    let origin = backwards().await.port();
+    let (rule, stats) = (format!("*:{origin}"), bed.text("stats.json"));
+    let options = ["--connect", &rule, "--connect", "any", "--stats", &stats];
+    let (mut serve, address) = serve(&bed, "127.0.0.1:0", &options);
+    let (_proxy, listening) = proxy(&bed, &address, &["--socks5", "--http-proxy"]);
+    assert_eq!(socks_answer(listening[0], origin).await.1, 2);
+    let line = serve.wait_for("is refused");
+    let part = format!("127.0.0.1:{origin} (tcp): its address is special");
+    assert!(line.contains(&part), "{line}");
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "127.1",
+    ] {
+        for form in [
+            format!("CONNECT {host}:{origin} HTTP/1.1\r\n\r\n"),
+            format!("GET http://{host}:{origin}/ HTTP/1.1\r\n\r\n"),
+        ] {
+            let mut connection = TcpStream::connect(listening[1]).await.unwrap();
+            let heard = say(&mut connection, form.as_bytes()).await;
+            let heard = String::from_utf8(heard).unwrap();
+            assert!(heard.starts_with("HTTP/1.1 403 "), "{form}{heard}");
+        }
+    }
+    let events = std::fs::read_to_string(&stats).unwrap();
+    let count = events.matches("\"event\":\"connection-refused\"").count();
+    assert_eq!(count, 11, "{events}");
+}
+
+#[tokio::test]
+async fn keys_have_rules_of_their_own_and_lose_their_connections_when_they_are_taken_out() {
+    let bed = Bed::new();
+    let (origin, other) = (backwards().await.port(), backwards().await.port());
+    let (proxies, stats) = (bed.path("proxies"), bed.text("stats.json"));
+    let write = |text: String, age: u64| {
+        std::fs::write(&proxies, text).unwrap();
+        let at = SystemTime::UNIX_EPOCH + core::time::Duration::from_secs(age);
+        let file = std::fs::File::options().append(true).open(&proxies);
+        file.unwrap().set_modified(at).unwrap();
+    };
+    let peer = &bed.sender_public;
+    write(format!("{peer} van connect=127.0.0.1:{origin}\n"), 1);
+    let (key, from) = (bed.text("receiver.key"), bed.text("proxies"));
+    let fixed = ["serve", "--listen", "127.0.0.1:0", "--key", &key];
+    let options = [
+        "--allow-from",
+        &from,
+        "--connect",
+        "127.0.0.0/8:*",
+        "--stats",
+        &stats,
+    ];
+    let mut serve = Running::start(&[&fixed[..], &options].concat());
+    let line = serve.wait_for("listening at ");
+    let address = line.split_whitespace().nth(2).unwrap().to_owned();
+    let (_proxy, listening) = proxy(&bed, &address, &["--socks5"]);
+    let (mut open, answer) = socks_answer(listening[0], origin).await;
+    assert_eq!(answer, 0);
+    // The rule of the key counts, not that of --connect.
+    assert_eq!(socks_answer(listening[0], other).await.1, 2);
+    serve.wait_for("van is refused");
+    write(format!("{peer} van connect=127.0.0.1:{other}\n"), 2);
+    serve.wait_for("1 proxies are let in");
+    assert_eq!(socks_answer(listening[0], other).await.1, 0);
+    assert_eq!(socks_answer(listening[0], origin).await.1, 2);
+    write("# nobody\n".to_owned(), 3);
+    serve.wait_for("0 proxies are let in");
+    assert!(in_time(open.read(&mut [0; 10])).await.is_err());
+    let events = std::fs::read_to_string(&stats).unwrap();
+    let connected = format!("\"target\":\"127.0.0.1:{other}\"");
+    assert!(events.contains("\"event\":\"connection\"") && events.contains(&connected));
+}
+
 /// Both ends of a thousand connections are this program's.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
@@ -281,7 +372,7 @@ fn mistakes_say_what_to_do() {
                 "--allow",
                 peer,
             ],
-            "--forward <HOST:PORT>",
+            "--forward HOST:PORT",
         ),
         (
             &[

@@ -89,6 +89,23 @@ pub(crate) enum Happening {
         /// The path watch's name of it.
         problem: &'static str,
     },
+    /// A peer's request was connected to a target.
+    Connection {
+        peer: String,
+        transport: &'static str,
+        target: String,
+        address: String,
+        /// Events of the same peer that were left out before this one.
+        left_out: u64,
+    },
+    /// A peer's request was for a target that no rule permits.
+    ConnectionRefused {
+        peer: String,
+        transport: &'static str,
+        target: String,
+        reason: &'static str,
+        left_out: u64,
+    },
     /// The encoder sends more than the links carry: frames are given up.
     Overload {
         encoder_bps: u64,

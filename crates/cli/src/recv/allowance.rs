@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::allowed::{AllowList, StreamName};
+use crate::allowed::{AllowList, StreamName};
 
 /// What a full bucket lasts for: a few groups of pictures, so that a key frame or a lively scene is
 /// no excess (chosen).
@@ -175,11 +175,12 @@ mod tests {
     use anabranch_secure::SecretKey;
 
     use super::*;
+    use crate::allowed::Door;
 
     fn list(limits: &str) -> AllowList {
         let key = SecretKey::generate().public_key();
         let allowed = format!("{key}=crew{limits}").parse().unwrap();
-        AllowList::new(vec![allowed], None).unwrap()
+        AllowList::new(Door::Recv, vec![allowed], None).unwrap()
     }
 
     fn share(allowances: &Allowances) -> Share {

@@ -4,7 +4,7 @@ use core::str::FromStr;
 
 use anyhow::bail;
 
-use super::allowed::StreamName;
+use crate::allowed::StreamName;
 use crate::io::OutputName;
 
 /// What an output's name holds in the place of a stream's.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anabranch_units::DataRate;
 use anyhow::{bail, ensure};
 
-use super::allowed::StreamName;
 use super::outputs::Outputs;
 use super::stream::{Manner, Outcome};
 use super::tally::Tally;
+use crate::allowed::StreamName;
 use crate::io::{ForeignName, Input, InputName, Piece, Wanted};
 use crate::print;
 

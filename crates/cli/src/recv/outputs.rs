@@ -9,8 +9,8 @@ use anabranch_net::Clock;
 use anabranch_units::Instant;
 use anyhow::{Context, anyhow};
 
-use super::allowed::StreamName;
 use super::stream::Manner;
+use crate::allowed::StreamName;
 use crate::io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
 use crate::observe::Observation;
 use crate::print;

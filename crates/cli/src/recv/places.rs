@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anabranch_secure::PublicKey;
 
-use super::allowed::{Allowed, StreamName};
+use crate::allowed::{Allowed, StreamName};
 
 /// Sessions of a stream that wait for those before them to be written, each with up to 64 MiB of
 /// frames.

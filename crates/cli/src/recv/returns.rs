@@ -10,7 +10,7 @@ use anabranch_net::{Clock, ReturnPath};
 use anabranch_units::DataRate;
 use anyhow::Context;
 
-use super::allowed::StreamName;
+use crate::allowed::StreamName;
 use crate::io::{Input, InputName, Wanted};
 use crate::message;
 use crate::print;

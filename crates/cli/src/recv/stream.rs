@@ -10,8 +10,8 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 
 use super::allowance::Share;
-use super::allowed::StreamName;
 use super::outputs::Outputs;
+use crate::allowed::StreamName;
 use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::Playout;

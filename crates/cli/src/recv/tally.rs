@@ -6,7 +6,7 @@ use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
 use anabranch_net::{Clock, PathSnapshot, Receiver, Snapshot};
 use anabranch_units::{Duration, Instant};
 
-use super::allowed::{self, Allowed, StreamName};
+use crate::allowed::{self, Allowed, StreamName};
 use crate::io::{Link, Links};
 use crate::observe::{Foreign, Look};
 

@@ -1,55 +1,254 @@
 //! Where streams and flows may lead, and the addresses of their targets.
+//!
+//! A request is checked twice: its host and port by the rules of its peer, before any look-up, and
+//! then each address of its target. It is connected to an address that was checked.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use anabranch_secure::PublicKey;
 
-use super::Destination;
+use super::destination::{Destination, Target};
+use super::journal::{Journal, Transport};
+use super::reach::{OwnAddresses, Reach};
 use super::request::Answer;
 use super::resolver::Resolver;
+use crate::allowed::Allowed;
+use crate::observe::Observation;
+
+const NO_RULE: &str = "no --connect and no connect= leads there";
+const NOT_FORWARDED: &str = "there is no --forward";
+const SPECIAL: &str = "its address is special, and no rule names it";
+const OWN: &str = "its address is this machine's own, and no rule names it";
 
 /// Targets that proxies may ask for.
 #[derive(Debug)]
 pub(crate) struct Policy {
-    forward: Option<String>,
-    connect: Vec<Destination>,
+    forward: Option<Target>,
+    /// For peers without rules of their own.
+    connect: Arc<[Destination]>,
+    /// Rules of each peer that is let in.
+    peers: RwLock<BTreeMap<PublicKey, Arc<[Destination]>>>,
     resolver: Resolver,
+    own: OwnAddresses,
+    journal: Journal,
+}
+
+/// A request that a rule may permit.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    peer: PublicKey,
+    transport: Transport,
+    target: Target,
+    /// `None`: it is for the target of `--forward`, which may be anywhere.
+    rules: Option<Arc<[Destination]>>,
 }
 
 impl Policy {
-    pub(crate) fn new(forward: Option<String>, connect: Vec<Destination>) -> Self {
-        Policy {
+    pub(crate) fn new(
+        forward: Option<Target>,
+        connect: Vec<Destination>,
+        allowed: &[Allowed],
+        observation: Arc<Observation>,
+    ) -> Self {
+        let policy = Policy {
             forward,
-            connect,
+            connect: connect.into(),
+            peers: RwLock::default(),
             resolver: Resolver::of_system(),
-        }
+            own: OwnAddresses::default(),
+            journal: Journal::new(observation),
+        };
+        policy.set_allowed(allowed);
+        policy
     }
 
-    /// Returns the target of a request, if it may be asked for. An empty request is for the target
-    /// of `--forward`.
+    /// Serves these peers by their rules from now on, and no others. Connections that are open
+    /// stay.
+    pub(crate) fn set_allowed(&self, allowed: &[Allowed]) {
+        let rules = allowed.iter().map(|allowed| {
+            let its = allowed.connect.as_ref();
+            let rules = its.map_or_else(|| Arc::clone(&self.connect), |its| its.as_slice().into());
+            (allowed.key, rules)
+        });
+        *self.peers.write().unwrap_or_else(PoisonError::into_inner) = rules.collect();
+        self.journal.set_allowed(allowed);
+    }
+
+    /// Returns what `peer` asks for, if a rule may permit it. An empty request is for the target of
+    /// `--forward`.
     ///
     /// # Errors
     /// The answer for the peer.
-    pub(crate) fn target(&self, asked: &str) -> Result<String, Answer> {
-        if asked.is_empty() {
-            return self.forward.clone().ok_or(Answer::NotAllowed);
-        }
-        let is_allowed = |destination: &Destination| destination.matches(asked);
-        let is_any = self.connect.iter().any(is_allowed);
-        is_any.then(|| asked.to_owned()).ok_or(Answer::NotAllowed)
-    }
-
-    /// Returns the addresses of a target that `peer` asks for, at least one.
-    ///
-    /// # Errors
-    /// The answer for the peer.
-    pub(crate) async fn addresses(
+    pub(crate) fn request(
         &self,
-        peer: &PublicKey,
-        target: &str,
-    ) -> Result<Vec<SocketAddr>, Answer> {
-        let found = self.resolver.resolve(peer, target).await;
+        peer: PublicKey,
+        transport: Transport,
+        asked: &str,
+    ) -> Result<Request, Answer> {
+        let refused = |reason| {
+            self.journal.refused(&peer, transport, asked, reason);
+            Answer::NotAllowed
+        };
+        let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
+        // Its session is about to end.
+        let rules = peers.get(&peer).cloned().ok_or(Answer::NotAllowed)?;
+        drop(peers);
+        let (target, rules) = match asked {
+            "" => (
+                self.forward.clone().ok_or_else(|| refused(NOT_FORWARDED))?,
+                None,
+            ),
+            asked => {
+                let may_be = |target: &Target| rules.iter().any(|rule| rule.may_permit(target));
+                let target = Target::of(asked).filter(may_be);
+                (target.ok_or_else(|| refused(NO_RULE))?, Some(rules))
+            }
+        };
+        Ok(Request {
+            peer,
+            transport,
+            target,
+            rules,
+        })
+    }
+
+    /// Returns the addresses of a target that its request may be connected to, at least one.
+    ///
+    /// # Errors
+    /// The answer for the peer.
+    pub(crate) async fn addresses(&self, request: &Request) -> Result<Vec<SocketAddr>, Answer> {
+        let Request { peer, target, .. } = request;
+        let found = self.resolver.resolve(peer, target.as_str()).await;
         let found = found.ok().filter(|found| !found.is_empty());
-        found.ok_or(Answer::Unreachable)
+        let found = found.ok_or(Answer::Unreachable)?;
+        self.permitted(request, found).map_err(|reason| {
+            let transport = request.transport;
+            self.journal
+                .refused(peer, transport, target.as_str(), reason);
+            Answer::NotAllowed
+        })
+    }
+
+    /// Returns those of the addresses that are permitted, or why none is.
+    fn permitted(
+        &self,
+        request: &Request,
+        mut found: Vec<SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, &'static str> {
+        let Some(rules) = &request.rules else {
+            return Ok(found);
+        };
+        // If they are not known, each address may be one of them.
+        let own = self.own.get().ok();
+        let mut reason = NO_RULE;
+        found.retain(|address| {
+            let ip = address.ip();
+            let reach = own.as_ref().map_or(Reach::Own, |own| Reach::of(ip, own));
+            match reach {
+                Reach::Public => {}
+                Reach::Special => reason = SPECIAL,
+                Reach::Own => reason = OWN,
+            }
+            let permits = |rule: &Destination| rule.permits(&request.target, ip, reach);
+            rules.iter().any(permits)
+        });
+        match found.is_empty() {
+            true => Err(reason),
+            false => Ok(found),
+        }
+    }
+
+    /// Notes that a request was connected.
+    pub(crate) fn connected(&self, request: &Request, address: SocketAddr) {
+        let Request {
+            peer,
+            transport,
+            target,
+            ..
+        } = request;
+        self.journal
+            .connected(peer, *transport, target.as_str(), address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::SecretKey;
+
+    use super::*;
+
+    fn allowed(text: &str) -> Allowed {
+        let key = SecretKey::generate().public_key();
+        format!("{key}{text}").parse().unwrap()
+    }
+
+    fn policy(connect: &[&str], allowed: &[Allowed]) -> Policy {
+        let connect = connect.iter().map(|rule| rule.parse().unwrap()).collect();
+        let forward = Target::of("127.0.0.1:8080");
+        Policy::new(forward, connect, allowed, Arc::default())
+    }
+
+    async fn asked(policy: &Policy, peer: &Allowed, target: &str) -> Result<SocketAddr, Answer> {
+        let request = policy.request(peer.key, Transport::Tcp, target)?;
+        let addresses = policy.addresses(&request).await?;
+        Ok(addresses[0])
+    }
+
+    /// The audit's attack, by every way to write an address. No look-up leaves the machine.
+    #[tokio::test]
+    async fn a_rule_for_a_port_reaches_neither_this_machine_nor_its_networks() {
+        let peer = allowed("");
+        let policy = policy(&["*:80"], core::slice::from_ref(&peer));
+        for target in [
+            "127.0.0.1:80",
+            "169.254.169.254:80",
+            "10.0.0.1:80",
+            "192.168.0.1:80",
+            "0.0.0.0:80",
+            "[::1]:80",
+            "[::ffff:127.0.0.1]:80",
+            "[64:ff9b::127.0.0.1]:80",
+            "[fd00::1]:80",
+            "localhost:80",
+            "127.1:80",
+            "2130706433:80",
+            "0x7f000001:80",
+            "017700000001:80",
+        ] {
+            let refused = asked(&policy, &peer, target).await;
+            assert_eq!(refused, Err(Answer::NotAllowed), "{target}");
+        }
+        let public = asked(&policy, &peer, "1.1.1.1:80").await;
+        assert_eq!(public, Ok(([1, 1, 1, 1], 80).into()));
+        let forwarded = asked(&policy, &peer, "").await;
+        assert_eq!(forwarded, Ok(([127, 0, 0, 1], 8080).into()), "it is named");
+    }
+
+    #[tokio::test]
+    async fn a_key_with_rules_has_these_alone_and_a_key_that_is_not_let_in_has_none() {
+        let ruled = allowed("=a,connect=127.0.0.1:22,connect=*:443");
+        let (none, plain) = (allowed("=b,connect=none"), allowed("=c"));
+        let all = [ruled.clone(), none.clone(), plain.clone()];
+        let policy = policy(&["*:80"], &all);
+        for (peer, target, expected) in [
+            (&ruled, "127.0.0.1:22", true),
+            (&ruled, "1.1.1.1:443", true),
+            (&ruled, "1.1.1.1:80", false),
+            (&none, "1.1.1.1:80", false),
+            (&none, "", true),
+            (&plain, "1.1.1.1:80", true),
+            (&plain, "127.0.0.1:22", false),
+        ] {
+            let found = asked(&policy, peer, target).await;
+            assert_eq!(found.is_ok(), expected, "{target}");
+        }
+        policy.set_allowed(core::slice::from_ref(&plain));
+        for target in ["127.0.0.1:22", "1.1.1.1:443", ""] {
+            let refused = asked(&policy, &ruled, target).await;
+            assert_eq!(refused, Err(Answer::NotAllowed), "{target}");
+        }
+        assert!(asked(&policy, &plain, "1.1.1.1:80").await.is_ok());
     }
 }

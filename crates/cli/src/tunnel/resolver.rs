@@ -221,7 +221,7 @@ mod tests {
         SecretKey::generate().public_key()
     }
 
-    /// Has a peer ask for as many names whose look-ups hang.
+    /// Asks for `count` names whose look-ups hang.
     fn flood(resolver: &Arc<Resolver>, peer: PublicKey, count: usize) {
         for number in 0..count {
             let resolver = Arc::clone(resolver);

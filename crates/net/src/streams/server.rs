@@ -15,7 +15,7 @@ use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{LocalAddresses, Places, ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 /// A stream that a client has opened.
@@ -119,6 +119,18 @@ impl StreamServer {
     /// each such event, in their order, once. Of the last 16 that nobody asked for.
     pub fn take_ended(&self) -> Option<Snapshot> {
         self.runtime.look(|role, _| role.take_ended())
+    }
+
+    /// Lets in the owners of these keys from now on, and nobody else: sessions of others end.
+    pub fn set_allowed(&self, allowed: &[PublicKey]) {
+        self.runtime
+            .change(|role, now| role.set_allowed(now, allowed));
+    }
+
+    /// Shares places in this way from now on; see [`ServerConfig::places`]. Sessions that there are
+    /// stay.
+    pub fn set_places(&self, places: Vec<Places>) {
+        self.runtime.change(|role, _| role.set_places(places));
     }
 
     /// Clients that asked for a session since the last call and got none.

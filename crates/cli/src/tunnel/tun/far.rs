@@ -59,6 +59,11 @@ impl Gate {
         }
     }
 
+    /// Reserves addresses for these keys, and takes them from others.
+    pub(crate) fn set_allowed(&self, keys: &[PublicKey]) {
+        self.routes(|routes| routes.set_keys(keys));
+    }
+
     fn forward(&self, packet: &[u8]) {
         let Some(ends) = packet::ends(packet) else {
             return;

@@ -1,6 +1,7 @@
 //! Which key may use which address of the server's network, and which session has it.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use anabranch_secure::PublicKey;
@@ -31,6 +32,8 @@ pub(super) enum Admission {
 #[derive(Debug)]
 pub(super) struct Routes<C> {
     own: Vec<InnerAddress>,
+    /// Those that may have addresses.
+    keys: BTreeSet<PublicKey>,
     owners: BTreeMap<IpAddr, Owner>,
     /// The number of the session that has the address, and how to reach its peer.
     routes: BTreeMap<IpAddr, (u64, C)>,
@@ -40,22 +43,46 @@ pub(super) struct Routes<C> {
 impl<C: Clone> Routes<C> {
     /// Of a server whose interface has these addresses: each key is reserved the network's next.
     pub(super) fn new(own: Vec<InnerAddress>, keys: &[PublicKey]) -> Self {
-        let mut owners = BTreeMap::new();
-        for network in &own {
-            for (number, key) in keys.iter().enumerate() {
+        let mut routes = Routes {
+            own,
+            keys: BTreeSet::new(),
+            owners: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            session_count: 0,
+        };
+        routes.set_keys(keys);
+        routes
+    }
+
+    /// Reserves an address of each network for each of the keys that has none, and takes those of
+    /// all other keys.
+    pub(super) fn set_keys(&mut self, keys: &[PublicKey]) {
+        self.keys = keys.iter().copied().collect();
+        let kept = &self.keys;
+        self.owners.retain(|_, owner| kept.contains(&owner.key));
+        let owners = &mut self.owners;
+        self.routes
+            .retain(|address, _| owners.contains_key(address));
+        for network in &self.own {
+            let is_of_kind = |address: &IpAddr| address.is_ipv4() == network.is_ipv4();
+            let reserved = owners
+                .iter()
+                .filter(|(address, owner)| owner.is_reserved && is_of_kind(address));
+            let having: BTreeSet<PublicKey> = reserved.map(|(_, owner)| owner.key).collect();
+            let mut number = 0;
+            for key in keys.iter().filter(|key| !having.contains(*key)) {
                 let owner = Owner {
                     key: *key,
                     is_reserved: true,
                 };
-                let reserved = network.other_host(number);
-                reserved.map(|address| owners.insert(address, owner));
+                while let Some(address) = network.other_host(number) {
+                    number += 1;
+                    if let Entry::Vacant(free) = owners.entry(address) {
+                        free.insert(owner);
+                        break;
+                    }
+                }
             }
-        }
-        Routes {
-            own,
-            owners,
-            routes: BTreeMap::new(),
-            session_count: 0,
         }
     }
 
@@ -98,7 +125,7 @@ impl<C: Clone> Routes<C> {
         };
         match self.owners.get(&wanted) {
             Some(owner) if owner.key == key => Verdict::Granted,
-            None if network.has_room_for(wanted) => {
+            None if self.keys.contains(&key) && network.has_room_for(wanted) => {
                 self.choose(key, wanted);
                 Verdict::Granted
             }
@@ -215,6 +242,39 @@ mod tests {
             Verdict::Granted
         );
         assert_eq!(routes.owners.len(), 4, "a key has one beside its own");
+    }
+
+    #[test]
+    fn a_key_that_is_taken_out_loses_its_addresses_and_others_keep_theirs() {
+        let [a, b, c] = [key(), key(), key()];
+        let mut routes = routes(&["10.99.0.1/24"], &[a, b]);
+        let (first, second) = ((a, routes.open()), (b, routes.open()));
+        assert_eq!(
+            claim(&mut routes, first, "a", "10.99.0.2"),
+            Verdict::Granted
+        );
+        assert_eq!(
+            claim(&mut routes, second, "b", "10.99.0.3"),
+            Verdict::Granted
+        );
+        routes.set_keys(&[c, b]);
+        assert_eq!(routes.admit(first.1, ip("10.99.0.2")), Admission::Unknown);
+        assert_eq!(routes.route(ip("10.99.0.2")), None);
+        assert_eq!(routes.route(ip("10.99.0.3")), Some(&"b"));
+        // Its session is about to end.
+        assert_eq!(
+            claim(&mut routes, first, "a", "10.99.0.77"),
+            Verdict::NotYours(None)
+        );
+        let third = (c, routes.open());
+        assert_eq!(
+            claim(&mut routes, third, "c", "10.99.0.3"),
+            Verdict::NotYours(Some(ip("10.99.0.2")))
+        );
+        assert_eq!(
+            claim(&mut routes, third, "c", "10.99.0.2"),
+            Verdict::Granted
+        );
     }
 
     #[test]

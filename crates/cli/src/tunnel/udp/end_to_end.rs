@@ -10,7 +10,7 @@ use anabranch_net::{
     AcceptedDatagrams, ClientConfig, ClientPath, DatagramClient, Event, Events, ServerConfig,
     StreamServer, Via, datagram_transport, stream_transport,
 };
-use anabranch_secure::SecretKey;
+use anabranch_secure::{PublicKey, SecretKey};
 use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -26,20 +26,21 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 struct Ends {
     client: DatagramClient,
+    client_key: PublicKey,
     _events: [Events; 2],
     _server: StreamServer,
 }
 
 fn start() -> (Ends, UnboundedReceiver<AcceptedDatagrams>) {
     let (ours, theirs) = (SecretKey::generate(), SecretKey::generate());
-    let remote_key = theirs.public_key();
+    let (client_key, remote_key) = (ours.public_key(), theirs.public_key());
     let deadline = anabranch_units::Duration::from_secs(1);
     let config = ServerConfig {
         transport: stream_transport(
             anabranch_controllers::default_controller(),
             anabranch_schedulers::default_scheduler(),
         ),
-        ..ServerConfig::new((LOOPBACK, 0).into(), theirs, vec![ours.public_key()])
+        ..ServerConfig::new((LOOPBACK, 0).into(), theirs, vec![client_key])
     };
     let started = StreamServer::start_with_datagrams(config, datagram_transport(deadline));
     let (server, _, accepted, server_events) = started.unwrap();
@@ -56,6 +57,7 @@ fn start() -> (Ends, UnboundedReceiver<AcceptedDatagrams>) {
     while !matches!(events.recv_timeout(PATIENCE), Ok(Event::Connected { .. })) {}
     let ends = Ends {
         client,
+        client_key,
         _events: [events, server_events],
         _server: server,
     };
@@ -79,8 +81,10 @@ async fn target() -> SocketAddr {
 }
 
 /// As of `--connect`.
-fn policy(destination: &str) -> Arc<Policy> {
-    Arc::new(Policy::new(None, vec![destination.parse().unwrap()]))
+fn policy(rules: &[&str], peer: PublicKey) -> Arc<Policy> {
+    let allowed = [peer.to_string().parse().unwrap()];
+    let connect = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+    Arc::new(Policy::new(None, connect, &allowed, Arc::default()))
 }
 
 async fn application(proxy: SocketAddr) -> UdpSocket {
@@ -103,7 +107,9 @@ async fn ask(application: &UdpSocket, bytes: &[u8]) -> Option<u16> {
 async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
     let (ends, accepted) = start();
     let (target, forbidden) = (target().await, target().await);
-    let policy = policy(&target.to_string());
+    // A rule for a port does not reach this machine.
+    let any = format!("*:{}", forbidden.port());
+    let policy = policy(&[&target.to_string(), &any], ends.client_key);
     tokio::spawn(far::serve_all(accepted, policy, None));
     let rules = [target, forbidden].map(|to| Rule {
         listen: (LOOPBACK, 0).into(),
@@ -144,7 +150,7 @@ async fn a_flood_of_flows_is_bounded() {
         tun: Member::new(None, peer, channel.clone()),
         channel,
         peer,
-        policy: policy("any"),
+        policy: policy(&["127.0.0.0/8:*"], peer),
         flows: BTreeMap::new(),
         began_at: Instant::now(),
     };

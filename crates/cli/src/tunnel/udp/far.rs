@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use super::message::{self, Message};
 use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
-use crate::tunnel::policy::Policy;
+use crate::tunnel::Transport;
+use crate::tunnel::policy::{Policy, Request};
 use crate::tunnel::request::Answer;
 use crate::tunnel::tun;
 
@@ -117,15 +118,15 @@ impl Far {
 
     pub(super) fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
         if !self.forward(number, bytes.clone()) {
-            let target = match self.policy.target(asked) {
-                Ok(target) => target,
+            let request = match self.policy.request(self.peer, Transport::Udp, asked) {
+                Ok(request) => request,
                 Err(answer) => {
                     self.channel.send(message::refused(number, answer));
                     return;
                 }
             };
             self.make_room();
-            self.start(number, target);
+            self.start(number, request);
             self.forward(number, bytes);
         }
         self.channel.send(message::known(number));
@@ -141,19 +142,21 @@ impl Far {
         }
     }
 
-    fn start(&mut self, number: u32, target: String) {
+    fn start(&mut self, number: u32, request: Request) {
         let (queue, datagrams) = mpsc::channel(MAX_QUEUED);
         let used = Arc::new(LastUse {
             began_at: self.began_at,
             millis: AtomicU64::new(0),
         });
         used.set();
-        let (peer, policy) = (self.peer, Arc::clone(&self.policy));
+        let policy = Arc::clone(&self.policy);
         let (channel, last_use) = (self.channel.clone(), Arc::clone(&used));
         let carried = tokio::spawn(async move {
             let connected = async {
-                let addresses = policy.addresses(&peer, &target).await?;
-                connect(&addresses).await
+                let addresses = policy.addresses(&request).await?;
+                let (socket, address) = connect(&addresses).await?;
+                policy.connected(&request, address);
+                Ok(socket)
             };
             match connected.await {
                 Ok(socket) => carry(number, &socket, datagrams, &channel, &last_use).await,
@@ -168,7 +171,7 @@ impl Far {
 }
 
 /// Returns a socket to the first of a target's addresses that has a route.
-async fn connect(addresses: &[SocketAddr]) -> Result<UdpSocket, Answer> {
+async fn connect(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), Answer> {
     for address in addresses {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -178,7 +181,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<UdpSocket, Answer> {
         let socket = socket.map_err(|_| Answer::Unreachable)?;
         if socket.connect(address).await.is_ok() {
             set_up(&socket);
-            return Ok(socket);
+            return Ok((socket, *address));
         }
     }
     Err(Answer::Unreachable)

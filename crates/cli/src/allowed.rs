@@ -1,4 +1,4 @@
-//! Who may send, and by what name.
+//! Peers that are let in, their names, and the rules of each.
 
 use core::str::FromStr;
 use std::ffi::OsStr;
@@ -12,6 +12,7 @@ use anyhow::{Context, bail, ensure};
 use clap::builder::TypedValueParser;
 
 use crate::keygen::discreetly;
+use crate::tunnel::Destination;
 
 /// The longest name of a stream.
 const MAX_NAME_BYTES: usize = 64;
@@ -79,7 +80,7 @@ impl Limits {
                 let wrong = || "streams=N: N is a number above zero".to_owned();
                 self.streams = Some(count.ok_or_else(wrong)?);
             }
-            _ => return Err("known limits are max=RATE and streams=N".to_owned()),
+            _ => return Err("known are max=RATE, streams=N and connect=HOST:PORT".to_owned()),
         }
         Ok(())
     }
@@ -118,19 +119,51 @@ impl FromStr for StreamName {
     }
 }
 
-/// One sender that is let in.
+/// The command that lets peers in. Each has limits that the other does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Door {
+    #[default]
+    Recv,
+    Serve,
+}
+
+/// One peer that is let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allowed {
     pub(crate) key: PublicKey,
     pub(crate) name: StreamName,
     limits: Limits,
+    /// Rules of this key alone, instead of those of --connect.
+    pub(crate) connect: Option<Vec<Destination>>,
+}
+
+impl Allowed {
+    /// # Errors
+    /// It has a limit that the command does not know.
+    fn check(&self, door: Door) -> anyhow::Result<()> {
+        let name = self.name.as_str();
+        match door {
+            Door::Recv => ensure!(self.connect.is_none(), "{name}: connect= is for `serve`"),
+            Door::Serve => ensure!(self.limits.max.is_none(), "{name}: max= is for `recv`"),
+        }
+        Ok(())
+    }
+
+    /// Adds a rule of `connect=`; `none` adds no rule and leaves --connect out.
+    fn add_rule(&mut self, rule: &str) -> Result<(), String> {
+        let rules = self.connect.get_or_insert_default();
+        if rule != "none" {
+            rules.push(rule.parse().map_err(|error| format!("connect={error}"))?);
+        }
+        Ok(())
+    }
 }
 
 impl FromStr for Allowed {
     type Err = String;
 
-    /// `KEY` or `KEY=NAME`, with `,max=RATE` and `,streams=N`. What is wrong with a key is told
-    /// without repeating it.
+    /// `KEY` or `KEY=NAME`, with `,max=RATE`, `,streams=N` and `,connect=HOST:PORT`. Errors about
+    /// a key do not repeat it.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
         let who = parts.next().unwrap_or_default();
@@ -140,9 +173,19 @@ impl FromStr for Allowed {
         };
         let key: PublicKey = key.parse().map_err(|error| format!("{error}"))?;
         let name = name.unwrap_or_else(|| StreamName::of_key(&key));
-        let mut limits = Limits::default();
-        parts.try_for_each(|part| limits.add(part.trim()))?;
-        Ok(Allowed { key, name, limits })
+        let mut allowed = Allowed {
+            key,
+            name,
+            limits: Limits::default(),
+            connect: None,
+        };
+        for part in parts.map(str::trim) {
+            match part.strip_prefix("connect=") {
+                Some(rule) => allowed.add_rule(rule)?,
+                None => allowed.limits.add(part)?,
+            }
+        }
+        Ok(allowed)
     }
 }
 
@@ -167,6 +210,7 @@ impl TypedValueParser for AllowedParser {
 /// Everybody that is let in: those of the command line, and those of a file that may change.
 #[derive(Debug, Default)]
 pub(crate) struct AllowList {
+    door: Door,
     fixed: Vec<Allowed>,
     file: Option<(PathBuf, Option<Version>)>,
     all: Vec<Allowed>,
@@ -174,9 +218,15 @@ pub(crate) struct AllowList {
 
 impl AllowList {
     /// # Errors
-    /// The file cannot be read, a name or key occurs twice, or there is nobody.
-    pub(crate) fn new(fixed: Vec<Allowed>, file: Option<&Path>) -> anyhow::Result<Self> {
+    /// The file cannot be read, a name or key occurs twice, a limit is for the other command, or
+    /// there is nobody.
+    pub(crate) fn new(
+        door: Door,
+        fixed: Vec<Allowed>,
+        file: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let mut list = AllowList {
+            door,
             fixed,
             file: file.map(|path| (path.to_owned(), None)),
             all: Vec::new(),
@@ -194,6 +244,15 @@ impl AllowList {
 
     pub(crate) fn keys(&self) -> Vec<PublicKey> {
         self.all.iter().map(|allowed| allowed.key).collect()
+    }
+
+    /// Whether a peer may connect to anything, by its own rules or these of --connect.
+    pub(crate) fn may_connect(&self, connect: &[Destination]) -> bool {
+        let its = |allowed: &Allowed| match &allowed.connect {
+            Some(own) => !own.is_empty(),
+            None => !connect.is_empty(),
+        };
+        self.all.iter().any(its)
     }
 
     /// What the owner of a key is called.
@@ -274,6 +333,7 @@ impl AllowList {
             }
         }
         for allowed in &all {
+            allowed.check(self.door)?;
             check_name(&all, &allowed.name)?;
         }
         self.all = all;
@@ -364,7 +424,7 @@ mod tests {
         let keys = [key(), key(), key()];
         let list = |texts: &[String]| {
             let all = texts.iter().map(|text| text.parse().unwrap()).collect();
-            AllowList::new(all, None)
+            AllowList::new(Door::Recv, all, None)
         };
         let bare: Allowed = format!("{},max=8Mbit/s", keys[0]).parse().unwrap();
         let max = Some(DataRate::from_megabits_per_second(8));
@@ -386,7 +446,14 @@ mod tests {
             max_sessions: 2,
         };
         assert_eq!(crew.places(), [places]);
-        for wrong in ["max=0", "max=fast", "streams=0", "streams=x", "cap=1GB"] {
+        for wrong in [
+            "max=0",
+            "max=fast",
+            "streams=0",
+            "streams=x",
+            "cap=1GB",
+            "connect=x",
+        ] {
             let text = format!("{}=crew,{wrong}", keys[0]);
             assert!(text.parse::<Allowed>().is_err(), "{wrong}");
         }
@@ -408,6 +475,34 @@ mod tests {
     }
 
     #[test]
+    fn rules_are_of_a_key_and_each_command_has_its_own_limits() {
+        let key = key();
+        let rules = |text: &str| {
+            let allowed: Allowed = format!("{key}{text}").parse().unwrap();
+            allowed.connect.map(|rules| rules.len())
+        };
+        assert_eq!(rules("=van"), None);
+        assert_eq!(rules("=van,connect=none"), Some(0));
+        assert_eq!(
+            rules(",connect=a.b:22,connect=[fc00::/7]:*,streams=1"),
+            Some(2)
+        );
+        let line = of_line(&format!("{key} van connect=10.0.0.0/8:*")).unwrap();
+        assert_eq!(line.connect.map(|rules| rules.len()), Some(1));
+        for (door, limit, is_known) in [
+            (Door::Serve, "connect=a.b:22", true),
+            (Door::Recv, "connect=a.b:22", false),
+            (Door::Serve, "max=8Mbit/s", false),
+            (Door::Recv, "max=8Mbit/s", true),
+            (Door::Serve, "streams=1", true),
+        ] {
+            let allowed = format!("{key}=van,{limit}").parse().unwrap();
+            let list = AllowList::new(door, vec![allowed], None);
+            assert_eq!(list.is_ok(), is_known, "{door:?} {limit}");
+        }
+    }
+
+    #[test]
     fn a_file_is_read_again_when_it_changes_and_kept_when_it_is_wrong() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("senders");
@@ -420,7 +515,7 @@ mod tests {
         };
         write(&format!("# who\n{}  front # the first\n\n", keys[0]), 1);
         let fixed = vec![format!("{}=roof", keys[1]).parse().unwrap()];
-        let mut list = AllowList::new(fixed, Some(&path)).unwrap();
+        let mut list = AllowList::new(Door::Recv, fixed, Some(&path)).unwrap();
         assert_eq!(list.keys(), [keys[1], keys[0]]);
         assert_eq!(list.name_of(&keys[0]).as_str(), "front");
         assert!(!list.refresh().unwrap());

@@ -1,0 +1,223 @@
+//! A record of connections and refusals: events of `--stats`, and a line of the log about refusals.
+//! Peers cause them, so each peer has a bound for both.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_secure::{Cargo, PublicKey};
+use tokio::time::Instant;
+
+use crate::allowed::{Allowed, name_of};
+use crate::observe::{Observation, Tunnelled};
+use crate::print;
+
+/// Interval between two lines about the refusals of a peer.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// Events of a peer at once: a browser opens some hundred connections for a page (chosen) …
+const MAX_EVENTS: u32 = 200;
+/// … and the interval at which one more may follow.
+const EVENT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a request is carried by, behind the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp,
+    Udp,
+}
+
+impl Transport {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        }
+    }
+
+    /// The cargo of the session that a request comes by.
+    pub(crate) fn cargo(self) -> Cargo {
+        match self {
+            Transport::Tcp => Cargo::Streams,
+            Transport::Udp => Cargo::Datagrams,
+        }
+    }
+}
+
+pub(crate) struct Journal {
+    observation: Arc<Observation>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    allowed: Vec<Allowed>,
+    books: BTreeMap<PublicKey, Book>,
+}
+
+/// One peer's bounds.
+#[derive(Debug)]
+struct Book {
+    line_at: Option<Instant>,
+    /// Refusals since the last line.
+    unprinted_count: u64,
+    /// Events that may be written now …
+    room: u32,
+    filled_at: Instant,
+    /// … and those that were left out since the last.
+    left_out_count: u64,
+}
+
+impl Book {
+    fn new(now: Instant) -> Self {
+        Book {
+            line_at: None,
+            unprinted_count: 0,
+            room: MAX_EVENTS,
+            filled_at: now,
+            left_out_count: 0,
+        }
+    }
+
+    /// Counts a refusal. Returns the count since the last line, if a line is due.
+    fn line(&mut self, now: Instant) -> Option<u64> {
+        self.unprinted_count += 1;
+        if self.line_at.is_some_and(|at| now < at + LINE_INTERVAL) {
+            return None;
+        }
+        self.line_at = Some(now);
+        Some(core::mem::take(&mut self.unprinted_count))
+    }
+
+    /// Takes room for an event. Returns how many were left out before it, if there is room.
+    fn event(&mut self, now: Instant) -> Option<u64> {
+        let since = now.saturating_duration_since(self.filled_at).as_millis();
+        let more = since / EVENT_INTERVAL.as_millis();
+        if more > 0 {
+            let more = u32::try_from(more).unwrap_or(MAX_EVENTS);
+            self.room = self.room.saturating_add(more).min(MAX_EVENTS);
+            self.filled_at = now;
+        }
+        let Some(room) = self.room.checked_sub(1) else {
+            self.left_out_count += 1;
+            return None;
+        };
+        self.room = room;
+        Some(core::mem::take(&mut self.left_out_count))
+    }
+}
+
+impl Journal {
+    pub(crate) fn new(observation: Arc<Observation>) -> Self {
+        Journal {
+            observation,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Takes the peers that are let in, and their names.
+    pub(crate) fn set_allowed(&self, allowed: &[Allowed]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.allowed = allowed.to_vec();
+        let is_let_in = |peer: &PublicKey| allowed.iter().any(|allowed| allowed.key == *peer);
+        state.books.retain(|peer, _| is_let_in(peer));
+    }
+
+    pub(crate) fn connected(
+        &self,
+        peer: &PublicKey,
+        transport: Transport,
+        target: &str,
+        address: SocketAddr,
+    ) {
+        let event = self.book(peer, |book, now| book.event(now));
+        let Some(left_out) = event else { return };
+        self.observation.on_tunnelled(&Tunnelled {
+            peer,
+            transport,
+            target,
+            outcome: Ok(address),
+            left_out,
+        });
+    }
+
+    pub(crate) fn refused(
+        &self,
+        peer: &PublicKey,
+        transport: Transport,
+        target: &str,
+        reason: &'static str,
+    ) {
+        let (line, event) = self.book(peer, |book, now| (book.line(now), book.event(now)));
+        if let Some(count) = line {
+            let name = {
+                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                name_of(&state.allowed, peer)
+            };
+            print::warn(refusal(name.as_str(), transport, target, reason, count));
+        }
+        if let Some(left_out) = event {
+            self.observation.on_tunnelled(&Tunnelled {
+                peer,
+                transport,
+                target,
+                outcome: Err(reason),
+                left_out,
+            });
+        }
+    }
+
+    fn book<T>(&self, peer: &PublicKey, act: impl FnOnce(&mut Book, Instant) -> T) -> T {
+        let now = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let book = state.books.entry(*peer);
+        act(book.or_insert_with(|| Book::new(now)), now)
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+/// Words a refusal. A target is its peer's text: line ends are spelled out.
+fn refusal(name: &str, transport: Transport, target: &str, reason: &str, count: u64) -> String {
+    let transport = transport.name();
+    let target = target.escape_debug();
+    let others = match count {
+        1 => String::new(),
+        count => format!("; {count} refusals since the last line about it"),
+    };
+    format!("{name} is refused {target} ({transport}): {reason}{others}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_of_refusals_is_a_line_every_ten_seconds_and_ten_events_a_second() {
+        let began_at = Instant::now();
+        let mut book = Book::new(began_at);
+        let (mut lines, mut events) = (Vec::new(), Vec::new());
+        for millis in 0..30_000_u64 {
+            let now = began_at + Duration::from_millis(millis);
+            lines.extend(book.line(now));
+            events.extend(book.event(now));
+        }
+        assert_eq!(lines, [1, 10_000, 10_000]);
+        let count = events.len();
+        assert!((480..=500).contains(&count), "{count}");
+        let left_out: u64 = events.iter().sum::<u64>() + book.left_out_count;
+        assert_eq!(left_out + count as u64, 30_000);
+    }
+
+    #[test]
+    fn a_line_names_the_peer_the_target_and_the_reason_on_one_line() {
+        let line = refusal("front", Transport::Tcp, "a\nb:80", "no rule", 3);
+        let expected = "front is refused a\\nb:80 (tcp): no rule; 3 refusals since the last line";
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
