@@ -192,9 +192,9 @@ impl Doors<'_> {
         match self.allowed.refresh() {
             Ok(false) => {}
             Ok(true) => {
+                self.set_allowed();
                 let count = self.allowed.all().len();
                 print::note(format_args!("{count} proxies are let in"));
-                self.set_allowed();
             }
             Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
         }

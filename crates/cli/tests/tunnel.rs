@@ -206,10 +206,12 @@ async fn keys_have_rules_of_their_own_and_lose_their_connections_when_they_are_t
     let (origin, other) = (backwards().await.port(), backwards().await.port());
     let (proxies, stats) = (bed.path("proxies"), bed.text("stats.json"));
     let write = |text: String, age: u64| {
-        std::fs::write(&proxies, text).unwrap();
+        let next = bed.path("next");
+        std::fs::write(&next, text).unwrap();
         let at = SystemTime::UNIX_EPOCH + core::time::Duration::from_secs(age);
-        let file = std::fs::File::options().append(true).open(&proxies);
+        let file = std::fs::File::options().append(true).open(&next);
         file.unwrap().set_modified(at).unwrap();
+        std::fs::rename(next, &proxies).unwrap();
     };
     let peer = &bed.sender_public;
     write(format!("{peer} van connect=127.0.0.1:{origin}\n"), 1);

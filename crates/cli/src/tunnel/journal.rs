@@ -21,7 +21,7 @@ const MAX_EVENTS: u32 = 200;
 /// … and the interval at which one more may follow.
 const EVENT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a request is carried by, behind the server.
+/// Protocol of a request behind the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,

@@ -56,7 +56,7 @@ const SPECIAL_IPV6: [Network; 4] = [
 const NAT64: Network = Network::ipv6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 const SIX_TO_FOUR: Network = Network::ipv6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16);
 
-/// What a rule must do to reach an address.
+/// Kind of an address, by the rules that reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Any rule reaches it.
