@@ -239,7 +239,7 @@ async fn carry(mut connection: TcpStream, speech: Speech, client: &StreamClient)
     relay::set_up(&connection)?;
     match speech {
         Speech::Nothing => forward(connection, client).await,
-        Speech::Socks5 => match socks5::target(&mut connection).await {
+        Speech::Socks5 => match request::in_time(socks5::target(&mut connection)).await {
             Ok(target) => connect(connection, client, &Wanted::Socks5(target)).await,
             Err(_) => relay::close_after_answer(connection).await,
         },

@@ -8,6 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use anabranch_core::PathOptions;
+use anabranch_net::{
+    ByteStream, ClientConfig, ClientPath, Event, StreamClient, Via, stream_transport,
+};
+use anabranch_secure::SecretKey;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -244,6 +249,83 @@ async fn keys_have_rules_of_their_own_and_lose_their_connections_when_they_are_t
     let events = std::fs::read_to_string(&stats).unwrap();
     let connected = format!("\"target\":\"127.0.0.1:{other}\"");
     assert!(events.contains("\"event\":\"connection\"") && events.contains(&connected));
+}
+
+/// Reads to the end of a connection to which a byte is written each second.
+async fn heard_while_dripping(mut connection: TcpStream) -> Vec<u8> {
+    let (mut reader, mut writer) = connection.split();
+    let mut heard = Vec::new();
+    let dripping = async {
+        loop {
+            tokio::time::sleep(core::time::Duration::from_secs(1)).await;
+            // The other end may have closed.
+            let _ = writer.write_all(b"x").await;
+        }
+    };
+    tokio::select! {
+        _ = in_time(reader.read_to_end(&mut heard)) => heard,
+        () = dripping => unreachable!(),
+    }
+}
+
+/// Applications and proxies that begin a request and do not complete it.
+#[tokio::test]
+async fn requests_that_are_not_complete_after_ten_seconds_end_although_they_grow() {
+    let bed = Bed::new();
+    let origin = backwards().await.to_string();
+    let (_serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
+    let (proxy, listening) = proxy(&bed, &address, &["--socks5", "--http-proxy"]);
+    let mut socks = TcpStream::connect(listening[0]).await.unwrap();
+    let mut http = TcpStream::connect(listening[1]).await.unwrap();
+    // A name of 255 bytes, and a field that does not end.
+    let name = b"\x05\x01\x00\x05\x01\x00\x03\xffa";
+    socks.write_all(name).await.unwrap();
+    let head = b"GET http://a.b/ HTTP/1.1\r\nA: ";
+    http.write_all(head).await.unwrap();
+    let (of_socks, of_http) = tokio::join!(heard_while_dripping(socks), heard_while_dripping(http));
+    assert_eq!(of_socks, b"\x05\x00");
+    let of_http = String::from_utf8(of_http).unwrap();
+    assert!(of_http.starts_with("HTTP/1.1 408 "), "{of_http}");
+    drop(proxy);
+
+    let client = client(&bed, &address);
+    let mut streams: Vec<ByteStream> = (0..200).map(|_| client.open().unwrap()).collect();
+    for stream in &mut streams {
+        // The first of 257 bytes.
+        stream.write_all(b"\x01\x01a").await.unwrap();
+    }
+    for mut stream in streams {
+        assert!(in_time(stream.read_u8()).await.is_err());
+    }
+    let mut stream = client.open().unwrap();
+    stream.write_all(b"\0\0").await.unwrap();
+    assert_eq!(
+        in_time(stream.read_u8()).await.unwrap(),
+        0,
+        "it is connected"
+    );
+}
+
+/// Returns a client with the sender's key, for streams with any bytes to `serve`.
+fn client(bed: &Bed, address: &str) -> StreamClient {
+    let key = std::fs::read_to_string(bed.path("sender.key")).unwrap();
+    let path = ClientPath {
+        via: Via::DefaultRoute,
+        remote: address.parse().unwrap(),
+        options: PathOptions::default(),
+    };
+    let key = SecretKey::from_text(key.trim()).unwrap();
+    let peer = bed.receiver_public.parse().unwrap();
+    let config = ClientConfig {
+        transport: stream_transport(
+            anabranch_controllers::default_controller(),
+            anabranch_schedulers::default_scheduler(),
+        ),
+        ..ClientConfig::new(key, peer, vec![path])
+    };
+    let (client, events) = StreamClient::start(config).unwrap();
+    while !matches!(events.recv_timeout(PATIENCE), Ok(Event::Connected { .. })) {}
+    client
 }
 
 /// Both ends of a thousand connections are this program's.

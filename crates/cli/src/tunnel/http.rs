@@ -1,15 +1,22 @@
 //! HTTP as applications speak it to a proxy: CONNECT (RFC 9110 §9.3.6), and requests for `http:`
 //! that name their host (RFC 9112 §3.2.2).
 
+use core::time::Duration;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::request::Answer;
+use super::destination::Target;
+use super::request::{self, Answer};
 
-/// Heads of requests are no longer, nor have more fields.
+/// Longest head of a request, as squid's default (request_header_max_size).
 const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Most fields of a head.
 const MAX_FIELDS: usize = 128;
+/// Most lines that are examined: fields, the request line and the empty one. So a head that comes
+/// byte by byte is not examined for each byte.
+const MAX_LINES: usize = MAX_FIELDS + 2;
+const DEFAULT_PORT: u16 = 80;
 
 /// What an application has asked the proxy for.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,57 +29,99 @@ pub(crate) struct Wanted {
     pub(crate) is_tunnel: bool,
 }
 
-/// Reads a request. Whoever sends something else is told, which is an error.
+/// Why a request is not carried: status and words for the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rejection(&'static str, &'static str);
+
+const NO_REQUEST: Rejection = bad("expected CONNECT host:port or GET http://host/");
+const TOO_LONG: Rejection = Rejection(
+    "431 Request Header Fields Too Large",
+    "the request's head is too long",
+);
+const TOO_LATE: Rejection = Rejection("408 Request Timeout", "the request's head took too long");
+
+const fn bad(words: &'static str) -> Rejection {
+    Rejection("400 Bad Request", words)
+}
+
+impl From<Rejection> for io::Error {
+    fn from(Rejection(_, words): Rejection) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, words)
+    }
+}
+
+/// Reads a request, which must be complete after [`request::TIMEOUT`]. An application that sends
+/// something else gets an answer, which is an error here.
 pub(crate) async fn wanted(
     application: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> io::Result<Wanted> {
-    let mut bytes = Vec::new();
-    loop {
-        if let Some(wanted) = parse(&bytes).transpose() {
-            if wanted.is_err() {
-                application.write_all(BAD_REQUEST).await?;
-            }
-            return wanted;
-        }
-        if bytes.len() > MAX_HEAD_BYTES {
-            application.write_all(BAD_REQUEST).await?;
-            return Err(invalid("a request whose head is too long"));
-        }
-        if application.read_buf(&mut bytes).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    wanted_within(request::TIMEOUT, application).await
+}
+
+async fn wanted_within(
+    limit: Duration,
+    application: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) -> io::Result<Wanted> {
+    let read = tokio::time::timeout(limit, read(application)).await;
+    match read.unwrap_or(Ok(Err(TOO_LATE)))? {
+        Ok(wanted) => Ok(wanted),
+        Err(rejection @ Rejection(status, words)) => {
+            respond(application, status, words).await?;
+            Err(rejection.into())
         }
     }
 }
 
-const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
-    Content-Length: 48\r\n\r\nexpected CONNECT host:port or GET http://host/.\n";
+async fn read(application: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<Wanted, Rejection>> {
+    let mut bytes = Vec::new();
+    let mut examined_count = 0;
+    while bytes.len() <= MAX_HEAD_BYTES && examined_count <= MAX_LINES {
+        let before = bytes.len();
+        if application.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // Other protocols show at once, and a head is complete at the end of a line.
+        if before > 0 && !bytes[before..].contains(&b'\n') {
+            continue;
+        }
+        examined_count += 1;
+        if let Some(wanted) = parse(&bytes).transpose() {
+            return Ok(wanted);
+        }
+    }
+    Ok(Err(TOO_LONG))
+}
 
 /// The request at the beginning of the bytes; `None` if there is more to come.
-fn parse(bytes: &[u8]) -> io::Result<Option<Wanted>> {
+fn parse(bytes: &[u8]) -> Result<Option<Wanted>, Rejection> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
-    let parsed = request
-        .parse(bytes)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    let parsed = request.parse(bytes).map_err(|error| match error {
+        httparse::Error::TooManyHeaders => TOO_LONG,
+        _ => NO_REQUEST,
+    })?;
     let (httparse::Status::Complete(length), Some(method), Some(uri)) =
         (parsed, request.method, request.path)
     else {
         return Ok(None);
     };
+    if length > MAX_HEAD_BYTES {
+        return Err(TOO_LONG);
+    }
     if method == "CONNECT" {
+        Target::of(uri).ok_or(NO_REQUEST)?;
         return Ok(Some(Wanted {
             target: uri.to_owned(),
             head: bytes[length..].to_vec(),
             is_tunnel: true,
         }));
     }
-    let rest = uri
-        .strip_prefix("http://")
-        .ok_or_else(|| invalid("a request that names no host"))?;
+    let rest = uri.strip_prefix("http://").ok_or(NO_REQUEST)?;
     let (authority, path) = match rest.find(['/', '?']) {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
     };
+    let target = with_port(authority).ok_or(NO_REQUEST)?;
     let slash = if path.starts_with('/') { "" } else { "/" };
     // One request a connection: the next may be for another host.
     let mut head = format!("{method} {slash}{path} HTTP/1.1\r\nConnection: close\r\n").into_bytes();
@@ -95,20 +144,23 @@ fn parse(bytes: &[u8]) -> io::Result<Option<Wanted>> {
     head.extend_from_slice(b"\r\n");
     head.extend_from_slice(&bytes[length..]);
     Ok(Some(Wanted {
-        target: with_port(authority),
+        target,
         head,
         is_tunnel: false,
     }))
 }
 
-/// The authority of a URI without user, and with a port.
-fn with_port(authority: &str) -> String {
+/// Returns the authority of a URI without user, and with a port; `None` if it names no host.
+fn with_port(authority: &str) -> Option<String> {
     let host = authority.rsplit('@').next().unwrap_or(authority);
+    let host = host.strip_suffix(':').unwrap_or(host);
     let after_address = host.rsplit(']').next().unwrap_or(host);
-    match after_address.contains(':') {
+    let target = match after_address.contains(':') {
         true => host.to_owned(),
-        false => format!("{host}:80"),
-    }
+        false => format!("{host}:{DEFAULT_PORT}"),
+    };
+    Target::of(&target)?;
+    Some(target)
 }
 
 /// Tells the application how its request was answered, if that is not the target's to say.
@@ -126,16 +178,20 @@ pub(crate) async fn answer(
         Answer::NotAllowed => "403 Forbidden",
         Answer::Refused | Answer::Unreachable => "502 Bad Gateway",
     };
-    let reason = format!("{}: {answer}\n", wanted.target);
-    let length = reason.len();
-    let head = "Connection: close\r\nContent-Type: text/plain; charset=utf-8";
-    let response =
-        format!("HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {length}\r\n\r\n{reason}");
-    application.write_all(response.as_bytes()).await
+    respond(application, status, &format!("{}: {answer}", wanted.target)).await
 }
 
-fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+/// Writes a response that ends the connection.
+async fn respond(
+    application: &mut (impl AsyncWrite + Unpin),
+    status: &str,
+    words: &str,
+) -> io::Result<()> {
+    let length = words.len() + 1;
+    let head = "Connection: close\r\nContent-Type: text/plain; charset=utf-8";
+    let response =
+        format!("HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {length}\r\n\r\n{words}\n");
+    application.write_all(response.as_bytes()).await
 }
 
 #[cfg(test)]
@@ -174,6 +230,7 @@ mod tests {
         );
         for (uri, target, path) in [
             ("http://a.b", "a.b:80", "GET / "),
+            ("http://a.b:", "a.b:80", "GET / "),
             ("http://a.b?x", "a.b:80", "GET /?x "),
             ("http://[2001:db8::1]/", "[2001:db8::1]:80", "GET / "),
             ("http://[2001:db8::1]:8080/", "[2001:db8::1]:8080", "GET / "),
@@ -184,22 +241,90 @@ mod tests {
         }
     }
 
+    /// Returns the request of an application that says `said`, and the answer that it hears.
+    async fn heard(limit: Duration, said: &[u8], closes: bool) -> (io::Result<Wanted>, String) {
+        let (mut near, mut far) = tokio::io::duplex(1 << 20);
+        far.write_all(said).await.unwrap();
+        if closes {
+            far.shutdown().await.unwrap();
+        }
+        let wanted = wanted_within(limit, &mut near).await;
+        drop(near);
+        let mut heard = String::new();
+        far.read_to_string(&mut heard).await.unwrap();
+        (wanted, heard)
+    }
+
     #[tokio::test]
     async fn what_is_no_request_for_a_proxy_is_refused() {
         for text in [
             "GET /film.ts HTTP/1.1\r\n\r\n",
             "\x16\x03\x01",
             "GET ftp://a/ HTTP/1.1\r\n\r\n",
+            "GET http:///x HTTP/1.1\r\n\r\n",
+            "GET http://a b/ HTTP/1.1\r\n\r\n",
+            "GET http://a:x/ HTTP/1.1\r\n\r\n",
+            "CONNECT a.b HTTP/1.1\r\n\r\n",
         ] {
-            let (mut near, mut far) = tokio::io::duplex(1_000);
-            far.write_all(text.as_bytes()).await.unwrap();
-            assert!(wanted(&mut near).await.is_err(), "{text}");
-            drop(near);
-            let mut heard = String::new();
-            far.read_to_string(&mut heard).await.unwrap();
+            let (wanted, heard) = heard(request::TIMEOUT, text.as_bytes(), false).await;
+            assert!(wanted.is_err(), "{text}");
             assert!(heard.starts_with("HTTP/1.1 400 "), "{heard}");
-            let (_, body) = heard.split_once("\r\n\r\n").unwrap();
-            assert_eq!(body.len(), 48);
+            let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+            assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
         }
+    }
+
+    #[tokio::test]
+    async fn heads_are_bounded_in_bytes_and_fields() {
+        let long = format!("GET http://a/{} HTTP/1.1\r\n", "x".repeat(MAX_HEAD_BYTES));
+        let many = "A: b\r\n".repeat(MAX_FIELDS + 1);
+        let many = format!("GET http://a/ HTTP/1.1\r\n{many}");
+        let empty = "\r\n".repeat(MAX_HEAD_BYTES);
+        for text in [
+            long.clone(),
+            long.trim_end().to_owned(),
+            format!("{long}\r\n"),
+            many,
+            empty,
+        ] {
+            let (wanted, heard) = heard(request::TIMEOUT, text.as_bytes(), false).await;
+            assert!(wanted.is_err());
+            assert!(heard.starts_with("HTTP/1.1 431 "), "{heard}");
+        }
+        // As much as is allowed.
+        let most = "A: b\r\n".repeat(MAX_FIELDS);
+        let most = format!("GET http://a/ HTTP/1.1\r\n{most}\r\n");
+        assert!(
+            heard(request::TIMEOUT, most.as_bytes(), false)
+                .await
+                .0
+                .is_ok()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_not_complete_in_time_is_refused_although_it_grows() {
+        let limit = Duration::from_millis(300);
+        let (wanted, said) = heard(limit, b"GET http://a/ HTTP/1.1\r\nA: ", false).await;
+        assert!(wanted.is_err());
+        assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+        let (mut near, mut far) = tokio::io::duplex(1_000);
+        let dripping = tokio::spawn(async move {
+            far.write_all(b"GET http://a/ HTTP/1.1\r\nA: ").await?;
+            loop {
+                far.write_all(b"x").await?;
+                tokio::time::sleep(limit / 10).await;
+            }
+            #[allow(unreachable_code, reason = "it names the block's type")]
+            Ok::<_, io::Error>(())
+        });
+        let began_at = tokio::time::Instant::now();
+        assert!(wanted_within(limit, &mut near).await.is_err());
+        assert!(began_at.elapsed() >= limit);
+        drop(near);
+        assert!(dripping.await.unwrap().is_err());
+        let (cut, said) = heard(limit, b"GET http://a/ HT", true).await;
+        assert_eq!(cut.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(said, "");
     }
 }

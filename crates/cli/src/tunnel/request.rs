@@ -6,12 +6,30 @@
 //! ```
 
 use core::fmt;
+use core::time::Duration;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Longer is no host's name: 255 bytes, and a port.
 pub(crate) const MAX_TARGET_BYTES: usize = 262;
+
+/// Time in which a request must be complete, at the proxy and at the server (chosen: applications
+/// write requests at once, and a lost segment takes three seconds at most).
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads a request by `read`, in [`TIMEOUT`].
+///
+/// # Errors
+/// As `read`, or it takes too long, however much arrives meanwhile.
+pub(crate) async fn in_time<T>(read: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    within(TIMEOUT, read).await
+}
+
+async fn within<T>(limit: Duration, read: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let done = tokio::time::timeout(limit, read).await;
+    done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
 
 /// The bytes that ask for a target.
 pub(crate) fn bytes(target: &str) -> io::Result<Vec<u8>> {
@@ -108,6 +126,26 @@ mod tests {
         assert!(bytes(&"x".repeat(MAX_TARGET_BYTES + 1)).is_err());
         for wrong in [&b"\xff\xff"[..], b"\x00\x02\xff\xfe", b"\x00"] {
             assert!(read(&mut &wrong[..]).await.is_err(), "{wrong:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_not_complete_in_time_fails_although_it_grows() {
+        use tokio::io::AsyncWriteExt;
+        let limit = Duration::from_millis(300);
+        for interval in [limit * 100, limit / 10] {
+            let (mut near, mut far) = tokio::io::duplex(1_000);
+            let dripping = tokio::spawn(async move {
+                // Its length is 257 bytes.
+                while far.write_u8(1).await.is_ok() {
+                    tokio::time::sleep(interval).await;
+                }
+            });
+            let began_at = tokio::time::Instant::now();
+            let late = within(limit, read(&mut near)).await;
+            assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            assert!(began_at.elapsed() >= limit);
+            dripping.abort();
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy:
 /// Connects a stream to the target that it asks for.
 async fn serve(accepted: Accepted, policy: &Policy) -> io::Result<()> {
     let Accepted { peer, mut stream } = accepted;
-    let asked = request::read(&mut stream).await?;
+    let asked = request::in_time(request::read(&mut stream)).await?;
     match connected(policy, peer, &asked).await {
         Ok(connection) => {
             stream.write_u8(Answer::Connected.to_byte()).await?;
