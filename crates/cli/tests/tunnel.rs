@@ -154,8 +154,8 @@ async fn applications_say_where_to_by_socks5_and_http() {
     let mut connection = TcpStream::connect(listening[1]).await.unwrap();
     let request = format!("GET http://127.0.0.1:{}/x HTTP/1.1\r\n\r\n", origin.port());
     let heard = say(&mut connection, request.as_bytes()).await;
-    let head = b"GET /x HTTP/1.1\r\nConnection: close\r\n\r\n";
-    let expected: Vec<u8> = head.iter().rev().copied().collect();
+    let head = format!("GET /x HTTP/1.1\r\nHost: {origin}\r\nConnection: close\r\n\r\n");
+    let expected: Vec<u8> = head.bytes().rev().collect();
     assert_eq!(heard, expected);
 }
 

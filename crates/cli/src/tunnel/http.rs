@@ -1,5 +1,10 @@
 //! HTTP as applications speak it to a proxy: CONNECT (RFC 9110 §9.3.6), and requests for `http:`
 //! that name their host (RFC 9112 §3.2.2).
+//!
+//! The body of a request is relayed as it comes, so its framing must mean the same to the target as
+//! to any proxy before it: `http/fields.rs` rejects framing with two meanings.
+
+mod fields;
 
 use core::time::Duration;
 use std::io;
@@ -121,25 +126,19 @@ fn parse(bytes: &[u8]) -> Result<Option<Wanted>, Rejection> {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
     };
-    let target = with_port(authority).ok_or(NO_REQUEST)?;
+    let (host, target) = host_and_target(authority).ok_or(NO_REQUEST)?;
     let slash = if path.starts_with('/') { "" } else { "/" };
-    // One request a connection: the next may be for another host.
-    let mut head = format!("{method} {slash}{path} HTTP/1.1\r\nConnection: close\r\n").into_bytes();
-    for field in request.headers.iter() {
-        let is_hop = [
-            "connection",
-            "proxy-connection",
-            "keep-alive",
-            "proxy-authorization",
-        ]
-        .iter()
-        .any(|name| field.name.eq_ignore_ascii_case(name));
-        if !is_hop {
-            head.extend_from_slice(field.name.as_bytes());
-            head.extend_from_slice(b": ");
-            head.extend_from_slice(field.value);
-            head.extend_from_slice(b"\r\n");
-        }
+    // One request a connection: the next may be for another host. The target takes Host for the
+    // request's authority, so it is made of the authority that is connected to (RFC 9112 §3.2.2).
+    let mut head =
+        format!("{method} {slash}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n")
+            .into_bytes();
+    let is_http_1_0 = request.version == Some(0);
+    for field in fields::forwarded(request.headers, is_http_1_0)? {
+        head.extend_from_slice(field.name.as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(field.value);
+        head.extend_from_slice(b"\r\n");
     }
     head.extend_from_slice(b"\r\n");
     head.extend_from_slice(&bytes[length..]);
@@ -150,8 +149,9 @@ fn parse(bytes: &[u8]) -> Result<Option<Wanted>, Rejection> {
     }))
 }
 
-/// Returns the authority of a URI without user, and with a port; `None` if it names no host.
-fn with_port(authority: &str) -> Option<String> {
+/// Returns the authority of a URI without user, and the same with a port; `None` if it names no
+/// host.
+fn host_and_target(authority: &str) -> Option<(String, String)> {
     let host = authority.rsplit('@').next().unwrap_or(authority);
     let host = host.strip_suffix(':').unwrap_or(host);
     let after_address = host.rsplit(']').next().unwrap_or(host);
@@ -160,7 +160,7 @@ fn with_port(authority: &str) -> Option<String> {
         false => format!("{host}:{DEFAULT_PORT}"),
     };
     Target::of(&target)?;
-    Some(target)
+    Some((host.to_owned(), target))
 }
 
 /// Tells the application how its request was answered, if that is not the target's to say.
@@ -221,7 +221,7 @@ mod tests {
         let text = "GET http://u:p@a.b/film.ts?x=1 HTTP/1.1\r\nHost: a.b\r\nRange: bytes=5-\r\n\
             Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n";
         let wanted = parsed(text);
-        let head = "GET /film.ts?x=1 HTTP/1.1\r\nConnection: close\r\nHost: a.b\r\n\
+        let head = "GET /film.ts?x=1 HTTP/1.1\r\nHost: a.b\r\nConnection: close\r\n\
             Range: bytes=5-\r\n\r\n";
         assert_eq!(String::from_utf8(wanted.head).unwrap(), head);
         assert_eq!(
@@ -238,6 +238,23 @@ mod tests {
             let wanted = parsed(&format!("GET {uri} HTTP/1.1\r\n\r\n"));
             assert_eq!(wanted.target, target);
             assert!(wanted.head.starts_with(path.as_bytes()), "{uri}");
+        }
+    }
+
+    /// An attacker's page names one host to the proxy and another to the target.
+    #[test]
+    fn host_is_that_of_the_request_target_whatever_the_field_says() {
+        for (uri, host) in [
+            ("http://a.b/", "a.b"),
+            ("http://u@a.b:8080/", "a.b:8080"),
+            ("http://[2001:db8::1]/", "[2001:db8::1]"),
+        ] {
+            let fields = "Host: intranet.example\r\nhost: other.example\r\nAccept: */*\r\n";
+            let wanted = parsed(&format!("GET {uri} HTTP/1.1\r\n{fields}\r\n"));
+            let head = format!(
+                "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n\r\n"
+            );
+            assert_eq!(String::from_utf8(wanted.head).unwrap(), head);
         }
     }
 
@@ -265,6 +282,7 @@ mod tests {
             "GET http://a b/ HTTP/1.1\r\n\r\n",
             "GET http://a:x/ HTTP/1.1\r\n\r\n",
             "CONNECT a.b HTTP/1.1\r\n\r\n",
+            "POST http://a/ HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
         ] {
             let (wanted, heard) = heard(request::TIMEOUT, text.as_bytes(), false).await;
             assert!(wanted.is_err(), "{text}");
