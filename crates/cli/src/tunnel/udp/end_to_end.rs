@@ -13,10 +13,11 @@ use anabranch_net::{
 use anabranch_secure::{PublicKey, SecretKey};
 use bytes::Bytes;
 use tokio::net::UdpSocket;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use super::far::{self, Far};
+use super::far::{self, Far, Flow, MAX_QUEUED_BYTES};
 use super::{MAX_FLOWS, Rule, near};
 use crate::tunnel::policy::Policy;
 use crate::tunnel::tun::far::Member;
@@ -152,8 +153,18 @@ async fn a_flood_of_flows_is_bounded() {
         peer,
         policy: policy(&["127.0.0.0/8:*"], peer),
         flows: BTreeMap::new(),
+        room: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)),
         began_at: Instant::now(),
     };
+    // No task runs meanwhile, as if all targets' names were being resolved.
+    let long = Bytes::from(vec![7; 60_000]);
+    for number in 0..1_000 {
+        far.open(number, &target, long.clone());
+    }
+    let queued = |flow: &Flow| flow.queue.max_capacity() - flow.queue.capacity();
+    let queued: usize = far.flows.values().map(queued).sum();
+    let max = MAX_QUEUED_BYTES / long.len();
+    assert_eq!(queued, max, "datagrams in queues");
     for number in 0..3_000 {
         far.open(number, &target, Bytes::from_static(b"x"));
         // The first is the one that is used.

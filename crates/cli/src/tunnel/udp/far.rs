@@ -10,7 +10,8 @@ use anabranch_net::{AcceptedDatagrams, DatagramChannel};
 use anabranch_secure::PublicKey;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver, error::TrySendError};
+use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -23,6 +24,10 @@ use crate::tunnel::tun;
 
 /// Datagrams that wait for a flow's target to be found, or for its socket; more are dropped.
 const MAX_QUEUED: usize = 256;
+
+/// Bytes of a session's datagrams in all these queues; more are dropped. A flow waits up to 10 s
+/// for its target, and a session has 1,024 flows.
+pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 /// Serves all sessions that are opened; packets of theirs go by the gate, if there is one.
 pub(crate) async fn serve_all(
@@ -37,6 +42,7 @@ pub(crate) async fn serve_all(
             channel,
             policy: Arc::clone(&policy),
             flows: BTreeMap::new(),
+            room: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)),
             began_at: Instant::now(),
         };
         tokio::spawn(far.run());
@@ -50,13 +56,21 @@ pub(super) struct Far {
     pub(super) tun: tun::far::Member,
     pub(super) policy: Arc<Policy>,
     pub(super) flows: BTreeMap<u32, Flow>,
+    /// Room for bytes in the queues of all flows.
+    pub(super) room: Arc<Semaphore>,
     pub(super) began_at: Instant,
 }
 
 pub(super) struct Flow {
-    queue: mpsc::Sender<Bytes>,
+    pub(super) queue: mpsc::Sender<Queued>,
     pub(super) used: Arc<LastUse>,
     task: AbortHandle,
+}
+
+/// A datagram for a flow's socket.
+pub(super) struct Queued {
+    bytes: Bytes,
+    _room: OwnedSemaphorePermit,
 }
 
 impl Drop for Flow {
@@ -106,14 +120,16 @@ impl Far {
         let Some(flow) = self.flows.get(&number) else {
             return false;
         };
-        match flow.queue.try_send(bytes) {
-            // A socket whose target takes nothing loses datagrams.
-            Ok(()) | Err(TrySendError::Full(_)) => true,
-            Err(TrySendError::Closed(_)) => {
-                self.flows.remove(&number);
-                false
-            }
+        if flow.queue.is_closed() {
+            self.flows.remove(&number);
+            return false;
         }
+        let room = Arc::clone(&self.room).try_acquire_many_owned(bytes.len() as u32);
+        // A socket whose target takes nothing loses datagrams.
+        if let Ok(_room) = room {
+            let _ = flow.queue.try_send(Queued { bytes, _room });
+        }
+        true
     }
 
     pub(super) fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
@@ -191,7 +207,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), An
 async fn carry(
     number: u32,
     socket: &UdpSocket,
-    mut datagrams: Receiver<Bytes>,
+    mut datagrams: Receiver<Queued>,
     channel: &DatagramChannel,
     used: &LastUse,
 ) {
@@ -202,7 +218,7 @@ async fn carry(
                     let Some(datagram) = datagram else { return false };
                     // That nobody listens there, or that it is too long, is the application's
                     // to find out, as on any network.
-                    let _ = socket.send(&datagram).await;
+                    let _ = socket.send(&datagram.bytes).await;
                 }
                 _ = socket.readable() => take_answers(number, socket, channel),
             }
