@@ -544,7 +544,7 @@ mod tests {
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         };
         write("");
-        let mut list = AllowList::new(Vec::new(), Some(&path)).unwrap();
+        let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
         assert_eq!(list.keys(), [], "one may begin without senders");
         write(&format!("{} front", keys[0]));
         assert!(list.refresh().unwrap());

@@ -183,7 +183,7 @@ impl Bed {
             let second = PathOptions {
                 weight: if session.has_metered { 0.5 } else { 1.0 },
                 is_metered: session.has_metered,
-                max_rate: None,
+                ..PathOptions::default()
             };
             end.add_path(now, second);
             end

@@ -42,6 +42,9 @@ pub struct PathOptions {
     pub is_metered: bool,
     /// The path is never sent on faster than this, whatever it carries.
     pub max_rate: Option<DataRate>,
+    /// The rate that it begins with: the estimate of an earlier session. `None`:
+    /// [`Config::initial_rate`].
+    pub initial_rate: Option<DataRate>,
 }
 
 impl Default for PathOptions {
@@ -50,6 +53,7 @@ impl Default for PathOptions {
             weight: 1.0,
             is_metered: false,
             max_rate: None,
+            initial_rate: None,
         }
     }
 }

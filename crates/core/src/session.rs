@@ -233,7 +233,7 @@ impl<C: Content> Session<C> {
         let controller = ControllerConfig {
             min_rate: self.config.min_rate,
             max_rate: C::max_rate(self),
-            initial_rate: self.config.initial_rate,
+            initial_rate: options.initial_rate.unwrap_or(self.config.initial_rate),
             initial_window_packets: self.config.initial_window_packets,
             fixed_rate: self.config.fixed_rate,
             max_packet_bytes: self.max_packet_bytes,

@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_core::{Config, MediaConfig, SourceLimits};
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 use support::{Network, TestPath};
 
 const FRAME_BYTES: usize = 20_000;
@@ -160,4 +160,38 @@ fn the_first_group_ends_so_that_the_second_one_finds_room() {
     let decodable_from = |key: u64| (key..key + 50).take_while(|id| whole.contains(id)).count();
     let (first, second) = (decodable_from(0), decodable_from(50));
     assert!(first >= 30 && second >= 30, "{first} and {second}");
+}
+
+/// The delays of the last half second of an earlier session, at 2.5 Mbit/s, over two paths of
+/// 3 Mbit/s, which began with this rate; and those of the two seconds after.
+fn delays_after_an_earlier_session(initial_rate: Option<DataRate>) -> Vec<Duration> {
+    let path = |delay| TestPath {
+        queue: Duration::from_millis(160),
+        initial_rate,
+        ..TestPath::new(3, delay)
+    };
+    let mut network = Network::new(config(500), Vec::new());
+    network.run_until(Instant::from_millis(1_000));
+    [30, 50].into_iter().for_each(|delay| network.add_path(path(delay)));
+    let frames = |frame: u64| Instant::from_millis(500 + frame * 40);
+    for frame in 0..13 {
+        network.send_captured(frames(frame), 12_500, Importance::key_if(frame == 0));
+    }
+    for frame in 13..63 {
+        network.run_until(frames(frame));
+        network.send(12_500, false);
+    }
+    finish(&mut network);
+    network.frame_delays()
+}
+
+#[test]
+fn the_frames_of_an_earlier_session_leave_at_the_rate_that_it_had() {
+    let known = delays_after_an_earlier_session(Some(DataRate::from_megabits_per_second(3)));
+    assert_eq!(known.len(), 63, "no frame is lost");
+    // 162 kB have come at once, which 6 Mbit/s carry in 217 ms.
+    let in_time = known.iter().filter(|delay| delay.as_millis() <= 500);
+    assert!(in_time.count() >= 60, "{known:?}");
+    let unknown = delays_after_an_earlier_session(None);
+    assert!(unknown.len() < 60, "{}", unknown.len());
 }

@@ -324,7 +324,7 @@ fn add_flow(
         options: PathOptions {
             weight: path.weight,
             is_metered: path.is_metered,
-            max_rate: None,
+            ..PathOptions::default()
         },
     };
     let (config, source) = match &flow.kind {

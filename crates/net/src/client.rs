@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, PathId, Session as Endpoint};
+use anabranch_core::{Config, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{Agreed, Initiator, Kind, PublicKey, SecretKey, Wishes, classify};
 use anabranch_units::{Duration, Instant, Seed};
@@ -272,7 +272,12 @@ impl<L: Load> ClientRole<L> {
             driver.follow_latency();
         }
         for (port, way) in self.ways.iter().enumerate() {
-            driver.add_path(now, way.route(port), way.path.options);
+            let before = self.driver.as_mut();
+            let options = PathOptions {
+                initial_rate: before.and_then(|driver| driver.measured_rate(now, port)),
+                ..way.path.options
+            };
+            driver.add_path(now, way.route(port), options);
             if way.is_absent {
                 driver.suspend_path(now, port);
             }

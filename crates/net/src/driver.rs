@@ -14,7 +14,7 @@ use anabranch_core::{
     PathState, Session as Endpoint, media::SendFrameError,
 };
 use anabranch_secure::{Opened, PublicKey, Rejected, Session};
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
@@ -293,6 +293,13 @@ impl<L: Load> Driver<L> {
         }
         self.heard_at = now;
         self.unanswered_since = None;
+    }
+
+    /// Returns the rate that the path was found to carry; `None` if nothing has been acknowledged.
+    pub(crate) fn measured_rate(&mut self, now: Instant, index: usize) -> Option<DataRate> {
+        let now = self.pass_to(now);
+        let view = self.endpoint.paths(now).get(index)?;
+        view.rtt.least.map(|_| view.bandwidth)
     }
 
     /// The peer was restarted, and knows nothing of the session `before`.

@@ -137,7 +137,7 @@ impl MediaSession {
             standby.on_frame(now, frame.bytes.len());
         }
         self.content.is_schedule_due = true;
-        self.tell_source_rate(now, frame.bytes.len());
+        self.tell_source_rate(frame);
         self.protect(now, id, frame);
         self.admit(now, Some(id));
         Ok(id)

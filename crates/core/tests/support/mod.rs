@@ -69,6 +69,8 @@ pub struct TestPath {
     pub weight: f64,
     /// What the user allows.
     pub max_rate: Option<DataRate>,
+    /// What an earlier session knew of it.
+    pub initial_rate: Option<DataRate>,
 }
 
 impl TestPath {
@@ -88,6 +90,7 @@ impl TestPath {
             interface_mtu: None,
             weight: 1.0,
             max_rate: None,
+            initial_rate: None,
         }
     }
 
@@ -299,6 +302,7 @@ impl<C: Load> Network<C> {
             is_metered: path.is_metered,
             weight: path.weight,
             max_rate: path.max_rate,
+            initial_rate: path.initial_rate,
         };
         self.sender.add_path(self.now, options).unwrap();
         let added = self.receiver.add_path(self.now, PathOptions::default());
@@ -497,7 +501,10 @@ impl<C: Load> Network<C> {
         if !path.jitter.is_zero() {
             at += path.jitter.mul_f64(self.rng.next_f64());
         }
-        let is_listed = !is_back && path.lost_there.contains(&(self.sent.len() as u64 - 1));
+        let is_listed = !is_back
+            && (self.sent.len() as u64)
+                .checked_sub(1)
+                .is_some_and(|index| path.lost_there.contains(&index));
         let is_too_large = |(since, mtu)| {
             !is_back && self.now >= since && bytes.len() as u64 + OVERHEAD_BYTES > mtu
         };
