@@ -114,6 +114,8 @@ pub(crate) struct Path {
     outflow: Outflow,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
+    /// The estimate with the newest report. A silent path's controller lowers its own.
+    pub(crate) reported_rate: Option<DataRate>,
     /// How media is lost here: for forward error correction from the start, else from the first
     /// loss on.
     fates: Option<Box<Fates>>,
@@ -195,6 +197,7 @@ impl Path {
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
             noted_rate: DataRate::ZERO,
+            reported_rate: None,
             fates: None,
             is_mending_urgent: false,
             half_sent: None,
@@ -460,6 +463,7 @@ impl Path {
                 .feedback(self.id, digest, self.last_reported_at, is_window_limited);
         self.controller.on_feedback(now, &feedback, session, views);
         self.control = self.options.limit(self.controller.control());
+        self.reported_rate = Some(self.control.target_rate);
         let rtt = self.recovery.rtt();
         if rtt.has_sample() {
             self.pacer

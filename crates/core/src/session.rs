@@ -311,6 +311,11 @@ impl<C: Content> Session<C> {
         &self.views
     }
 
+    /// Returns the rate that a path carried by its newest report; `None` if none has come.
+    pub fn reported_rate(&self, path: PathId) -> Option<DataRate> {
+        self.paths.get(path.index())?.reported_rate
+    }
+
     /// A path's counts; `None` if there is no such path.
     pub fn path_counters(&self, path: PathId) -> Option<&PathCounters> {
         self.paths.get(path.index()).map(|path| &path.counters)

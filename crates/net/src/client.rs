@@ -272,11 +272,12 @@ impl<L: Load> ClientRole<L> {
             driver.follow_latency();
         }
         for (port, way) in self.ways.iter().enumerate() {
-            let before = self.driver.as_mut();
+            let before = self.driver.as_ref();
             let options = PathOptions {
-                initial_rate: before.and_then(|driver| driver.measured_rate(now, port)),
+                initial_rate: before.and_then(|driver| driver.reported_rate(port)),
                 ..way.path.options
             };
+            eprintln!("XX {options:?}");
             driver.add_path(now, way.route(port), options);
             if way.is_absent {
                 driver.suspend_path(now, port);

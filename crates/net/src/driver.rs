@@ -295,11 +295,9 @@ impl<L: Load> Driver<L> {
         self.unanswered_since = None;
     }
 
-    /// Returns the rate that the path was found to carry; `None` if nothing has been acknowledged.
-    pub(crate) fn measured_rate(&mut self, now: Instant, index: usize) -> Option<DataRate> {
-        let now = self.pass_to(now);
-        let view = self.endpoint.paths(now).get(index)?;
-        view.rtt.least.map(|_| view.bandwidth)
+    /// Returns the rate that the path carried by its newest report; `None` if none has come.
+    pub(crate) fn reported_rate(&self, index: usize) -> Option<DataRate> {
+        self.endpoint.reported_rate(PathId(index as u8))
     }
 
     /// The peer was restarted, and knows nothing of the session `before`.

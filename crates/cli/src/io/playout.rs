@@ -204,7 +204,8 @@ impl Playout {
     /// the latest: frames that wait follow the clock too.
     fn due_at(&self, at: Instant) -> Instant {
         match self.player.delay() {
-            Some(delay) => self.offset.to_local(at) + delay,
+            // In this order: the receiver's clock may begin between the two.
+            Some(delay) => self.offset.to_local(at + delay),
             None => Instant::ZERO,
         }
     }
@@ -405,6 +406,25 @@ mod tests {
             .collect();
         assert_eq!(left, [210, 570, 570, 610, 650]);
         assert!(playout.summary(at(900)).contains("4 undecodable, 8 lost"));
+    }
+
+    /// A restarted receiver gets frames that are older than its clock.
+    #[test]
+    fn a_frame_captured_before_the_receivers_clock_began_leaves_at_its_time() {
+        let mut playout = fixed(500);
+        for id in 0..3 {
+            let importance = Importance::key_if(id == 0);
+            playout.push(
+                at(120),
+                ReceivedFrame {
+                    offset: ClockOffset::between(at(120), at(450) + HOUR),
+                    ..frame(id, importance, 188)
+                },
+            );
+        }
+        let left = drained(&mut playout);
+        let left: Vec<_> = left.iter().map(|(at, _)| at / 1_000).collect();
+        assert_eq!(left, [170, 210, 250]);
     }
 
     #[test]

@@ -155,7 +155,8 @@ impl Reassembly {
 
     /// Returns when a frame has used up its time.
     fn due_at(&self, captured_at: Instant) -> Instant {
-        self.clock.offset().to_local(captured_at) + self.wait
+        // In this order: the receiver's clock may begin between the two.
+        self.clock.offset().to_local(captured_at + self.wait)
     }
 
     /// Takes a fragment in.
