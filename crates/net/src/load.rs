@@ -117,10 +117,7 @@ impl Load for Frames {
 
     /// Frames that have not arrived are sent again, as far as they can be in time.
     fn go_on(now: Instant, before: &mut MediaSession, next: &mut MediaSession) {
-        for frame in before.take_unfinished_frames(now) {
-            // The buffer of a new session has room for that of the old one.
-            let _ = next.send_frame(now, &frame);
-        }
+        next.go_on_from(now, before);
     }
 
     fn exchange(&mut self, _: Instant, _: &mut MediaSession) -> bool {

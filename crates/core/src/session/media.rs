@@ -116,6 +116,16 @@ impl MediaSession {
     /// # Errors
     /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
     pub fn send_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {
+        self.take_in(now, frame, true)
+    }
+
+    /// Takes a frame in that is new, or that another session has sent before.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        is_new: bool,
+    ) -> Result<FrameId, SendFrameError> {
         if self.closing != Closing::Open {
             return Err(SendFrameError::Closed);
         }
@@ -137,15 +147,26 @@ impl MediaSession {
             standby.on_frame(now, frame.bytes.len());
         }
         self.content.is_schedule_due = true;
-        self.tell_source_rate(frame);
+        if is_new {
+            self.tell_source_rate(now, frame.bytes.len());
+        }
         self.protect(now, id, frame);
         self.admit(now, Some(id));
         Ok(id)
     }
 
-    /// Takes the frames out that have not arrived and are not too late, in their order: for another
-    /// session, when the peer has lost this one. They do not count as sent by this one.
-    pub fn take_unfinished_frames(&mut self, now: Instant) -> Vec<Frame> {
+    /// Sends the frames again that `before` has sent, that have not arrived and are not too late:
+    /// the peer has lost that session. They do not count as sent by it, and it is over.
+    pub fn go_on_from(&mut self, now: Instant, before: &mut MediaSession) {
+        // The source did not make them all at once.
+        self.content.source_rate = before.content.source_rate;
+        for frame in before.take_unfinished_frames(now) {
+            // The buffer of a new session has room for that of the old one.
+            let _ = self.take_in(now, &frame, false);
+        }
+    }
+
+    fn take_unfinished_frames(&mut self, now: Instant) -> Vec<Frame> {
         self.expire_frames(now);
         let frames = self.content.send_buffer.unfinished();
         for frame in &frames {

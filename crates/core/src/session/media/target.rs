@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Instant};
 
 use super::MediaSession;
 use crate::config::SourceLimits;
-use crate::media::{self, Bandwidth, Demand, Frame};
+use crate::media::{self, Bandwidth, Demand};
 use crate::path::Path;
 use crate::path_view::PathState;
 use crate::session::Event;
@@ -87,13 +87,11 @@ impl MediaSession {
     }
 
     /// Tells the controllers what a source gives that does not follow the target.
-    pub(super) fn tell_source_rate(&mut self, frame: &Frame) {
+    pub(super) fn tell_source_rate(&mut self, now: Instant, frame_bytes: usize) {
         if self.config.media.source != SourceLimits::Fixed {
             return;
         }
-        // Frames of an earlier session come all at once, and their source made them at its rate.
-        let source_rate = &mut self.content.source_rate;
-        let rate = source_rate.on_frame(frame.captured_at, frame.bytes.len());
+        let rate = self.content.source_rate.on_frame(now, frame_bytes);
         let is_saving = self.are_metered_in_reserve();
         let takes_part =
             |path: &Path| path.state() == PathState::Active && !(path.is_metered() && is_saving);
