@@ -69,7 +69,7 @@ pub struct TestPath {
     pub weight: f64,
     /// What the user allows.
     pub max_rate: Option<DataRate>,
-    /// What an earlier session knew of it.
+    /// The rate that an earlier session measured on it.
     pub initial_rate: Option<DataRate>,
 }
 
