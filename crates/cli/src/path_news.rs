@@ -2,9 +2,10 @@
 //! machine's own pauses, a path is suspect for a moment now and then, and nobody need know.
 
 use anabranch_core::{PathId, PathState};
-use anabranch_net::Event;
+use anabranch_net::{Event, PathSnapshot};
 use anabranch_units::{Duration, Instant};
 
+use crate::clean::one_line;
 use crate::print::Level;
 
 /// A state that has lasted so long is told.
@@ -30,6 +31,14 @@ impl PathNews {
         let entry = &mut self.0[path.index()];
         entry.state = Some(state);
         entry.changed_at = now;
+    }
+
+    /// A path is in this state.
+    pub(crate) fn see(&mut self, path: PathId, state: PathState, now: Instant) {
+        let known = self.0.get(path.index()).and_then(|entry| entry.state);
+        if known != Some(state) {
+            self.on_change(path, state, now);
+        }
     }
 
     /// Forgets a path's states: its number is another path's from now on.
@@ -106,6 +115,17 @@ pub(crate) fn session_news(
         _ => return None,
     };
     Some((level, news))
+}
+
+/// Returns a name for people: this end's, else the peer's, else the peer's address.
+pub(crate) fn path_name(names: &[String], index: usize, path: &PathSnapshot) -> String {
+    let of_peer = path.link.as_ref().map(|link| one_line(&link.name));
+    match (names.get(index), of_peer, path.peer) {
+        (Some(name), ..) => name.clone(),
+        (None, Some(name), _) if !name.is_empty() => name.into_owned(),
+        (None, _, Some(peer)) => format!("from {peer}"),
+        (None, _, None) => index.to_string(),
+    }
 }
 
 /// How people call a path's state.

@@ -8,6 +8,7 @@ use anabranch_secure::Cargo;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
 use crate::delivery::Delivery;
+use crate::path_news::path_name;
 
 /// Which end looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,10 +256,10 @@ fn bytes_of(end: End, path: &PathSnapshot) -> u64 {
 }
 
 fn name_of(names: &[String], path: &PathSnapshot, index: usize) -> String {
-    match (names.get(index), path.peer) {
-        (Some(name), _) => format!("path {index} ({name})"),
-        (None, Some(peer)) => format!("path {index} (from {peer})"),
-        (None, None) => format!("path {index}"),
+    let name = path_name(names, index, path);
+    match name == index.to_string() {
+        true => format!("path {index}"),
+        false => format!("path {index} ({name})"),
     }
 }
 
@@ -336,10 +337,7 @@ impl Meter {
             let before = before.and_then(|before| path.same_path(before));
             let bytes = bytes_of(end, path) - before.map_or(0, |before| bytes_of(end, before));
             let rate = DataRate::from_bytes_per(bytes, at_least_a_millisecond(span));
-            let name = names
-                .get(index)
-                .cloned()
-                .unwrap_or_else(|| index.to_string());
+            let name = path_name(names, index, path);
             let _ = write!(text, " | {name} {:.2} Mbit/s", rate.megabits_per_second());
             if end != End::Receiver {
                 let loss = path.view.risk.loss_ratio * 100.0;

@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_core::PathId;
+use anabranch_net::{LinkCap, PathSnapshot, Snapshot};
 use anabranch_units::{ByteCount, Duration, Instant};
 use anyhow::{Context, anyhow};
 
@@ -43,6 +44,8 @@ pub(crate) struct Entry {
     path: usize,
     name: String,
     cap: u64,
+    /// What all sessions had carried by then.
+    total: u64,
     /// What the session had carried when the file was last brought up to date.
     counted: u64,
     used: Use,
@@ -78,11 +81,13 @@ impl Caps {
     /// The file cannot be read or written.
     pub(crate) fn add(&mut self, path: usize, name: &str, cap: ByteCount) -> anyhow::Result<bool> {
         let totals = add_to(&self.file, &[(name, 0)])?;
-        let used = Use::of(totals.get(name).copied().unwrap_or(0), cap.0);
+        let total = totals.get(name).copied().unwrap_or(0);
+        let used = Use::of(total, cap.0);
         self.entries.push(Entry {
             path,
             name: name.to_owned(),
             cap: cap.0,
+            total,
             counted: 0,
             used,
         });
@@ -111,6 +116,17 @@ impl Caps {
         !(self.entries.is_empty() && self.owed.is_empty()) && now >= self.save_at
     }
 
+    /// Returns the paths' caps, and what is used of them.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = (PathId, LinkCap)> {
+        self.entries.iter().map(|entry| {
+            let cap = LinkCap {
+                used_bytes: entry.total,
+                limit_bytes: entry.cap,
+            };
+            (PathId(entry.path as u8), cap)
+        })
+    }
+
     /// Adds what the paths have carried since.
     ///
     /// # Errors
@@ -137,6 +153,7 @@ impl Caps {
         for (entry, carried) in self.entries.iter_mut().zip(carried) {
             entry.counted = carried;
             let total = totals.get(&entry.name).copied().unwrap_or(0);
+            entry.total = total;
             let before = core::mem::replace(&mut entry.used, Use::of(total, entry.cap));
             let (path, name) = (entry.path, entry.name.clone());
             let said = format!(

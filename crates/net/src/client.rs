@@ -21,6 +21,7 @@ use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::handshake::{Handshake, RECONNECT_AFTER};
 use crate::lanes::Peer;
+use crate::link::LinkCap;
 use crate::load::Load;
 use crate::names::SystemResolver;
 use crate::observer::PacketObserver;
@@ -158,6 +159,15 @@ impl<L: Load> ClientRole<L> {
     }
 
     /// From now on the user pays for a path by volume, or does not, in later sessions too.
+    pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
+        if let Some(way) = self.ways.get_mut(index) {
+            way.cap = cap;
+            if let Some(driver) = &mut self.driver {
+                driver.set_cap(index, cap);
+            }
+        }
+    }
+
     pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
         if let Some(way) = self.ways.get_mut(index) {
             way.path.options.is_metered = is_metered;
@@ -279,6 +289,7 @@ impl<L: Load> ClientRole<L> {
             };
             eprintln!("XX {options:?}");
             driver.add_path(now, way.route(port), options);
+            driver.set_local_link(port, way.local_link());
             if way.is_absent {
                 driver.suspend_path(now, port);
             }

@@ -2,6 +2,7 @@
 //! peer of each path.
 
 mod key_age;
+mod links;
 mod observed;
 mod reachability;
 mod transmit;
@@ -27,6 +28,8 @@ use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 use crate::socket::Arrival;
 use crate::tcp::Carrier;
 use key_age::KeyAge;
+pub(crate) use links::LocalLink;
+use links::{Reported, Reporter};
 use observed::Observed;
 
 /// How often deadlines are fitted to what the paths' delays have become.
@@ -70,6 +73,10 @@ pub(crate) struct Beginning {
 pub(crate) struct Driver<L: Load> {
     endpoint: Endpoint<L::Content>,
     load: L,
+    /// What this end tells of its paths.
+    reporter: Reporter,
+    /// What the peer has told of its own.
+    reported: Reported,
     session: Session,
     peer: PublicKey,
     latency: Option<Duration>,
@@ -105,6 +112,7 @@ struct DriverPath {
     route: Option<Route>,
     /// Whether anything has come by it.
     is_heard: bool,
+    heard_at: Instant,
     /// That of the last authentic datagram.
     carrier: Carrier,
     /// The only carrier whose challenges are answered; `None`: all.
@@ -144,6 +152,8 @@ impl<L: Load> Driver<L> {
             observer,
         } = beginning;
         Ok(Driver {
+            reporter: Reporter::default(),
+            reported: Reported::default(),
             endpoint: Endpoint::new(config, seed, at)?,
             load,
             session,
@@ -283,12 +293,15 @@ impl<L: Load> Driver<L> {
             received_at: arrival.received_at,
             ecn: arrival.ecn,
         };
-        if !self.take_message(now, arrival, authentic) {
+        if !self.take_message(now, arrival, authentic)
+            && !self.take_report(now, authentic.plaintext)
+        {
             self.endpoint
                 .handle_datagram(now, meta, authentic.plaintext);
         }
         if let Some(path) = self.paths.get_mut(authentic.path.index()) {
             path.is_heard = true;
+            path.heard_at = now;
             path.carrier = arrival.carrier;
         }
         self.heard_at = now;
@@ -341,6 +354,9 @@ impl<L: Load> Driver<L> {
         let now = self.pass_to(now);
         self.endpoint
             .set_metered(now, PathId(index as u8), is_metered);
+        if let Some(link) = self.local_link_mut(index) {
+            link.is_metered = is_metered;
+        }
     }
 
     /// When the receiver of this end's media said that it goes away, if it did.
@@ -406,6 +422,7 @@ impl<L: Load> Driver<L> {
             self.session.update_key();
         }
         self.advance_routes(now, ports);
+        self.report_links(now, ports);
         self.load.exchange(now, &mut self.endpoint);
         loop {
             self.transmit(now, ports);
@@ -444,6 +461,7 @@ impl<L: Load> Driver<L> {
                     if let Some(known) = self.paths.get_mut(path.index()) {
                         known.is_out = state == PathState::Out;
                     }
+                    self.hasten_report();
                     events.tell(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
@@ -458,7 +476,11 @@ impl<L: Load> Driver<L> {
     /// When to call [`advance`](Self::advance) next.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let of_endpoint = self.endpoint.poll_timeout().map(|(at, _)| at);
-        of_endpoint.into_iter().chain(self.routes_next_at()).min()
+        let others = [self.routes_next_at(), self.report_at()];
+        of_endpoint
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .min()
     }
 
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
@@ -480,7 +502,10 @@ impl<L: Load> Driver<L> {
                 unsent_datagrams: path.unsent_datagrams,
                 last_error: path.last_error.clone(),
                 succession: 0,
+                link: None,
             });
+        let mut paths = paths.collect();
+        self.add_links(now, &mut paths);
         Snapshot {
             at: now,
             connected_at: Some(self.connected_at),
@@ -489,7 +514,7 @@ impl<L: Load> Driver<L> {
             peer: Some(self.peer),
             cargo: Some(L::CARGO),
             latency: self.latency,
-            paths: paths.collect(),
+            paths,
             session: *self.endpoint.counters(),
             target_bitrate: L::target_bitrate(&self.endpoint),
             edge: EdgeCounters {

@@ -52,6 +52,7 @@ mod event_queue;
 mod gate;
 mod handshake;
 mod lanes;
+mod link;
 mod load;
 mod names;
 mod observer;
@@ -81,6 +82,7 @@ pub use datagrams::{
 };
 pub use event::{Ended, Event, Refused};
 pub use event_queue::Events;
+pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};

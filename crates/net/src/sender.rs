@@ -8,6 +8,7 @@ use crate::client::{ClientConfig, ClientPath, ClientRole, NoSession, StartError}
 #[cfg(doc)]
 use crate::event::Event;
 use crate::event_queue::{self, Events};
+use crate::link::LinkCap;
 use crate::load::Frames;
 use crate::runtime::Runtime;
 use crate::snapshot::{PathSnapshot, Snapshot};
@@ -100,6 +101,13 @@ impl Sender {
     pub fn set_metered(&self, path: PathId, is_metered: bool) {
         self.runtime
             .change(|role, now| role.set_metered(now, path.index(), is_metered));
+    }
+
+    /// States a volume that a path may carry, and has carried, for the reports that the receiver
+    /// gets. `None`: it may carry any.
+    pub fn set_cap(&self, path: PathId, cap: Option<LinkCap>) {
+        self.runtime
+            .change(|role, _| role.set_cap(path.index(), cap));
     }
 
     /// Ends the session once every frame is there or given up, at the latest after

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use anabranch_core::{PathCounters, PathView, SessionCounters};
+use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
 use anabranch_secure::{Cargo, PublicKey, Rejected};
 use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::link::LinkReport;
 use crate::tcp::Carrier;
 
 /// A session as it is, or was when it ended.
@@ -95,9 +96,18 @@ pub struct PathSnapshot {
     /// Number of paths that had this path's number before it
     /// ([`Sender::replace_path`](crate::Sender::replace_path)).
     pub succession: u64,
+    /// The path as the end sees it that has chosen it: this one, or the peer by its report. `None`
+    /// before the peer's first one.
+    pub link: Option<LinkReport>,
 }
 
 impl PathSnapshot {
+    /// Returns the state as the end sees it that knows more.
+    pub fn state(&self) -> PathState {
+        let link = self.link.as_ref();
+        link.map_or(self.view.state, |link| link.state)
+    }
+
     /// Returns an earlier snapshot of the same number, if it is of the same path, so that counts
     /// can be compared.
     pub fn same_path<'a>(&self, earlier: &'a PathSnapshot) -> Option<&'a PathSnapshot> {

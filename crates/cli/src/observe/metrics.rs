@@ -145,6 +145,21 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
         |path| Some(path.bandwidth_bps as f64),
     ),
     gauge(
+        "anabranch_path_max_bits_per_second",
+        "The rate above which the sender's user lets nothing leave; absent without one.",
+        |path| path.max_rate_bps.map(|rate| rate as f64),
+    ),
+    gauge(
+        "anabranch_path_cap_bytes",
+        "The volume that the sender's user allows; absent without one.",
+        |path| path.cap_bytes.map(|bytes| bytes as f64),
+    ),
+    gauge(
+        "anabranch_path_cap_used_bytes",
+        "The volume of the cap that the path has carried; absent without one.",
+        |path| path.cap_used_bytes.map(|bytes| bytes as f64),
+    ),
+    gauge(
         "anabranch_path_sent_bits_per_second",
         "Sent on the wire, headers included, mean of the last second.",
         |path| Some(path.sent_rate_bps.avg),

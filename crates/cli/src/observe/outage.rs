@@ -1,11 +1,11 @@
 //! Whether video flows, and if not, which side of the sender is to blame.
 //!
-//! A sender knows its paths' states. A receiver hears of several paths every two seconds while they
-//! are idle (`PROBE_INTERVAL` of the transport), so that frames which fail to come while something
-//! does are the source's fault. Of a single idle path it hears every fifteen seconds only, and
-//! takes that for dead links at first.
+//! A sender knows its paths' states, and reports them to its receiver. Of a sender without reports
+//! a receiver hears by several idle paths every two seconds (`PROBE_INTERVAL` of the transport), so
+//! that frames which fail to come while something does are the source's fault. By a single idle
+//! path it hears every fifteen seconds only, and takes that for dead links at first.
 
-use anabranch_net::Snapshot;
+use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_secure::Cargo;
 use anabranch_units::{Duration, Instant};
 
@@ -77,7 +77,7 @@ impl Outage {
     }
 
     fn cause(&self, seen: &Snapshot) -> Option<Cause> {
-        let mut states = seen.paths.iter().map(|path| path.view.state);
+        let mut states = seen.paths.iter().map(PathSnapshot::state);
         if !seen.paths.is_empty() && states.all(|state| !state.is_usable()) {
             return Some(Cause::AllLinksDown);
         }
@@ -86,7 +86,9 @@ impl Outage {
             return None;
         }
         let is_sender = seen.session.frames_sent > 0;
-        let is_heard = seen.at.saturating_since(self.heard.at) <= HEARD_WITHIN;
+        // All links are not down, as was found above; the sender has said so, or has been heard.
+        let is_reported = seen.paths.iter().any(|path| path.link.is_some());
+        let is_heard = is_reported || seen.at.saturating_since(self.heard.at) <= HEARD_WITHIN;
         Some(match is_sender || is_heard {
             true => Cause::SourceGone,
             false => Cause::AllLinksDown,
@@ -97,7 +99,7 @@ impl Outage {
 #[cfg(test)]
 mod tests {
     use anabranch_core::PathState;
-    use anabranch_net::PathSnapshot;
+    use anabranch_net::LinkReport;
 
     use super::*;
 
@@ -149,6 +151,30 @@ mod tests {
         assert_eq!(bed.run(5, send), ["all-links-down"]);
         bed.seen.paths[1].view.state = PathState::Active;
         assert_eq!(bed.run(1, send), ["recovered"]);
+    }
+
+    #[test]
+    fn a_receiver_of_reports_tells_them_apart_by_its_senders_states() {
+        let mut bed = Bed::new();
+        let report = |seen: &mut Snapshot, state| {
+            for path in &mut seen.paths {
+                path.link = Some(LinkReport {
+                    state,
+                    ..LinkReport::default()
+                });
+            }
+        };
+        let flow = |seen: &mut Snapshot| {
+            report(seen, PathState::Active);
+            seen.session.frames_received += 1;
+        };
+        assert!(bed.run(2, flow).is_empty());
+        let idle = |seen: &mut Snapshot| report(seen, PathState::Active);
+        assert_eq!(bed.run(5, idle), ["source-gone"]);
+        assert_eq!(bed.run(1, flow), ["recovered"]);
+        let dead = |seen: &mut Snapshot| report(seen, PathState::Out);
+        assert_eq!(bed.run(1, dead), ["all-links-down"]);
+        assert_eq!(bed.run(1, flow), ["recovered"]);
     }
 
     #[test]

@@ -141,12 +141,21 @@ pub(crate) struct Path {
     pub(crate) silent_s: Option<f64>,
     pub(crate) sent_rate_bps: Spread,
     pub(crate) received_rate_bps: Spread,
-    /// None while it is unknown, as at an end that only receives.
+    /// None while it is unknown; a receiver's is by its sender's reports.
     pub(crate) rtt_s: Option<Spread>,
     /// Packets lost / packets sent, smoothed over about a hundred packets.
     pub(crate) loss_ratio: f64,
     /// What the controller believes that the path carries.
     pub(crate) bandwidth_bps: u64,
+    /// The rate above which the sender's user lets nothing leave.
+    #[serde(default)]
+    pub(crate) max_rate_bps: Option<u64>,
+    /// The volume that the sender's user allows.
+    #[serde(default)]
+    pub(crate) cap_bytes: Option<u64>,
+    /// What it has carried of that.
+    #[serde(default)]
+    pub(crate) cap_used_bytes: Option<u64>,
     /// The phase of the controller.
     pub(crate) controller_state: String,
     pub(crate) in_flight_bytes: u64,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_core::{PathState, ReasonCounts, SendReason};
 use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_secure::Cargo;
-use anabranch_units::Instant;
+use anabranch_units::{DataRate, Instant};
 
 use super::happening::Happening;
 use super::meter::{RateMeter, Series};
@@ -13,7 +13,7 @@ use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
 use super::{Foreign, Look};
-use crate::path_news::state_name;
+use crate::path_news::{path_name, state_name};
 use crate::tunnel;
 
 /// What came and went between two samples, in bits.
@@ -141,12 +141,13 @@ impl Tracked {
             bits.sent += tracked.sent.see(sent_bytes(path), span_s) * span_s;
             let received = path.counters.received_bytes;
             bits.received += tracked.received.see(received, span_s) * span_s;
-            if let Some(rtt) = path.view.rtt.latest {
+            let rtt_of_link = path.link.as_ref().and_then(|link| link.rtt);
+            if let Some(rtt) = path.view.rtt.latest.or(rtt_of_link) {
                 tracked.rtt.add(rtt.as_secs_f64());
             }
-            let state = path.view.state;
+            let state = path.state();
             if tracked.state.replace(state) != Some(state) {
-                let name = path_name(&self.path_names, path, index);
+                let name = path_name(&self.path_names, index, path);
                 let happening = Happening::PathState {
                     path: index,
                     name,
@@ -231,7 +232,7 @@ impl Tracked {
         let silent_s = |at: Instant| seen.at.saturating_since(at).as_secs_f64();
         let paths = seen.paths.iter().zip(&mut self.paths).enumerate();
         let paths = paths.map(|(index, (path, tracked))| {
-            let name = path_name(&self.path_names, path, index);
+            let name = path_name(&self.path_names, index, path);
             let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
             Path {
                 silent_s: heard_at.map(|at| silent_s(*at)),
@@ -266,6 +267,10 @@ impl TrackedPath {
     fn state(&mut self, index: usize, name: String, seen: &PathSnapshot) -> Path {
         let view = &seen.view;
         let counted = &seen.counters;
+        let link = seen.link.as_ref();
+        let bandwidth = link.map_or(view.bandwidth, |link| link.bandwidth);
+        let max_rate = link.and_then(|link| link.max_rate);
+        let cap = link.and_then(|link| link.cap);
         let lost = counted.lost_packets;
         let reasons = counted.reasons.iter().map(|(reason, count)| {
             let count = Reason {
@@ -278,14 +283,17 @@ impl TrackedPath {
             path: index,
             name,
             peer: seen.peer.map(|peer| peer.to_string()),
-            state: state_name(view.state).to_owned(),
-            standby: view.is_standby,
+            state: state_name(seen.state()).to_owned(),
+            standby: link.map_or(view.is_standby, |link| link.is_standby),
             silent_s: None,
             sent_rate_bps: self.sent.take(),
             received_rate_bps: self.received.take(),
             rtt_s: self.rtt.take(),
-            loss_ratio: view.risk.loss_ratio,
-            bandwidth_bps: view.bandwidth.bits_per_second(),
+            loss_ratio: link.map_or(view.risk.loss_ratio, |link| link.loss_ratio),
+            bandwidth_bps: bandwidth.bits_per_second(),
+            max_rate_bps: max_rate.map(DataRate::bits_per_second),
+            cap_bytes: cap.map(|cap| cap.limit_bytes),
+            cap_used_bytes: cap.map(|cap| cap.used_bytes),
             controller_state: seen.controller_state.to_owned(),
             in_flight_bytes: view.bytes_in_flight,
             queued_bytes: view.queued_bytes,
@@ -332,14 +340,6 @@ fn sent_bytes(path: &PathSnapshot) -> u64 {
 
 fn delivered_bytes(seen: &Snapshot) -> u64 {
     seen.session.media_bytes_received + seen.session.stream_bytes_received
-}
-
-fn path_name(names: &[String], path: &PathSnapshot, index: usize) -> String {
-    match (names.get(index), path.peer) {
-        (Some(name), _) => name.clone(),
-        (None, Some(peer)) => format!("from {peer}"),
-        (None, None) => index.to_string(),
-    }
 }
 
 pub(super) const STATES: [PathState; 4] = [

@@ -19,6 +19,7 @@ use crate::latency::told_latency;
 use crate::message;
 use crate::observe::Observation;
 use crate::overload::OverloadWatch;
+use crate::path_news::{PathNews, path_name};
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -55,6 +56,7 @@ pub(super) struct Session<'a> {
     meter: Meter,
     overload: OverloadWatch,
     messages: message::Printed,
+    path_news: PathNews,
 }
 
 impl<'a> Session<'a> {
@@ -85,6 +87,7 @@ impl<'a> Session<'a> {
             meter: Meter::new(manner.report, now),
             overload: OverloadWatch::new(End::Receiver),
             messages: message::Printed::default(),
+            path_news: PathNews::default(),
         }
     }
 
@@ -126,12 +129,8 @@ impl<'a> Session<'a> {
                 return Some(Err(error));
             }
             let now = clock.now();
-            if self.overload.is_due(now)
-                && let Some(overload) = self.overload.news(now, &self.reception.snapshot())
-            {
-                self.note(overload);
-                let name = self.name.as_str();
-                self.manner.observation.on_overload(name, &overload);
+            if self.overload.is_due(now) {
+                self.look(now, &self.reception.snapshot());
             }
             if self.meter.is_due(clock.now()) {
                 let line = self
@@ -139,6 +138,25 @@ impl<'a> Session<'a> {
                     .line(End::Receiver, self.reception.snapshot(), &[]);
                 self.note(line);
             }
+        }
+    }
+
+    /// Tells of paths that come and go, and of an encoder that sends too much.
+    fn look(&mut self, now: Instant, seen: &Snapshot) {
+        for path in seen.paths.iter().filter(|path| path.link.is_some()) {
+            self.path_news.see(path.view.id, path.state(), now);
+        }
+        while let Some((index, state)) = self.path_news.next(now) {
+            let name = seen.paths.get(index);
+            let name = name
+                .map(|path| path_name(&[], index, path))
+                .unwrap_or_default();
+            self.note(format_args!("path {index} ({name}): {state:?}"));
+        }
+        if let Some(overload) = self.overload.news(now, seen) {
+            self.note(overload);
+            let name = self.name.as_str();
+            self.manner.observation.on_overload(name, &overload);
         }
     }
 

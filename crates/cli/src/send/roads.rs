@@ -311,6 +311,9 @@ impl Roads {
             }
         };
         self.has_failed = false;
+        for (path, cap) in caps.volumes() {
+            sender.set_cap(path, Some(cap));
+        }
         for news in news {
             match news {
                 News::Near(_, said) => print::warn(said),

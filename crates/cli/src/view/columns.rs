@@ -17,7 +17,7 @@ struct Column {
     text: fn(&Path) -> String,
 }
 
-pub(super) const COUNT: usize = 8;
+pub(super) const COUNT: usize = 9;
 const COLUMNS: [Column; COUNT] = [
     Column {
         head: "path",
@@ -48,7 +48,7 @@ const COLUMNS: [Column; COUNT] = [
         head: "RTT (max) ms",
         width: 12,
         meaning: "round-trip time in milliseconds: until the answer to a packet is back, mean and \
-                  longest; – is unknown, as at an end that only receives",
+                  longest; – is unknown",
         text: |path| path.rtt_s.map_or("–".to_owned(), rtt),
     },
     Column {
@@ -66,8 +66,15 @@ const COLUMNS: [Column; COUNT] = [
         text: |path| if_known(path, || in_megabits(path.bandwidth_bps as f64)),
     },
     Column {
-        head: "waiting kB",
-        width: 10,
+        head: "cap",
+        width: 4,
+        meaning: "how much of the volume is used that its user allows (--via NAME,cap=10GB); – is \
+                  without one",
+        text: |path| cap(path).unwrap_or_else(|| "–".to_owned()),
+    },
+    Column {
+        head: "queue kB",
+        width: 8,
         meaning: "thousands of bytes that wait here until the path takes them: each is a delay of \
                   8 ms at 1 Mbit/s",
         text: |path| format!("{:.1}", path.queued_bytes as f64 / 1e3),
@@ -192,6 +199,11 @@ fn state_style(path: &Path) -> Style {
 
 fn in_megabits(bits_per_second: f64) -> String {
     format!("{:.2}", bits_per_second / 1e6)
+}
+
+fn cap(path: &Path) -> Option<String> {
+    let (used, cap) = (path.cap_used_bytes?, path.cap_bytes?);
+    Some(format!("{:.0}%", used as f64 / cap.max(1) as f64 * 100.0))
 }
 
 /// What only an end knows that has its packets acknowledged.

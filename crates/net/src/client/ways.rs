@@ -12,7 +12,9 @@ use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
 use anabranch_units::{Duration, Instant};
 
 use super::{ClientRole, StartError};
+use crate::driver::LocalLink;
 use crate::event::Event;
+use crate::link::LinkCap;
 use crate::load::Load;
 use crate::names::{Answer, Names, Resolve};
 use crate::port::Port;
@@ -78,6 +80,8 @@ pub(super) struct Way {
     pub(super) succession: u64,
     /// Whether it cannot be sent by for now.
     pub(super) is_absent: bool,
+    /// Volume that the path may carry.
+    pub(super) cap: Option<LinkCap>,
 }
 
 #[derive(Debug)]
@@ -100,6 +104,7 @@ impl Way {
         Way {
             is_absent: search.current().is_none(),
             succession: 0,
+            cap: None,
             search,
             path,
         }
@@ -116,6 +121,11 @@ impl Way {
     pub(super) fn route(&self, index: usize) -> Option<Route> {
         let address = self.search.current()?;
         Some(Route::to(index, address))
+    }
+
+    /// Returns the user's part of reports of the path.
+    pub(super) fn local_link(&self) -> LocalLink {
+        LocalLink::new(self.path.via.to_string(), &self.path.options, self.cap)
     }
 
     /// The longest headers that its packets may have.
@@ -358,6 +368,7 @@ impl<L: Load> ClientRole<L> {
         way.succession = self.ways.ways[index].succession + 1;
         if let Some(driver) = &mut self.driver {
             driver.replace_path(now, index, way.route(index), options);
+            driver.set_local_link(index, way.local_link());
             if way.is_absent {
                 driver.suspend_path(now, index);
             }
@@ -460,6 +471,7 @@ impl<L: Load> ClientRole<L> {
         let way = Way::new(path, &mut self.ways.names);
         if let Some(driver) = &mut self.driver {
             driver.add_path(now, way.route(ports.len()), options);
+            driver.set_local_link(ports.len(), way.local_link());
             if way.is_absent {
                 driver.suspend_path(now, ports.len());
             }

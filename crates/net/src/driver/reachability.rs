@@ -185,7 +185,7 @@ impl<L: Load> Driver<L> {
         let Some(to) = route.map(Route::address) else {
             return;
         };
-        if let Some(datagram) = self.sealed(path, Message::Question(random::token())) {
+        if let Some(datagram) = self.sealed(path, &Message::Question(random::token()).to_bytes()) {
             let _ = ports[to.socket].send_by_udp(&batch(to, &datagram));
         }
     }
@@ -228,7 +228,7 @@ impl<L: Load> Driver<L> {
     }
 
     fn send_message(&mut self, ports: &[Port], path: PathId, to: Address, message: Message) {
-        let Some(datagram) = self.sealed(path, message) else {
+        let Some(datagram) = self.sealed(path, &message.to_bytes()) else {
             return;
         };
         let route = self.paths[path.index()].route.as_mut();
@@ -240,10 +240,9 @@ impl<L: Load> Driver<L> {
         let _ = ports[to.socket].send(&batch(to, &datagram));
     }
 
-    fn sealed(&mut self, path: PathId, message: Message) -> Option<Vec<u8>> {
-        let mut datagram = Vec::with_capacity(MESSAGE_BYTES + HEADER_BYTES + TAG_BYTES);
-        let plaintext = message.to_bytes();
-        let sealed = self.session.seal_append(path.0, &plaintext, &mut datagram);
+    pub(super) fn sealed(&mut self, path: PathId, plaintext: &[u8]) -> Option<Vec<u8>> {
+        let mut datagram = Vec::with_capacity(plaintext.len() + HEADER_BYTES + TAG_BYTES);
+        let sealed = self.session.seal_append(path.0, plaintext, &mut datagram);
         self.is_key_exhausted |= sealed.is_err();
         sealed.ok().map(|()| datagram)
     }

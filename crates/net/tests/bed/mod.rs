@@ -18,6 +18,7 @@ pub fn loopback(port: u16) -> SocketAddr {
 }
 
 /// The set-up of sessions of streams.
+#[allow(dead_code, reason = "one of the tests carries frames")]
 pub fn streams() -> Config {
     let controller = anabranch_controllers::by_name("cubic").expect("it is one");
     stream_transport(controller, anabranch_schedulers::default_scheduler())
