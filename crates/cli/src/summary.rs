@@ -70,7 +70,7 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     if let Some(away) = away_for(snapshot) {
         let _ = write!(text, "; the receiver went away {away} before its end");
     }
-    text.push_str(&carried(end, snapshot, duration));
+    text.push_str(&carried(end, snapshot));
     // What is right is not said twice.
     if let Some(share) = Delivery::of(end, snapshot, 0)
         .share()
@@ -102,8 +102,12 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
 }
 
 /// What a session has carried, as one end knows it.
-fn carried(end: End, snapshot: &Snapshot, duration: Duration) -> String {
+fn carried(end: End, snapshot: &Snapshot) -> String {
     let session = &snapshot.session;
+    // Silence after the encoder has stopped is no part of its rate.
+    let began_at = snapshot.connected_at.unwrap_or(snapshot.at);
+    let until = snapshot.media_until.unwrap_or(snapshot.at);
+    let duration = until.saturating_since(began_at);
     match end {
         End::Sender => format!(
             "\nframes: {} sent, {} given up as late",
@@ -380,6 +384,20 @@ mod tests {
             let shown = table(end, &snapshot, &[]);
             assert!(shown.contains(word), "{shown}");
         }
+    }
+
+    #[test]
+    fn silence_after_the_last_frame_lowers_no_rate() {
+        let mut snapshot = Snapshot {
+            at: Instant::from_secs(610),
+            connected_at: Some(Instant::ZERO),
+            media_until: Some(Instant::from_secs(10)),
+            ..Snapshot::default()
+        };
+        snapshot.session.media_bytes_received = 2_500_000;
+        let shown = table(End::Receiver, &snapshot, &[]);
+        assert!(shown.contains("session of 610.0 s"), "{shown}");
+        assert!(shown.contains("2.5 MB of media, 2 Mbit/s"), "{shown}");
     }
 
     #[test]

@@ -287,7 +287,6 @@ impl<L: Load> ClientRole<L> {
                 initial_rate: before.and_then(|driver| driver.reported_rate(port)),
                 ..way.path.options
             };
-            eprintln!("XX {options:?}");
             driver.add_path(now, way.route(port), options);
             driver.set_local_link(port, way.local_link());
             if way.is_absent {

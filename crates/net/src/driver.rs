@@ -90,6 +90,9 @@ pub(crate) struct Driver<L: Load> {
     /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
     time: Instant,
     heard_at: Instant,
+    /// Frames that have come, and when the newest did.
+    frames_received: u64,
+    media_until: Instant,
     /// When something that the peer answers was first sent since it was last heard.
     unanswered_since: Option<Instant>,
     /// When a copy of a datagram was opened last.
@@ -152,6 +155,8 @@ impl<L: Load> Driver<L> {
             observer,
         } = beginning;
         Ok(Driver {
+            frames_received: 0,
+            media_until: at,
             reporter: Reporter::default(),
             reported: Reported::default(),
             endpoint: Endpoint::new(config, seed, at)?,
@@ -447,6 +452,10 @@ impl<L: Load> Driver<L> {
     }
 
     fn tell(&mut self, now: Instant, events: &EventSender) {
+        let frames_received = self.endpoint.counters().frames_received;
+        if core::mem::replace(&mut self.frames_received, frames_received) != frames_received {
+            self.media_until = now;
+        }
         if self.observed.is_wanted() {
             for path in (0..self.paths.len()).map(|index| PathId(index as u8)) {
                 if let Some(counters) = self.endpoint.path_counters(path) {
@@ -513,6 +522,7 @@ impl<L: Load> Driver<L> {
             peer_left_at: self.peer_left_at,
             peer: Some(self.peer),
             cargo: Some(L::CARGO),
+            media_until: (self.frames_received > 0).then_some(self.media_until),
             latency: self.latency,
             paths,
             session: *self.endpoint.counters(),

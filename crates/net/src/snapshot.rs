@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub peer: Option<PublicKey>,
     /// What it carries; `None` before the session.
     pub cargo: Option<Cargo>,
+    /// When the newest frame of the peer's media was whole; `None` before the first.
+    pub media_until: Option<Instant>,
     /// How long media may take beyond the fastest path's delay, as both ends agreed; `None`: they
     /// did not.
     pub latency: Option<Duration>,

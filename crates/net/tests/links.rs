@@ -109,6 +109,9 @@ fn a_receiver_sees_its_senders_links_by_name_and_notices_those_that_carry_nothin
         // Nobody can report that any more.
         wait_for_states(&reception, &[PathState::Out; 2]);
         assert!(clock.now() >= ALL_DOWN_AT, "it was there until then");
+        let seen = reception.snapshot();
+        let until = seen.media_until.expect("frames have come");
+        assert!(until < seen.at, "{until}");
         drop(stop);
     });
 }

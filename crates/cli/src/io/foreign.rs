@@ -281,7 +281,11 @@ impl ForeignName {
             &write,
             &["-flush_packets", "1", "-f", "mpegts", &to],
         ];
-        self.tool("ffmpeg", "ffmpeg", parts.concat())
+        Tool {
+            // So it calls the end of every connection, also an orderly one.
+            instead: &[("Input/output error", "the publisher has gone")],
+            ..self.tool("ffmpeg", "ffmpeg", parts.concat())
+        }
     }
 
     fn tool<'a>(
@@ -296,6 +300,7 @@ impl ForeignName {
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),
             boring: &["Media path:", "[INFO]"],
+            instead: &[],
         }
     }
 }

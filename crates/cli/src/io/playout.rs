@@ -267,14 +267,13 @@ impl Playout {
     }
 
     /// Sums up the viewer's experience in a line.
-    pub(crate) fn summary(&self, now: Instant) -> String {
+    pub(crate) fn summary(&self) -> String {
         if !self.has_pictures {
             return format!("playout {}: no key frame came", self.buffer);
         }
-        let mut player = self.player.clone();
-        player.finish(now);
-        let counts = player.counts();
-        let delay = player.delay().map_or(String::new(), |delay| {
+        // Silence after the last picture is no freeze: the encoder has stopped.
+        let counts = self.player.counts();
+        let delay = self.player.delay().map_or(String::new(), |delay| {
             format!(", {:.0} ms at the end", delay.as_millis_f64())
         });
         format!(
@@ -405,7 +404,7 @@ mod tests {
             .map(|(at, _)| at / 1_000)
             .collect();
         assert_eq!(left, [210, 570, 570, 610, 650]);
-        assert!(playout.summary(at(900)).contains("4 undecodable, 8 lost"));
+        assert!(playout.summary().contains("4 undecodable, 8 lost"));
     }
 
     /// A restarted receiver gets frames that are older than its clock.
@@ -446,9 +445,22 @@ mod tests {
             }
         }
         assert_eq!(playout.next_at(), None);
-        let summary = playout.summary(at(1_300));
+        let summary = playout.summary();
         assert!(summary.starts_with("playout 200 ms"), "{summary}");
         assert!(summary.contains("3 frames in time, 0 late"), "{summary}");
+    }
+
+    #[test]
+    fn only_a_pause_that_a_picture_ends_is_a_freeze() {
+        let mut playout = fixed(100);
+        for id in 0..50 {
+            let importance = Importance::key_if(id == 0);
+            playout.push(at(40 * id + 10), frame(id, importance, 188));
+        }
+        // A client that reads the summary ten minutes later reads the same.
+        assert!(playout.summary().contains("; 0 freezes"));
+        playout.push(at(3_610), frame(90, Importance::Reference, 188));
+        assert!(playout.summary().contains("; 1 freezes, 1.64 s"));
     }
 
     #[test]

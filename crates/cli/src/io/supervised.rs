@@ -43,6 +43,8 @@ pub(super) struct Tool {
     pub(super) secrets: Vec<String>,
     /// Lines with this in them are not worth while.
     pub(super) boring: &'static [&'static str],
+    /// Lines with the first in them are shown as the second.
+    pub(super) instead: &'static [(&'static str, &'static str)],
 }
 
 /// A tool that runs, until this is dropped.
@@ -276,6 +278,10 @@ impl Tool {
         if line.is_empty() || self.boring.iter().any(|part| line.contains(part)) {
             return None;
         }
+        let mut instead = self.instead.iter();
+        if let Some((_, text)) = instead.find(|(part, _)| line.contains(part)) {
+            return Some((*text).to_owned());
+        }
         let mut line = line.to_owned();
         for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
             line = line.replace(secret, "…");
@@ -344,6 +350,7 @@ mod tests {
             arguments: vec!["-c".into(), script.into()],
             secrets: vec!["correct horse".to_owned()],
             boring: &["Media path"],
+            instead: &[("Input/output error", "the publisher has gone")],
         }
     }
 
@@ -415,6 +422,9 @@ mod tests {
         let tool = shell(String::new());
         assert_eq!(tool.shown("Media path: 'srt://'"), None);
         assert_eq!(tool.shown(""), None);
+        // By which FFmpeg ends with each publisher.
+        let gone = tool.shown("rtmp://127.0.0.1/live: Input/output error");
+        assert_eq!(gone.as_deref(), Some("the publisher has gone"));
         let shown = tool.shown("cannot use 'correct horse' as key");
         assert_eq!(shown.unwrap(), "cannot use '…' as key");
     }

@@ -248,7 +248,7 @@ impl<'a> Session<'a> {
     fn summarize(&self, seen: &Snapshot) {
         self.note(summary::table(End::Receiver, seen, &[]));
         if self.buffer != JitterBuffer::Off {
-            self.note(self.playout.summary(self.manner.clock.now()));
+            self.note(self.playout.summary());
         }
     }
 
