@@ -116,7 +116,7 @@ impl Caps {
         !(self.entries.is_empty() && self.owed.is_empty()) && now >= self.save_at
     }
 
-    /// Returns the paths' caps, and what is used of them.
+    /// Returns the paths' caps and the volumes carried.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = (PathId, LinkCap)> {
         self.entries.iter().map(|entry| {
             let cap = LinkCap {

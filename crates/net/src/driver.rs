@@ -73,9 +73,9 @@ pub(crate) struct Beginning {
 pub(crate) struct Driver<L: Load> {
     endpoint: Endpoint<L::Content>,
     load: L,
-    /// What this end tells of its paths.
+    /// Reports of this end's paths.
     reporter: Reporter,
-    /// What the peer has told of its own.
+    /// Reports of the peer's paths.
     reported: Reported,
     session: Session,
     peer: PublicKey,

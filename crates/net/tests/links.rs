@@ -1,4 +1,4 @@
-//! What a receiver knows of its sender's links, over emulated links and in real time.
+//! A receiver's view of its sender's links, over emulated links and in real time.
 
 mod bed;
 

@@ -153,7 +153,7 @@ pub(crate) struct Path {
     /// The volume that the sender's user allows.
     #[serde(default)]
     pub(crate) cap_bytes: Option<u64>,
-    /// What it has carried of that.
+    /// The volume of the cap that the path has carried.
     #[serde(default)]
     pub(crate) cap_used_bytes: Option<u64>,
     /// The phase of the controller.

@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tells of paths that come and go, and of an encoder that sends too much.
+    /// Reports paths that come and go, and an encoder that sends too much.
     fn look(&mut self, now: Instant, seen: &Snapshot) {
         for path in seen.paths.iter().filter(|path| path.link.is_some()) {
             self.path_news.see(path.view.id, path.state(), now);

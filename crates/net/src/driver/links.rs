@@ -1,4 +1,4 @@
-//! Reports of links: a client's about its paths, and what a server makes of them.
+//! Reports of links: a client writes them, a server reads them.
 //!
 //! A receiver of video sends nothing but reports of arrivals, and so knows neither the round-trip
 //! time of a path nor whether it is idle or dead.
@@ -17,14 +17,14 @@ use crate::socket::Batch;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The same if every path is paid for by volume: 150 bytes in it are 6 MB a day.
 const METERED_INTERVAL: Duration = Duration::from_secs(2);
-/// So many intervals without a datagram show that nothing gets through.
+/// Intervals without a datagram that show that nothing gets through.
 const SILENT_INTERVALS: u64 = 3;
 /// Reports may be late by this.
 const SLACK: Duration = Duration::from_millis(90);
-/// A path by which something is sent, and nothing has come for so long, carries nothing.
+/// A path carries nothing if something is sent by it, and nothing has come for this time.
 const CARRIES_NOTHING_AFTER: Duration = Duration::from_secs(1);
 
-/// What the user has said of a path.
+/// A path of this end, as its user has set it up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalLink {
     name: String,
@@ -61,7 +61,7 @@ pub(super) struct Reporter {
     last_path: usize,
 }
 
-/// What the peer has reported.
+/// The peer's reports.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     interval: Duration,
@@ -143,7 +143,7 @@ impl<L: Load> Driver<L> {
         is_reporting.then_some(self.reporter.due_at)
     }
 
-    /// Tells the peer of this end's paths, if it is time.
+    /// Reports this end's paths to the peer, if it is time.
     pub(super) fn report_links(&mut self, now: Instant, ports: &[Port]) {
         if self.report_at().is_none_or(|at| at > now) {
             return;
@@ -236,7 +236,7 @@ impl<L: Load> Driver<L> {
         true
     }
 
-    /// Adds links to what is seen of the paths, and the peer's paths that have not been heard.
+    /// Adds links to the snapshots of paths, and snapshots of the peer's paths that were never heard.
     pub(super) fn add_links(&self, now: Instant, paths: &mut Vec<PathSnapshot>) {
         for (path, local) in paths.iter_mut().zip(&self.reporter.links) {
             path.link = Some(report(&path.view, local));
