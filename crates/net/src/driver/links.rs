@@ -236,7 +236,7 @@ impl<L: Load> Driver<L> {
         true
     }
 
-    /// Adds links to the snapshots of paths, and snapshots of the peer's paths that were never heard.
+    /// Adds links to the snapshots of paths, and snapshots of paths that were never heard.
     pub(super) fn add_links(&self, now: Instant, paths: &mut Vec<PathSnapshot>) {
         for (path, local) in paths.iter_mut().zip(&self.reporter.links) {
             path.link = Some(report(&path.view, local));
