@@ -1,7 +1,8 @@
 //! What several commands ask of their arguments.
 
+use std::borrow::Cow;
 use std::fs::{self, OpenOptions};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anabranch_units::Duration;
@@ -16,12 +17,39 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The port that receivers listen at, unless they are asked for another one.
+const USUAL_PORT: u16 = 7_000;
+
+/// Returns a host with its port, which is [`USUAL_PORT`] if the text has none.
+pub(crate) fn with_port(text: &str) -> Cow<'_, str> {
+    let host = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let is_v6 = |host: &str| host.parse::<Ipv6Addr>().is_ok();
+    let has_none = match host {
+        Some(host) => is_v6(host),
+        None => !text.is_empty() && !text.contains(':'),
+    };
+    match has_none {
+        true => format!("{text}:{USUAL_PORT}").into(),
+        false => text.into(),
+    }
+}
+
 /// The address and port that an option names.
 pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr> {
     let addresses = text.to_socket_addrs().ok();
     addresses
         .and_then(|mut addresses| addresses.next())
         .ok_or_else(|| anyhow!("{option} {text}: expected an address and a port, as 0.0.0.0:7000"))
+}
+
+/// Reads `--listen` of an end that others call.
+///
+/// # Errors
+/// It is no address.
+pub(crate) fn listen_addr(text: &str) -> anyhow::Result<SocketAddr> {
+    socket_addr("--listen", &with_port(text))
 }
 
 /// Reads `--listen-tcp`.
@@ -73,6 +101,18 @@ mod tests {
         assert_eq!(positive("5 ms"), Ok(Duration::from_millis(5)));
         assert!(positive("0 s").unwrap_err().contains("longer than nothing"));
         assert!(positive("5").unwrap_err().contains("units"));
+    }
+
+    #[test]
+    fn an_address_without_a_port_has_the_usual_one() {
+        let with_port = |text| with_port(text).into_owned();
+        assert_eq!(with_port("studio.example"), "studio.example:7000");
+        assert_eq!(with_port("192.0.2.1"), "192.0.2.1:7000");
+        assert_eq!(with_port("[2001:db8::1]"), "[2001:db8::1]:7000");
+        for text in ["192.0.2.1:9", "[::1]:9", "2001:db8::1", "[studio]", ""] {
+            assert_eq!(with_port(text), text);
+        }
+        assert_eq!(listen_addr("[::]").unwrap().port(), USUAL_PORT);
     }
 
     #[test]

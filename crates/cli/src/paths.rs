@@ -6,13 +6,14 @@ use anabranch_net::{ClientPath, Remote, TcpFallback, Via, interfaces};
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
 
+use crate::command_line::with_port;
 use crate::tcp_choice::TcpChoice;
 use crate::way_out::{WayOut, matches};
 
 /// Where the other end is, and the ways to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
-    /// Where the other end listens: host and port. Give it once, or once for each --via if it
+    /// Where the other end listens: host and port (7000 by default). Give it once, or once for each --via if it
     /// has several addresses. A name is resolved again while the other end does not answer; each
     /// path calls an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
@@ -181,7 +182,15 @@ impl PathArguments {
 
 /// Reads an address or a name. A name is resolved when it is needed: a modem may come up later.
 fn remote(to: &str) -> anyhow::Result<Remote> {
-    to.parse()
+    if let Some((protocol, rest)) = to.split_once("://") {
+        let host = rest.split(['/', '?']).next().unwrap_or_default();
+        bail!(
+            "--to {to}: this is a URL, and {protocol}:// is another protocol. `send` speaks to \
+             `anabranch recv`, at a host and port: --to {host}"
+        );
+    }
+    with_port(to)
+        .parse()
         .map_err(|error| anyhow!("--to {to}: {error} (expected host and port, as 192.0.2.1:7000)"))
 }
 
@@ -203,11 +212,19 @@ mod tests {
         let arguments_of = |to| arguments(to, &["lo"]);
         let paths = arguments_of("studio.invalid:7000").resolve().unwrap();
         assert_eq!(paths[0].remote.to_string(), "studio.invalid:7000");
-        for to in ["studio.invalid", "studio.invalid:0", "300.1.1.1:7000"] {
+        for to in ["studio invalid", "studio.invalid:0", "300.1.1.1:7000"] {
             let error = arguments_of(to).ways().unwrap_err().to_string();
             assert!(error.contains(to), "{error}");
             assert!(error.contains("expected host and port"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_url_is_no_receiver() {
+        let to = "srt://192.0.2.1:7000?streamid=x";
+        let error = arguments(to, &["lo"]).ways().unwrap_err().to_string();
+        assert!(error.contains("is a URL"), "{error}");
+        assert!(error.ends_with("--to 192.0.2.1:7000"), "{error}");
     }
 
     #[test]

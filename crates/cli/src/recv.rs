@@ -22,7 +22,7 @@ use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
-use crate::command_line::{allow_many_files, positive, socket_addr, tcp_addr, told_tcp};
+use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
 use crate::io::{Input, PARAMETERS, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
@@ -108,8 +108,8 @@ address. A second Ctrl-C ends the program at once.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = [PLACES, PARAMETERS, NOTES].concat())]
 pub(crate) struct Arguments {
-    /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6. Or the address of a stream
-    /// by another protocol, see below; may be given several times.
+    /// Address and port to listen at (7000 by default); `[::]:PORT` takes IPv4 and IPv6. Or the
+    /// address of a stream by another protocol, see below; may be given several times.
     #[arg(long, required = true, value_name = "ADDR|[NAME=]URL")]
     listen: Vec<Listen>,
     /// Address and port at which to accept TCP connections, too, for senders whose networks block
@@ -320,7 +320,7 @@ impl Arguments {
 
     /// How senders of our own protocol are received.
     fn config(&self, listen: &str, allowed: &AllowList) -> anyhow::Result<ServerConfig> {
-        let listen = socket_addr("--listen", listen)?;
+        let listen = listen_addr(listen)?;
         let Some(key) = &self.key else {
             bail!("--listen {listen} needs --key FILE, from `anabranch keygen`");
         };

@@ -11,7 +11,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
-use crate::command_line::{allow_many_files, positive, socket_addr, tcp_addr, told_tcp};
+use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
 use crate::keygen::read_key;
 use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::slowness::Slowness;
@@ -65,7 +65,7 @@ program with the same key replaces the first.
 The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
 at once.")]
 pub(crate) struct Arguments {
-    /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
+    /// Address and port to listen at (7000 by default); `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
     listen: String,
     /// Address and port at which to accept TCP connections, too, for proxies whose networks block
@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let clock = Clock::start();
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
-    let listen = socket_addr("--listen", &arguments.listen)?;
+    let listen = listen_addr(&arguments.listen)?;
     let allowed = arguments.allowed()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let config = ServerConfig {
@@ -212,7 +212,7 @@ impl Arguments {
         read_key(&self.key)?;
         tcp_addr(self.listen_tcp.as_deref())?;
         self.allowed()?;
-        socket_addr("--listen", &self.listen).map(drop)
+        listen_addr(&self.listen).map(drop)
     }
 
     /// Returns the proxies that are let in.

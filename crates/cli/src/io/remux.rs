@@ -8,7 +8,11 @@ use std::process::{Child, Command, Stdio};
 use anabranch_video::input::{InputKind, remux_arguments};
 use anyhow::{Context, bail};
 
+use crate::clean::one_line;
 use crate::print;
+
+/// Streams by their place, with the names of their codecs.
+type Uncarried = Vec<(usize, String)>;
 
 /// Starts `ffmpeg`, which makes MPEG-TS of a file of this kind on its standard output.
 ///
@@ -23,6 +27,10 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
              install it, or make a .ts of the file elsewhere"
         ),
         uncarried => uncarried.context("cannot start ffmpeg")?,
+    };
+    let uncarried = match uncarried {
+        Ok(uncarried) => uncarried,
+        Err(said) => bail!("{shown} holds no video or sound that ffmpeg can read: {said}"),
     };
     for (index, codec) in uncarried {
         // Video comes first, if there is any.
@@ -45,9 +53,10 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
         .context("cannot start ffmpeg")
 }
 
-/// The streams, by their place, of which the muxer says that nobody will know them, with the names
-/// of their codecs. Other things that are wrong with the file are told when it is read.
-fn uncarried_streams(path: &Path, kind: InputKind) -> io::Result<Vec<(usize, String)>> {
+/// Reads the first picture. Returns the streams, by their place, that the muxer says players will
+/// not recognize, with the names of their codecs; or the last line of `ffmpeg` if it cannot read
+/// the file. Faults behind the first picture show later.
+fn uncarried_streams(path: &Path, kind: InputKind) -> io::Result<Result<Uncarried, String>> {
     let mut arguments = remux_arguments(path, kind);
     // What the muxer thinks of a stream it says when the first picture comes.
     let one_picture = ["-loglevel", "warning", "-frames:v", "1"].map(OsString::from);
@@ -60,7 +69,11 @@ fn uncarried_streams(path: &Path, kind: InputKind) -> io::Result<Vec<(usize, Str
         .stderr(Stdio::piped())
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    Ok(said.lines().filter_map(uncarried_stream).collect())
+    if !output.status.success() {
+        let last = said.lines().last().unwrap_or_default();
+        return Ok(Err(one_line(last.trim()).into_owned()));
+    }
+    Ok(Ok(said.lines().filter_map(uncarried_stream).collect()))
 }
 
 /// "Stream 0, codec av1, is muxed as a private data stream and may not be recognized upon reading."
@@ -121,7 +134,7 @@ mod tests {
         ];
         ffmpeg("error", &[&picture[..4], &audio].concat());
         let uncarried = uncarried_streams(&film, InputKind::Other).unwrap();
-        assert_eq!(uncarried, [(1, "flac".to_owned())]);
+        assert_eq!(uncarried, Ok(vec![(1, "flac".to_owned())]));
         let mut child = remux(&film, InputKind::Other).unwrap();
         drop(child.stdout.take());
         let _ = child.wait();

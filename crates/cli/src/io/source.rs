@@ -56,7 +56,10 @@ impl Source {
     /// Opens the file at `path`, by way of `ffmpeg` if it holds neither MPEG-TS nor a byte stream.
     pub(super) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
         let shown = path.display();
-        let mut file = File::open(path).with_context(|| format!("cannot open input {shown}"))?;
+        let mut file = File::open(path).with_context(|| match path.as_os_str() == "test" {
+            true => "there is no file test: the built-in camera is called test:".to_owned(),
+            false => format!("cannot open input {shown}"),
+        })?;
         let mut first = Vec::new();
         (&mut file)
             .take(PROBE_LEN as u64)
