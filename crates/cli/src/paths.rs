@@ -13,9 +13,9 @@ use crate::way_out::{WayOut, matches};
 /// Where the other end is, and the ways to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
-    /// Where the other end listens: host and port (7000 by default). Give it once, or once for each --via if it
-    /// has several addresses. A name is resolved again while the other end does not answer; each
-    /// path calls an address that its interface can reach.
+    /// Where the other end listens: host and port (7000 by default). Give it once, or once for each
+    /// --via if it has several addresses. A name is resolved again while the other end does not
+    /// answer; each path calls an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one
