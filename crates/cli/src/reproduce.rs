@@ -6,7 +6,7 @@ use anabranch_papers::{
     Cache, Claim, Columns, Finding, Study, StudyOptions, Swap, claims, findings_html,
     findings_json, findings_table, selected,
 };
-use anabranch_units::known_names;
+use anabranch_units::nearest_name;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 
@@ -79,9 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let claims = match selected(&arguments.what) {
         Ok(claims) => claims,
         Err(unknown) => bail!(
-            "no paper or claim is called {unknown:?}, which `anabranch reproduce --list` lists; \
-             known are {}",
-            known_names(unknown, known())
+            "no paper or claim is called {unknown:?}: {}; `anabranch reproduce --list` lists all",
+            match nearest_name(unknown, &known()) {
+                Some(name) => format!("did you mean {name:?}?"),
+                None => format!("the papers are {}", papers().join(", ")),
+            }
         ),
     };
     if arguments.list {
@@ -141,14 +143,19 @@ fn list(claims: &[&Claim]) -> String {
     claims.iter().map(line).collect()
 }
 
-/// Papers' keys, then claims' IDs.
-fn known() -> Vec<&'static str> {
+fn papers() -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for key in claims().map(|claim| claim.paper.key) {
         if !names.contains(&key) {
             names.push(key);
         }
     }
+    names
+}
+
+/// Papers' keys, then claims' IDs.
+fn known() -> Vec<&'static str> {
+    let mut names = papers();
     names.extend(claims().map(|claim| claim.id));
     names
 }

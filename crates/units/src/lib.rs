@@ -18,7 +18,7 @@ mod time;
 pub use bytes::ByteCount;
 pub use ecn::Ecn;
 pub use importance::Importance;
-pub use names::known_names;
+pub use names::{known_names, nearest_name};
 pub use percentile::{median, percentile, percentile_place};
 pub use punctuality::{Lateness, Punctuality};
 pub use quantity::ParseQuantityError;

@@ -8,11 +8,28 @@ pub fn known_names<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) ->
         return "none".to_owned();
     }
     let known = names.join(", ");
-    match nearest(asked, &names) {
+    match nearest_name(asked, &names) {
         Some(name) => format!("{known}; did you mean {name:?}?"),
         None => known,
     }
 }
+
+/// Returns the name that was meant, if one is near: the nearest by edits, else the first one that
+/// begins with the text or has it inside.
+pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
+    nearest(asked, names).or_else(|| {
+        let asked = asked.to_lowercase();
+        if asked.chars().count() < SHORTEST_PART {
+            return None;
+        }
+        let place = |name: &&str| name.to_lowercase().find(&asked);
+        let holding = names.iter().copied().filter(|name| place(name).is_some());
+        holding.min_by_key(|name| place(name) != Some(0))
+    })
+}
+
+/// A shorter text is part of many names.
+const SHORTEST_PART: usize = 3;
 
 /// The name that takes the fewest edits, where a third of it is the most.
 fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
@@ -71,6 +88,16 @@ mod tests {
         }
         for asked in ["", "x", "reno", "round-robin", "delay"] {
             assert_eq!(nearest(asked, &NAMES), None, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_name_stands_for_it_and_its_beginning_first() {
+        let names = ["own-zhang", "zhang-delay-bbr", "zhang-multipath", "kondo"];
+        assert_eq!(nearest_name("zhang", &names), Some("zhang-delay-bbr"));
+        assert_eq!(nearest_name("Delay", &names), Some("zhang-delay-bbr"));
+        for asked in ["", "zh", "delays"] {
+            assert_eq!(nearest_name(asked, &names), None, "{asked}");
         }
     }
 
