@@ -41,7 +41,7 @@ use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
 use server::{MetricsAddress, Server};
 use stats::{Stats, StatsName};
-use status::Status;
+use status::{Status, TunnelCounters};
 use thumbnail::KeyFrames;
 
 use crate::io::OutputNews;
@@ -128,10 +128,20 @@ pub(crate) struct Tunnelled<'a> {
     pub(crate) peer: &'a PublicKey,
     pub(crate) transport: Transport,
     pub(crate) target: &'a str,
-    /// The address that it was connected to, or why it was refused.
-    pub(crate) outcome: Result<SocketAddr, &'static str>,
-    /// Requests of the same peer that were not reported before this one.
-    pub(crate) left_out: u64,
+    pub(crate) outcome: Outcome,
+    /// Requests of the same peer that were not reported before this one; `None`: it is counted, and
+    /// not reported.
+    pub(crate) left_out: Option<u64>,
+}
+
+/// How a request of a tunnel's peer ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Connected(SocketAddr),
+    /// No rule permits it, for this reason.
+    Refused(&'static str),
+    /// The target could not be connected to, for this reason.
+    Failed(&'static str),
 }
 
 /// Files and sockets that are open, before there is anything to show.
@@ -166,6 +176,7 @@ impl ObserveArguments {
 pub(crate) struct Shared {
     listeners: Listeners,
     key_frames: KeyFrames,
+    tunnelled: Mutex<TunnelCounters>,
     /// Of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
 }
@@ -235,6 +246,7 @@ impl Opened {
         let shared = Arc::new(Shared {
             listeners: Listeners::new(clock),
             key_frames: KeyFrames::new(clock),
+            tunnelled: Mutex::default(),
             recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
         });
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
@@ -353,17 +365,36 @@ impl Observation {
     pub(crate) fn on_tunnelled(&self, tunnelled: &Tunnelled<'_>) {
         let Some(running) = &self.running else { return };
         let (peer, target) = (tunnelled.peer.to_string(), tunnelled.target.to_owned());
-        let (transport, left_out) = (tunnelled.transport.name(), tunnelled.left_out);
+        {
+            let counters = running.shared.tunnelled.lock();
+            let mut counters = counters.unwrap_or_else(PoisonError::into_inner);
+            match tunnelled.outcome {
+                Outcome::Connected(_) => counters.connected += 1,
+                Outcome::Refused(_) => counters.refused += 1,
+                Outcome::Failed(_) => counters.failed += 1,
+            }
+        }
+        let Some(left_out) = tunnelled.left_out else {
+            return;
+        };
+        let transport = tunnelled.transport.name();
         let stream = tunnel::session_name(tunnelled.transport.cargo(), tunnelled.peer);
         let happening = match tunnelled.outcome {
-            Ok(address) => Happening::Connection {
+            Outcome::Connected(address) => Happening::Connection {
                 peer,
                 transport,
                 target,
                 address: address.to_string(),
                 left_out,
             },
-            Err(reason) => Happening::ConnectionRefused {
+            Outcome::Refused(reason) => Happening::ConnectionRefused {
+                peer,
+                transport,
+                target,
+                reason,
+                left_out,
+            },
+            Outcome::Failed(reason) => Happening::ConnectionFailed {
                 peer,
                 transport,
                 target,
@@ -425,7 +456,10 @@ impl Sinks {
             }
             self.tell(sampler.sample(now, looks));
             if now >= stated_at + INTERVAL || is_over {
-                let status = Arc::new(sampler.state(now));
+                let mut status = sampler.state(now);
+                let tunnelled = self.shared.tunnelled.lock();
+                status.total.tunnelled = *tunnelled.unwrap_or_else(PoisonError::into_inner);
+                let status = Arc::new(status);
                 self.shared.publish(Arc::clone(&status));
                 service::status(&status.line());
                 if let Some(stats) = &self.stats {

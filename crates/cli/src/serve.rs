@@ -140,6 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let policy = Policy::new(forward, connect, allowed.all(), observation);
     let policy = Arc::new(policy);
     tasks.spawn(streams::serve_all(accepted, Arc::clone(&policy)));
+    tasks.spawn(streams::try_forward(Arc::clone(&policy)));
     gate.clone().map(|gate| tasks.spawn(gate.run()));
     let served = far::serve_all(accepted_datagrams, Arc::clone(&policy), gate.clone());
     tasks.spawn(served);
@@ -203,7 +204,18 @@ impl Doors<'_> {
 
 /// Parses a host and a port.
 fn target(text: &str) -> Result<Target, String> {
-    Target::of(text).ok_or_else(|| "expected HOST:PORT".to_owned())
+    if let Some((protocol, rest)) = text.split_once("://") {
+        let host = rest.split(['/', '?']).next().unwrap_or_default();
+        let port = match protocol {
+            _ if host.contains(':') => "",
+            "https" => ":443",
+            _ => ":80",
+        };
+        return Err(format!(
+            "this is a URL; expected HOST:PORT, as {host}{port}"
+        ));
+    }
+    Target::of(text).ok_or_else(|| "expected HOST:PORT, as web.internal:80".to_owned())
 }
 
 impl Arguments {
@@ -315,6 +327,26 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
             if let Some(snapshot) = snapshot {
                 print::note(meter.line(end, snapshot.clone(), &[]));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_no_target_and_the_error_has_the_port() {
+        for (url, expected) in [
+            ("http://web.internal/film?x=1", "web.internal:80"),
+            ("https://web.internal", "web.internal:443"),
+            ("http://web.internal:8080/", "web.internal:8080"),
+        ] {
+            let error = target(url).unwrap_err();
+            assert!(error.ends_with(expected), "{error}");
+        }
+        for wrong in ["web.internal", "web.internal:", "web.internal:http", ":80"] {
+            assert!(target(wrong).is_err(), "{wrong}");
         }
     }
 }

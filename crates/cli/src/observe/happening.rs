@@ -106,6 +106,14 @@ pub(crate) enum Happening {
         reason: &'static str,
         left_out: u64,
     },
+    /// A peer's request was for a target that could not be connected to.
+    ConnectionFailed {
+        peer: String,
+        transport: &'static str,
+        target: String,
+        reason: &'static str,
+        left_out: u64,
+    },
     /// The encoder sends more than the links carry: frames are given up.
     Overload {
         encoder_bps: u64,

@@ -244,6 +244,12 @@ pub(crate) const OF_STATES: (&str, &str) = (
     "1 for the state that the path is in, 0 for the others.",
 );
 
+/// A label for each outcome.
+const OF_REQUESTS: (&str, &str) = (
+    "anabranch_tunnel_requests_total",
+    "Requests of proxies for targets, by outcome.",
+);
+
 /// The text.
 pub(super) fn text(status: &Status) -> String {
     let mut text = String::new();
@@ -261,6 +267,17 @@ pub(super) fn text(status: &Status) -> String {
         "Since the program's start.",
     );
     metric.line("anabranch_uptime_seconds", &[], status.uptime_s);
+    let tunnelled = &status.total.tunnelled;
+    if status.role == "serve" {
+        metric.head(OF_REQUESTS.0, Kind::Counter, OF_REQUESTS.1);
+        for (outcome, count) in [
+            ("connected", tunnelled.connected),
+            ("refused", tunnelled.refused),
+            ("failed", tunnelled.failed),
+        ] {
+            metric.line(OF_REQUESTS.0, &[("outcome", outcome)], count as f64);
+        }
+    }
     for of in OF_STREAMS {
         metric.head(of.name, of.kind, of.help);
         for stream in &status.streams {

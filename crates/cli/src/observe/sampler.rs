@@ -5,7 +5,7 @@ use anabranch_units::Instant;
 use super::Look;
 use super::happening::{Happening, unix_time_s};
 use super::meter::RateMeter;
-use super::status::{Status, Stream, Total};
+use super::status::{Status, Stream, Total, TunnelCounters};
 use super::tracked::{Bits, Tracked};
 
 /// Something that happened to the stream of this name.
@@ -99,6 +99,7 @@ impl Sampler {
                 sent_bytes: sum(Stream::sent_bytes),
                 received_bytes: sum(Stream::received_bytes),
                 delivered_bytes: sum(|stream| stream.counters.delivered_bytes),
+                tunnelled: TunnelCounters::default(),
             },
             streams,
         }

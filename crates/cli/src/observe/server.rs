@@ -321,6 +321,7 @@ mod tests {
         let address = server.listener.local_addr().unwrap();
         let clock = Clock::start();
         let shared = Shared {
+            tunnelled: Mutex::default(),
             listeners: Listeners::new(clock),
             key_frames: KeyFrames::new(clock),
             recent: Mutex::default(),

@@ -60,6 +60,18 @@ pub(crate) struct Total {
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) delivered_bytes: u64,
+    #[serde(default)]
+    pub(crate) tunnelled: TunnelCounters,
+}
+
+/// Requests of a tunnel's peers since the program's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TunnelCounters {
+    pub(crate) connected: u64,
+    /// No rule permits them.
+    pub(crate) refused: u64,
+    /// Their targets could not be connected to.
+    pub(crate) failed: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

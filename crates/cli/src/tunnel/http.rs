@@ -22,6 +22,11 @@ const MAX_FIELDS: usize = 128;
 /// byte by byte is not examined for each byte.
 const MAX_LINES: usize = MAX_FIELDS + 2;
 const DEFAULT_PORT: u16 = 80;
+const BAD_GATEWAY: &str = "502 Bad Gateway";
+/// RFC 9110 §9.3 and RFC 5789.
+const METHODS: [&str; 9] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+];
 
 /// What an application has asked the proxy for.
 #[derive(Debug, PartialEq, Eq)]
@@ -176,9 +181,25 @@ pub(crate) async fn answer(
             return application.write_all(established).await;
         }
         Answer::NotAllowed => "403 Forbidden",
-        Answer::Refused | Answer::Unreachable => "502 Bad Gateway",
+        Answer::Refused | Answer::Unreachable | Answer::UnknownHost => BAD_GATEWAY,
     };
     respond(application, status, &format!("{}: {answer}", wanted.target)).await
+}
+
+/// Whether an application's first bytes begin a request of HTTP/1 (RFC 9112 §3).
+pub(crate) fn begins_request(first: &[u8]) -> bool {
+    let method = first.iter().position(|byte| *byte == b' ');
+    let method = method.map_or(first, |end| &first[..end]);
+    METHODS.iter().any(|known| known.as_bytes() == method)
+}
+
+/// Answers a request that no target has taken.
+pub(crate) async fn respond_unconnected(
+    application: &mut (impl AsyncWrite + Unpin),
+    answer: Answer,
+) -> io::Result<()> {
+    let words = format!("anabranch: the server's target cannot be used: {answer}");
+    respond(application, BAD_GATEWAY, &words).await
 }
 
 /// Writes a response that ends the connection.

@@ -3,7 +3,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use anabranch_secure::{Cargo, PublicKey};
 use tokio::time::Instant;
 
 use crate::allowed::{Allowed, name_of};
-use crate::observe::{Observation, Tunnelled};
+use crate::observe::{Observation, Outcome, Tunnelled};
 use crate::print;
 
 /// Interval between two lines about the refusals of a peer.
@@ -20,6 +20,8 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_EVENTS: u32 = 200;
 /// … and the interval at which one more may follow.
 const EVENT_INTERVAL: Duration = Duration::from_millis(100);
+/// Targets of which a failure is remembered; peers choose some of them.
+const MAX_FAILING: usize = 256;
 
 /// Protocol of a request behind the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub(crate) struct Journal {
 struct State {
     allowed: Vec<Allowed>,
     books: BTreeMap<PublicKey, Book>,
+    /// Targets that cannot be connected to, each with the reason that was printed.
+    failing: BTreeSet<(String, &'static str)>,
 }
 
 /// One peer's bounds.
@@ -131,14 +135,14 @@ impl Journal {
         target: &str,
         address: SocketAddr,
     ) {
+        self.forget_failures(target);
         let event = self.book(peer, |book, now| book.event(now));
-        let Some(left_out) = event else { return };
         self.observation.on_tunnelled(&Tunnelled {
             peer,
             transport,
             target,
-            outcome: Ok(address),
-            left_out,
+            outcome: Outcome::Connected(address),
+            left_out: event,
         });
     }
 
@@ -157,15 +161,45 @@ impl Journal {
             };
             print::warn(refusal(name.as_str(), transport, target, reason, count));
         }
-        if let Some(left_out) = event {
-            self.observation.on_tunnelled(&Tunnelled {
-                peer,
-                transport,
-                target,
-                outcome: Err(reason),
-                left_out,
-            });
+        self.observation.on_tunnelled(&Tunnelled {
+            peer,
+            transport,
+            target,
+            outcome: Outcome::Refused(reason),
+            left_out: event,
+        });
+    }
+
+    /// A target that the rules permit could not be connected to. Each reason is printed once for
+    /// each target, until it was connected to again.
+    pub(crate) fn failed(
+        &self,
+        peer: &PublicKey,
+        transport: Transport,
+        target: &str,
+        reason: &'static str,
+    ) {
+        let is_new = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.failing.len() < MAX_FAILING && state.failing.insert((target.to_owned(), reason))
+        };
+        if is_new {
+            let target = target.escape_debug();
+            print::warn(format_args!("no connection to {target}: {reason}"));
         }
+        let event = self.book(peer, |book, now| book.event(now));
+        self.observation.on_tunnelled(&Tunnelled {
+            peer,
+            transport,
+            target,
+            outcome: Outcome::Failed(reason),
+            left_out: event,
+        });
+    }
+
+    fn forget_failures(&self, target: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failing.retain(|(failing, _)| failing != target);
     }
 
     fn book<T>(&self, peer: &PublicKey, act: impl FnOnce(&mut Book, Instant) -> T) -> T {

@@ -122,7 +122,10 @@ impl Policy {
         let Request { peer, target, .. } = request;
         let found = self.resolver.resolve(peer, target.as_str()).await;
         let found = found.ok().filter(|found| !found.is_empty());
-        let found = found.ok_or(Answer::Unreachable)?;
+        let found = found.ok_or_else(|| {
+            self.failed(request, Answer::UnknownHost);
+            Answer::UnknownHost
+        })?;
         self.permitted(request, found).map_err(|reason| {
             let transport = request.transport;
             self.journal
@@ -158,6 +161,37 @@ impl Policy {
             true => Err(reason),
             false => Ok(found),
         }
+    }
+
+    /// Returns the target of proxies' own listeners.
+    pub(crate) fn forward(&self) -> Option<&Target> {
+        self.forward.as_ref()
+    }
+
+    /// Returns the addresses of [`forward`](Self::forward).
+    ///
+    /// # Errors
+    /// Its name is not known.
+    pub(crate) async fn forward_addresses(&self) -> Result<Vec<SocketAddr>, Answer> {
+        let target = self.forward.as_ref().map_or("", Target::as_str);
+        let found = tokio::net::lookup_host(target).await;
+        let found: Vec<_> = found.map_err(|_| Answer::UnknownHost)?.collect();
+        match found.is_empty() {
+            true => Err(Answer::UnknownHost),
+            false => Ok(found),
+        }
+    }
+
+    /// Takes note that a request's target could not be connected to.
+    pub(crate) fn failed(&self, request: &Request, answer: Answer) {
+        let Request {
+            peer,
+            transport,
+            target,
+            ..
+        } = request;
+        self.journal
+            .failed(peer, *transport, target.as_str(), answer.reason());
     }
 
     /// Notes that a request was connected.

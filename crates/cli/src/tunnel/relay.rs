@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
+use super::http;
 use super::request::Answer;
 
 /// What is read at a time …
@@ -36,6 +37,10 @@ const NARROW_BUFFER_BYTES: usize = 128 << 10;
 const MAX_UNHEARD_BYTES: u64 = 1 << 20;
 /// … and how long it may take to close.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
+/// An application's first bytes that show its protocol.
+const FIRST_BYTES: usize = 16;
+/// Time in which they come, if the application speaks first.
+const FIRST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Sets a connection up: nothing waits for more to come, and a dead end is noticed.
 pub(crate) fn set_up(connection: &TcpStream) -> io::Result<()> {
@@ -82,11 +87,13 @@ pub(crate) async fn run(
 ) -> io::Result<()> {
     let (mut from_application, mut to_application) = connection.split();
     let (mut from_stream, mut to_stream) = stream.split();
-    let there = carry_there(&mut from_application, &mut to_stream);
+    let (mut first, mut refused) = (Vec::new(), None);
+    let there = carry_there(&mut from_application, &mut to_stream, &mut first);
     let back = async {
         if answered == Answered::NotYet {
             let answer = Answer::read(&mut from_stream).await?;
             if answer != Answer::Connected {
+                refused = Some(answer);
                 return Err(io::Error::other(answer.to_string()));
             }
         }
@@ -94,12 +101,34 @@ pub(crate) async fn run(
     };
     let carried = tokio::try_join!(there, back);
     if carried.is_err() {
-        reset(&connection);
+        match refused {
+            Some(answer) if speaks_http(&connection, &first).await => {
+                http::respond_unconnected(&mut connection, answer).await?;
+                close_after_answer(connection).await?;
+            }
+            _ => reset(&connection),
+        }
     }
     carried.map(|_| ())
 }
 
-async fn carry_there(from: &mut ReadHalf<'_>, to: &mut StreamWriter<'_>) -> io::Result<()> {
+/// Whether an application has sent a request of HTTP, which has an answer for everything. What it
+/// has sent already is `first`.
+async fn speaks_http(connection: &TcpStream, first: &[u8]) -> bool {
+    if !first.is_empty() {
+        return http::begins_request(first);
+    }
+    let mut bytes = [0; FIRST_BYTES];
+    let peeked = tokio::time::timeout(FIRST_PATIENCE, connection.peek(&mut bytes)).await;
+    let length = peeked.ok().and_then(Result::ok).unwrap_or_default();
+    http::begins_request(&bytes[..length])
+}
+
+async fn carry_there(
+    from: &mut ReadHalf<'_>,
+    to: &mut StreamWriter<'_>,
+    first: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut buffers = Buffers::default();
     loop {
         let buffer = buffers.with_room();
@@ -107,6 +136,9 @@ async fn carry_there(from: &mut ReadHalf<'_>, to: &mut StreamWriter<'_>) -> io::
         if count == 0 {
             to.finish();
             return Ok(());
+        }
+        if first.is_empty() {
+            *first = buffer[..count.min(FIRST_BYTES)].to_vec();
         }
         to.write_bytes(buffer.split().freeze()).await?;
         if count < MIN_ROOM_BYTES {

@@ -65,22 +65,36 @@ pub(crate) enum Answer {
     NotAllowed,
     /// Nobody listens there.
     Refused,
-    /// It cannot be reached, or the name has no address.
+    /// It cannot be reached.
     Unreachable,
+    /// Its name has no address.
+    UnknownHost,
 }
 
 impl Answer {
-    const ALL: [Answer; 4] = [
+    const ALL: [Answer; 5] = [
         Answer::Connected,
         Answer::NotAllowed,
         Answer::Refused,
         Answer::Unreachable,
+        Answer::UnknownHost,
     ];
 
     pub(crate) fn of_error(error: &io::Error) -> Answer {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Answer::Refused,
             _ => Answer::Unreachable,
+        }
+    }
+
+    /// The answer in words.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Answer::Connected => "connected",
+            Answer::NotAllowed => "the server does not lead there (its --forward and --connect)",
+            Answer::Refused => "nobody listens there",
+            Answer::Unreachable => "it cannot be reached from the server",
+            Answer::UnknownHost => "the server knows no address of this host",
         }
     }
 
@@ -101,12 +115,7 @@ impl Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Answer::Connected => "connected",
-            Answer::NotAllowed => "the server does not lead there (its --forward and --connect)",
-            Answer::Refused => "nobody listens there",
-            Answer::Unreachable => "it cannot be reached from the server",
-        })
+        f.write_str(self.reason())
     }
 }
 
@@ -155,6 +164,6 @@ mod tests {
             let byte = [answer.to_byte()];
             assert_eq!(Answer::read(&mut &byte[..]).await.unwrap(), answer);
         }
-        assert!(Answer::read(&mut &[4][..]).await.is_err());
+        assert!(Answer::read(&mut &[5][..]).await.is_err());
     }
 }

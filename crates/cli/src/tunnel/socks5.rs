@@ -80,7 +80,7 @@ pub(crate) async fn answer(
     let code = match answer {
         Answer::Connected => 0,
         Answer::NotAllowed => 2,
-        Answer::Unreachable => 4,
+        Answer::Unreachable | Answer::UnknownHost => 4,
         Answer::Refused => 5,
     };
     reply(application, code).await

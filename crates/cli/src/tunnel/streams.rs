@@ -17,6 +17,7 @@ use super::journal::Transport;
 use super::policy::Policy;
 use super::relay::{self, Answered};
 use super::request::{self, Answer};
+use crate::print;
 
 /// Time in which a target must answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,12 +55,34 @@ async fn serve(accepted: Accepted, policy: &Policy, wide: &Wide) -> io::Result<(
 async fn connected(policy: &Policy, peer: PublicKey, asked: &str) -> Result<TcpStream, Answer> {
     let request = policy.request(peer, Transport::Tcp, asked)?;
     let addresses = policy.addresses(&request).await?;
-    let connection = connect(&addresses).await;
-    let connection = connection.map_err(|error| Answer::of_error(&error))?;
+    let connection = connect(&addresses).await.map_err(|error| {
+        let answer = Answer::of_error(&error);
+        policy.failed(&request, answer);
+        answer
+    })?;
     if let Ok(address) = connection.peer_addr() {
         policy.connected(&request, address);
     }
     Ok(connection)
+}
+
+/// Connects once to the server's own target, so that a mistake shows before a proxy meets it.
+pub(crate) async fn try_forward(policy: Arc<Policy>) {
+    let Some(target) = policy.forward() else {
+        return;
+    };
+    let failure = match policy.forward_addresses().await {
+        Ok(addresses) => connect(&addresses)
+            .await
+            .err()
+            .map(|e| Answer::of_error(&e)),
+        Err(answer) => Some(answer),
+    };
+    if let Some(answer) = failure {
+        print::warn(format_args!(
+            "--forward {target}: {answer}; it may come later, and until then each connection fails"
+        ));
+    }
 }
 
 /// Wide connections of each key; all others are narrow.
