@@ -6,6 +6,7 @@ mod forecast;
 mod level;
 mod loss_interval;
 mod mtu;
+mod options;
 mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
@@ -27,49 +28,11 @@ use fates::Fates;
 use forecast::Outflow;
 pub(crate) use level::Level;
 use loss_interval::LossInterval;
+pub use options::PathOptions;
 use schedule::ScheduleExchange;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
-
-/// What the driver says of a path that it adds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PathOptions {
-    /// The user's preference, above zero; shares of traffic follow it where the scheduler may
-    /// choose.
-    pub weight: f64,
-    /// Whether the user pays by volume.
-    pub is_metered: bool,
-    /// The path is never sent on faster than this, whatever it carries.
-    pub max_rate: Option<DataRate>,
-    /// The rate that it begins with: the estimate of an earlier session. `None`:
-    /// [`Config::initial_rate`].
-    pub initial_rate: Option<DataRate>,
-}
-
-impl Default for PathOptions {
-    fn default() -> Self {
-        PathOptions {
-            weight: 1.0,
-            is_metered: false,
-            max_rate: None,
-            initial_rate: None,
-        }
-    }
-}
-
-impl PathOptions {
-    /// The controller's parameters within what the user allows.
-    fn limit(&self, mut control: ControlParameters) -> ControlParameters {
-        if let Some(max) = self.max_rate {
-            control.pacing_rate = Some(control.pacing_rate.map_or(max, |rate| rate.min(max)));
-            control.target_rate = control.target_rate.min(max);
-            control.padding_rate = control.padding_rate.min(max);
-            (control.burst_bytes, control.group_bytes) = (0, 0);
-        }
-        control
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Path {

@@ -112,8 +112,7 @@ pub(crate) async fn run(
     carried.map(|_| ())
 }
 
-/// Whether an application has sent a request of HTTP, which has an answer for everything. What it
-/// has sent already is `first`.
+/// Whether an application has sent a request of HTTP. `first` are the bytes of it that have left.
 async fn speaks_http(connection: &TcpStream, first: &[u8]) -> bool {
     if !first.is_empty() {
         return http::begins_request(first);
