@@ -31,7 +31,7 @@ impl Default for PathOptions {
 }
 
 impl PathOptions {
-    /// The controller's parameters within what the user allows.
+    /// Returns the controller's parameters within the user's limits.
     pub(super) fn limit(&self, mut control: ControlParameters) -> ControlParameters {
         if let Some(max) = self.max_rate {
             control.pacing_rate = Some(control.pacing_rate.map_or(max, |rate| rate.min(max)));
