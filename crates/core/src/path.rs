@@ -3,6 +3,7 @@
 mod bound;
 mod fates;
 mod forecast;
+mod interruption;
 mod level;
 mod loss_interval;
 mod mtu;
@@ -25,6 +26,7 @@ use crate::session_view::SessionView;
 use bound::Bound;
 use fates::Fates;
 use forecast::Outflow;
+use interruption::Interruption;
 pub(crate) use level::Level;
 use loss_interval::LossInterval;
 use schedule::ScheduleExchange;
@@ -108,6 +110,8 @@ pub(crate) struct Path {
     loss_ratio: f64,
     loss_interval: LossInterval,
     outflow: Outflow,
+    /// The last silence of the path.
+    interruption: Option<Interruption>,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
     /// How media is lost here: for forward error correction from the start, else from the first
@@ -190,6 +194,7 @@ impl Path {
             loss_ratio: 0.0,
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
+            interruption: None,
             noted_rate: DataRate::ZERO,
             fates: None,
             is_mending_urgent: false,
