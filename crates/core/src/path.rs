@@ -108,6 +108,8 @@ pub(crate) struct Path {
     loss_ratio: f64,
     loss_interval: LossInterval,
     outflow: Outflow,
+    /// Whether the controller's estimate counts alone, whatever comes out of the path.
+    believes_controller: bool,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
     /// How media is lost here: for forward error correction from the start, else from the first
@@ -190,6 +192,7 @@ impl Path {
             loss_ratio: 0.0,
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
+            believes_controller: config.media.endpoint.is_bare(),
             noted_rate: DataRate::ZERO,
             fates: None,
             is_mending_urgent: false,
