@@ -69,9 +69,7 @@ fn settings(plan: &Plan, has_outage: bool) -> Vec<String> {
     let loss = |link| format!("links.{link}.loss={} %", plan.loss_percent);
     let mut settings: Vec<String> = LINKS.map(loss).into();
     settings.push(format!("duration={}", plan.duration));
-    for key in ["deadline", "reassembly-wait"] {
-        settings.push(format!("flows.0.{key}={}", plan.deadline));
-    }
+    settings.push(format!("flows.0.deadline={}", plan.deadline));
     if !has_outage {
         settings.extend(FAILING.map(|link| format!("links.{link}.outages=[]")));
     }

@@ -142,6 +142,24 @@ fn with_settings() -> Scenario {
 }
 
 #[test]
+fn the_receiver_waits_for_as_long_as_the_deadline_unless_it_is_told() {
+    let deadline_and_wait = |settings: &str| {
+        let scenario = parse(&BASE.replace("[[flows]]\ncount = 2", settings)).unwrap();
+        let media = &scenario.flows[0].media().unwrap().config.media;
+        (
+            media.deadline.as_millis(),
+            media.reassembly_wait.as_millis(),
+        )
+    };
+    let flows = "[[flows]]\ncount = 2";
+    assert_eq!(deadline_and_wait(flows), (500, 500));
+    let deadline = format!("{flows}\ndeadline = \"1500 ms\"");
+    assert_eq!(deadline_and_wait(&deadline), (1_500, 1_500));
+    let both = format!("{deadline}\nreassembly-wait = \"200 ms\"");
+    assert_eq!(deadline_and_wait(&both), (1_500, 200));
+}
+
+#[test]
 fn every_setting_of_a_flow_reaches_the_core() {
     let flow = &with_settings().flows[0];
     let media = flow.media().unwrap();

@@ -156,6 +156,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
         let known = fec::check(policy).map_err(|error| node.mistake(error));
         known.map(|_| policy.to_owned())
     };
+    let deadline = table.or("deadline", usual.deadline, positive_duration)?;
     let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
     Ok(MediaConfig {
         hands_out_parts: false,
@@ -166,8 +167,9 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
             usual.retransmission_copies,
             copies,
         )?,
-        deadline: table.or("deadline", usual.deadline, positive_duration)?,
-        reassembly_wait: table.or("reassembly-wait", usual.reassembly_wait, positive_duration)?,
+        deadline,
+        // As both ends of a session take them from one latency.
+        reassembly_wait: table.or("reassembly-wait", deadline, positive_duration)?,
         keeps_bytes: false,
         ends_with_peer: false,
         target_fraction: table.or(
