@@ -3,6 +3,7 @@
 mod bound;
 mod fates;
 mod forecast;
+mod interruption;
 mod level;
 mod loss_interval;
 mod mtu;
@@ -26,6 +27,7 @@ use crate::session_view::SessionView;
 use bound::Bound;
 use fates::Fates;
 use forecast::Outflow;
+use interruption::Interruption;
 pub(crate) use level::Level;
 use loss_interval::LossInterval;
 pub use options::PathOptions;
@@ -75,6 +77,8 @@ pub(crate) struct Path {
     loss_ratio: f64,
     loss_interval: LossInterval,
     outflow: Outflow,
+    /// The last silence of the path.
+    interruption: Option<Interruption>,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
     /// The estimate with the newest report. A silent path's controller lowers its own.
@@ -159,6 +163,7 @@ impl Path {
             loss_ratio: 0.0,
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
+            interruption: None,
             noted_rate: DataRate::ZERO,
             reported_rate: None,
             fates: None,

@@ -44,6 +44,8 @@ struct OutgoingFrame {
     unacked_count: u16,
     never_sent_count: u16,
     is_given_up: bool,
+    /// A frame that it needs has been given up.
+    is_undecodable: bool,
     /// The symbol number of its first fragment, which the others follow.
     first_symbol: u64,
     /// The length of every fragment but the last.
@@ -200,6 +202,7 @@ impl SendBuffer {
             self.frame_interval = frame.captured_at.saturating_since(before_at);
         }
         outgoing.is_given_up = false;
+        outgoing.is_undecodable = self.is_chain_broken();
         outgoing.is_protected = false;
         if let Some(repairs) = &mut self.repairs {
             outgoing.first_symbol = repairs.number(fragment_count);

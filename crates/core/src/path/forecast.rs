@@ -140,7 +140,7 @@ impl Path {
     }
 
     /// What the path carries by its controller's word. Never zero.
-    fn believed_rate(&self) -> DataRate {
+    pub(super) fn believed_rate(&self) -> DataRate {
         let control = &self.control;
         let rate = match (control.target_rate, control.congestion_window) {
             (DataRate::ZERO, Some(window)) => {

@@ -3,6 +3,7 @@
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Path;
+use crate::path_view::PathState;
 
 /// The most paths that are looked at; more are as good as these.
 const MAX_WAYS: usize = 8;
@@ -16,18 +17,38 @@ pub(crate) struct Level {
     count: usize,
     /// What is in the network's queues already, and leaves first.
     backed_up_bytes: u64,
+    is_interrupted: bool,
 }
 
 impl Level {
-    /// Of these paths.
-    pub(crate) fn of<'a>(paths: impl Iterator<Item = &'a Path>, now: Instant) -> Level {
+    /// Sums up active paths and those that are expected back, as if these answered now: frames
+    /// that a returning path would carry are not given up before their own last moment.
+    pub(crate) fn of<'a>(
+        paths: impl Iterator<Item = &'a Path>,
+        now: Instant,
+        lifetime: Duration,
+    ) -> Level {
         let mut level = Level::default();
         for path in paths {
             let forecast = path.forecast(now);
-            level.add(forecast.least_transit, forecast.rate);
-            level.backed_up_bytes += forecast.backed_up_bytes;
+            match path.rate_after_interruption(now, lifetime) {
+                Some(rate) => {
+                    level.add(forecast.least_transit, forecast.rate.max(rate));
+                    level.is_interrupted = true;
+                }
+                None if path.state() == PathState::Active => {
+                    level.add(forecast.least_transit, forecast.rate);
+                    level.backed_up_bytes += forecast.backed_up_bytes;
+                }
+                None => {}
+            }
         }
         level
+    }
+
+    /// Whether one of the paths is expected back or has just come back.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 
     fn add(&mut self, transit: Duration, rate: DataRate) {

@@ -220,7 +220,10 @@ impl MediaSession {
     fn on_media_path_changed(&mut self, now: Instant, path: PathId) {
         self.content.path_changed_at = now;
         let event = match self.paths[path.index()].state() {
-            PathState::Active => SchedulerEvent::PathUp(path),
+            PathState::Active => {
+                self.paths[path.index()].end_interruption(now);
+                SchedulerEvent::PathUp(path)
+            }
             _ => SchedulerEvent::PathDown(path),
         };
         self.content.scheduler.on_event(now, &event);

@@ -43,6 +43,8 @@ impl<C: Content> Session<C> {
         let cause = Timeout::FeedbackSilence {
             prior_bytes_in_flight,
         };
+        let lifetime = self.config.media.deadline;
+        self.paths[id.index()].begin_interruption(now, lifetime);
         // One that has not been used has nothing to learn from that.
         if self.paths[id.index()].counters.sent_packets > 0 {
             self.paths[id.index()].on_timeout(now, cause);

@@ -15,6 +15,8 @@ pub(crate) struct Unsent {
     pub(crate) bytes: u64,
     /// Some of it has left.
     pub(crate) is_begun: bool,
+    /// A frame that it needs has been given up.
+    pub(crate) is_undecodable: bool,
 }
 
 /// From one key frame to the next, as the source had it last.
@@ -105,6 +107,7 @@ impl SendBuffer {
             due_at: frame.captured_at + self.deadline,
             bytes: self.never_sent_bytes(frame),
             is_begun: usize::from(frame.never_sent_count) < frame.fragments.len(),
+            is_undecodable: frame.is_undecodable,
         })
     }
 
@@ -121,25 +124,40 @@ impl SendBuffer {
         id: FrameId,
         mut on_late: impl FnMut(FrameId),
     ) {
-        let importance = self.frame(id).map(|frame| frame.importance);
         if self.give_up(id) {
             on_late(id);
         }
-        let has_dependents = importance.is_some_and(|of| of != Importance::Disposable);
+        self.break_chain(id, |buffer, id| {
+            let is_unsent = |frame: &OutgoingFrame| frame.never_sent_count > 0;
+            if buffer.frame(id).is_some_and(is_unsent) && buffer.give_up(id) {
+                on_late(id);
+            }
+        });
+    }
+
+    /// Stops sending a frame, and marks those that need it as undecodable.
+    pub(crate) fn give_up_alone(&mut self, id: FrameId) {
+        self.give_up(id);
+        self.break_chain(id, |buffer, id| {
+            if let Some(frame) = buffer.frame_mut(id) {
+                frame.is_undecodable = true;
+            }
+        });
+    }
+
+    /// Calls `on_dependent` for each frame that needs this one.
+    fn break_chain(&mut self, id: FrameId, mut on_dependent: impl FnMut(&mut SendBuffer, FrameId)) {
+        let frame = self.frame(id);
+        let has_dependents = frame.is_some_and(|it| it.importance != Importance::Disposable);
         if self.groups.open.is_none() || !has_dependents {
             return;
         }
         for next in id.0 + 1..self.first.0 + self.frames.len() as u64 {
             let id = FrameId(next);
-            let Some(frame) = self.frame(id) else {
-                continue;
-            };
-            if frame.importance.is_key() {
+            if self.is_key(id) {
                 return;
             }
-            if frame.never_sent_count > 0 && self.give_up(id) {
-                on_late(id);
-            }
+            on_dependent(self, id);
         }
         self.groups.is_broken = true;
     }

@@ -10,7 +10,7 @@ use anabranch_units::{Duration, Importance, Instant};
 use super::MediaSession;
 use crate::config::SourceLimits;
 use crate::media::{FrameId, Group, Unsent};
-use crate::path::{Level, SPARE_LIFETIME};
+use crate::path::{Level, Path, SPARE_LIFETIME};
 use crate::path_view::PathState;
 
 /// A frame that waits for its lifetime over this before all of it has left shows an overload, which
@@ -47,6 +47,10 @@ impl Admission {
         if arrives_at + spare > frame.due_at {
             return true;
         }
+        // A path that comes back may have room for it.
+        if level.is_interrupted() {
+            return false;
+        }
         // What cannot be decoded may fill what nothing else needs.
         let is_undecodable = is_new && !frame.importance.is_key() && self.is_chain_broken;
         is_undecodable && level.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME
@@ -74,14 +78,11 @@ impl MediaSession {
         let has_waited = now > self.content.path_changed_at + patience
             && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
         self.content.is_overloaded = is_busy && (self.content.is_overloaded || has_waited);
-        let active = || {
-            let paths = self.paths.iter();
-            paths.filter(|path| path.state() == PathState::Active)
-        };
-        if !self.content.is_overloaded || active().next().is_none() {
+        let is_active = |path: &Path| path.state() == PathState::Active;
+        if !self.content.is_overloaded || !self.paths.iter().any(is_active) {
             return;
         }
-        let level = Level::of(active(), now);
+        let level = Level::of(self.paths.iter(), now, lifetime);
         let mut admission = Admission {
             now,
             lifetime,
@@ -91,9 +92,12 @@ impl MediaSession {
         if let Some(key) = new.filter(|id| self.content.send_buffer.is_key(*id)) {
             self.end_group_before(now, key, &level);
         }
-        while let Some(frame) = self.first_refused(&admission, &level) {
-            let disposable = self.newest_disposable_before(frame);
-            self.give_up_for_good(now, disposable.unwrap_or(frame));
+        while let Some(refused) = self.first_refused(&admission, &level) {
+            let frame = self.least_needed_before(refused);
+            match level.is_interrupted() {
+                true => self.give_up_alone(now, frame),
+                false => self.give_up_for_good(now, frame),
+            }
             admission.is_chain_broken = self.content.send_buffer.is_chain_broken();
         }
     }
@@ -136,13 +140,19 @@ impl MediaSession {
         bound.sum()
     }
 
-    /// The newest frame up to `last` that no other needs and of which nothing has left.
-    fn newest_disposable_before(&self, last: FrameId) -> Option<FrameId> {
-        let unsent = self.content.send_buffer.unsent();
-        let disposable = unsent
-            .take_while(|frame| frame.frame <= last)
-            .filter(|frame| frame.importance == Importance::Disposable && !frame.is_begun);
-        disposable.last().map(|frame| frame.frame)
+    /// Returns the frame to give up so that `refused` may arrive: the newest one up to it, of which
+    /// nothing has left, that cannot be decoded, else that no other needs, else `refused` itself.
+    fn least_needed_before(&self, refused: FrameId) -> FrameId {
+        let newest = |is_wanted: fn(&Unsent) -> bool| {
+            let unsent = self.content.send_buffer.unsent();
+            let candidates = unsent
+                .take_while(|frame| frame.frame <= refused)
+                .filter(|frame| is_wanted(frame) && !frame.is_begun);
+            candidates.last().map(|frame| frame.frame)
+        };
+        newest(|frame| frame.is_undecodable)
+            .or_else(|| newest(|frame| frame.importance == Importance::Disposable))
+            .unwrap_or(refused)
     }
 
     /// Ends the group before the key frame `key`, which has just come, where it should have ended.
@@ -169,6 +179,16 @@ impl MediaSession {
         if let Some(frame) = ends_at {
             self.give_up_for_good(now, frame);
         }
+    }
+
+    /// Gives up a frame. The frames that need it stay: a player may conceal the gap, and
+    /// each has its own last moment.
+    fn give_up_alone(&mut self, now: Instant, frame: FrameId) {
+        self.content.send_buffer.give_up_alone(frame);
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.unbind_frame(frame));
+        self.on_given_up(now, frame);
     }
 
     /// Gives up a frame and all that need it, wherever it waits.

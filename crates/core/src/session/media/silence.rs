@@ -37,6 +37,8 @@ impl MediaSession {
 
     /// The path is in doubt: what it holds goes elsewhere too, if there is an elsewhere.
     fn on_suspect(&mut self, now: Instant, id: PathId) {
+        let lifetime = self.config.media.deadline;
+        self.paths[id.index()].begin_interruption(now, lifetime);
         self.challenge(id);
         self.ask_for_life(now);
         if self.best_other_path(id).is_some() {

@@ -125,3 +125,22 @@ fn a_source_is_refused_when_64_mib_wait_and_taken_again_when_some_have_left() {
     buffer.expire(at(500), |_| {});
     assert_eq!(buffer.push(&frame), Ok(FrameId(9)));
 }
+
+#[test]
+fn a_frame_given_up_alone_leaves_those_that_need_it_marked_until_the_next_key_frame() {
+    let undecodable = |buffer: &SendBuffer| {
+        let unsent = buffer.unsent().filter(|frame| frame.is_undecodable);
+        unsent.map(|frame| frame.frame.0).collect::<Vec<_>>()
+    };
+    let mut buffer = buffer_with(&[(0, true), (40, false), (80, false), (120, true)]);
+    buffer.give_up_alone(FrameId(1));
+    assert_eq!(undecodable(&buffer), [2]);
+    assert!(!buffer.is_chain_broken());
+    buffer.give_up_alone(FrameId(3));
+    // One that comes later needs it too, and none behind the next key frame does.
+    push(&mut buffer, 160, Importance::Reference);
+    push(&mut buffer, 200, Importance::Key);
+    push(&mut buffer, 240, Importance::Reference);
+    assert_eq!(undecodable(&buffer), [2, 4]);
+    assert_eq!(buffer.unsent().count(), 5);
+}
