@@ -195,10 +195,23 @@ pub fn transport_stream(picture_count: u64) -> Vec<u8> {
 
 /// MPEG-TS of 25 pictures a second of these sizes, and a key frame each second.
 pub fn transport_stream_of(picture_count: u64, size: impl Fn(u64) -> u64) -> Vec<u8> {
+    let head = |number: u64| match number % 25 {
+        0 => (vec![0, 0, 0, 1, 0x65], true),
+        _ => (vec![0, 0, 0, 1, 0x41], false),
+    };
+    transport_stream_with(picture_count, size, head)
+}
+
+/// MPEG-TS of 25 pictures a second of these sizes. `head` returns the bytes that a picture begins
+/// with, and whether decoding can start there.
+pub fn transport_stream_with(
+    picture_count: u64,
+    size: impl Fn(u64) -> u64,
+    head: impl Fn(u64) -> (Vec<u8>, bool),
+) -> Vec<u8> {
     let mut writer = TransportStreamWriter::new(Vec::new());
     for number in 0..picture_count {
-        let is_key = number % 25 == 0;
-        let mut picture = vec![0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }];
+        let (mut picture, is_key) = head(number);
         // No zeros: no start codes.
         picture.extend((0..size(number)).map(|at| (at * number % 255) as u8 + 1));
         let at = anabranch_units::Duration::from_millis(40 * number);
