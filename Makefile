@@ -10,7 +10,7 @@ DEMO_ARGUMENTS ?=
 DEMO = $(CARGO) run --release --quiet -p anabranch --no-default-features --features demo -- demo
 RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
-RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
+RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-decodable-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 RESULTS ?= target/results
@@ -85,9 +85,9 @@ rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (
 
 schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput; min-cost's bound (some minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
-	  --metrics frame-delay-all-excess-p95,frames-on-time,goodput,overhead scenarios/multipath/*.toml
+	  --metrics frame-delay-all-excess-p95,frames-decodable-on-time,goodput,overhead scenarios/multipath/*.toml
 	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
-	  --metrics frame-delay-all-excess-p95.multipath,frames-on-time.multipath,goodput.multipath \
+	  --metrics frame-delay-all-excess-p95.multipath,frames-decodable-on-time.multipath,goodput.multipath \
 	  scenarios/zhang-multipath/config-*.toml
 	$(CARGO) run --release --quiet -p anabranch-lab --example frame_delay_bound -- \
 	  scenarios/multipath/*.toml scenarios/zhang-multipath/config-*.toml

@@ -102,10 +102,11 @@ fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Resul
             let flow = &run.statistics.total;
             let delivered = match table::counts_decodable(scenario) {
                 true => flow.frames.decodable_on_time_ratio,
-                false => flow.frames.on_time_ratio,
+                false => flow.frames.complete_on_time_ratio,
             };
             Some(Figures {
                 delivered: delivered?,
+                decodable: flow.frames.decodable_on_time_ratio?,
                 overhead: flow.overhead_ratio?,
             })
         });

@@ -229,7 +229,7 @@ pub const USUAL_METRICS: [&str; 7] = [
     "delay-p95",
     "jain",
     "utilisation",
-    "frames-on-time",
+    "frames-decodable-on-time",
 ];
 
 /// Names and labels of those runs, scenario by scenario, of which all seeds are alike.

@@ -53,7 +53,9 @@ fn row_3_loses_less_than_two_thirds_of_the_pictures_that_srt_loses() {
     let scenario = Scenario::load(&path, &[]).unwrap();
     let report = run(&scenario, &RunOptions::seeds(10), &|_| ()).unwrap();
     let mut expected = report.expectations.iter();
-    let on_time = expected.find(|one| one.metric == "frames-on-time").unwrap();
+    let on_time = expected
+        .find(|one| one.metric == "frames-complete-on-time")
+        .unwrap();
     let shares: Vec<f64> = on_time.values.iter().flatten().copied().collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean >= LEAST, "{mean} {shares:?}");

@@ -51,7 +51,7 @@ fn packets_of_a_fixed_size_would_not_arrive() {
         let on_time = report
             .expectations
             .iter()
-            .find(|one| one.metric == "frames-on-time");
+            .find(|one| one.metric == "frames-decodable-on-time");
         assert_eq!(on_time.unwrap().is_met, is_wide, "{}", path.display());
     }
 }

@@ -166,7 +166,7 @@ fn the_json_report_keeps_its_contract() {
         "/runs/0/statistics/flows/0/traffic/loss_ratio",
         "/runs/0/statistics/flows/0/traffic/packets_retransmitted",
         "/runs/0/statistics/flows/0/traffic/padding_ratio",
-        "/runs/0/statistics/flows/0/frames/on_time_ratio",
+        "/runs/0/statistics/flows/0/frames/complete_on_time_ratio",
         "/runs/0/statistics/flows/0/frames/delay_ms/max",
         "/runs/0/statistics/flows/0/frames/delay_with_dropped_ms/mean",
         "/runs/0/statistics/flows/0/frames/longest_gap_ms",

@@ -200,14 +200,60 @@ fn frames_given_up_count_in_the_second_definition_of_the_delay() {
     let all = frames.delay_with_dropped_ms.unwrap();
     // Given up half a second after their first packet.
     assert!(all.mean > frames.delay_ms.unwrap().mean + 50.0);
-    // A constant bitrate's frames need no others.
-    let known = (frames.complete + frames.dropped) as f64;
-    let decodable = frames.decodable_ratio.unwrap();
-    assert!(is_near(decodable, frames.complete as f64 / known, 1e-12));
-    let chained = "paths = [\"near\"]\ndeadline = \"60 ms\"\nsource = \"gop\"";
-    let frames = &statistics(chained, &[lossy]).flows[0].frames;
-    let known = (frames.complete + frames.dropped) as f64;
-    assert!(frames.decodable_ratio.unwrap() < 0.5 * frames.complete as f64 / known);
+}
+
+/// Viewer and sender go by the same flags, whatever the source: a lost frame costs those that its
+/// flags say need it.
+#[test]
+fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
+    let shares = |source: &str| {
+        let flow = format!("paths = [\"near\"]\ndeadline = \"60 ms\"\nsource = \"{source}\"");
+        let frames = &statistics(&flow, &["links.near.loss=0.03"]).flows[0].frames;
+        assert!(frames.dropped > 5, "{source}: {frames:?}");
+        let known = (frames.complete + frames.dropped) as f64;
+        (
+            frames.decodable_ratio.unwrap(),
+            frames.complete as f64 / known,
+        )
+    };
+    for source in ["gop", "live", "ideal", "cbr", "rfc8593"] {
+        let (decodable, complete) = shares(source);
+        assert!(
+            decodable < 0.8 * complete,
+            "{source}: {decodable} of {complete}"
+        );
+        // A key frame a second or two, so that losses do not last.
+        assert!(decodable > 0.05, "{source}: {decodable}");
+    }
+    for source in ["audio", "packets"] {
+        let (decodable, complete) = shares(source);
+        assert!(
+            is_near(decodable, complete, 1e-12),
+            "{source}: {decodable} of {complete}"
+        );
+    }
+}
+
+/// What becomes of frames at the receiver is part of what happened, though it changes no packet.
+#[test]
+fn runs_whose_frames_fare_differently_have_different_hashes() {
+    let outcome = |wait: &str| {
+        let text = format!(
+            "{NETWORK}[[flows]]\npaths = [\"near\"]\nsource = \"packets\"\ndeadline = \"60 ms\""
+        );
+        let settings = [
+            "links.near.loss=0.1".to_owned(),
+            format!("flow-defaults.reassembly-wait={wait}"),
+        ];
+        let scenario = Scenario::parse("test.toml", &text, &settings).unwrap();
+        let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+        let run = report.runs[0].clone();
+        (run.statistics.total.traffic.packets_sent, run.trace_hash)
+    };
+    let [long, same, short] = ["500 ms", "500 ms", "100 ms"].map(outcome);
+    assert_eq!(long, same);
+    assert_eq!(long.0, short.0);
+    assert_ne!(long.1, short.1);
 }
 
 /// A film of 25 frames a second with a key frame each second, the others of one importance.

@@ -121,7 +121,7 @@ mod tests {
         links.l = { rate = "1 Mbit/s" }
         routes.r = { forward = ["l"], reverse = ["l"] }
         flows = [{ paths = ["r"] }]
-        expect.frames-on-time = { min = "50 %", max = "90 %" }
+        expect.frames-decodable-on-time = { min = "50 %", max = "90 %" }
         expect.utilisation.l = { max = "20 %" }
     "#;
 
@@ -151,7 +151,11 @@ mod tests {
         let case = Case::new("run", "run.toml", TEXT);
         assert_eq!(promises(&case, &[[Some(0.6), Some(0.1)]]), []);
         let case = case.with_promises();
-        let names = ["frames-on-time", "frames-on-time", "utilisation.l"];
+        let names = [
+            "frames-decodable-on-time",
+            "frames-decodable-on-time",
+            "utilisation.l",
+        ];
         for (measured, is_met) in [
             (&[[Some(0.6), Some(0.1)]][..], [true, true, true]),
             (

@@ -78,7 +78,7 @@ pub trait FrameSource: Debug + Send {
 pub enum SourceConfig {
     /// [`Ideal`]: frames of equal size that follow the target at once (`"ideal"`).
     Ideal {
-        /// Frames per second; every such number of frames, one is flagged as key frame.
+        /// Frames per second; one of them is a key frame, and no larger than the others.
         frames_per_second: u32,
         /// Targets below this are raised to it.
         min_rate: DataRate,
@@ -117,7 +117,7 @@ pub enum SourceConfig {
     },
     /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
     Cbr {
-        /// Frames per second; every such number of frames, one is flagged as key frame.
+        /// Frames per second; one of them is a key frame, and no larger than the others.
         frames_per_second: u32,
         /// The bitrate.
         rate: DataRate,
@@ -254,13 +254,6 @@ impl SourceConfig {
             SourceConfig::Trace { .. } | SourceConfig::Stored { .. } => Self::NAMES_WITH_FILE[0],
             SourceConfig::Statistical { .. } => Self::NAMES_WITH_FILE[1],
         }
-    }
-
-    /// Whether its frames need one another, as their importance tells. Other models tell key frames
-    /// too, but every frame of theirs can be shown by itself.
-    pub const fn has_dependencies(&self) -> bool {
-        use SourceConfig::{Gop, Live, Stored};
-        matches!(self, Gop { .. } | Live { .. } | Stored { .. })
     }
 
     /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.

@@ -55,10 +55,9 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
         event => bail!("no session, but {event:?}"),
     }
     let deadline = media.config.media.deadline;
-    let only_decodable = counts_decodable(scenario);
     let taker = std::thread::spawn(move || {
         let reception = receptions.recv_timeout(PATIENCE);
-        reception.map(|reception| take(reception.events(), &clock, deadline, only_decodable))
+        reception.map(|reception| take(reception.events(), &clock, deadline))
     });
     let sent = feed(&sender, media, &clock, scenario.duration, seed);
     // What is on its way has its time.
@@ -68,14 +67,19 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     let Ok(delivered) = taker.join() else {
         bail!("a thread panicked");
     };
-    let delivered_count = delivered.context("no session")?;
+    let (complete, decodable) = delivered.context("no session")?;
+    let share = |count: u64| count as f64 / sent.count.max(1) as f64;
     let ends = [&at_sender, &at_receiver];
     let paths = ends.into_iter().flat_map(|end| &end.paths);
     let wire_bytes: u64 = paths
         .map(|path| path.counters.sent_bytes + path.counters.control_bytes)
         .sum();
     Ok(Figures {
-        delivered: delivered_count as f64 / sent.count.max(1) as f64,
+        delivered: share(match counts_decodable(scenario) {
+            true => decodable,
+            false => complete,
+        }),
+        decodable: share(decodable),
         overhead: wire_bytes as f64 / sent.bytes.max(1) as f64 - 1.0,
     })
 }
@@ -131,24 +135,21 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
     sent
 }
 
-/// Counts the frames that are there in time, until the session ends; `only_decodable`: those that
-/// are handed out in time with all that they need.
-fn take(received: &Events, clock: &Clock, deadline: Duration, only_decodable: bool) -> u64 {
-    let mut in_time = 0;
+/// Counts, until the session ends, the frames that are complete in time, and those that are handed
+/// out in time with all that they need.
+fn take(received: &Events, clock: &Clock, deadline: Duration) -> (u64, u64) {
+    let (mut complete, mut decodable) = (0, 0);
     let mut decodability = Decodability::default();
     loop {
         match received.recv_timeout(PATIENCE) {
             Ok(Event::FrameReceived(frame)) => {
                 let is_decodable = decodability.on_frame(frame.importance, true);
-                let there_at = match only_decodable {
-                    true => clock.now(),
-                    false => frame.completed_at,
-                };
-                let delay = there_at.saturating_since(frame.captured_at);
-                in_time += u64::from(delay <= deadline && (is_decodable || !only_decodable));
+                let is_in_time = |at: Instant| at.saturating_since(frame.captured_at) <= deadline;
+                complete += u64::from(is_in_time(frame.completed_at));
+                decodable += u64::from(is_decodable && is_in_time(clock.now()));
             }
             Ok(Event::FrameDropped { .. }) => decodability.on_unknown_loss(),
-            Ok(Event::Ended(_)) | Err(_) => return in_time,
+            Ok(Event::Ended(_)) | Err(_) => return (complete, decodable),
             Ok(_) => {}
         }
     }

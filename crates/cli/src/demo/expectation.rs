@@ -44,16 +44,15 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
     };
     let scenarios = outages.iter().map(|(_, has_outage)| load(*has_outage));
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
-    let metrics = ["frames-on-time".to_owned()];
+    let metrics = ["frames-decodable-on-time".to_owned()];
     let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
         .context("the demo's links in the simulator")?;
     let mut text = format!(
         "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, 95 % \
-         confidence).\nA frame that is whole in time may lack those that it builds on: above, only \
-         what can\nbe shown counts, which is less.\n\n"
+         confidence).\n\n"
     );
     for ((what, _), row) in outages.iter().zip(&comparison.rows) {
-        let name = format!("  frames whole in time, {what}");
+        let name = format!("  frames decodable in time, {what}");
         let cells: Vec<String> = row.cells.iter().map(share).collect();
         // Writing to a string does not fail.
         let _ = writeln!(text, "{name:<42}{:>14}{:>14}", cells[0], cells[1]);

@@ -7,7 +7,7 @@ use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Source};
 
 /// Share of all captured frames that come within the deadline.
-const COMPLETE_SHARE: f64 = 0.995;
+const DECODABLE_SHARE: f64 = 0.995;
 /// The mean frame delay outside the outage, where the deadline leaves so much.
 const MEAN_DELAY: Duration = Duration::from_millis(150);
 /// How soon the returned link carries video.
@@ -46,7 +46,7 @@ pub(super) fn judge(recording: &Recording) -> Vec<Promise> {
         // What a fixed bitrate does to the delay is the file's affair.
         Source::File => None,
     };
-    [completeness(recording), longest_gap(recording)]
+    [decodability(recording), longest_gap(recording)]
         .into_iter()
         .chain([link_return(recording)])
         .chain(delay_or_none)
@@ -108,14 +108,15 @@ fn megabits(rate: DataRate) -> String {
     format!("{:.2} Mbit/s", rate.megabits_per_second())
 }
 
-fn completeness(recording: &Recording) -> Promise {
+fn decodability(recording: &Recording) -> Promise {
     let deadline = recording.deadline;
-    let text = format!("at least 99.5 % of frames complete within {deadline} of capture");
+    let text = format!("at least 99.5 % of frames decodable within {deadline} of capture");
     let seen = recording.seen(recording.whole());
-    let (all_count, in_time_count) = (seen.captured, seen.complete - seen.late);
-    let share = seen.on_time_ratio.unwrap_or(0.0);
+    let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
+    let all_count = seen.captured;
+    let in_time_count = (share * all_count as f64).round() as u64;
     let measured = format!("{:.2} %: {in_time_count} of {all_count}", share * 100.0);
-    judged_if_possible(recording, text, measured, share >= COMPLETE_SHARE)
+    judged_if_possible(recording, text, measured, share >= DECODABLE_SHARE)
 }
 
 fn longest_gap(recording: &Recording) -> Promise {

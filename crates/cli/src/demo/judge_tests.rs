@@ -46,7 +46,7 @@ fn a_flawless_run_keeps_all_promises() {
 }
 
 #[test]
-fn late_frames_and_lost_frames_count_as_incomplete() {
+fn late_frames_and_lost_frames_break_the_promise() {
     let mut recording = flawless();
     for frame in [100, 200, 300, 400] {
         recording.frames[frame].importance = Importance::Disposable;
@@ -67,7 +67,7 @@ fn promises_are_for_the_deadline_that_was_asked_for() {
     for (millis, expected) in [(69, Verdict::Broken), (70, Verdict::Kept)] {
         recording.deadline = Duration::from_millis(millis);
         for (part, verdict) in [
-            (format!("complete within {millis} ms of"), expected),
+            (format!("decodable within {millis} ms of"), expected),
             (format!("no gap above {millis} ms"), Verdict::Kept),
             (format!("mean frame delay at most {millis} ms"), expected),
         ] {

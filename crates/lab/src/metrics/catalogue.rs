@@ -214,7 +214,9 @@ pub const METRICS: &[Metric] = &[
     flow("frames-dropped", Number, |flow| {
         Some(flow.frames.dropped as f64)
     }),
-    flow("frames-on-time", Share, |flow| flow.frames.on_time_ratio),
+    flow("frames-complete-on-time", Share, |flow| {
+        flow.frames.complete_on_time_ratio
+    }),
     flow("frame-delay-mean", Milliseconds, |flow| {
         flow.frames.delay_ms.map(|delay| delay.mean)
     }),

@@ -112,7 +112,7 @@ mod tests {
         let window = Window::whole(Duration::from_secs(4));
         let seen = measured(window, &[25], 100);
         assert_eq!((seen.captured, seen.complete, seen.dropped), (100, 99, 1));
-        assert_eq!(seen.on_time_ratio, Some(0.99));
+        assert_eq!(seen.complete_on_time_ratio, Some(0.99));
         assert_eq!(seen.decodable_on_time_ratio, Some(0.95));
         assert_eq!(seen.delay_ms.unwrap().mean, 30.0);
         // From the 24th to the 30th.
@@ -138,7 +138,7 @@ mod tests {
             ..whole
         };
         let seen = measured(window, &lost, 100);
-        assert_eq!((seen.dropped, seen.on_time_ratio), (0, Some(1.0)));
+        assert_eq!((seen.dropped, seen.complete_on_time_ratio), (0, Some(1.0)));
         assert_eq!(seen.longest_gap_ms, Some(40.0));
         let within = Window {
             from: gap.0,

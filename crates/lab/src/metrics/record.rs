@@ -332,7 +332,7 @@ impl FrameRecord {
             dropped: self.exceptions.dropped,
             abandoned: self.exceptions.abandoned,
             fragments_recovered: self.recovered_fragments,
-            on_time_ratio: ratio(self.on_time, self.judged),
+            complete_on_time_ratio: ratio(self.on_time, self.judged),
             delay_ms: Distribution::of(&self.delays),
             delay_with_dropped_ms: of_both(&self.delays, &self.exceptions.dropped_delays),
             delay_excess_ms: of_both(&self.excesses, &self.exceptions.unjudged_excesses),

@@ -260,7 +260,7 @@ pub struct FrameStatistics {
     pub fragments_recovered: u64,
     /// Complete within the deadline, over captured; frames captured too near the run's end to have
     /// had all their time do not count.
-    pub on_time_ratio: Option<f64>,
+    pub complete_on_time_ratio: Option<f64>,
     /// From capture to the arrival of the last piece, of complete frames.
     pub delay_ms: Option<Distribution>,
     /// The same, and for frames given up by the receiver from capture to its giving up (Zhang & Lei
@@ -275,7 +275,8 @@ pub struct FrameStatistics {
     /// Frames complete with all that they need, over those whose outcome is known.
     pub decodable_ratio: Option<f64>,
     /// Frames handed out within the deadline, with all that they need, over those captured; as for
-    /// [`FrameStatistics::on_time_ratio`], those captured too near the run's end do not count.
+    /// [`FrameStatistics::complete_on_time_ratio`], those captured too near the run's end do not
+    /// count.
     #[serde(default)]
     pub decodable_on_time_ratio: Option<f64>,
     /// The longest time between two frames that could be shown: complete, and with them all since

@@ -12,7 +12,8 @@ use crate::scenario::{FlowSpec, MediaSpec};
 #[derive(Clone, Debug)]
 pub(super) struct Viewer {
     player: Player,
-    has_dependencies: bool,
+    /// Whether a key frame or a disposable one has come.
+    has_structure: bool,
     /// The freezes so far. A window counts those that end in it.
     freezes: Vec<Freeze>,
 }
@@ -21,7 +22,7 @@ impl Viewer {
     pub(super) fn new(flow: &FlowSpec, media: &MediaSpec) -> Viewer {
         Viewer {
             player: Player::new(media.jitter_buffer, flow.start),
-            has_dependencies: media.source.has_dependencies(),
+            has_structure: false,
             freezes: Vec::new(),
         }
     }
@@ -35,7 +36,9 @@ impl Viewer {
         outcome: FrameOutcome,
     ) -> Option<Display> {
         let is_complete = matches!(outcome, FrameOutcome::Complete { .. });
-        let importance = match self.has_dependencies {
+        // As the sender has it: references without any key frame stand alone.
+        self.has_structure |= frame.importance != Importance::Reference;
+        let importance = match self.has_structure {
             true => frame.importance,
             false => Importance::Key,
         };

@@ -14,7 +14,7 @@ pub fn means(scenario: &str, seeds: u64) -> (f64, f64) {
     let totals = report.runs.iter().map(|run| &run.statistics.total);
     let sums = totals.fold((0.0, 0.0), |(in_time, overhead), total| {
         (
-            in_time + total.frames.on_time_ratio.unwrap(),
+            in_time + total.frames.complete_on_time_ratio.unwrap(),
             overhead + total.overhead_ratio.unwrap(),
         )
     });

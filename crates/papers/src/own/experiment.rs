@@ -104,11 +104,15 @@ pub(super) const EXCESS: Quantity = Quantity {
     of: |flow| flow.frames.delay_excess_of_all_ms.map(|delay| delay.p95),
 };
 
-/// Frames that were late or never complete.
+/// Frames that could not be decoded in time.
 pub(super) const LATE: Quantity = Quantity {
-    name: "frames late or lost",
+    name: "frames not decodable in time",
     unit: Unit::Share,
-    of: |flow| flow.frames.on_time_ratio.map(|on_time| 1.0 - on_time),
+    of: |flow| {
+        flow.frames
+            .decodable_on_time_ratio
+            .map(|on_time| 1.0 - on_time)
+    },
 };
 
 /// The longest time without a new picture.

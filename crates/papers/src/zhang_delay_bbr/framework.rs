@@ -37,9 +37,9 @@ pub(super) const FIGURE_1: Claim = Claim {
                 ratios.fold(f64::INFINITY, f64::min)
             },
         );
-        let whole = each("frames whole and in time", |run| {
+        let whole = each("frames complete in time", |run| {
             let frames = &run.statistics.flows[0].frames;
-            frames.on_time_ratio.unwrap_or(f64::NAN)
+            frames.complete_on_time_ratio.unwrap_or(f64::NAN)
         });
         let mut judgement = Judgement::new();
         let values = [&whole, &share, &feedback];

@@ -47,10 +47,14 @@ pub(super) const BALANCE: Claim = Claim {
         let difference = Measured::new(name, Unit::Milliseconds, difference);
         let on_time = |case: &str| {
             let samples = evidence.each(case, |run| {
-                let ratio = run.statistics.flows[0].frames.on_time_ratio;
+                let ratio = run.statistics.flows[0].frames.complete_on_time_ratio;
                 ratio.unwrap_or(f64::NAN)
             });
-            Measured::new(format!("{case}: frames on time"), Unit::Share, samples)
+            Measured::new(
+                format!("{case}: frames complete in time"),
+                Unit::Share,
+                samples,
+            )
         };
         let (both, alone) = (on_time("two paths"), on_time("one path"));
         let mut judgement = Judgement::new();

@@ -63,10 +63,10 @@ pub(super) const CLAIM: Claim = Claim {
                 .collect();
             again[0] / (again[0] + again[1])
         });
-        let whole = of(lossy, "frames on time", Unit::Share, |run| {
+        let whole = of(lossy, "frames complete in time", Unit::Share, |run| {
             run.statistics.flows[0]
                 .frames
-                .on_time_ratio
+                .complete_on_time_ratio
                 .unwrap_or(f64::NAN)
         });
         let longest = |case: &str| {

@@ -10,7 +10,7 @@ use super::entries::Entry;
 use super::journey::Journey;
 use crate::flow::{Direction, FlowId};
 use crate::inboxes::Arrival;
-use crate::observer::{Observer, PacketEvent};
+use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::payload::{More, Unpacked};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
@@ -86,7 +86,14 @@ enum Kind {
     Sent = 1,
     Delivered = 2,
     Dropped = 3,
+    FrameAbandoned = 4,
+    FrameComplete = 5,
+    FrameHandedOut = 6,
+    FrameLost = 7,
 }
+
+/// Mark of a frame of which nothing arrived, beside its importance.
+const IS_MISSING: u64 = 4;
 
 impl Traffic {
     /// Sees to it that datagrams can be sent over these routes.
@@ -201,6 +208,39 @@ impl Traffic {
             | u64::from(path) << 52
             | (direction as u64) << 60
             | (kind as u64) << 61;
+        self.hash.add(at.as_nanos(), word);
+    }
+
+    /// Takes the fate of a frame at the receiver into the hash, and its importance.
+    pub(crate) fn record_outcome(
+        &mut self,
+        now: Instant,
+        frame: &FrameEvent,
+        outcome: FrameOutcome,
+    ) {
+        let detail = frame.importance as u64;
+        let FrameEvent { flow, index, .. } = *frame;
+        match outcome {
+            FrameOutcome::Complete { completed_at } => {
+                self.record_frame(completed_at, Kind::FrameComplete, flow, index, detail);
+                self.record_frame(now, Kind::FrameHandedOut, flow, index, detail);
+            }
+            FrameOutcome::Incomplete => {
+                self.record_frame(now, Kind::FrameLost, flow, index, detail);
+            }
+            FrameOutcome::Missing => {
+                self.record_frame(now, Kind::FrameLost, flow, index, detail | IS_MISSING);
+            }
+        }
+    }
+
+    /// Takes a frame into the hash that its sender has given up.
+    pub(crate) fn record_abandoned(&mut self, now: Instant, flow: FlowId, index: u64) {
+        self.record_frame(now, Kind::FrameAbandoned, flow, index, 0);
+    }
+
+    fn record_frame(&mut self, at: Instant, kind: Kind, flow: FlowId, index: u64, detail: u64) {
+        let word = index | u64::from(flow.0) << 32 | detail << 52 | (kind as u64) << 61;
         self.hash.add(at.as_nanos(), word);
     }
 }

@@ -227,6 +227,7 @@ impl<O: Observer> Turn<'_, O> {
                     self.flow_id,
                     &mut flow.open_frames,
                     event,
+                    self.traffic,
                     self.observer,
                 ),
             }
@@ -264,6 +265,7 @@ fn report(
     flow: FlowId,
     open_frames: &mut VecDeque<FrameEvent>,
     event: Event,
+    traffic: &mut Traffic,
     observer: &mut impl Observer,
 ) {
     let (index, outcome) = match event {
@@ -279,9 +281,10 @@ fn report(
             reason: DropReason::Missing,
         } => (id.0, FrameOutcome::Missing),
         Event::FrameDropped {
+            id,
             reason: DropReason::Late,
-            ..
         } => {
+            traffic.record_abandoned(now, flow, id.0);
             return observer.on_frame_abandoned(now, flow);
         }
         Event::TargetBitrate(target) => {
@@ -311,6 +314,7 @@ fn report(
         } else {
             FrameOutcome::Missing
         };
+        traffic.record_outcome(now, &frame, outcome);
         observer.on_frame_outcome(now, &frame, outcome);
     }
 }

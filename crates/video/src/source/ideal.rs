@@ -7,7 +7,7 @@ use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates, mean_frame_bytes};
 
 /// Frames of rate / (8 fps) bytes each, with the target clamped to a range. Every fps frames one is
-/// flagged as key frame; it is no larger than the others.
+/// a key frame, no larger than the others; between key frames each frame needs the ones before it.
 #[derive(Clone, Debug)]
 pub struct Ideal {
     schedule: Schedule,
@@ -57,10 +57,9 @@ impl FrameSource for Ideal {
 
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape {
         let (index, bytes) = self.advance(now, target);
-        let is_key = index % u64::from(self.schedule.frames_per_second()) == 0;
         FrameShape {
             bytes: u32::try_from(bytes).expect("the rate is bounded"),
-            importance: Importance::key_if(is_key),
+            importance: Importance::key_if(self.schedule.is_key(index)),
         }
     }
 

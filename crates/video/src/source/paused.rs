@@ -5,13 +5,15 @@ use anabranch_units::{DataRate, Duration, Importance, Instant};
 use super::{FrameShape, FrameSource};
 
 /// Another source without the frames that are due in pauses. The first after a pause is a key
-/// frame, for whoever joined in between.
+/// frame, for viewers that joined in between, if the source has key frames.
 #[derive(Debug)]
 pub struct Paused {
     source: Box<dyn FrameSource>,
     /// When each pause begins, and how long it lasts.
     pauses: Vec<(Instant, Duration)>,
     has_skipped: bool,
+    /// A key frame has come, so that frames need one another.
+    has_keys: bool,
 }
 
 impl Paused {
@@ -21,6 +23,7 @@ impl Paused {
             source,
             pauses,
             has_skipped: false,
+            has_keys: false,
         };
         paused.skip(DataRate::ZERO);
         paused
@@ -33,7 +36,8 @@ impl Paused {
             pauses.any(|(from, span)| *from <= at && at - *from < *span)
         };
         while let Some(at) = self.source.next_at().filter(|at| is_pause(*at)) {
-            self.source.produce(at, target);
+            let skipped = self.source.produce(at, target);
+            self.has_keys |= skipped.importance.is_key();
             self.has_skipped = true;
         }
     }
@@ -50,7 +54,8 @@ impl FrameSource for Paused {
 
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape {
         let shape = self.source.produce(now, target);
-        let is_first = std::mem::take(&mut self.has_skipped);
+        self.has_keys |= shape.importance.is_key();
+        let is_first = std::mem::take(&mut self.has_skipped) && self.has_keys;
         self.skip(target);
         FrameShape {
             importance: if is_first {
@@ -74,7 +79,7 @@ impl FrameSource for Paused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Cbr;
+    use crate::source::{Cbr, Packets};
 
     #[test]
     fn nothing_is_due_in_a_pause_and_a_key_frame_ends_it() {
@@ -101,5 +106,17 @@ mod tests {
             .unwrap();
         assert_eq!(gap, [(1_160, false), (1_600, true)]);
         assert_eq!(frames[39].0, 2_000 + 40 * 2);
+    }
+
+    #[test]
+    fn packets_that_stand_alone_do_so_after_a_pause() {
+        let rate = DataRate::from_megabits_per_second(1);
+        let source = Box::new(Packets::new(Instant::ZERO, 1_316, rate, rate).unwrap());
+        let pause = (Instant::from_millis(100), Duration::from_millis(400));
+        let mut source = Paused::new(source, vec![pause]);
+        for _ in 0..100 {
+            let now = source.next_at().unwrap();
+            assert!(!source.produce(now, rate).importance.is_key());
+        }
     }
 }

@@ -29,6 +29,12 @@ impl Schedule {
         self.frames_per_second
     }
 
+    /// Whether decoding can start at a frame, where nothing but sizes is known of an encoder. One
+    /// in each second: even sizes are those of intra-refresh, in cycles of a second.
+    pub(super) const fn is_key(&self, index: u64) -> bool {
+        index.is_multiple_of(self.frames_per_second as u64)
+    }
+
     pub(super) fn next_at(&self) -> Instant {
         self.start + Duration::from_secs(self.frame_count) / u64::from(self.frames_per_second)
     }

@@ -12,10 +12,13 @@ use super::{FrameLadder, FrameShape, FrameSource, SourceConfigError, check_rates
 ///
 /// Deviations: §5.2 calls the reaction time after a change transient, and Table 1 the burst's
 /// 8 frames; here the frames are counted. What change is large the text leaves open: here one of
-/// more than half of the bitrate, as in syncodecs, and the start.
+/// more than half of the bitrate, as in syncodecs, and the start. The text has no frame types: the
+/// first frame of a burst is a key frame, and one of `frames_per_second` frames, as by
+/// intra-refresh.
 #[derive(Clone, Debug)]
 pub struct Statistical {
     rng: Rng,
+    frames_per_second: u32,
     frame_interval: Duration,
     min_rate: DataRate,
     max_rate: DataRate,
@@ -64,6 +67,7 @@ impl Statistical {
         }
         Ok(Statistical {
             rng: seed.rng(),
+            frames_per_second,
             frame_interval: Duration::from_secs(1) / u64::from(frames_per_second),
             min_rate,
             max_rate,
@@ -141,7 +145,10 @@ impl FrameSource for Statistical {
             "no frame is due at {now}, the next is at {next_at}"
         );
         let rate = self.follow(now, target);
-        let is_key = self.burst_frames == BURST_FRAMES;
+        let is_refreshed = self
+            .frame_count
+            .is_multiple_of(u64::from(self.frames_per_second));
+        let is_key = self.burst_frames == BURST_FRAMES || is_refreshed;
         let bytes = (self.size(rate) + 0.5).clamp(1.0, f64::from(u32::MAX)) as u32;
         let interval = (1.0 + laplace(&mut self.rng, SCALE)).max(0.0);
         self.next_at += self.frame_interval.mul_f64(interval);
@@ -232,14 +239,20 @@ mod tests {
             }
         };
         let frames = frames(&mut source(1), Instant::from_secs(12), target);
-        let keys = frames
+        let is_key = |index: &usize| frames[*index].1.importance.is_key();
+        let keys: Vec<usize> = (0..frames.len()).filter(is_key).collect();
+        let bursts: Vec<usize> = keys
             .iter()
-            .enumerate()
-            .filter(|(_, (_, frame))| frame.importance.is_key());
-        let keys: Vec<usize> = keys.map(|(index, _)| index).collect();
-        let [0, change] = keys[..] else {
+            .copied()
+            .filter(|index| !index.is_multiple_of(30) || *index == 0)
+            .collect();
+        let [0, change] = bursts[..] else {
             panic!("{keys:?}")
         };
+        assert!(
+            keys.windows(2).all(|pair| pair[1] - pair[0] <= 30),
+            "{keys:?}"
+        );
         for (first, rate) in [(0, 900_000.0), (change, 1_400_000.0)] {
             let burst = total(&frames[first..first + 8]) / (8.0 * rate / 8.0 / 30.0);
             assert!((0.99..=1.01).contains(&burst), "{burst}");

@@ -144,7 +144,8 @@ impl FrameLadder {
     }
 }
 
-/// Plays a [`FrameLadder`] at the target, at once and at an even pace.
+/// Plays a [`FrameLadder`] at the target, at once and at an even pace. One frame in each second is
+/// a key frame: the file has sizes and no types.
 #[derive(Clone, Debug)]
 pub struct Trace {
     schedule: Schedule,
@@ -185,7 +186,7 @@ impl FrameSource for Trace {
         let rate = target.clamp(self.min_rate, self.max_rate);
         FrameShape {
             bytes: self.ladder.frame_bytes(index, rate),
-            importance: Importance::key_if(index == 0),
+            importance: Importance::key_if(self.schedule.is_key(index)),
         }
     }
 
@@ -248,10 +249,10 @@ mod tests {
         let sizes: Vec<u32> = frames.iter().map(|frame| frame.bytes).collect();
         let expected = (0..30).chain((0..30).map(|n| 20 + n % 10)).map(|n| 100 + n);
         assert_eq!(sizes, expected.collect::<Vec<u32>>());
-        assert!(
-            frames[0].importance.is_key()
-                && !frames[1..].iter().any(|frame| frame.importance.is_key())
-        );
+        let keys: Vec<usize> = (0..60)
+            .filter(|index| frames[*index].importance.is_key())
+            .collect();
+        assert_eq!(keys, [0, 25, 50]);
     }
 
     #[test]
