@@ -214,6 +214,8 @@ pub struct MediaConfig {
     pub fec: String,
     /// How many copies of a lost fragment are sent.
     pub retransmission_copies: RetransmissionCopies,
+    /// Which of this project's decisions the sender makes.
+    pub endpoint: Endpoint,
 }
 
 impl Default for MediaConfig {
@@ -230,7 +232,39 @@ impl Default for MediaConfig {
             source: SourceLimits::Fixed,
             fec: "off".to_owned(),
             retransmission_copies: RetransmissionCopies::default(),
+            endpoint: Endpoint::default(),
         }
+    }
+}
+
+impl MediaConfig {
+    /// Whether copies of a fragment may leave before the last one is known to be lost.
+    pub(crate) fn sends_last_tries(&self) -> bool {
+        self.retransmission_copies == RetransmissionCopies::Adaptive && !self.endpoint.is_bare()
+    }
+}
+
+/// Which of this project's decisions a sender of media makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Endpoint {
+    /// All of them.
+    #[default]
+    Anabranch,
+    /// A sender as papers about controllers and schedulers describe it, for their experiments. The
+    /// encoder's target and the scheduler go by the controllers' estimates alone, which hear
+    /// nothing of the source's rate. Frames are sent up to their deadline, and a lost packet is
+    /// sent again once.
+    Bare,
+}
+
+impl Endpoint {
+    /// All of them by the name that scenario files use.
+    pub const NAMES: [(&'static str, Endpoint); 2] =
+        [("anabranch", Endpoint::Anabranch), ("bare", Endpoint::Bare)];
+
+    /// Whether it is the one of papers.
+    pub const fn is_bare(self) -> bool {
+        matches!(self, Endpoint::Bare)
     }
 }
 

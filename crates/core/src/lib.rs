@@ -36,7 +36,7 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
+    Config, ConfigError, Endpoint, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
     RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};

@@ -79,6 +79,8 @@ pub(crate) struct Path {
     outflow: Outflow,
     /// The last silence of the path.
     interruption: Option<Interruption>,
+    /// Whether the controller's estimate counts alone, whatever comes out of the path.
+    believes_controller: bool,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
     /// The estimate with the newest report. A silent path's controller lowers its own.
@@ -164,6 +166,7 @@ impl Path {
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
             interruption: None,
+            believes_controller: config.media.endpoint.is_bare(),
             noted_rate: DataRate::ZERO,
             reported_rate: None,
             fates: None,

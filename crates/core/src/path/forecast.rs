@@ -167,6 +167,9 @@ impl Path {
     /// The rate at which packets come out of the path, if it is not what was believed: more is in
     /// flight than the path would have been done with, and the oldest has met a queue.
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
+        if self.believes_controller {
+            return None;
+        }
         let rtt = self.recovery.rtt();
         let min_rtt = rtt.min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();

@@ -66,7 +66,8 @@ impl MediaSession {
         // was never full is not known: a frame refused too early would cost all that need it.
         let has_structure = self.content.send_buffer.has_structure();
         let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        if !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
+        let is_bare = self.config.media.endpoint.is_bare();
+        if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
             return;
         }
         let lifetime = self.config.media.deadline;

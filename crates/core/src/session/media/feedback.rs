@@ -27,6 +27,9 @@ impl MediaSession {
     /// An only path that answers again has stood still. Of several, one is not to look good at the
     /// moment at which it is trusted again, and what it was to carry has gone elsewhere.
     fn note_standstill(&mut self, now: Instant, path: PathId) {
+        if self.config.media.endpoint.is_bare() {
+            return;
+        }
         if let [only] = &mut self.paths[..]
             && only.id == path
             && only.state() != PathState::Active

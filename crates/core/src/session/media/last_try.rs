@@ -3,7 +3,6 @@
 use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
-use crate::config::RetransmissionCopies;
 use crate::forecast::Turn;
 use crate::media::{FragmentId, Verdict};
 use crate::path_view::{PathId, PathSet, PathView};
@@ -20,7 +19,7 @@ impl MediaSession {
         self.content
             .budget
             .on_retransmission(now, u64::from(payload_bytes));
-        if self.config.media.retransmission_copies != RetransmissionCopies::Adaptive {
+        if !self.config.media.sends_last_tries() {
             return;
         }
         self.refresh_views(now);
@@ -56,7 +55,7 @@ impl MediaSession {
 
     /// Takes note of how long before its deadline a packet has to leave over these paths.
     pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
-        if self.config.media.retransmission_copies != RetransmissionCopies::Adaptive {
+        if !self.config.media.sends_last_tries() {
             return;
         }
         let bytes = self.max_packet_bytes;

@@ -149,7 +149,10 @@ impl MediaSession {
     /// left out, and after how long that is known.
     fn chance(&self, under_way: &UnderWay, doubted: PathSet) -> (f64, Duration) {
         let (mut missing, mut copies, mut known_after) = (1.0, 0, Duration::ZERO);
-        let mut most_copies = MOST_COPIES;
+        let mut most_copies = match self.config.media.endpoint.is_bare() {
+            true => 1,
+            false => MOST_COPIES,
+        };
         for path in under_way.in_flight_on.iter() {
             let view = &self.views[path.index()];
             if doubted.contains(path) || view.state != PathState::Active {
@@ -158,7 +161,7 @@ impl MediaSession {
             let count = under_way.copies_on(path);
             copies += count;
             if view.risk.loss_burst_packets >= SHORT_BURST {
-                most_copies = MOST_COPIES_IN_BURSTS;
+                most_copies = most_copies.min(MOST_COPIES_IN_BURSTS);
             }
             missing *= loss_of_copy(view, under_way.lost_on).powi(count as i32);
             known_after = known_after.max(self.paths[path.index()].recovery.loss_delay());

@@ -88,7 +88,8 @@ impl MediaSession {
 
     /// Tells the controllers what a source gives that does not follow the target.
     pub(super) fn tell_source_rate(&mut self, now: Instant, frame_bytes: usize) {
-        if self.config.media.source != SourceLimits::Fixed {
+        let media = &self.config.media;
+        if media.source != SourceLimits::Fixed || media.endpoint.is_bare() {
             return;
         }
         let rate = self.content.source_rate.on_frame(now, frame_bytes);

@@ -2,7 +2,9 @@
 
 use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, MediaConfig, MtuDiscovery, RetransmissionCopies, SourceLimits};
+use anabranch_core::{
+    Config, Endpoint, MediaConfig, MtuDiscovery, RetransmissionCopies, SourceLimits,
+};
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
@@ -95,6 +97,11 @@ const KEYS: &[Key] = &[
         Shape::Name(retransmission_copies),
         "how many copies of a lost fragment are sent",
     ),
+    Key::new(
+        "endpoint",
+        Shape::Name(endpoints),
+        "which of this project's decisions the sender makes",
+    ),
 ];
 
 fn jitter_buffers() -> Vec<String> {
@@ -112,6 +119,13 @@ fn fec_policies() -> Vec<String> {
     FEC_POLICIES
         .iter()
         .map(|entry| entry.name.to_owned())
+        .collect()
+}
+
+fn endpoints() -> Vec<String> {
+    Endpoint::NAMES
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
         .collect()
 }
 
@@ -167,6 +181,9 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
             usual.retransmission_copies,
             copies,
         )?,
+        endpoint: table.or("endpoint", usual.endpoint, |node| {
+            choice(node, "endpoint", &Endpoint::NAMES)
+        })?,
         deadline,
         // As both ends of a session take them from one latency.
         reassembly_wait: table.or("reassembly-wait", deadline, positive_duration)?,
