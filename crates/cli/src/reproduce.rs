@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anabranch_papers::{
     Cache, Claim, Columns, Finding, Study, StudyOptions, Swap, claims, findings_html,
-    findings_json, findings_table, selected,
+    findings_json, findings_table, selected, try_others,
 };
 use anabranch_units::nearest_name;
 use anyhow::{Context, bail};
@@ -61,6 +61,9 @@ pub(crate) struct Arguments {
     /// The same for claims about a scheduler.
     #[arg(long, value_name = "SCHEDULER")]
     swap_scheduler: Option<String>,
+    /// Try other controllers and schedulers in each claim, and say which of them pass it as well.
+    #[arg(long, conflicts_with_all = ["swap", "swap_scheduler"])]
+    others: bool,
     /// How many runs at a time; 0: one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -128,8 +131,11 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
         cache,
     };
     let progress = Progress::new(study.simulated() * arguments.seeds);
-    let findings = study.findings(&options, &|part| progress.add(part.simulated))?;
+    let mut findings = study.findings(&options, &|part| progress.add(part.simulated))?;
     progress.finish();
+    if arguments.others {
+        try_others(&mut findings, &options, &|_| ())?;
+    }
     Ok(findings)
 }
 

@@ -1,12 +1,13 @@
 //! What a paper claims, and how it is tested: as data.
 
 use anabranch_controllers::by_name;
+use anabranch_core::Endpoint;
 use anabranch_units::Duration;
 use serde::Serialize;
 
 use super::evidence::Evidence;
 use super::judgement::Judgement;
-use anabranch_lab::{Scenario, ScenarioError};
+use anabranch_lab::{FlowKind, Scenario, ScenarioError};
 
 /// Where claims come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,31 @@ impl Forms {
             if let Some(controller) = self.as_published(config.controller.name()) {
                 config.controller =
                     by_name(&controller).expect("the published form takes the options of ours");
+                has_any = true;
+            }
+        }
+        has_any
+    }
+}
+
+impl Algorithms {
+    /// Gives the media flows of a scenario a bare endpoint, but for those of our own controller:
+    /// papers' algorithms are measured with what their senders had. Returns whether any flow has
+    /// one.
+    pub(super) fn strip(&self, scenario: &mut Scenario) -> bool {
+        let mut has_any = false;
+        for flow in &mut scenario.flows {
+            let FlowKind::Media(media) = &mut flow.kind else {
+                continue;
+            };
+            let controller = media.config.controller.name();
+            let is_published = match self {
+                Algorithms::Published => true,
+                Algorithms::Developed(forms) => forms.as_published(controller).is_none(),
+                Algorithms::Own => false,
+            };
+            if is_published {
+                media.config.media.endpoint = Endpoint::Bare;
                 has_any = true;
             }
         }

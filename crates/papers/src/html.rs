@@ -56,8 +56,10 @@ fn write_page(
          medians over simulated runs that differ only in their seed, with the least and the \
          largest; lines are of the first seed. A claim takes more seeds, up to {seed_count}, while \
          its verdict is within a margin. It <b class=\"holds\">holds</b> if all that is expected \
-         of it was found. <i>As published</i> is the paper's algorithm, <i>ours</i> what this \
-         project has made of it, or an experiment of its own. Claims that check the set-up, or \
+         of it was found. <i>As published</i> is the paper's algorithm on a \
+         <i>bare endpoint</i>, a sender such as papers describe, and beside it on our endpoint; \
+         TCP has one endpoint. <i>Ours</i> is what this project has made of it, or an experiment of \
+         its own. Claims that check the set-up, or \
          that are true by construction of algorithm or simulator, are counted apart.</p>",
         escape(program),
     )?;
@@ -97,7 +99,7 @@ fn class(verdict: Verdict) -> &'static str {
 fn write_summary(page: &mut String, findings: &[Finding]) -> fmt::Result {
     page.push_str(
         "<div class=\"wide\"><table class=\"summary\">\n<tr><th>ID</th><th>Where</th><th>Claim</th>\
-         <th>Kind</th><th>As published</th><th>Ours</th></tr>\n",
+         <th>Kind</th><th>As published</th><th>On our endpoint</th><th>Ours</th></tr>\n",
     );
     for finding in findings {
         let id = escape(finding.claim.id);
@@ -134,6 +136,10 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
         escape(claim.figure)
     )?;
     write_claim(page, claim)?;
+    if let Some(others) = &finding.others {
+        let text = escape(&others.text());
+        writeln!(page, "<p class=\"where\">Others that pass: {text}.</p>")?;
+    }
     for (column, name) in COLUMNS {
         if finding.column(column).is_some() {
             write_column(page, finding, column, name)?;

@@ -79,6 +79,8 @@ pub struct Expect {
     pub text: String,
     /// Whether it is.
     pub is_met: bool,
+    /// Whether something that the paper does not print decides it.
+    pub is_open: bool,
     /// How far what was measured lies within the bound; negative: beyond it; minus infinity: it
     /// could not be measured. In any unit: it is only compared with itself over seeds.
     #[serde(skip)]
@@ -143,9 +145,18 @@ impl Expect {
         Expect {
             text: text.into(),
             is_met,
+            is_open: false,
             gap,
             reach,
         }
+    }
+
+    /// The same, where the other outcome is as well founded, by a value that the paper does not
+    /// print.
+    #[must_use]
+    pub fn open_if(mut self, is_open: bool) -> Expect {
+        self.is_open = is_open;
+        self
     }
 
     /// The same, met by any run: more of them can only meet it.
@@ -189,6 +200,22 @@ impl Measured {
     /// The median is `bound` or less.
     pub fn at_most(&self, bound: f64) -> Expect {
         self.median_meets("at most", bound, |median| bound - median)
+    }
+
+    /// The median is more than `bound`.
+    pub fn more_than(&self, bound: f64) -> Expect {
+        let median = self.samples.median();
+        let (ours, written) = (self.write(median), self.write(bound));
+        let text = format!("{}: median {ours}, expected more than {written}", self.name);
+        Expect::by_more(text, median - bound)
+    }
+
+    /// The median is less than `bound`.
+    pub fn less_than(&self, bound: f64) -> Expect {
+        let median = self.samples.median();
+        let (ours, written) = (self.write(median), self.write(bound));
+        let text = format!("{}: median {ours}, expected less than {written}", self.name);
+        Expect::by_more(text, bound - median)
     }
 
     /// The median lies within a share of `target` around it.
@@ -274,7 +301,8 @@ pub enum Verdict {
     /// Something else was found.
     #[serde(rename = "differs")]
     Differs,
-    /// The source is lost, or argues without anything that a run could contradict.
+    /// The source is lost, argues without anything that a run could contradict, or does not print
+    /// what decides.
     #[serde(rename = "cannot be known")]
     CannotBeKnown,
 }
@@ -367,13 +395,15 @@ impl Judgement {
         self
     }
 
-    /// The verdict. Who expects nothing has found nothing.
+    /// The verdict. A claim that expects nothing has found nothing.
     pub fn verdict(&self) -> Verdict {
-        let is_met = !self.expects.is_empty() && self.expects.iter().all(|expect| expect.is_met);
-        match (self.is_unknowable, is_met) {
-            (true, _) => Verdict::CannotBeKnown,
-            (false, true) => Verdict::Holds,
-            (false, false) => Verdict::Differs,
+        let is_broken = |expect: &Expect| !expect.is_met && !expect.is_open;
+        let differs = self.expects.is_empty() || self.expects.iter().any(is_broken);
+        let is_open = self.expects.iter().any(|expect| expect.is_open);
+        match (self.is_unknowable, differs, is_open) {
+            (true, _, _) | (false, false, true) => Verdict::CannotBeKnown,
+            (false, true, _) => Verdict::Differs,
+            (false, false, false) => Verdict::Holds,
         }
     }
 }
@@ -413,9 +443,32 @@ mod tests {
         assert!(delay.at_most(2.0).is_met && !delay.always_at_most(2.0).is_met);
         assert!(delay.at_least(2.0).is_met && !delay.always_at_least(2.0).is_met);
         assert!(delay.below(&measured(&[3.0])).is_met && !delay.below(&delay).is_met);
+        assert!(delay.more_than(1.9).is_met && !delay.more_than(2.0).is_met);
+        assert!(delay.less_than(2.1).is_met && !delay.less_than(2.0).is_met);
         assert!(delay.within(0.1, 2.1).is_met && !delay.within(0.1, 3.0).is_met);
         let text = "delay: median 2.0 ms, expected at most 1.0 ms";
         assert_eq!(delay.at_most(1.0).text, text);
+    }
+
+    #[test]
+    fn what_an_unknown_decides_is_open_unless_something_else_is_broken() {
+        let verdict = |expects: &[(bool, bool)]| {
+            let mut judgement = Judgement::new();
+            for (is_met, is_open) in expects {
+                judgement.expect(Expect::that("it", *is_met).open_if(*is_open));
+            }
+            judgement.verdict()
+        };
+        assert_eq!(verdict(&[(true, false)]), Verdict::Holds);
+        assert_eq!(
+            verdict(&[(true, false), (true, true)]),
+            Verdict::CannotBeKnown
+        );
+        assert_eq!(
+            verdict(&[(true, false), (false, true)]),
+            Verdict::CannotBeKnown
+        );
+        assert_eq!(verdict(&[(false, false), (false, true)]), Verdict::Differs);
     }
 
     #[test]

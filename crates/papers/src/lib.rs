@@ -14,6 +14,7 @@ mod judgement;
 mod kondo_mptcp;
 mod matsufuji_mptcp;
 mod ns3;
+mod others;
 mod own;
 mod record;
 mod report;
@@ -28,6 +29,7 @@ pub use claim::{Algorithms, Basis, Case, Claim, Forms, Paper, Subject, Swap};
 pub use evidence::Evidence;
 pub use html::findings_html;
 pub use judgement::{Expect, Judged, Judgement, Measured, Samples, Verdict, WithoutChance};
+pub use others::{Others, try_others};
 pub use record::{Points, RunRecord, Span};
 pub use report::{
     AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,

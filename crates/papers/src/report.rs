@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::claim::{Algorithms, Basis, Claim, Forms, Subject};
 use super::judgement::{Expect, Judged, Measured, Verdict};
+use super::others::Others;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, grid};
 
@@ -20,6 +21,10 @@ pub struct Finding {
     pub judged: Judged,
     /// What became of it with the paper's algorithm, if what this project runs is another.
     pub as_published: Option<AsPublished>,
+    /// What becomes of it with the paper's algorithm on our endpoint, if that can differ.
+    pub on_our_endpoint: Option<Judged>,
+    /// Others that were tried in the place of its subject, if they were.
+    pub others: Option<Others>,
 }
 
 /// What became of a claim with the paper's algorithm as published.
@@ -34,8 +39,10 @@ pub struct AsPublished {
 /// Whose algorithm a verdict is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// The paper's, as published.
+    /// The paper's, as published, on a bare endpoint.
     Published,
+    /// The same on our endpoint.
+    PublishedOnOurs,
     /// Ours.
     Ours,
 }
@@ -43,7 +50,7 @@ pub enum Column {
 /// What a study fills in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// Each claim that is run with our form of a paper's algorithm also with the published one.
+    /// Each claim also with the published form of the paper's algorithm, on both endpoints.
     Both,
     /// Each claim with what it names, or what is swapped in, and nothing else.
     AsNamed,
@@ -64,11 +71,14 @@ impl Finding {
         claim: &'static Claim,
         judged: Judged,
         as_published: Option<AsPublished>,
+        on_our_endpoint: Option<Judged>,
     ) -> Finding {
         Finding {
             claim,
             judged,
             as_published,
+            on_our_endpoint,
+            others: None,
         }
     }
 
@@ -78,6 +88,7 @@ impl Finding {
         let default = Some(&self.judged);
         let is_own = self.claim.paper.algorithms == Algorithms::Own;
         match (column, &self.as_published) {
+            (Column::PublishedOnOurs, _) => self.on_our_endpoint.as_ref(),
             (Column::Published, Some(published)) => Some(&published.judged),
             (Column::Ours, Some(_)) => default,
             (Column::Published, None) => default.filter(|_| !is_own),
@@ -98,9 +109,12 @@ impl Finding {
     }
 }
 
-/// Both columns, as reports name them.
-pub(super) const COLUMNS: [(Column, &str); 2] =
-    [(Column::Published, "as published"), (Column::Ours, "ours")];
+/// The columns, as reports name them.
+pub(super) const COLUMNS: [(Column, &str); 3] = [
+    (Column::Published, "as published, bare endpoint"),
+    (Column::PublishedOnOurs, "as published, our endpoint"),
+    (Column::Ours, "ours"),
+];
 
 /// How many of some findings hold, differ and cannot be known; `None`: there are none.
 type Count = Option<[usize; 3]>;
@@ -177,6 +191,22 @@ struct JsonFinding<'a> {
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
     as_published: Option<JsonAsPublished<'a>>,
+    on_our_endpoint: Option<JsonColumn<'a>>,
+    others: Option<JsonOthers<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonOthers<'a> {
+    tried: &'a [&'static str],
+    passed: &'a [&'static str],
+}
+
+#[derive(Serialize)]
+struct JsonColumn<'a> {
+    verdict: Verdict,
+    seed_count: u64,
+    values: Vec<JsonValue<'a>>,
+    expects: &'a [Expect],
 }
 
 #[derive(Serialize)]
@@ -257,6 +287,16 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
                 expects: &judgement.expects,
             }
         }),
+        on_our_endpoint: finding.on_our_endpoint.as_ref().map(|judged| JsonColumn {
+            verdict: judged.verdict,
+            seed_count: judged.seed_count,
+            values: judged.judgement.values.iter().map(json_value).collect(),
+            expects: &judged.judgement.expects,
+        }),
+        others: finding.others.as_ref().map(|others| JsonOthers {
+            tried: &others.tried,
+            passed: &others.passed,
+        }),
     }
 }
 
@@ -276,18 +316,21 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
         "where",
         "kind",
         "as published",
+        "on our endpoint",
         "ours",
         "seeds",
         "paper",
         "as published",
+        "on our endpoint",
         "ours",
+        "others that pass",
         "about",
     ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(findings.iter().map(row));
     let mut text = format!(
         "up to {seed_count} seeds: median (min-max); \"as published\" is the paper's \
-         algorithm\n\n{}\n",
+         algorithm on a bare endpoint\n\n{}\n",
         grid(&rows)
     );
     for (name, [holds, differs, unknown]) in counts(findings) {
@@ -337,11 +380,14 @@ fn row(finding: &Finding) -> Vec<String> {
         finding.claim.figure.to_owned(),
         finding.claim.basis.name().to_owned(),
         or_dash(verdict(Column::Published)),
+        or_dash(verdict(Column::PublishedOnOurs)),
         or_dash(verdict(Column::Ours)),
         or_dash(seeds(finding)),
         or_dash(value.and_then(|value| Some(value.write(value.published?)))),
         or_dash(first(Column::Published).map(Measured::all)),
+        or_dash(first(Column::PublishedOnOurs).map(Measured::all)),
         or_dash(first(Column::Ours).map(Measured::all)),
+        or_dash(finding.others.as_ref().map(Others::text)),
         or_dash(value.map(|value| value.name.clone())),
     ]
 }

@@ -61,6 +61,19 @@ struct Planned {
     cases: PlannedCases,
     /// The same with the paper's algorithm as published, if ours is another.
     as_published: Option<(&'static Forms, PlannedCases)>,
+    /// The paper's algorithm on our endpoint, where the other column has it on a bare one.
+    on_our_endpoint: Option<PlannedCases>,
+}
+
+/// Whose controller and whose endpoint cases are run with.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As the claim has it: our controller on our endpoint, all others on a bare one.
+    AsNamed,
+    /// The paper's algorithm as published, on a bare endpoint.
+    Published,
+    /// The same on our endpoint.
+    PublishedOnOurs,
 }
 
 type PlannedCases = Vec<PlannedCase>;
@@ -106,33 +119,39 @@ impl Study {
         let mut places = BTreeMap::new();
         for claim in claims {
             let cases = (claim.cases)(swap.of(claim.subject));
+            let has_both = columns == Columns::Both;
             let as_published = match &claim.paper.algorithms {
-                Algorithms::Developed(forms) if columns == Columns::Both => {
-                    let planned = study.plan(claim, &cases, Some(forms), &mut places)?;
+                Algorithms::Developed(forms) if has_both => {
+                    let planned = study.plan(claim, &cases, Form::Published, &mut places)?;
                     planned.map(|planned| (forms, planned))
                 }
                 _ => None,
             };
-            let cases = study.plan(claim, &cases, None, &mut places)?;
+            let on_our_endpoint = match has_both {
+                true => study.plan(claim, &cases, Form::PublishedOnOurs, &mut places)?,
+                false => None,
+            };
+            let cases = study.plan(claim, &cases, Form::AsNamed, &mut places)?;
             study.claims.push(Planned {
                 claim,
                 cases: cases.unwrap_or_default(),
                 as_published,
+                on_our_endpoint,
             });
         }
         Ok(study)
     }
 
-    /// Plans the runs of `cases`; with `forms`, those of the algorithm as published: `None` if no
-    /// case has ours.
+    /// Plans the runs of `cases`: `None` if the form is no other than that of another column.
     fn plan(
         &mut self,
         claim: &'static Claim,
         cases: &[Case],
-        forms: Option<&Forms>,
+        form: Form,
         places: &mut BTreeMap<String, usize>,
     ) -> Result<Option<PlannedCases>, StudyError> {
-        let (mut planned, mut has_ours) = (Vec::new(), forms.is_none());
+        let mut planned = Vec::new();
+        let mut is_another = matches!(form, Form::AsNamed);
         let mut runs = Vec::new();
         for case in cases {
             let mut key = case.key();
@@ -141,15 +160,10 @@ impl Study {
                 id: claim.id,
                 error,
             })?;
-            if let Some(forms) = forms
-                && forms.publish(&mut scenario)
-            {
-                key.push_str("\nas published");
-                has_ours = true;
-            }
+            is_another |= form.apply(&claim.paper.algorithms, &mut scenario, &mut key);
             runs.push((case, key, scenario));
         }
-        if !has_ours {
+        if !is_another {
             return Ok(None);
         }
         for (case, key, scenario) in runs {
@@ -232,7 +246,8 @@ impl Study {
             let mut next = || judged.next().expect("one for each item");
             let forms = planned.as_published.as_ref().map(|(forms, _)| *forms);
             let as_published = forms.map(|forms| AsPublished::new(forms, next()));
-            Finding::new(planned.claim, next(), as_published)
+            let on_our_endpoint = planned.on_our_endpoint.as_ref().map(|_| next());
+            Finding::new(planned.claim, next(), as_published, on_our_endpoint)
         };
         Ok(self.claims.iter().map(finding).collect())
     }
@@ -302,11 +317,38 @@ impl Study {
     }
 }
 
+impl Form {
+    /// Changes a scenario to this form, and the key of its runs with it. Returns whether that makes
+    /// it another one than the columns before this have.
+    fn apply(self, algorithms: &Algorithms, scenario: &mut Scenario, key: &mut String) -> bool {
+        let has_ours = match (self, algorithms) {
+            (Form::Published | Form::PublishedOnOurs, Algorithms::Developed(forms)) => {
+                forms.publish(scenario)
+            }
+            _ => false,
+        };
+        if has_ours {
+            key.push_str("\nas published");
+        }
+        let mut bare = scenario.clone();
+        let has_bare = algorithms.strip(&mut bare);
+        if let Form::PublishedOnOurs = self {
+            return has_bare;
+        }
+        if has_bare {
+            *scenario = bare;
+            key.push_str("\non a bare endpoint");
+        }
+        has_ours
+    }
+}
+
 impl Planned {
-    /// As published first, if that is another.
+    /// As published first, if that is another; then on our endpoint.
     fn items(&self) -> impl Iterator<Item = Item<'_>> {
         let as_published = self.as_published.iter().map(|(_, cases)| cases);
-        let columns = as_published.chain([&self.cases]);
+        let published = as_published.chain(&self.on_our_endpoint);
+        let columns = published.chain([&self.cases]);
         columns.map(|cases| Item {
             claim: self.claim,
             cases,

@@ -10,7 +10,9 @@
 //!
 //! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and hands
 //! what it expects there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict:
-//! it holds if it does at half of the points or more, the same bound for all claims.
+//! it holds if it does at half of the points or more, the same bound for all claims, and cannot be
+//! known if one dimension decides it: met at three quarters of the points with one of its values or
+//! more, and at a quarter of those with another or less.
 
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
@@ -20,6 +22,9 @@ use super::judgement::{Expect, Judgement, Measured, Samples};
 
 /// At what share of the points a claim holds that is said to.
 const MOST: f64 = 0.5;
+/// At which shares of the points with two values of a dimension this decides. Of nine points, which
+/// is how many a value has of 27, two and seven: chance rarely comes that far from half of them.
+const DECIDED: (f64, f64) = (0.25, 0.75);
 /// The columns of L27: how often each of three digits counts. Of the first three dimensions all
 /// combinations are there.
 const OF_27: [[usize; 3]; 13] = [
@@ -216,6 +221,16 @@ impl Tally {
         best.map(|(_, dimension)| dimension)
     }
 
+    /// The dimension that decides, if one does.
+    fn deciding(&self) -> Option<usize> {
+        const ROUNDING: f64 = 1e-9;
+        let (little, much) = (DECIDED.0 + ROUNDING, DECIDED.1 - ROUNDING);
+        self.decisive().filter(|dimension| {
+            let shares = self.shares(*dimension);
+            shares.iter().any(|share| *share >= much) && shares.iter().any(|share| *share <= little)
+        })
+    }
+
     fn shares(&self, dimension: usize) -> Vec<f64> {
         let by_value = self.by_value(dimension).into_iter();
         by_value.map(|(met, all)| met as f64 / all as f64).collect()
@@ -245,8 +260,13 @@ impl Tally {
 
     /// That it is met at half of the points or more.
     pub(crate) fn expect(&self, name: &str) -> Expect {
-        let text = format!("{name}: {} Expected: half of them.", self.sentence());
-        Expect::by(text, self.share() - MOST)
+        let deciding = self.deciding();
+        let mut text = format!("{name}: {} Expected: half of them.", self.sentence());
+        if let Some(dimension) = deciding {
+            let what = self.space.0[dimension].name;
+            text.push_str(&format!(" The paper does not print what decides: {what}."));
+        }
+        Expect::by(text, self.share() - MOST).open_if(deciding.is_some())
     }
 
     /// That it is met at all. Where that is all that is met, what differs is how often.
@@ -402,9 +422,11 @@ mod tests {
 
     #[test]
     fn half_of_the_points_make_a_claim_hold() {
+        // In an order by which no dimension decides.
+        let order = [0, 4, 8, 5, 3, 7, 2, 6, 1];
         let verdict = |met: usize| {
             let mut judgement = Judgement::new();
-            let tally = FOUR.tally(|point| expects(point.number < met));
+            let tally = FOUR.tally(|point| expects(order[..met].contains(&point.number)));
             tally.tell("it", &mut judgement);
             assert_eq!(judgement.values[0].samples.0, [met as f64 / 9.0]);
             let is_met = judgement.expects.iter().map(|expect| expect.is_met);
@@ -415,6 +437,12 @@ mod tests {
         assert_eq!(verdict(1), Verdict::Differs);
         assert_eq!(verdict(4), Verdict::Differs);
         assert_eq!(verdict(5), Verdict::Holds);
+        // Of one value all, of another none.
+        let mut decided = Judgement::new();
+        FOUR.tally(|point| expects(point.value(1) != 2))
+            .tell("it", &mut decided);
+        assert_eq!(decided.verdict(), Verdict::CannotBeKnown);
+        assert!(decided.expects[1].text.ends_with("what decides: two."));
         let mut shown = Judgement::new();
         FOUR.tally(|_| expects(true)).show("it", &mut shown);
         assert!(shown.expects.is_empty() && shown.values.len() == 1);

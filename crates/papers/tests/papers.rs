@@ -117,7 +117,7 @@ fn claims_are_counted_by_their_kind() {
     .concat();
     let text = findings_table(&findings(&claims, Swap::default(), None), 1);
     for line in [
-        "measured, as published: 1 hold, 0 differ",
+        "measured, as published, bare endpoint: 1 hold, 0 differ",
         "set-up: 1 hold, 0 differ",
         "by construction: 2 hold, 0 differ",
     ] {

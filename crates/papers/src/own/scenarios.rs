@@ -117,7 +117,8 @@ pub(super) const IDLE_LOOKS_GOOD: Claim = claim!(
 pub(super) const METERED: Claim = claim!(
     6,
     "own-metered",
-    "A path that costs money carries video only while the free one does not suffice."
+    "A path that costs money carries video only while the free one does not suffice.",
+    "With anabranch somewhat fewer frames can be decoded in time than the file asks for."
 );
 
 pub(super) const THREE_PATHS: Claim = claim!(

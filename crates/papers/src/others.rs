@@ -1,0 +1,132 @@
+//! Which other controllers and schedulers a claim holds for as well: what a claim says of one alone
+//! shows only in that others fail it.
+//!
+//! `fixed` and `wrr` are weak controls, which answer to nothing. Those here are in use, or come
+//! from other papers.
+
+use anabranch_lab::Progress;
+
+use super::claim::{Basis, Claim, Subject, Swap};
+use super::judgement::Verdict;
+use super::report::{Columns, Finding};
+use super::study::{Study, StudyError, StudyOptions};
+
+/// Controllers that take the place of a claim's controller.
+const CONTROLLERS: [&str; 8] = [
+    "new-reno", "cubic", "vegas", "bbr-quic", "bbr3", "copa", "gcc", "scream",
+];
+/// Schedulers that take the place of a claim's scheduler.
+const SCHEDULERS: [&str; 8] = [
+    "min-cost",
+    "spd",
+    "round-robin",
+    "wrr",
+    "edcld",
+    "sfl",
+    "blest",
+    "ecf",
+];
+/// Seeds of each; the rows say how many of the many pass, which one seed more or less does not
+/// change.
+const SEEDS: u64 = 2;
+
+/// The others that were tried in a claim, and those for which it holds as well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// All of them.
+    pub tried: Vec<&'static str>,
+    /// Those that pass.
+    pub passed: Vec<&'static str>,
+}
+
+impl Others {
+    /// In words: "cubic, vegas (2 of 8)".
+    pub fn text(&self) -> String {
+        let (passed, tried) = (self.passed.len(), self.tried.len());
+        match self.passed.is_empty() {
+            true => format!("none of {tried}"),
+            false => format!("{} ({passed} of {tried})", self.passed.join(", ")),
+        }
+    }
+}
+
+/// The others of a subject.
+fn others_of(subject: Subject) -> impl Iterator<Item = &'static str> {
+    let (names, own) = match subject {
+        Subject::Scenario => (&[][..], ""),
+        Subject::Controller(name) => (&CONTROLLERS[..], name),
+        Subject::Scheduler(name) => (&SCHEDULERS[..], name),
+    };
+    let own = own.split(':').next().unwrap_or_default();
+    names.iter().copied().filter(move |name| *name != own)
+}
+
+/// Tries others in the place of the subject of each measured claim that can be known, and notes
+/// which pass.
+///
+/// # Errors
+/// [`StudyError`].
+pub fn try_others(
+    findings: &mut [Finding],
+    options: &StudyOptions,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<(), StudyError> {
+    let options = StudyOptions {
+        seed_count: SEEDS.min(options.seed_count),
+        takes_all_seeds: true,
+        ..options.clone()
+    };
+    let is_tried = |finding: &&mut Finding| {
+        finding.claim.basis == Basis::Measured
+            && finding.claim.subject != Subject::Scenario
+            && finding.judged.verdict != Verdict::CannotBeKnown
+    };
+    let mut tried: Vec<&mut Finding> = findings.iter_mut().filter(is_tried).collect();
+    for finding in &mut tried {
+        finding.others = Some(Others::default());
+    }
+    for name in CONTROLLERS.into_iter().chain(SCHEDULERS) {
+        let has = |claim: &Claim| others_of(claim.subject).any(|other| other == name);
+        let mut of: Vec<&mut &mut Finding> =
+            tried.iter_mut().filter(|one| has(one.claim)).collect();
+        let claims: Vec<&'static Claim> = of.iter().map(|finding| finding.claim).collect();
+        let swap = Swap {
+            controller: Some(name),
+            scheduler: Some(name),
+        };
+        let study = Study::new(&claims, swap, Columns::AsNamed)?;
+        let swapped = study.findings(&options, progress)?;
+        for (finding, swapped) in of.iter_mut().zip(swapped) {
+            let others = finding.others.get_or_insert_default();
+            others.tried.push(name);
+            if swapped.judged.verdict == Verdict::Holds {
+                others.passed.push(name);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_no_other_of_itself() {
+        let of = |subject| others_of(subject).collect::<Vec<_>>();
+        assert!(!of(Subject::Controller("gcc:probing=off")).contains(&"gcc"));
+        assert_eq!(of(Subject::Controller("arc")), CONTROLLERS);
+        assert_eq!(of(Subject::Scheduler("min-cost")), SCHEDULERS[1..]);
+        assert!(of(Subject::Scenario).is_empty());
+    }
+
+    #[test]
+    fn all_of_them_are_known() {
+        for name in CONTROLLERS {
+            assert!(anabranch_controllers::by_name(name).is_ok(), "{name}");
+        }
+        for name in SCHEDULERS {
+            assert!(anabranch_schedulers::by_name(name).is_ok(), "{name}");
+        }
+    }
+}
