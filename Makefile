@@ -14,6 +14,7 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-decodable-on-time,fe
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 RESULTS ?= target/results
+RESULTS_SEEDS ?= 10
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 STATIC_TARGET ?= x86_64-unknown-linux-musl
@@ -70,10 +71,10 @@ papers: ## test all that papers claim, over up to ten seeds, and that claims can
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
 	$(CARGO) test --release --quiet -p anabranch-papers -- --ignored
 
-results: ## run what docs/results.md shows, and write its tables and pictures (some minutes of two cores)
+results: ## run what docs/results.md shows, and write its tables and pictures: a part of each release (an hour of two cores)
 	mkdir -p $(RESULTS)
 	$(CARGO) build --release --quiet -p anabranch
-	$(CARGO) run --release --quiet -p anabranch -- reproduce --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
+	$(CARGO) run --release --quiet -p anabranch -- reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
 	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
 	$(CARGO) run --release --quiet -p anabranch -- contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]

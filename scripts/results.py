@@ -55,10 +55,13 @@ def of_paper(value):
 
 
 def columns(finding):
-    """What stands in the columns `as published` and `ours`; None: nothing."""
+    """What stands in the columns `as published`, `as published, on our endpoint` and `ours`; None: nothing."""
     if finding["paper"] == "own":
-        return None, finding
-    return (finding["as_published"], finding) if finding["as_published"] else (finding, None)
+        return None, None, finding
+    on_ours = finding["on_our_endpoint"]
+    if finding["as_published"]:
+        return finding["as_published"], on_ours, finding
+    return finding, on_ours, None
 
 
 def named(column, name):
@@ -80,33 +83,56 @@ def counts(findings):
     for paper in papers:
         of = [finding for finding in findings if finding["paper"] == paper]
         measured = [columns(finding) for finding in of if finding["basis"] == "measured"]
-        cells = [counted(pair[at]["verdict"] for pair in measured if pair[at]) for at in (0, 1)]
+        cells = []
+        for at in (0, 1, 2):
+            # Without media there is one endpoint.
+            verdicts = [(row[at] or (row[0] if at == 1 else None)) for row in measured]
+            cells.append(counted(column["verdict"] for column in verdicts if column))
+        if not any(row[1] for row in measured):
+            cells[1] = "–"
         for basis in ("set-up", "by construction"):
             cells.append(counted(finding["verdict"] for finding in of if finding["basis"] == basis))
         rows.append([f"`{paper}`", *cells])
-    heading = ["", "measured, as published", "measured, ours", "set-up", "by construction"]
+    heading = [
+        "", "measured, as published", "the same, on our endpoint", "measured, ours", "set-up",
+        "by construction",
+    ]
     return table(heading, rows)
 
 
-def differing(findings):
-    """The measured claims of papers and our own that do not hold in every column."""
+def first(column):
+    """Verdict and first number."""
+    if column is None:
+        return "–"
+    return f"{column['verdict']}: {shown((column['values'] or [None])[0])}"
+
+
+def others(finding):
+    if finding["others"] is None:
+        return "–"
+    passed, tried = finding["others"]["passed"], finding["others"]["tried"]
+    return f"{', '.join(f'`{name}`' for name in passed)} ({len(passed)}/{len(tried)})" if passed else "none"
+
+
+def verdicts(findings):
+    """Every measured claim."""
     rows, control = [], []
     for finding in findings:
-        both = columns(finding)
-        verdicts = [column["verdict"] if column else None for column in both]
-        if finding["basis"] != "measured" or set(verdicts) <= {"holds", None}:
+        if finding["basis"] != "measured":
             continue
-        if both[0] and verdicts == ["differs", "holds"]:
+        published, on_ours, ours = (first(column) for column in columns(finding))
+        if published.startswith("differs") and ours.startswith("holds"):
             control.append(finding["id"])
-        cells = [
-            "–" if column is None
-            else f"{verdict}: {shown((column['values'] or [None])[0])}"
-            for column, verdict in zip(both, verdicts)
-        ]
-        first = (finding["values"] or [None])[0]
-        about = first["name"] if first else ""
-        rows.append([finding["id"], finding["figure"], about, of_paper(first), *cells])
-    text = table(["claim", "where", "first number", "paper", "as published", "ours"], rows)
+        value = (finding["values"] or [None])[0]
+        rows.append([
+            finding["id"], finding["figure"], value["name"] if value else "", of_paper(value), published,
+            "=" if on_ours == published else on_ours, ours, others(finding),
+        ])
+    heading = [
+        "claim", "where", "first number", "paper", "as published, bare endpoint", "as published, our endpoint",
+        "ours", "others that pass",
+    ]
+    text = table(heading, rows)
     if control:
         text += "\n\nOnly our form holds, not the published one: " + ", ".join(control) + "."
     return text
@@ -116,7 +142,7 @@ def table_2(findings):
     finding = next((one for one in findings if one["id"] == "S0-T2"), None)
     if finding is None or not finding["as_published"]:
         return None
-    published, ours = columns(finding)
+    published, _, ours = columns(finding)
     rows = []
     for what in ("delay", "loss"):
         for case in (1, 4, 7):
@@ -140,12 +166,12 @@ def own(findings):
         if finding["paper"] != "own" or finding["figure"] == "aim":
             continue
         cells = []
-        for what in ("frames late or lost", "longest gap"):
+        for what in ("frames not decodable in time", "longest gap"):
             for label in ("min-cost", "anabranch"):
                 cells.append(shown(named(finding, f"{finding['figure']}, {label}: {what}")))
         rows.append([finding["figure"], *cells, finding["verdict"]])
     heading = [
-        "scenario", "late or lost: `min-cost`", "`anabranch`", "longest gap: `min-cost`",
+        "scenario", "not decodable in time: `min-cost`", "`anabranch`", "longest gap: `min-cost`",
         "`anabranch`", "what the file expects",
     ]
     return table(heading, rows) if rows else None
@@ -192,8 +218,8 @@ def main(folder, path):
     if (folder / "findings.json").exists():
         document = json.loads((folder / "findings.json").read_text())
         findings = document["findings"]
-        blocks["claims"] = counts(findings)
-        blocks["differing"] = differing(findings)
+        blocks["claims"] = f"Seeds: up to {document['seed_count']}.\n\n" + counts(findings)
+        blocks["verdicts"] = verdicts(findings)
         blocks["table-2"] = table_2(findings)
         blocks["own"] = own(findings)
     if (folder / "report.html").exists():

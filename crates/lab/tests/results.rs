@@ -1,0 +1,110 @@
+//! The page of results says what runs say: RFC 8867's cases, of which two are run as the page has
+//! them, and the contest, of which no seed is worse than the page's worst. Claims are compared in
+//! `papers/tests/reduced.rs`.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_lab::compare::{Column, compare};
+use anabranch_lab::{RunOptions, Scenario, run};
+
+const PAGE: &str = include_str!("../../../docs/results.md");
+const BEHIND: &str = "docs/results.md is behind the program; `make results` writes it";
+/// The seeds of the page's comparison.
+const SEEDS: u64 = 5;
+
+fn block(name: &str) -> &'static str {
+    let (begin, end) = (
+        format!("<!-- begin {name} -->"),
+        format!("<!-- end {name} -->"),
+    );
+    let (_, block) = PAGE.split_once(&begin).expect("the page has the block");
+    block.split_once(&end).expect("it ends").0
+}
+
+fn scenarios(folder: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    root.join(folder)
+}
+
+#[test]
+fn cases_of_rfc_8867_have_the_numbers_of_the_page() {
+    let lines = block("rmcat").lines().filter(|line| line.starts_with('|'));
+    let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim);
+    let table: Vec<Vec<&str>> = lines.map(|line| cells(line).collect()).collect();
+    for (case, controller) in [
+        ("5.4-competing-media", "live-bbr"),
+        ("5.8-pause-and-resume", "gcc"),
+    ] {
+        let heading = format!("`{controller}`");
+        let at = table[0].iter().position(|cell| *cell == heading).unwrap();
+        let row = table.iter().find(|row| row[0] == case).unwrap();
+        assert_eq!(measured(case, controller), row[at], "{case}: {BEHIND}");
+    }
+}
+
+/// Utilisation, 95th percentile of the delay and loss, as the page shows them.
+fn measured(case: &str, controller: &str) -> String {
+    let path = scenarios("rmcat").join(format!("{case}.toml"));
+    let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let metrics = ["utilisation", "delay-p95", "loss"];
+    let names = metrics.map(str::to_owned);
+    let columns = [Column {
+        controller: Some(controller.to_owned()),
+        ..Column::default()
+    }];
+    let comparison = compare(&[vec![scenario]], &columns, &names, SEEDS, 0, &|_| {}).unwrap();
+    let parts = [(100.0, 0), (1.0, 0), (100.0, 1)];
+    let cell = |(metric, (factor, digits)): (&str, (f64, usize))| {
+        let rows = comparison
+            .rows
+            .iter()
+            .filter(|row| row.metric.name == metric);
+        let mean = rows.map(|row| row.cells[0].estimate.unwrap().mean * factor);
+        let texts: Vec<String> = mean.map(|mean| format!("{mean:.digits$}")).collect();
+        texts.join("/")
+    };
+    let cells: Vec<String> = metrics.into_iter().zip(parts).map(cell).collect();
+    cells.join(", ")
+}
+
+/// The worst of all seeds by the page: the share delivered and the overhead, in per cent.
+fn worst(row: &str) -> (f64, f64) {
+    let mut lines = block("contest").lines();
+    let line = lines.find(|line| line.split_whitespace().next() == Some(row));
+    let words: Vec<&str> = line
+        .expect("the page has the row")
+        .split_whitespace()
+        .collect();
+    let number = |at: usize| words[at].parse::<f64>().ok();
+    let pairs = (1..words.len() - 1).filter(|at| words[*at] == "/");
+    let mut pairs = pairs.filter_map(|at| Some((number(at - 1)?, number(at + 1)?)));
+    // Behind the median.
+    pairs.nth(1).expect("median, then worst")
+}
+
+#[test]
+fn no_seed_of_the_contest_is_worse_than_the_worst_of_the_page() {
+    for (row, file) in [
+        ("1", "row-1-one-path-1-percent"),
+        ("6b", "row-6b-capacity-drop-fixed"),
+        ("8", "row-8-swing"),
+    ] {
+        let path = scenarios("contest").join(format!("{file}.toml"));
+        let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let report = run(&scenario, &RunOptions::seeds(2), &|_| ()).unwrap();
+        let (least, most) = worst(row);
+        for run in &report.runs {
+            let total = &run.statistics.total;
+            let frames = &total.frames;
+            let delivered = match row {
+                "6b" => frames.decodable_on_time_ratio,
+                _ => frames.complete_on_time_ratio,
+            };
+            let delivered = delivered.unwrap() * 100.0;
+            let overhead = total.overhead_ratio.unwrap() * 100.0;
+            // By what the page rounds.
+            let is_covered = delivered >= least - 0.000_6 && overhead <= most + 0.006;
+            assert!(is_covered, "row {row}: {delivered} {overhead}; {BEHIND}");
+        }
+    }
+}
