@@ -172,7 +172,7 @@ def own(findings):
         rows.append([finding["figure"], *cells, finding["verdict"]])
     heading = [
         "scenario", "not decodable in time: `min-cost`", "`anabranch`", "longest gap: `min-cost`",
-        "`anabranch`", "what the file expects",
+        "`anabranch`", "the file's promises",
     ]
     return table(heading, rows) if rows else None
 

@@ -1,4 +1,4 @@
-//! A bare endpoint has what senders of papers have, and none of the decisions that stand between a
+//! A bare endpoint is a sender such as papers describe, without the decisions that stand between a
 //! controller and its effect.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ fn both<T>(of: impl Fn(&str) -> T) -> [T; 2] {
 }
 
 /// Zhang & Lei's Fig. 10: WebRTC's BBR holds one flow at a minimal rate. An endpoint that goes by
-/// what comes out of a congested path gives that flow its share.
+/// the delivery rate of a congested path gives that flow its share.
 #[test]
 fn a_flow_that_its_controller_starves_is_starved() {
     let [bare, ours] = both(|endpoint| {

@@ -102,7 +102,7 @@ fn no_seed_of_the_contest_is_worse_than_the_worst_of_the_page() {
             };
             let delivered = delivered.unwrap() * 100.0;
             let overhead = total.overhead_ratio.unwrap() * 100.0;
-            // By what the page rounds.
+            // Within the rounding of the page.
             let is_covered = delivered >= least - 0.000_6 && overhead <= most + 0.006;
             assert!(is_covered, "row {row}: {delivered} {overhead}; {BEHIND}");
         }

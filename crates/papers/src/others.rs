@@ -1,4 +1,4 @@
-//! Which other controllers and schedulers a claim holds for as well: what a claim says of one alone
+//! Other controllers and schedulers for which a claim holds as well: that it is about one alone
 //! shows only in that others fail it.
 //!
 //! `fixed` and `wrr` are weak controls, which answer to nothing. Those here are in use, or come
