@@ -209,7 +209,7 @@ fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
     let shares = |source: &str| {
         let flow = format!("paths = [\"near\"]\ndeadline = \"60 ms\"\nsource = \"{source}\"");
         let frames = &statistics(&flow, &["links.near.loss=0.03"]).flows[0].frames;
-        assert!(frames.dropped > 5, "{source}: {frames:?}");
+        assert!(frames.dropped > 0, "{source}: {frames:?}");
         let known = (frames.complete + frames.dropped) as f64;
         (
             frames.decodable_ratio.unwrap(),
@@ -219,11 +219,14 @@ fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
     for source in ["gop", "live", "ideal", "cbr", "rfc8593"] {
         let (decodable, complete) = shares(source);
         assert!(
-            decodable < 0.8 * complete,
+            decodable < 0.9 * complete,
             "{source}: {decodable} of {complete}"
         );
-        // A key frame a second or two, so that losses do not last.
-        assert!(decodable > 0.05, "{source}: {decodable}");
+    }
+    // A key frame no larger than others comes each second, so that losses do not last.
+    for source in ["ideal", "cbr", "rfc8593"] {
+        let (decodable, _) = shares(source);
+        assert!(decodable > 0.1, "{source}: {decodable}");
     }
     for source in ["audio", "packets"] {
         let (decodable, complete) = shares(source);

@@ -58,9 +58,9 @@ fn write_page(
          its verdict is within a margin. It <b class=\"holds\">holds</b> if all that is expected \
          of it was found. <i>As published</i> is the paper's algorithm on a \
          <i>bare endpoint</i>, a sender such as papers describe, and beside it on our endpoint; \
-         TCP has one endpoint. <i>Ours</i> is what this project has made of it, or an experiment of \
-         its own. Claims that check the set-up, or \
-         that are true by construction of algorithm or simulator, are counted apart.</p>",
+         TCP has one endpoint. <i>Ours</i> is what this project has made of it, or an experiment \
+         of its own. Claims that check the set-up, or that are true by construction of algorithm \
+         or simulator, are counted apart.</p>",
         escape(program),
     )?;
     for (name, [holds, differs, unknown]) in counts(findings) {
