@@ -11,6 +11,9 @@ use crate::nal::{self, h264};
 /// An access unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
 
+/// A start code of four bytes and a header, without the byte behind it that decides.
+const UNDECIDED_LEN: usize = 5;
+
 /// Picture interval assumed where nothing else is known: 25 per second.
 const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 
@@ -29,6 +32,9 @@ pub struct AccessUnit {
 #[derive(Clone, Debug, Default)]
 pub struct AccessUnitSplitter {
     buffer: Vec<u8>,
+    /// Bytes at the front of `buffer` that were handed over. They go once no unit is complete, so
+    /// that a push of many units moves the rest once.
+    taken_len: usize,
     /// Bytes of `buffer` already searched for start codes.
     searched_len: usize,
     is_started: bool,
@@ -59,12 +65,11 @@ impl AccessUnitSplitter {
             let start = self.start_code_position(at);
             if !self.is_started {
                 self.is_started = true;
-                self.buffer.drain(..start);
-                self.searched_len -= start;
-                self.note(self.searched_len);
+                self.taken_len = start;
+                self.note(at);
             } else if self.starts_access_unit(at) {
                 let unit = self.take(start);
-                self.note(self.searched_len);
+                self.note(at);
                 return Some(unit);
             } else {
                 self.note(at);
@@ -74,16 +79,22 @@ impl AccessUnitSplitter {
         self.searched_len = self.searched_len.max(self.buffer.len().saturating_sub(2));
         if !self.is_started {
             // Only a start code and its header can still be of use.
-            let useless_len = self.buffer.len().saturating_sub(5);
-            self.buffer.drain(..useless_len);
-            self.searched_len = self.searched_len.saturating_sub(useless_len);
+            self.taken_len = self.buffer.len().saturating_sub(UNDECIDED_LEN);
         }
-        (self.buffer.len() > MAX_UNIT_LEN).then(|| self.take(MAX_UNIT_LEN))
+        // A start code whose unit is undecided lies behind the part.
+        let end = self.taken_len + MAX_UNIT_LEN;
+        if self.buffer.len() >= end + UNDECIDED_LEN {
+            return Some(self.take(end));
+        }
+        self.buffer.drain(..self.taken_len);
+        self.searched_len = self.searched_len.saturating_sub(self.taken_len);
+        self.taken_len = 0;
+        None
     }
 
     /// The last access unit, once the stream has ended.
     pub fn finish(&mut self) -> Option<AccessUnit> {
-        let is_pending = self.is_started && !self.buffer.is_empty();
+        let is_pending = self.is_started && self.buffer.len() > self.taken_len;
         is_pending.then(|| self.take(self.buffer.len()))
     }
 
@@ -136,10 +147,10 @@ impl AccessUnitSplitter {
         );
     }
 
-    /// Cuts off the first `len` bytes.
-    fn take(&mut self, len: usize) -> AccessUnit {
-        let rest = self.buffer.split_off(len);
-        let annex_b = core::mem::replace(&mut self.buffer, rest);
+    /// Cuts off the bytes before `end`, in memory of their own length.
+    fn take(&mut self, end: usize) -> AccessUnit {
+        let annex_b = self.buffer[self.taken_len..end].to_vec();
+        self.taken_len = end;
         let mut slices = core::mem::take(&mut self.slices);
         if core::mem::take(&mut self.has_sei) && nal::has_h264_recovery_point(&annex_b) {
             slices.note_key();
@@ -148,7 +159,6 @@ impl AccessUnitSplitter {
         if self.frame_interval.is_none() && importance.is_key() {
             self.frame_interval = frame_interval(&annex_b);
         }
-        self.searched_len = self.searched_len.saturating_sub(len);
         self.has_slice = false;
         AccessUnit {
             annex_b,
@@ -354,6 +364,35 @@ mod tests {
     }
 
     #[test]
+    fn units_of_one_push_hold_their_own_bytes_alone() {
+        let mut splitter = AccessUnitSplitter::new();
+        splitter.push(&[0, 0, 1, 0x41, 0x80].repeat(20_000));
+        let units: Vec<AccessUnit> = core::iter::from_fn(|| splitter.next_unit()).collect();
+        assert_eq!(units.len(), 19_999);
+        let held = |unit: &AccessUnit| unit.annex_b.capacity();
+        assert_eq!(units.iter().map(held).max(), Some(5));
+        assert!(splitter.buffer.capacity() <= 200_000);
+    }
+
+    #[test]
+    fn a_start_code_where_a_part_ends_is_found() {
+        for cut in 0..8 {
+            let mut splitter = AccessUnitSplitter::new();
+            let mut first = IDR.to_vec();
+            first.resize(MAX_UNIT_LEN - cut, 7);
+            let stream = [first.clone(), IDR.to_vec(), IDR.to_vec()].concat();
+            let mut units = Vec::new();
+            for piece in [&stream[..MAX_UNIT_LEN + 1], &stream[MAX_UNIT_LEN + 1..]] {
+                splitter.push(piece);
+                units.extend(core::iter::from_fn(|| splitter.next_unit()));
+            }
+            units.extend(splitter.finish());
+            let lengths: Vec<usize> = units.iter().map(|unit| unit.annex_b.len()).collect();
+            assert_eq!(lengths, [first.len(), IDR.len(), IDR.len()], "{cut}");
+        }
+    }
+
+    #[test]
     fn a_unit_without_end_is_handed_over_in_parts() {
         let mut splitter = AccessUnitSplitter::new();
         splitter.push(IDR);
@@ -364,7 +403,7 @@ mod tests {
                 assert!(unit.annex_b.len() <= MAX_UNIT_LEN);
                 out_len += unit.annex_b.len();
             }
-            assert!(splitter.buffer.len() <= MAX_UNIT_LEN);
+            assert!(splitter.buffer.len() < MAX_UNIT_LEN + UNDECIDED_LEN);
         }
         out_len += splitter.finish().map_or(0, |unit| unit.annex_b.len());
         assert_eq!(out_len, IDR.len() + (20 << 20));
