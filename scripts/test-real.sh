@@ -14,6 +14,7 @@ main() {
     trap 'stop_all; rm -rf "$folder"' EXIT
     sender_public=$("$program" keygen --output "$folder/sender.key")
     receiver_public=$("$program" keygen --output "$folder/receiver.key")
+    run floods_of_first_messages_stop_no_stream
     run a_pause_of_the_input_does_not_end_the_session
     if install faketime faketime; then
         run a_sender_whose_clock_was_set_back_connects_at_once
@@ -124,6 +125,12 @@ await() {
 # count LOG PATTERN
 count() {
     grep -c -- "$2" "$folder/$1.log"
+}
+
+# 100,000 bogus first messages a second, against an optimised program.
+floods_of_first_messages_stop_no_stream() {
+    local of_attackers=(--package anabranch-net --test attackers -- --ignored --test-threads 1)
+    ${CARGO:-cargo} test --release --quiet "${of_attackers[@]}" >"$folder/floods.log" 2>&1
 }
 
 a_pause_of_the_input_does_not_end_the_session() {

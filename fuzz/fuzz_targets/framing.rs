@@ -2,8 +2,26 @@
 //! matter.
 #![no_main]
 
-use anabranch_secure::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError};
+use anabranch_fuzz::{Bound, Meter, plant};
+use anabranch_secure::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError, append_framed};
 use libfuzzer_sys::fuzz_target;
+
+/// Each datagram is kept here, two times, with a vector that takes 24 bytes.
+const BOUND: Bound = Bound {
+    fixed_bytes: 4 * MAX_FRAMED_BYTES,
+    bytes_per_byte: 64,
+};
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut stream = Vec::new();
+    for length in [1, 100, 1_400] {
+        assert!(append_framed(&mut stream, &vec![length as u8; length]));
+    }
+    let after_preamble = [&STREAM_PREAMBLE[..], &stream].concat();
+    [(0, &stream), (9, &stream), (255, &after_preamble)]
+        .map(|(piece, stream)| [&[piece][..], stream].concat())
+        .into()
+}
 
 fn read(bytes: &[u8], piece_bytes: usize) -> (Vec<Vec<u8>>, Result<(), StreamError>) {
     let (mut deframer, mut datagrams) = (Deframer::default(), Vec::new());
@@ -18,11 +36,15 @@ fn read(bytes: &[u8], piece_bytes: usize) -> (Vec<Vec<u8>>, Result<(), StreamErr
     (datagrams, Ok(()))
 }
 
-fuzz_target!(|input: (u8, &[u8])| {
-    let (piece_bytes, bytes) = input;
+fuzz_target!(init: plant(seeds()), |input: &[u8]| {
+    let Some((piece_bytes, bytes)) = input.split_first() else {
+        return;
+    };
+    let meter = Meter::begin(BOUND);
     let whole = read(bytes, usize::MAX);
-    assert_eq!(read(bytes, usize::from(piece_bytes) + 1), whole);
+    assert_eq!(read(bytes, usize::from(*piece_bytes) + 1), whole);
     let is_legal = |datagram: &Vec<u8>| (1..=MAX_FRAMED_BYTES).contains(&datagram.len());
     assert!(whole.0.iter().all(is_legal));
     let _ = Deframer::default().push(&mut bytes.to_vec(), |_| {});
+    meter.check(input.len());
 });

@@ -1,20 +1,51 @@
-//! Whatever links and the SRT listener send, the receiver of SRTLA neither panics nor grows.
+//! With any datagrams of links and of the SRT listener, the receiver of SRTLA neither panics nor
+//! grows.
 #![no_main]
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use anabranch_srtla::{MAX_GROUPS, MAX_LINKS, Receiver, SECRET_BYTES, Taken};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
 /// A REG2 that is shorter stands for one with a name that the receiver gave.
 const REG2: [u8; 2] = [0x92, 0x01];
+/// A group with a link takes a kilobyte and a half, and three seconds of the input here: a name,
+/// and a registration of two bytes.
+const BOUND: Bound = Bound {
+    fixed_bytes: 256 << 10,
+    bytes_per_byte: 16,
+};
 
-fuzz_target!(|steps: Vec<(u8, u16, Vec<u8>)>| {
+fn seeds() -> Vec<Vec<u8>> {
+    let reg1 = [&[0x92, 0x00][..], &[1; 128], &[0; 128]].concat();
+    let video = |number: u32| [&number.to_be_bytes()[..], &[0x47; 60]].concat();
+    let step = |seed: Writer, host: u8, bytes: &[u8]| seed.raw([host]).u16(10).bytes(bytes);
+    let joined = step(step(Writer::default(), 1, &reg1), 1, &REG2);
+    let joined = step(joined, 2, &REG2);
+    let streamed = (0..24).fold(joined, |seed, number| {
+        step(seed, 1 + (number % 2) as u8, &video(number))
+    });
+    let mut info = vec![0x90, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0x1f, 0, 1];
+    info.resize(38, 1);
+    let kept = step(step(streamed, 1, &info), 2, &[0x90, 0]);
+    let srt = [0x8002_u16, 0x8001, 0x8000].map(|kind| [&kind.to_be_bytes()[..], &[0; 42]].concat());
+    let acknowledged = srt.iter().fold(kept, |seed, bytes| step(seed, 1, bytes));
+    vec![
+        acknowledged.done(),
+        step(Writer::default(), 3, &reg1).done(),
+    ]
+}
+
+fuzz_target!(init: plant(seeds()), |bytes: &[u8]| {
+    let meter = Meter::begin(BOUND);
     let mut receiver = Receiver::new(&[0; SECRET_BYTES]);
     let mut now = Instant::ZERO;
     let mut named = Vec::new();
-    for (host, wait, mut datagram) in steps {
+    let mut input = Reader::new(bytes);
+    while let (Some(host), Some(wait), Some(datagram)) = (input.u8(), input.u16(), input.bytes()) {
+        let mut datagram = datagram.to_vec();
         now += Duration::from_millis(wait.into());
         if datagram.starts_with(&REG2) && datagram.len() < 258 {
             datagram.clone_from(&named);
@@ -31,4 +62,5 @@ fuzz_target!(|steps: Vec<(u8, u16, Vec<u8>)>| {
         while receiver.poll_event().is_some() {}
         assert!(receiver.group_count() <= MAX_GROUPS);
     }
+    meter.check(bytes.len());
 });

@@ -1,6 +1,7 @@
 //! Peers that are let in, their names, and the rules of each.
 
 use core::str::FromStr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -262,7 +263,8 @@ impl AllowList {
 
     /// What a name may have.
     pub(crate) fn limits_of(&self, name: &StreamName) -> Limits {
-        limits_of(&self.all, name).unwrap_or_default()
+        let its = self.all.iter().filter(|allowed| allowed.name == *name);
+        limits_of(its).unwrap_or_default()
     }
 
     /// How many sessions a name has at a time, at the most.
@@ -317,28 +319,42 @@ impl AllowList {
                 is_first || !text.trim().is_empty(),
                 "--allow-from {shown} is empty (a comment in it would mean that)"
             );
-            for (index, line) in text.lines().enumerate() {
-                let line = line.split('#').next().unwrap_or_default().trim();
-                if !line.is_empty() {
-                    let parsed = of_line(line).map_err(anyhow::Error::msg);
-                    let wrong = || format!("{shown}, line {}", index + 1);
-                    all.push(parsed.with_context(wrong)?);
-                }
-            }
+            all.extend(of_file(&shown.to_string(), &text)?);
         }
-        for (index, allowed) in all.iter().enumerate() {
-            let before = &all[..index];
-            if before.iter().any(|other| other.key == allowed.key) {
-                bail!("{} is let in twice", allowed.key);
-            }
-        }
-        for allowed in &all {
-            allowed.check(self.door)?;
-            check_name(&all, &allowed.name)?;
-        }
+        check(self.door, &all)?;
         self.all = all;
         Ok(())
     }
+}
+
+/// Reads the lines of a file, which errors call `shown`.
+pub(crate) fn of_file(shown: &str, text: &str) -> anyhow::Result<Vec<Allowed>> {
+    let mut all = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            let parsed = of_line(line).map_err(anyhow::Error::msg);
+            let wrong = || format!("{shown}, line {}", index + 1);
+            all.push(parsed.with_context(wrong)?);
+        }
+    }
+    Ok(all)
+}
+
+/// # Errors
+/// A name or key occurs twice, or a limit is for the other command.
+pub(crate) fn check(door: Door, all: &[Allowed]) -> anyhow::Result<()> {
+    let mut keys = BTreeSet::new();
+    let mut keys_by_name = BTreeMap::<_, Vec<_>>::new();
+    for allowed in all {
+        allowed.check(door)?;
+        ensure!(keys.insert(allowed.key), "{} is let in twice", allowed.key);
+        keys_by_name.entry(&allowed.name).or_default().push(allowed);
+    }
+    for (name, its) in &keys_by_name {
+        check_name(name, its, &|place| keys_by_name.contains_key(place))?;
+    }
+    Ok(())
 }
 
 /// A line of a file: key, name and limits, between blanks.
@@ -349,29 +365,34 @@ fn of_line(line: &str) -> Result<Allowed, String> {
     parts.collect::<Vec<_>>().join(",").parse()
 }
 
-/// What a name may have, by what is said at any of its keys; `None` if that differs.
-fn limits_of(all: &[Allowed], name: &StreamName) -> Option<Limits> {
-    let mut its = all.iter().filter(|allowed| allowed.name == *name);
+/// Limits of peers of one name, which stand at any of them; `None` if they differ.
+fn limits_of<'a>(mut its: impl Iterator<Item = &'a Allowed>) -> Option<Limits> {
     its.try_fold(Limits::default(), |limits, allowed| {
         limits.with(allowed.limits)
     })
 }
 
-fn check_name(all: &[Allowed], name: &StreamName) -> anyhow::Result<()> {
+/// # Errors
+/// The peers of one name have different limits or share none, or a place of theirs has another's
+/// name.
+fn check_name(
+    name: &StreamName,
+    its: &[&Allowed],
+    is_taken: &dyn Fn(&StreamName) -> bool,
+) -> anyhow::Result<()> {
     let shown = name.as_str();
-    let Some(limits) = limits_of(all, name) else {
+    let Some(limits) = limits_of(its.iter().copied()) else {
         bail!("{shown} has two different limits");
     };
-    let key_count = all.iter().filter(|allowed| allowed.name == *name).count();
     ensure!(
-        key_count == 1 || limits.streams.is_some(),
+        its.len() == 1 || limits.streams.is_some(),
         "two senders are called {shown}; if they are to share it, say how many at a time, as \
          KEY={shown},streams=1"
     );
-    for number in 2..=limits.streams.unwrap_or(1).min(key_count) {
+    for number in 2..=limits.streams.unwrap_or(1).min(its.len()) {
         let place = name.in_place(number);
         ensure!(
-            all.iter().all(|allowed| allowed.name != place),
+            !is_taken(&place),
             "two streams are called {}: a sender, and the second of {shown}",
             place.as_str()
         );
@@ -396,7 +417,9 @@ fn version(path: &Path) -> Option<Version> {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_net::Clock;
     use anabranch_secure::SecretKey;
+    use anabranch_units::{Duration, Instant};
 
     use super::*;
 
@@ -472,6 +495,18 @@ mod tests {
         assert_eq!(alone.places(), []);
         let line = of_line(&format!("{a} crew max=8Mbit/s streams=2")).unwrap();
         assert_eq!(line.limits, limits);
+    }
+
+    /// Time would grow with the third power of their number.
+    #[test]
+    fn a_thousand_keys_of_one_name_are_read_at_once() {
+        let line = |_| format!("{} crew streams=1000\n", key());
+        let text: String = (0..1_000).map(line).collect();
+        let clock = Clock::start();
+        let all = of_file("file", &text).unwrap();
+        check(Door::Recv, &all).unwrap();
+        let took = clock.now().saturating_since(Instant::ZERO);
+        assert!(took < Duration::from_secs(1), "{took}");
     }
 
     #[test]

@@ -161,6 +161,11 @@ impl File {
     fn read(path: &Path) -> anyhow::Result<File> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        File::of(name, &text)
+    }
+
+    /// The file of that name with this text.
+    fn of(name: String, text: &str) -> anyhow::Result<File> {
         let file = File {
             table: text.parse().with_context(|| name.clone())?,
             name,
@@ -195,7 +200,11 @@ impl File {
         command: &str,
         given: &ArgMatches,
     ) -> anyhow::Result<Vec<OsString>> {
-        let is_given = |id: &str| matches!(given.value_source(id), Some(ValueSource::CommandLine));
+        // It knows no argument if nothing could be read.
+        let is_given = |id: &str| {
+            let is_known = given.ids().any(|known| known == id);
+            is_known && given.value_source(id) == Some(ValueSource::CommandLine)
+        };
         let options = self.options(command, is_given)?;
         // Positional words come last, behind `--`.
         let at = options.iter().position(|word| word == "--");
@@ -255,6 +264,20 @@ impl File {
         }
         Ok(named.into_iter().map(OsString::from).collect())
     }
+}
+
+/// Reads the text of a file and each command line that it stands for.
+///
+/// # Errors
+/// As `config check`, without the checks of the commands themselves.
+pub(crate) fn read(text: &str) -> anyhow::Result<()> {
+    let file = File::of("file".to_owned(), text)?;
+    for command in COMMANDS {
+        let words = vec![OsString::from("anabranch"), command.into()];
+        let line = file.completed(words, command, &ArgMatches::default())?;
+        crate::Arguments::try_parse_from(line)?;
+    }
+    Ok(())
 }
 
 /// What an option is called in a file.
@@ -417,6 +440,9 @@ mod tests {
         };
         let error = check(&[]);
         assert!(error.contains("--key"), "{error}");
+        // A line that asks for help has no other arguments.
+        let error = check(&["--", "--help"]);
+        assert!(error.contains("Sends live"), "{error}");
         let error = check(&["--", "--key", "camera.key"]);
         assert!(
             error.contains("--peer") && !error.contains("--key"),

@@ -112,3 +112,80 @@ fn more_gaps_than_a_network_leaves_end_the_session() {
     assert!(!after_segments(with_gaps(1_000)).contains(&Event::PeerLies));
     assert!(after_segments(with_gaps(70_000)).contains(&Event::PeerLies));
 }
+
+/// A packet of one fragment of a frame with `count`.
+fn fragment(packet_number: u32, frame: u32, index: u32, count: u32) -> Vec<u8> {
+    let mut datagram = vec![0x41];
+    datagram.extend_from_slice(&packet_number.to_le_bytes());
+    datagram.push(0x01);
+    for number in [frame, index, count] {
+        // Varints of four bytes.
+        datagram.extend_from_slice(&(number | 2 << 30).to_be_bytes());
+    }
+    // Flags, time of capture, payload.
+    datagram.extend_from_slice(&[0, 0, 0, 0, 0, 7]);
+    datagram
+}
+
+/// Time that fragments of one frame take behind this many open ones.
+#[allow(clippy::disallowed_methods, reason = "time is what is measured")]
+fn time_beside(open_frames: u32) -> std::time::Duration {
+    const FRAGMENTS: u32 = 5_000;
+    let mut session = session();
+    let mut packet_numbers = 0..;
+    let mut take = |frame: u32, index: u32, count: u32| {
+        let datagram = fragment(packet_numbers.next().unwrap(), frame, index, count);
+        let meta = DatagramMeta {
+            path: PathId(0),
+            received_at: Instant::ZERO,
+            ecn: Ecn::NotEct,
+        };
+        session.handle_datagram(Instant::ZERO, meta, &datagram);
+        while session.poll_event().is_some() {}
+    };
+    (0..open_frames).for_each(|frame| take(frame, 1, 3));
+    let began_at = std::time::Instant::now();
+    (1..FRAGMENTS).for_each(|index| take(open_frames, index, FRAGMENTS + 1));
+    let took = began_at.elapsed();
+    let counters = session.counters();
+    assert_eq!(counters.frames_received, 0, "{counters:?}");
+    took
+}
+
+/// A walk over all open frames would cost a hundred times as much.
+#[test]
+fn a_fragment_costs_the_same_beside_many_open_frames() {
+    let least = |open_frames| (0..5).map(|_| time_beside(open_frames)).min();
+    let (beside_few, beside_many) = (least(2).unwrap(), least(15_000).unwrap());
+    assert!(
+        beside_many < 10 * beside_few,
+        "{beside_many:?} instead of {beside_few:?}"
+    );
+}
+
+/// Time of 200 fragments, each of this place in a frame of its own, of 6 MB.
+#[allow(clippy::disallowed_methods, reason = "time is what is measured")]
+fn time_at(index: u32) -> std::time::Duration {
+    let mut session = session();
+    let began_at = std::time::Instant::now();
+    for frame in 0..200 {
+        let mut datagram = fragment(frame, frame, index, 60_000);
+        datagram.extend_from_slice(&[7; 99]);
+        let meta = DatagramMeta {
+            path: PathId(0),
+            received_at: Instant::ZERO,
+            ecn: Ecn::NotEct,
+        };
+        session.handle_datagram(Instant::ZERO, meta, &datagram);
+        while session.poll_event().is_some() {}
+    }
+    began_at.elapsed()
+}
+
+/// Zeros before a fragment would cost a hundred times as much.
+#[test]
+fn a_fragment_far_ahead_in_its_frame_costs_little_more_than_the_first() {
+    let least = |index| (0..5).map(|_| time_at(index)).min().unwrap();
+    let (first, far) = (least(0), least(59_998));
+    assert!(far < 10 * first, "{far:?} instead of {first:?}");
+}

@@ -45,7 +45,7 @@ const MAX_NETWORKS: usize = 64;
 
 /// What to do with an initiation that bears the first mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Do the handshake.
     Admit,
     /// Answer by a cookie.
@@ -54,8 +54,9 @@ pub(crate) enum Verdict {
     Refuse,
 }
 
+/// Limits of handshakes and of cheap answers.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     handshakes: Bucket,
     cheap_answers: Bucket,
     networks: Vec<(Network, Bucket)>,
@@ -65,7 +66,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(now: Instant, peer_count: usize) -> Self {
+    /// Of a receiver that lets in `peer_count` peers.
+    pub fn new(now: Instant, peer_count: usize) -> Self {
         Gate {
             scale: scale(peer_count),
             handshakes: Bucket::full(now, WITHOUT_SESSION),
@@ -76,13 +78,13 @@ impl Gate {
     }
 
     /// So many peers are let in from now on.
-    pub(crate) fn set_peer_count(&mut self, peer_count: usize) {
+    pub fn set_peer_count(&mut self, peer_count: usize) {
         self.scale = scale(peer_count);
     }
 
     /// Decides about an initiation from `source`. `is_proven` tells whether it comes with the
     /// address's cookie, and is asked only if that matters.
-    pub(crate) fn judge(
+    pub fn judge(
         &mut self,
         now: Instant,
         source: IpAddr,
@@ -113,13 +115,13 @@ impl Gate {
     }
 
     /// Whether one more answer without public-key work may be sent.
-    pub(crate) fn may_answer(&mut self, now: Instant) -> bool {
+    pub fn may_answer(&mut self, now: Instant) -> bool {
         self.cheap_answers.refill(now, CHEAP_ANSWERS);
         self.cheap_answers.take()
     }
 
     /// Whether the cookies' secret is to change now.
-    pub(crate) fn is_rotation_due(&mut self, now: Instant) -> bool {
+    pub fn is_rotation_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.rotate_at;
         if is_due {
             self.rotate_at = now + COOKIE_ROTATION;

@@ -49,6 +49,7 @@ mod displaced;
 mod driver;
 mod event;
 mod event_queue;
+pub mod fuzzing;
 mod gate;
 mod handshake;
 mod lanes;

@@ -8,17 +8,17 @@ const FIXED_HEADER_LEN: usize = 12;
 
 /// A packet's place in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Numbered {
+pub(crate) struct Numbered {
     /// The synchronization source.
-    pub(super) source: u32,
-    pub(super) sequence: u16,
+    pub(crate) source: u32,
+    pub(crate) sequence: u16,
 }
 
 /// What an RTP packet says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RtpPacket {
+pub(crate) struct RtpPacket {
     /// 33 for MPEG-TS; 96 and more by agreement.
-    pub(super) payload_type: u8,
+    pub(crate) payload_type: u8,
     number: Numbered,
     payload: Range<usize>,
 }
@@ -26,7 +26,7 @@ pub(super) struct RtpPacket {
 impl RtpPacket {
     /// A datagram as an RTP packet, if its header holds together. No datagram that begins with a
     /// transport packet is one: the sync byte has another version.
-    pub(super) fn parse(datagram: &[u8]) -> Option<RtpPacket> {
+    pub(crate) fn parse(datagram: &[u8]) -> Option<RtpPacket> {
         let header: &[u8; FIXED_HEADER_LEN] = datagram.first_chunk()?;
         let [flags, marker_and_type, high, low, .., s0, s1, s2, s3] = *header;
         if flags >> 6 != 2 {
@@ -62,7 +62,7 @@ impl RtpPacket {
 }
 
 /// The transport packets of a datagram and its number, if they are in RTP.
-pub(super) fn unpack(datagram: &[u8]) -> Option<(Numbered, &[u8])> {
+pub(crate) fn unpack(datagram: &[u8]) -> Option<(Numbered, &[u8])> {
     let rtp = RtpPacket::parse(datagram)?;
     let packets = rtp.transport_packets(datagram)?;
     Some((rtp.number, &datagram[packets]))

@@ -18,7 +18,7 @@ const MAX_MISORDER: u64 = 100;
 
 /// Puts the packets of one source in order, and leaves out those that come twice or too late.
 #[derive(Debug, Default)]
-pub(super) struct RtpOrder {
+pub(crate) struct RtpOrder {
     stream: Option<Stream>,
 }
 
@@ -42,7 +42,7 @@ struct Held {
 
 impl RtpOrder {
     /// Takes a packet, and hands over what is in order now.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         now: Instant,
         packet: Numbered,
@@ -83,14 +83,14 @@ impl RtpOrder {
     }
 
     /// When packets are handed over that wait for a missing one.
-    pub(super) fn releases_at(&self) -> Option<Instant> {
+    pub(crate) fn releases_at(&self) -> Option<Instant> {
         let stream = self.stream.as_ref()?;
         let since = stream.held.values().map(|held| held.since).min()?;
         Some(since + PATIENCE)
     }
 
     /// Hands over what has waited long enough. Whether there was any.
-    pub(super) fn release(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) -> bool {
+    pub(crate) fn release(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) -> bool {
         let mut has_released = false;
         while self.releases_at().is_some_and(|at| at <= now)
             && let Some(stream) = &mut self.stream

@@ -17,13 +17,13 @@
 //! | `device.rs` | the interface |
 //! | `near.rs`, `far.rs` | the tasks of proxy and server |
 
-mod address;
+pub(crate) mod address;
 mod device;
 pub(crate) mod far;
-mod message;
+pub(crate) mod message;
 pub(crate) mod near;
-mod packet;
-mod routes;
+pub(crate) mod packet;
+pub(crate) mod routes;
 
 use anabranch_net::DATAGRAM_FRAGMENT_BYTES;
 

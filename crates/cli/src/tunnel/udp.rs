@@ -20,7 +20,7 @@
 mod end_to_end;
 pub(crate) mod far;
 mod flows;
-mod message;
+pub(crate) mod message;
 pub(crate) mod near;
 mod port;
 

@@ -1,11 +1,13 @@
 //! The receiver's frames, from their first fragment until they are whole or given up.
 
+mod frame_bytes;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use anabranch_units::{Duration, Importance, Instant};
+use frame_bytes::FrameBytes;
 
 use super::peer_clock::{ClockOffset, PeerClock};
 use super::{DropReason, FragmentHeader, FrameId, FramePart, MAX_FRAME_BYTES, ReceivedFrame};
@@ -64,8 +66,8 @@ struct IncomingFrame {
     fragment_bytes: usize,
     /// How far the farthest fragment goes that has arrived.
     size_bytes: usize,
-    /// What has arrived, in its place, if it is kept; grows with the farthest fragment.
-    bytes: Vec<u8>,
+    /// The fragments that have arrived, if they are kept.
+    bytes: FrameBytes,
     keeps_bytes: bool,
     /// What the frame will have by what is known of the fragments' lengths.
     held_bytes: usize,
@@ -213,7 +215,7 @@ impl Reassembly {
                 importance: frame.importance,
                 captured_at: frame.captured_at,
                 size_bytes: frame.size_bytes,
-                bytes: core::mem::take(&mut frame.bytes),
+                bytes: frame.bytes.take(),
                 completed_at: now,
                 offset: self.clock.offset(),
                 parted_bytes: frame.parted_bytes,
@@ -388,10 +390,10 @@ impl Reassembly {
 }
 
 impl IncomingFrame {
-    /// What the frame takes beside its bytes: itself, the fragments' marks, and a last fragment
-    /// whose place is unknown.
+    /// Memory of the frame beside its bytes: itself, the fragments' marks, fragments far ahead, and
+    /// a last fragment whose place is unknown.
     fn overhead_bytes(&self) -> usize {
-        size_of::<Self>() + self.has_arrived.len() + self.last.len()
+        size_of::<Self>() + self.has_arrived.len() + self.last.len() + self.bytes.ahead_bytes()
     }
 
     /// Starts anew with another frame, in what memory the last one has left.
@@ -430,7 +432,7 @@ impl IncomingFrame {
             captured_at: self.captured_at,
             offset,
             begin,
-            bytes: self.bytes[begin..end].to_vec(),
+            bytes: self.bytes.placed()[begin..end].to_vec(),
         })
     }
 
@@ -492,19 +494,12 @@ impl IncomingFrame {
         fits
     }
 
-    /// Copies a fragment to its place. What comes in order is appended, so that nothing is zeroed
-    /// for it.
+    /// Copies a fragment to its place.
     fn copy(&mut self, index: usize, payload: &[u8]) {
         let start = index * self.fragment_bytes;
         self.size_bytes = self.size_bytes.max(start + payload.len());
-        if !self.keeps_bytes {
-            return;
-        }
-        if self.bytes.len() <= start {
-            self.bytes.resize(start, 0);
-            self.bytes.extend_from_slice(payload);
-        } else {
-            self.bytes[start..start + payload.len()].copy_from_slice(payload);
+        if self.keeps_bytes {
+            self.bytes.place(start, payload);
         }
     }
 }

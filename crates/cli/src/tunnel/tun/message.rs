@@ -15,21 +15,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Of every message.
-pub(super) const KIND_BYTES: usize = 1;
+pub(crate) const KIND_BYTES: usize = 1;
 /// The first kind that is none of UDP flows.
 const FIRST_KIND: u8 = 5;
 
 /// One thing of IPv4, one of IPv6.
-pub(super) type OfEach<T> = [T; 2];
+pub(crate) type OfEach<T> = [T; 2];
 
 /// Which of the two an address is.
-pub(super) fn index_of(address: IpAddr) -> usize {
+pub(crate) fn index_of(address: IpAddr) -> usize {
     usize::from(address.is_ipv6())
 }
 
 /// What a server says of a claimed address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     #[default]
     NotClaimed,
     Granted,
@@ -40,7 +40,7 @@ pub(super) enum Verdict {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     Packet(Bytes),
     /// The proxy's interface has these addresses.
     Claim(OfEach<Option<IpAddr>>),
@@ -56,7 +56,7 @@ pub(crate) fn is_of_tun(datagram: &[u8]) -> bool {
 
 impl Message {
     /// Reads a message; `None` if it means nothing.
-    pub(super) fn read(mut bytes: Bytes) -> Option<Message> {
+    pub(crate) fn read(mut bytes: Bytes) -> Option<Message> {
         match bytes.try_get_u8().ok()? {
             5 => Some(Message::Packet(bytes)),
             6 => Some(Message::Claim([get_v4(&mut bytes)?, get_v6(&mut bytes)?])),
@@ -93,14 +93,14 @@ fn verdict(kind: u8, offered: Option<IpAddr>) -> Option<Verdict> {
     }
 }
 
-pub(super) fn packet(packet: &[u8]) -> Bytes {
+pub(crate) fn packet(packet: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(KIND_BYTES + packet.len());
     bytes.put_u8(5);
     bytes.put_slice(packet);
     bytes.freeze()
 }
 
-pub(super) fn claim(addresses: OfEach<Option<IpAddr>>) -> Bytes {
+pub(crate) fn claim(addresses: OfEach<Option<IpAddr>>) -> Bytes {
     let mut bytes = BytesMut::with_capacity(KIND_BYTES + 20);
     bytes.put_u8(6);
     for (index, address) in addresses.into_iter().enumerate() {
@@ -109,7 +109,7 @@ pub(super) fn claim(addresses: OfEach<Option<IpAddr>>) -> Bytes {
     bytes.freeze()
 }
 
-pub(super) fn verdicts(verdicts: OfEach<Verdict>) -> Bytes {
+pub(crate) fn verdicts(verdicts: OfEach<Verdict>) -> Bytes {
     let mut bytes = BytesMut::with_capacity(KIND_BYTES + 22);
     bytes.put_u8(7);
     for (index, verdict) in verdicts.into_iter().enumerate() {
@@ -125,7 +125,7 @@ pub(super) fn verdicts(verdicts: OfEach<Verdict>) -> Bytes {
     bytes.freeze()
 }
 
-pub(super) fn unknown() -> Bytes {
+pub(crate) fn unknown() -> Bytes {
     Bytes::from_static(&[8])
 }
 

@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Who sends a packet to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ends {
-    pub(super) from: IpAddr,
-    pub(super) to: IpAddr,
+pub(crate) struct Ends {
+    pub(crate) from: IpAddr,
+    pub(crate) to: IpAddr,
 }
 
 /// The two ends of a packet; `None` if it is no whole packet of IPv4 or IPv6.
-pub(super) fn ends(packet: &[u8]) -> Option<Ends> {
+pub(crate) fn ends(packet: &[u8]) -> Option<Ends> {
     match packet.first()? >> 4 {
         4 => {
             let length = u16::from_be_bytes(*packet.get(2..4)?.first_chunk()?);

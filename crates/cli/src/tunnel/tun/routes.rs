@@ -20,7 +20,7 @@ struct Owner {
 
 /// What a session's packet is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(crate) enum Admission {
     Admitted,
     /// The session has no address.
     Unknown,
@@ -30,7 +30,7 @@ pub(super) enum Admission {
 
 /// All addresses; `C` leads to a session's peer.
 #[derive(Debug)]
-pub(super) struct Routes<C> {
+pub(crate) struct Routes<C> {
     own: Vec<InnerAddress>,
     /// Those that may have addresses.
     keys: BTreeSet<PublicKey>,
@@ -42,7 +42,7 @@ pub(super) struct Routes<C> {
 
 impl<C: Clone> Routes<C> {
     /// Of a server whose interface has these addresses: each key is reserved the network's next.
-    pub(super) fn new(own: Vec<InnerAddress>, keys: &[PublicKey]) -> Self {
+    pub(crate) fn new(own: Vec<InnerAddress>, keys: &[PublicKey]) -> Self {
         let mut routes = Routes {
             own,
             keys: BTreeSet::new(),
@@ -56,7 +56,7 @@ impl<C: Clone> Routes<C> {
 
     /// Reserves an address of each network for each of the keys that has none, and takes those of
     /// all other keys.
-    pub(super) fn set_keys(&mut self, keys: &[PublicKey]) {
+    pub(crate) fn set_keys(&mut self, keys: &[PublicKey]) {
         self.keys = keys.iter().copied().collect();
         let kept = &self.keys;
         self.owners.retain(|_, owner| kept.contains(&owner.key));
@@ -87,19 +87,19 @@ impl<C: Clone> Routes<C> {
     }
 
     /// A session has begun. Returns its number.
-    pub(super) fn open(&mut self) -> u64 {
+    pub(crate) fn open(&mut self) -> u64 {
         self.session_count += 1;
         self.session_count
     }
 
     /// A session is over.
-    pub(super) fn close(&mut self, session: u64) {
+    pub(crate) fn close(&mut self, session: u64) {
         self.routes.retain(|_, (has_it, _)| *has_it != session);
     }
 
     /// A session of this key says which addresses its peer's interface has. Those that are granted
     /// lead to it from now on, and no others.
-    pub(super) fn claim(
+    pub(crate) fn claim(
         &mut self,
         (key, session): (PublicKey, u64),
         channel: &C,
@@ -156,7 +156,7 @@ impl<C: Clone> Routes<C> {
     }
 
     /// Whether a session may send a packet from there.
-    pub(super) fn admit(&self, session: u64, from: IpAddr) -> Admission {
+    pub(crate) fn admit(&self, session: u64, from: IpAddr) -> Admission {
         let is_its = |has_it: &u64| *has_it == session;
         match self.routes.get(&from) {
             Some((has_it, _)) if is_its(has_it) => Admission::Admitted,
@@ -166,7 +166,7 @@ impl<C: Clone> Routes<C> {
     }
 
     /// Where a packet to that address goes.
-    pub(super) fn route(&self, to: IpAddr) -> Option<&C> {
+    pub(crate) fn route(&self, to: IpAddr) -> Option<&C> {
         self.routes.get(&to).map(|(_, channel)| channel)
     }
 }

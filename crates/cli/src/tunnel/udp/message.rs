@@ -19,7 +19,7 @@ const HEADER_BYTES: usize = 5;
 
 /// A message, with its flow's number beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// A datagram of a flow that the other end knows.
     Datagram(Bytes),
     /// One of a flow that it may not know, with where it goes.
@@ -34,7 +34,7 @@ pub(super) enum Message {
 
 impl Message {
     /// Reads a message; `None` if it means nothing.
-    pub(super) fn read(mut bytes: Bytes) -> Option<(u32, Message)> {
+    pub(crate) fn read(mut bytes: Bytes) -> Option<(u32, Message)> {
         let kind = bytes.try_get_u8().ok()?;
         let flow = bytes.try_get_u32().ok()?;
         let message = match kind {
@@ -57,7 +57,7 @@ impl Message {
 }
 
 /// A flow's datagram, which names its target or not.
-pub(super) fn datagram(flow: u32, target: Option<&str>, datagram: &[u8]) -> Bytes {
+pub(crate) fn datagram(flow: u32, target: Option<&str>, datagram: &[u8]) -> Bytes {
     let length = HEADER_BYTES + target.map_or(0, |target| 2 + target.len()) + datagram.len();
     let mut bytes = BytesMut::with_capacity(length);
     bytes.put_u8(u8::from(target.is_some()));
@@ -71,15 +71,15 @@ pub(super) fn datagram(flow: u32, target: Option<&str>, datagram: &[u8]) -> Byte
     bytes.freeze()
 }
 
-pub(super) fn known(flow: u32) -> Bytes {
+pub(crate) fn known(flow: u32) -> Bytes {
     short(2, flow, None)
 }
 
-pub(super) fn unknown(flow: u32) -> Bytes {
+pub(crate) fn unknown(flow: u32) -> Bytes {
     short(3, flow, None)
 }
 
-pub(super) fn refused(flow: u32, answer: Answer) -> Bytes {
+pub(crate) fn refused(flow: u32, answer: Answer) -> Bytes {
     short(4, flow, Some(answer.to_byte()))
 }
 

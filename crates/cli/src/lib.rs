@@ -1,4 +1,4 @@
-//! The `anabranch` program: one module per command.
+//! The `anabranch` program: one module per command, and entry points for fuzz targets.
 
 #![cfg_attr(
     not(all(feature = "demo", feature = "papers", feature = "top")),
@@ -23,6 +23,7 @@ mod demo;
 #[cfg(feature = "laboratory")]
 mod emulate;
 mod exit;
+pub mod fuzzing;
 mod io;
 mod keygen;
 mod latency;
@@ -176,7 +177,8 @@ fn forbid_core_dumps() {
     let _ = setrlimit(Resource::Core, limit);
 }
 
-fn main() -> ExitCode {
+/// Runs the program with the words of its command line.
+pub fn main() -> ExitCode {
     forbid_core_dumps();
     let words = match config::with_file(env::args_os().collect()) {
         Ok(words) => words,

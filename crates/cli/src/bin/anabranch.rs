@@ -1,0 +1,7 @@
+//! The program `anabranch`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    anabranch::main()
+}

@@ -1,0 +1,3 @@
+//! Entry points of the fuzz targets.
+
+pub use crate::gate::{Gate, Verdict};
