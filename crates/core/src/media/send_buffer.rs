@@ -197,7 +197,7 @@ impl SendBuffer {
         outgoing.fragment_bytes = self.fragment_bytes;
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
-        self.groups.on_frame(frame);
+        self.groups.on_frame(id, frame);
         if let Some(before_at) = self.captured_at.replace(frame.captured_at) {
             self.frame_interval = frame.captured_at.saturating_since(before_at);
         }
@@ -347,13 +347,9 @@ impl SendBuffer {
 
     /// Forgets frames that are worthless by now, and tells which of them were not sent whole.
     pub(crate) fn expire(&mut self, now: Instant, mut on_late: impl FnMut(FrameId)) {
-        let last_key = self
-            .frames
-            .iter()
-            .rposition(|frame| frame.importance.is_key());
         for index in 0..self.frames.len() {
-            let lifetime = self.lifetime(index, last_key);
             let id = FrameId(self.first.0 + index as u64);
+            let lifetime = self.lifetime(id);
             let frame = &mut self.frames[index];
             if frame.is_given_up || frame.unacked_count == 0 || frame.captured_at + lifetime > now {
                 continue;
@@ -370,18 +366,7 @@ impl SendBuffer {
     /// When [`SendBuffer::expire`] has something to do: no later than this.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         let oldest = self.frames.front()?;
-        let lifetime = if oldest.importance.is_key()
-            && self
-                .frames
-                .iter()
-                .skip(1)
-                .all(|frame| !frame.importance.is_key())
-        {
-            KEY_FRAME_LIFETIME
-        } else {
-            self.deadline
-        };
-        Some(oldest.captured_at + lifetime)
+        Some(oldest.captured_at + self.lifetime(self.first))
     }
 
     /// Whether nothing is kept any more.
@@ -389,13 +374,10 @@ impl SendBuffer {
         self.frames.is_empty()
     }
 
-    /// A key frame lives until another has followed, since all frames up to that need it.
-    fn lifetime(&self, index: usize, last_key: Option<usize>) -> Duration {
-        let is_last_key = last_key == Some(index);
-        if is_last_key {
-            KEY_FRAME_LIFETIME
-        } else {
-            self.deadline
+    fn lifetime(&self, id: FrameId) -> Duration {
+        match self.groups.outlives_deadline(id) {
+            true => KEY_FRAME_LIFETIME,
+            false => self.deadline,
         }
     }
 
@@ -430,7 +412,7 @@ impl SendBuffer {
             reason,
             importance: header.importance,
             bytes: payload.len() as u32 + self.packet_overhead_bytes,
-            deadline: (!header.importance.is_key()).then(|| captured_at + self.deadline),
+            deadline: (!self.groups.outlives_deadline(id)).then(|| captured_at + self.deadline),
             in_flight_on: state.in_flight_on,
             avoid,
         })

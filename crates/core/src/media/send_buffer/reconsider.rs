@@ -142,7 +142,7 @@ impl SendBuffer {
             return Verdict::Settled;
         }
         let is_late = outlook.now + outlook.arrives_after > under_way.due_at;
-        if is_late && !importance.is_key() {
+        if is_late && !self.groups.outlives_deadline(id.frame) {
             // What is under way, or repairs, may yet complete it.
             return match under_way.in_flight_on.is_empty() && !is_protected {
                 true => Verdict::GiveUp,

@@ -40,6 +40,10 @@ pub(super) struct Groups {
     /// A frame has been given up that all others need up to the next key frame.
     is_broken: bool,
     has_disposable: bool,
+    newest_key: Option<FrameId>,
+    /// The newest two frames are key frames: no frame needs another one.
+    is_all_intra: bool,
+    is_newest_key: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +54,13 @@ struct OpenGroup {
 }
 
 impl Groups {
-    pub(super) fn on_frame(&mut self, frame: &Frame) {
+    pub(super) fn on_frame(&mut self, id: FrameId, frame: &Frame) {
+        let is_key = frame.importance.is_key();
+        let was_key = core::mem::replace(&mut self.is_newest_key, is_key);
+        self.is_all_intra = is_key && was_key;
+        if is_key {
+            self.newest_key = Some(id);
+        }
         let bytes = frame.bytes.len() as u64;
         match (&mut self.open, frame.importance) {
             (open, Importance::Key) => {
@@ -72,6 +82,12 @@ impl Groups {
             (None, Importance::Reference) => {}
             (_, Importance::Disposable) => self.has_disposable = true,
         }
+    }
+
+    /// Whether a frame is of use after its deadline: the newest key frame, which all frames up to
+    /// the next one need.
+    pub(super) fn outlives_deadline(&self, id: FrameId) -> bool {
+        self.newest_key == Some(id) && !self.is_all_intra
     }
 }
 
