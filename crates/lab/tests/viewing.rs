@@ -194,7 +194,8 @@ fn an_outage_is_a_freeze_and_the_rest_is_not() {
 #[test]
 fn frames_given_up_count_in_the_second_definition_of_the_delay() {
     let lossy = "links.near.loss=0.3";
-    let run = statistics("paths = [\"near\"]\ndeadline = \"60 ms\"", &[lossy]);
+    let flow = "paths = [\"near\"]\ndeadline = \"60 ms\"\nreassembly-wait = \"500 ms\"";
+    let run = statistics(flow, &[lossy]);
     let frames = &run.flows[0].frames;
     assert!(frames.dropped > 50, "{frames:?}");
     let all = frames.delay_with_dropped_ms.unwrap();

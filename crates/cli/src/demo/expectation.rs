@@ -97,7 +97,8 @@ mod tests {
             input: None,
             output: "demo.ts".into(),
             fec: "adaptive".to_owned(),
-            deadline: Duration::from_millis(100),
+            // Key frames of five pictures' size take 100 ms by themselves.
+            deadline: Duration::from_millis(130),
             loss_percent: 2.0,
         };
         let text = table(&plan).expect("a table");
