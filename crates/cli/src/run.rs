@@ -22,7 +22,7 @@ docs/scenarios.md.
   anabranch run scenarios/two-paths.toml --seeds 10 --set flows.0.scheduler=wrr
   anabranch run scenarios/two-paths.toml --trace out && anabranch plot out")]
 pub(crate) struct Arguments {
-    /// The scenario file.
+    /// The scenario file; `-`: standard input.
     scenario: PathBuf,
     /// How many seeds to run, from --first-seed on, on all cores.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     first_seed: u64,
-    /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`, `flows.0.controller=fixed`. May
-    /// be repeated.
+    /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`, `flows.0.controller=fixed`; or a
+    /// list of its sweep: `sweep.links.wifi.rate=["1 Mbit/s", "2 Mbit/s"]`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// What to print: a table, or the JSON report.

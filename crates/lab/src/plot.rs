@@ -27,6 +27,20 @@ pub enum PlotError {
         /// The file.
         path: PathBuf,
     },
+    /// A sweep has more points than a picture shows.
+    #[error(
+        "{}: {panel_count} panels would not be readable; choose what to compare: --set KEY=VALUE \
+         fixes one of {keys}, --set 'sweep.KEY=[…]' shortens its list",
+        path.display()
+    )]
+    Crowded {
+        /// The file.
+        path: PathBuf,
+        /// Panels that the sweep needs.
+        panel_count: usize,
+        /// The keys that have a panel for each value.
+        keys: String,
+    },
     /// The picture cannot be written.
     #[error("{}: {reason}", path.display())]
     Write {

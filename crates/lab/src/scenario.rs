@@ -8,6 +8,7 @@ mod expect;
 mod files;
 mod flow;
 mod link;
+mod override_key;
 mod reader;
 mod replicas;
 mod schema;
@@ -71,7 +72,8 @@ impl Scenario {
     /// # Errors
     /// A [`ScenarioError`] that names file, line and key of the first mistake.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        Scenario::parse(&path.display().to_string(), &text_of(path)?, overrides)
+        let (name, text) = named_text(path)?;
+        Scenario::parse(&name, &text, overrides)
     }
 
     /// Reads the text of a file called `file`, beside which files are looked for that it names.
@@ -107,11 +109,27 @@ impl Scenario {
     }
 }
 
-fn text_of(path: &Path) -> Result<String, ScenarioError> {
-    files::text_of(path, files::MAX_SCENARIO_BYTES).map_err(|error| ScenarioError::Read {
-        path: path.to_owned(),
-        error,
-    })
+/// The name of standard input where a file is expected.
+const STANDARD_INPUT: &str = "-";
+
+/// The name of a file in messages and its text.
+fn named_text(path: &Path) -> Result<(String, String), ScenarioError> {
+    let is_input = path.as_os_str() == STANDARD_INPUT;
+    let text = match is_input {
+        true => files::read_text(std::io::stdin().lock(), files::MAX_SCENARIO_BYTES),
+        false => files::text_of(path, files::MAX_SCENARIO_BYTES),
+    };
+    let name = match is_input {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    };
+    match text {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(ScenarioError::Read {
+            path: name.into(),
+            error,
+        }),
+    }
 }
 
 fn read_document(

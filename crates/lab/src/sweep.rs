@@ -1,15 +1,17 @@
 //! A scenario at every point of its sweep: runs, report, table and picture.
 
-use std::path::{Path, PathBuf};
+mod index;
+mod plot;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::chart::{Line, Lines};
 use crate::metrics::{METRICS, Unit};
-use crate::plot::{PlotError, draw};
-use crate::report::{Report, Spread, cell, grid, in_unit, report, unit_name};
+use crate::report::{Report, cell, grid, in_unit, report, unit_name};
 use crate::run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
 use crate::scenario::{Point, Scenario, Setting};
+pub use plot::plot_sweep;
 
 /// The version of the JSON report of a sweep, as [`SCHEMA`](crate::SCHEMA) of a report's.
 pub const SWEEP_SCHEMA: &str = "anabranch-sweep/1";
@@ -46,7 +48,7 @@ pub struct SettingReport {
 }
 
 /// Runs a scenario at every point with every seed. Traces, if wanted, go into `point-N` below the
-/// folder, and there into `seed-N` if there are several.
+/// folder, and there into `seed-N` if there are several; `points.csv` says what each point set.
 ///
 /// # Errors
 /// The first [`RunError`] in the order of points and seeds.
@@ -62,15 +64,12 @@ pub fn run_sweep(
             .map(move |seed| (index, &point.scenario, *seed))
     });
     let jobs: Vec<(usize, &Scenario, u64)> = jobs.collect();
+    if let Some((folder, _)) = &options.trace {
+        index::write(folder, points, &options.seeds)?;
+    }
     // One pool for all runs of all points: nothing waits for the last seed of a point.
     let results = in_parallel(&jobs, options.threads, |(index, scenario, seed)| {
-        let folder = |folder: &PathBuf| {
-            let folder = folder.join(format!("point-{}", index + 1));
-            match options.seeds.len() {
-                1 => folder,
-                _ => folder.join(format!("seed-{seed}")),
-            }
-        };
+        let folder = |folder: &PathBuf| folder.join(trace_folder(*index, *seed, &options.seeds));
         let options = RunOptions {
             seeds: vec![*seed],
             threads: 1,
@@ -104,6 +103,14 @@ pub fn run_sweep(
         is_as_expected: points.iter().all(|point| point.report.is_as_expected),
         points,
     })
+}
+
+/// The folder of a run's traces below that of the sweep.
+fn trace_folder(index: usize, seed: u64, seeds: &[u64]) -> String {
+    match seeds.len() {
+        1 => format!("point-{}", index + 1),
+        _ => format!("point-{}/seed-{seed}", index + 1),
+    }
 }
 
 /// The report as JSON, indented.
@@ -251,122 +258,4 @@ pub fn sweep_table(report: &SweepReport) -> String {
         text.push_str(&crate::report::broken_expectations(&point.report));
     }
     text
-}
-
-/// Draws a sweep over its first numeric key (of several, that with the most values) into an SVG: a
-/// panel for each metric, a line for each combination of the other keys.
-///
-/// # Errors
-/// [`PlotError::Empty`] if no key is numeric or nothing was measured, [`PlotError::Write`].
-pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
-    let empty = || PlotError::Empty {
-        path: path.to_owned(),
-    };
-    let axis = numeric_axis(report).ok_or_else(empty)?;
-    let label = match axis.unit {
-        "" => axis.key.to_owned(),
-        unit => format!("{}, {unit}", axis.key),
-    };
-    let others: Vec<&str> = keys(report)
-        .into_iter()
-        .filter(|key| tells_apart(report, axis.key, key))
-        .collect();
-    let panel = |column: &Column| {
-        let mut lines: Vec<(String, Vec<(f64, Spread)>)> = Vec::new();
-        for point in &report.points {
-            let settings = || point.settings.iter();
-            let x = settings()
-                .find(|setting| setting.key == axis.key)?
-                .number?
-                .0;
-            let Some(spread) = value(&point.report, column) else {
-                continue;
-            };
-            let values = settings().filter(|setting| others.contains(&setting.key.as_str()));
-            let values: Vec<&str> = values.map(|setting| setting.value.as_str()).collect();
-            let label = values.join(", ");
-            match lines.iter_mut().find(|(known, _)| *known == label) {
-                Some((_, points)) => points.push((x, spread)),
-                None => lines.push((label, vec![(x, spread)])),
-            }
-        }
-        let scale = scale(unit(column));
-        let line = |(label, mut points): (String, Vec<(f64, Spread)>)| {
-            points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-            let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
-            let ranges = points.iter();
-            let ranges = ranges.map(|(_, spread)| (spread.min * scale, spread.max * scale));
-            Line {
-                ranges: ranges.collect(),
-                ..Line::new(label, medians.collect())
-            }
-        };
-        Some(Lines {
-            title: heading(column),
-            x: label.clone(),
-            lines: lines.into_iter().map(line).collect(),
-            ..Lines::default()
-        })
-    };
-    let panels: Vec<Lines> = columns(report).iter().filter_map(panel).collect();
-    if panels.is_empty() {
-        return Err(empty());
-    }
-    draw(path, panels)
-}
-
-/// Whether points at one place of the axis differ in a key. One that changes with the axis alone
-/// tells no lines apart.
-fn tells_apart(report: &SweepReport, axis: &str, key: &str) -> bool {
-    let value = |point: &PointReport, key: &str| {
-        let mut settings = point.settings.iter();
-        let setting = settings.find(|setting| setting.key == key);
-        setting.map(|setting| setting.value.clone())
-    };
-    let places = report
-        .points
-        .iter()
-        .map(|point| (value(point, axis), value(point, key)));
-    let places: Vec<_> = places.collect();
-    places.iter().enumerate().any(|(index, (x, own))| {
-        let mut before = places[..index].iter();
-        before.any(|(other_x, other)| other_x == x && other != own)
-    })
-}
-
-/// The key to draw over, and its values' unit.
-struct NumericAxis<'a> {
-    key: &'a str,
-    unit: &'static str,
-}
-
-fn numeric_axis(report: &SweepReport) -> Option<NumericAxis<'_>> {
-    let mut best: Option<(usize, NumericAxis<'_>)> = None;
-    for key in keys(report) {
-        let settings = report.points.iter().flat_map(|point| &point.settings);
-        let numbers = settings
-            .filter(|setting| setting.key == key)
-            .map(|setting| setting.number);
-        let Some(numbers) = numbers.collect::<Option<Vec<(f64, &'static str)>>>() else {
-            continue;
-        };
-        let unit = numbers.first()?.1;
-        let mut values: Vec<f64> = numbers.iter().map(|(value, _)| *value).collect();
-        values.sort_by(f64::total_cmp);
-        values.dedup();
-        let is_one_unit = numbers.iter().all(|(_, other)| *other == unit);
-        if is_one_unit && best.as_ref().is_none_or(|(count, _)| values.len() > *count) {
-            best = Some((values.len(), NumericAxis { key, unit }));
-        }
-    }
-    best.map(|(_, axis)| axis)
-}
-
-/// From a metric's number to that in its heading.
-fn scale(unit: Unit) -> f64 {
-    match unit {
-        Unit::Share => 100.0,
-        Unit::BitsPerSecond | Unit::Bytes => 1e-3,
-        Unit::Milliseconds | Unit::Number => 1.0,
-    }
 }

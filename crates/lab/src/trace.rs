@@ -42,6 +42,12 @@ pub struct TraceError {
     error: csv::Error,
 }
 
+impl TraceError {
+    pub(crate) fn new(path: PathBuf, error: csv::Error) -> TraceError {
+        TraceError { path, error }
+    }
+}
+
 /// The columns of `paths.csv`. Rates in bit/s, delays in ms.
 #[derive(Debug, Serialize)]
 struct PathRow<'a> {

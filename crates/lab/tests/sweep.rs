@@ -106,6 +106,71 @@ fn a_sweep_over_names_alone_cannot_be_drawn() {
     assert!(error.starts_with("grid.svg: "), "{error}");
 }
 
+fn drawn(settings: &[&str]) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("grid.svg");
+    let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
+    let points = Point::parse("grid.toml", GRID, &settings).unwrap();
+    let report = run_sweep(&points, &RunOptions::seeds(1), &|_| ()).unwrap();
+    plot_sweep(&report, &path).map_err(|error| error.to_string())?;
+    Ok(std::fs::read_to_string(&path).unwrap())
+}
+
+#[test]
+fn more_lines_than_colours_become_panels_of_their_own() {
+    let loss = r#"sweep.links.up.loss=["0 %","1 %"]"#;
+    let rates = r#"sweep.flows.0.rate=["1 Mbit/s","2 Mbit/s","3 Mbit/s"]"#;
+    let short = "duration=1 s";
+    let queues = |count: usize| {
+        let sizes = (1..=count).map(|size| format!("\"{} ms\"", 10 * size));
+        let sizes: Vec<String> = sizes.collect();
+        format!("sweep.\"links.up.queue\"=[{}]", sizes.join(","))
+    };
+    let one = drawn(&[short, rates, &queues(4)]).unwrap();
+    assert!(!one.contains("loss.load %: "), "six lines are one panel");
+    // Twelve lines: a panel for each delay, with six of rate and loss.
+    let svg = drawn(&[short, rates, loss, &queues(4)]).unwrap();
+    for text in ["loss.load %: 5 ms", "loss.load %: 10 ms", "3 Mbit/s, 1 %"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let down = |key: &str, unit: &str| {
+        let values: Vec<String> = (1..=4).map(|value| format!("\"{value} {unit}\"")).collect();
+        format!("sweep.links.down.{key}=[{}]", values.join(","))
+    };
+    let (delays, losses) = (down("delay", "ms"), down("loss", "%"));
+    let error = drawn(&[short, rates, loss, &delays, &losses]).expect_err("too many");
+    for text in ["choose what to compare", "--set", "links.up.delay"] {
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+#[test]
+fn an_index_of_traces_has_settings_as_numbers_with_their_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["duration=1 s", "sweep.flows.0.kind=[\"cbr\"]"].map(str::to_owned);
+    let points = Point::parse("grid.toml", GRID, &settings).unwrap();
+    let options = RunOptions {
+        seeds: vec![1, 2],
+        trace: Some((
+            folder.path().to_owned(),
+            anabranch_lab::TraceOptions::default(),
+        )),
+        ..RunOptions::default()
+    };
+    run_sweep(&points, &options, &|_| ()).unwrap();
+    let index = std::fs::read_to_string(folder.path().join("points.csv")).unwrap();
+    let mut rows = index.lines();
+    let heading = "point,seed,folder,flows.0.rate_bps,links.up.delay_ms,flows.0.kind";
+    assert_eq!(rows.next(), Some(heading));
+    assert_eq!(rows.next(), Some("1,1,point-1/seed-1,500000,5,cbr"));
+    assert_eq!(rows.next(), Some("1,2,point-1/seed-2,500000,5,cbr"));
+    assert_eq!(rows.last(), Some("6,2,point-6/seed-2,2000000,10,cbr"));
+    for row in index.lines().skip(1) {
+        let trace = row.split(',').nth(2).unwrap();
+        assert!(folder.path().join(trace).join("links.csv").exists());
+    }
+}
+
 #[test]
 fn traces_of_a_sweep_lie_in_a_folder_for_each_point() {
     let folder = tempfile::tempdir().unwrap();

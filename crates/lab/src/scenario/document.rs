@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::base;
 use super::error::{Mistake, ScenarioError};
 use super::files::Files;
+use super::{override_key, sweep};
 
 /// A file and the settings that override it, read but not yet understood.
 #[derive(Clone, Debug)]
@@ -151,15 +152,24 @@ impl Document {
             key: key.to_owned(),
             message: message.to_owned(),
         };
-        let Some((key, value)) = setting.split_once('=') else {
-            return Err(mistake("", "an override is written KEY=VALUE"));
+        let Some((keys, value)) = override_key::parse(&setting) else {
+            return Err(mistake(
+                "",
+                "an override is written KEY=VALUE, with a key as in links.bottleneck.rate",
+            ));
         };
-        let keys: Vec<&str> = key.trim().split('.').collect();
-        if keys.iter().any(|key| key.is_empty()) {
-            return Err(mistake(key, "a key is written as in links.bottleneck.rate"));
+        let swept = match keys.split_first() {
+            Some((first, rest)) if first == sweep::KEY => sweep::list_mut(&mut self.root, rest),
+            _ => None,
+        };
+        // The list keeps its place, which is that of its axis among the others.
+        if let Some(list) = swept {
+            list.value = override_value(value, &list.key, place);
+            return Ok(());
         }
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let node = self.root.descend(&keys, place)?;
-        node.value = override_value(value.trim(), &node.key, place);
+        node.value = override_value(value, &node.key, place);
         node.place = place;
         Ok(())
     }

@@ -52,10 +52,13 @@ impl<'a> Files<'a> {
 
 /// The text of a file, unless it is longer than anybody's: a device, say, that never ends.
 pub(super) fn text_of(path: &Path, max_bytes: u64) -> io::Result<String> {
+    read_text(File::open(path)?, max_bytes)
+}
+
+/// Reads a text to its end, unless it is longer than anybody's.
+pub(super) fn read_text(source: impl Read, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
-    let read_bytes = File::open(path)?
-        .take(max_bytes + 1)
-        .read_to_string(&mut text)?;
+    let read_bytes = source.take(max_bytes + 1).read_to_string(&mut text)?;
     if read_bytes as u64 > max_bytes {
         let message = format!("it is longer than {} KiB", max_bytes >> 10);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

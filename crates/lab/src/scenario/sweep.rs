@@ -8,7 +8,7 @@ use super::document::{Document, Node, Place, Value};
 use super::error::{Mistake, ScenarioError};
 use super::files::Files;
 use super::reader::{Read, list, named};
-use super::{Scenario, read_document};
+use super::{Scenario, named_text, read_document};
 
 /// A scenario with the values that one point of its `[sweep]` gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,11 @@ pub struct Setting {
     pub number: Option<(f64, &'static str)>,
 }
 
+/// The table of a sweep.
+pub(super) const KEY: &str = "sweep";
+/// The list of tables in it whose lists are walked side by side.
+const ZIP: &str = "zip";
+
 /// More points than anybody waits for.
 const MAX_POINTS: usize = 10_000;
 
@@ -59,11 +64,8 @@ impl Point {
     /// # Errors
     /// A [`ScenarioError`] that names file, line and key of the first mistake at any point.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Vec<Point>, ScenarioError> {
-        Point::parse(
-            &path.display().to_string(),
-            &super::text_of(path)?,
-            overrides,
-        )
+        let (name, text) = named_text(path)?;
+        Point::parse(&name, &text, overrides)
     }
 
     /// Reads the text of a file called `file`.
@@ -78,7 +80,7 @@ impl Point {
         let files = Files::beside(file);
         let document = Document::parse(file, text, files, overrides)?;
         let sweep = match &document.root().value {
-            Value::Table(entries) => entries.iter().find(|(key, _)| key == "sweep"),
+            Value::Table(entries) => entries.iter().find(|(key, _)| key == KEY),
             _ => None,
         };
         let axes = sweep.map_or(Ok(Vec::new()), |(_, node)| axes(node));
@@ -107,11 +109,40 @@ impl Point {
     }
 }
 
+/// The list that a file's sweep has for a key, however the file writes the key.
+pub(super) fn list_mut<'a>(root: &'a mut Node, key: &[String]) -> Option<&'a mut Node> {
+    let key: Vec<&str> = key.iter().flat_map(|name| name.split('.')).collect();
+    let Value::Table(entries) = &mut root.value else {
+        return None;
+    };
+    let (_, sweep) = entries.iter_mut().find(|(name, _)| name == KEY)?;
+    list_below(sweep, &key)
+}
+
+fn list_below<'a>(node: &'a mut Node, key: &[&str]) -> Option<&'a mut Node> {
+    let Value::Table(entries) = &mut node.value else {
+        return None;
+    };
+    entries.iter_mut().find_map(|(name, child)| {
+        if name == ZIP {
+            let Value::Array(tables) = &mut child.value else {
+                return None;
+            };
+            return tables.iter_mut().find_map(|table| list_below(table, key));
+        }
+        let names: Vec<&str> = name.split('.').collect();
+        match key.strip_prefix(&names[..])? {
+            [] => Some(child),
+            rest => list_below(child, rest),
+        }
+    })
+}
+
 /// All axes, in the order of the file.
 fn axes(node: &Node) -> Read<Vec<Axis>> {
     let mut found: Vec<(Place, Axis)> = Vec::new();
     for (key, value) in named(node)? {
-        if key == "zip" {
+        if key == ZIP {
             for table in list(value)? {
                 found.push((table.place, zipped(table)?));
             }
@@ -335,6 +366,17 @@ controller = "fixed"
         assert_eq!(up.config.rate, Some(DataRate::from_megabits_per_second(9)));
         let none = points(TWO_AXES, &["sweep={}"]).unwrap();
         assert_eq!((none.len(), none[0].settings.len()), (1, 0));
+        for lists in [TWO_AXES, "links.up = { rate = [\"1 Mbit/s\"] }\n"] {
+            for key in ["links.up.rate", "\"links.up.rate\"", "links.\"up\".rate"] {
+                let setting = format!("sweep.{key}=[\"7 Mbit/s\"]");
+                let replaced = points(lists, &[&setting]).unwrap();
+                assert!(values(&replaced)[0].starts_with("7 Mbit/s"), "{key}");
+                assert_eq!(replaced.len(), if lists == TWO_AXES { 2 } else { 1 });
+            }
+        }
+        let zip = "zip = [{ \"links.up.rate\" = [\"2 Mbit/s\"], duration = [\"1 s\"] }]\n";
+        let replaced = points(zip, &["sweep.links.up.rate=[\"7 Mbit/s\"]"]).unwrap();
+        assert_eq!(values(&replaced), ["1 s 7 Mbit/s"]);
         let other = points("", &["sweep.links.up.delay=[\"1 ms\", \"2 ms\"]"]).unwrap();
         assert_eq!(values(&other), ["1 ms", "2 ms"]);
     }
