@@ -23,6 +23,36 @@ fn main() {
         hash.write(&fs::read(path).expect("a source file can be read"));
     }
     println!("cargo::rustc-env=ANABRANCH_RUN_CODE={:016x}", hash.0);
+    // Only in releases: others would be built again after each commit.
+    if std::env::var("PROFILE").as_deref() == Ok("release")
+        && let Some(commit) = commit(&root.join(".git"))
+    {
+        println!("cargo::rustc-env=ANABRANCH_COMMIT={commit}");
+    }
+}
+
+/// The commit that is checked out; `None` outside of a repository.
+fn commit(git: &Path) -> Option<String> {
+    let read = |path: PathBuf| {
+        println!("cargo::rerun-if-changed={}", path.display());
+        fs::read_to_string(path)
+            .ok()
+            .map(|text| text.trim().to_owned())
+    };
+    // In a second work tree `.git` is a file that names the folder.
+    let folder = match git.is_dir() {
+        true => git.to_owned(),
+        false => PathBuf::from(read(git.to_owned())?.strip_prefix("gitdir: ")?),
+    };
+    let head = read(folder.join("HEAD"))?;
+    let Some(name) = head.strip_prefix("ref: ") else {
+        return Some(head);
+    };
+    let common = match fs::read_to_string(folder.join("commondir")) {
+        Ok(path) => folder.join(path.trim()),
+        Err(_) => folder,
+    };
+    read(common.join(name))
 }
 
 /// The laboratory and what it is built from, by the manifests.

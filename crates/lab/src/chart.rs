@@ -35,8 +35,8 @@ pub struct Lines {
     pub y_end: Option<f64>,
     /// Nothing was measured between points that are this far apart or more: the line breaks there.
     pub max_step: Option<f64>,
-    /// A stretch of the horizontal axis that stands out.
-    pub shade: Option<Shade>,
+    /// Stretches of the horizontal axis that stand out.
+    pub shades: Vec<Shade>,
     /// Whether it takes the width of a screen, not that of a text.
     pub is_wide: bool,
 }

@@ -69,6 +69,19 @@ impl Forms {
 }
 
 impl Algorithms {
+    /// A setting of a case with the published controller in place of ours.
+    pub(super) fn published_setting(&self, setting: &str) -> String {
+        let Algorithms::Developed(forms) = self else {
+            return setting.to_owned();
+        };
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let published = match key.ends_with("controller") {
+            true => forms.as_published(value),
+            false => None,
+        };
+        published.map_or(setting.to_owned(), |value| format!("{key}={value}"))
+    }
+
     /// Gives the media flows of a scenario a bare endpoint, but for those of our own controller:
     /// papers' algorithms are measured with what their senders had. Returns whether any flow has
     /// one.

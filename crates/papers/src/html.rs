@@ -3,10 +3,15 @@
 
 use std::fmt::{self, Write};
 
+use super::beside;
 use super::claim::{Algorithms, Claim};
 use super::judgement::{Measured, Verdict};
+use super::provenance::{COMMIT, RunNote};
 use super::report::{COLUMNS, Column, Finding, against_control, control_sentence, counts};
 use anabranch_lab::escape;
+
+/// Most runs that a column lists.
+const MAX_RUNS: usize = 16;
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --faint: #8883; --good: #00794f; --bad: #b34700;
@@ -14,18 +19,21 @@ const STYLE: &str = "
 @media (prefers-color-scheme: dark) { :root { --good: #3ccf9b; --bad: #ff9b57;
   --unknown: #aaa; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
-h2 { margin: 2.5rem 0 .25rem; border-top: 1px solid var(--faint); padding-top: 1rem; }
+h2 { margin-top: 3rem; overflow-wrap: anywhere; }
+h3 { margin: 2.5rem 0 .25rem; border-top: 1px solid var(--faint); padding-top: 1rem; }
+code { overflow-wrap: anywhere; font-size: .85em; }
 .wide { overflow-x: auto; } .values td:first-child { min-width: 9rem; }
 table { border-collapse: collapse; margin: .5rem 0; }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; vertical-align: top;
   border-bottom: 1px solid var(--faint); }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-@media (max-width: 40rem) { .summary :is(th, td):nth-child(2) { display: none; } }
+@media (max-width: 40rem) { .summary :is(th, td):is(:nth-child(2), :nth-child(4)) { display: none; }
+  th, td { padding-right: .4rem; } .values td:first-child { min-width: 6rem; } }
 .holds { color: var(--good); } .differs { color: var(--bad); } .unknown { color: var(--unknown); }
 .verdict { font-weight: 600; white-space: nowrap; }
 .where { opacity: .75; margin: 0; }
 figure { margin: 1rem 0; overflow-x: auto; }
-svg { width: 100%; min-width: 34rem; height: auto; display: block; }
+svg { width: 100%; min-width: 30rem; height: auto; display: block; }
 ul { padding-left: 1.2rem; } li.broken { color: var(--bad); }
 .counts { font-size: 1.2rem; }
 ";
@@ -63,6 +71,9 @@ fn write_page(
          or simulator, are counted apart.</p>",
         escape(program),
     )?;
+    if let Some(commit) = COMMIT {
+        writeln!(page, "<p>Commit: <code>{}</code></p>", escape(commit))?;
+    }
     for (name, [holds, differs, unknown]) in counts(findings) {
         writeln!(
             page,
@@ -80,7 +91,7 @@ fn write_page(
         if finding.claim.paper.key != paper {
             paper = finding.claim.paper.key;
             let citation = escape(finding.claim.paper.citation);
-            writeln!(page, "<h1 id=\"{}\">{citation}</h1>", escape(paper))?;
+            writeln!(page, "<h2 id=\"{}\">{citation}</h2>", escape(paper))?;
         }
         write_finding(page, finding)?;
     }
@@ -132,7 +143,7 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
     let id = escape(claim.id);
     write!(
         page,
-        "<section id=\"{id}\">\n<h2>{id}: {}</h2>\n",
+        "<section id=\"{id}\">\n<h3>{id}: {}</h3>\n",
         escape(claim.figure)
     )?;
     write_claim(page, claim)?;
@@ -163,7 +174,12 @@ fn write_claim(page: &mut String, claim: &Claim) -> fmt::Result {
             escape(claim.criterion)
         )?;
     }
-    writeln!(page, "<p class=\"where\">Kind: {}.</p>", claim.basis.name())
+    writeln!(
+        page,
+        "<p class=\"where\">Kind: {}. Again: <code>anabranch reproduce {}</code></p>",
+        claim.basis.name(),
+        escape(claim.id)
+    )
 }
 
 fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str) -> fmt::Result {
@@ -173,7 +189,7 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     let judgement = &judged.judgement;
     writeln!(
         page,
-        "<h3>{name}: <span class=\"verdict {}\">{}</span></h3>",
+        "<h4>{name}: <span class=\"verdict {}\">{}</span></h4>",
         class(judged.verdict),
         judged.verdict.name()
     )?;
@@ -183,13 +199,18 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     if let Some(why) = finding.why(column) {
         writeln!(page, "<p><b>Why:</b> {}</p>", escape(why))?;
     }
-    for chart in &judgement.charts {
+    for chart in judgement
+        .charts
+        .iter()
+        .chain(&beside::charts(&judgement.values))
+    {
         writeln!(page, "<figure>{}</figure>", chart.svg())?;
     }
     if let Some(sentence) = judgement.without_chance.sentence() {
         writeln!(page, "<p class=\"where\">{}.</p>", escape(&sentence))?;
     }
     write_values(page, &judgement.values)?;
+    write_runs(page, &judged.runs)?;
     if !judgement.expects.is_empty() {
         page.push_str("<details><summary>What is expected</summary><ul>\n");
         for expect in &judgement.expects {
@@ -202,6 +223,41 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
         }
         page.push_str("</ul></details>\n");
     }
+    Ok(())
+}
+
+/// The runs of a column: commands that repeat them, and the hashes that these print.
+fn write_runs(page: &mut String, runs: &[RunNote]) -> fmt::Result {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let count = runs.len();
+    writeln!(
+        page,
+        "<details><summary>Runs: {count}</summary><ul class=\"runs\">"
+    )?;
+    for run in runs.iter().take(MAX_RUNS) {
+        let note = match run.is_exact {
+            true => "",
+            false => ", changed as the column says",
+        };
+        writeln!(
+            page,
+            "<li>{}: <code>{}</code>{note}; trace hash <code>{}</code></li>",
+            escape(&run.case),
+            escape(&run.command),
+            run.trace_hash
+        )?;
+    }
+    page.push_str("</ul>\n");
+    if count > MAX_RUNS {
+        writeln!(
+            page,
+            "<p class=\"where\">The JSON form lists {} more.</p>",
+            count - MAX_RUNS
+        )?;
+    }
+    page.push_str("</details>\n");
     Ok(())
 }
 

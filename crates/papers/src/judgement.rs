@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::provenance::RunNote;
+
 use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, cell, written};
@@ -417,14 +419,17 @@ pub struct Judged {
     pub verdict: Verdict,
     /// How many seeds were run for it; zero: there is nothing to run.
     pub seed_count: u64,
+    /// The runs that it was judged by, one for each case.
+    pub runs: Vec<RunNote>,
 }
 
 impl Judged {
-    pub(super) fn new(judgement: Judgement, seed_count: u64) -> Judged {
+    pub(super) fn new(judgement: Judgement, seed_count: u64, runs: Vec<RunNote>) -> Judged {
         Judged {
             verdict: judgement.verdict(),
             judgement,
             seed_count,
+            runs,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! runs of any number of claims, runs each once, keeps it in a [`Cache`], and judges; [`Finding`]s
 //! become text, JSON or a page of HTML. `docs/architecture.md` shows how a claim is added.
 
+mod beside;
 mod cache;
 mod claim;
 mod evidence;
@@ -16,6 +17,7 @@ mod matsufuji_mptcp;
 mod ns3;
 mod others;
 mod own;
+mod provenance;
 mod record;
 mod report;
 mod sequential;
@@ -30,6 +32,7 @@ pub use evidence::Evidence;
 pub use html::findings_html;
 pub use judgement::{Expect, Judged, Judgement, Measured, Samples, Verdict, WithoutChance};
 pub use others::{Others, try_others};
+pub use provenance::{COMMIT, RunNote};
 pub use record::{Points, RunRecord, Span};
 pub use report::{
     AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::claim::{Algorithms, Basis, Claim, Forms, Subject};
 use super::judgement::{Expect, Judged, Measured, Verdict};
 use super::others::Others;
+use super::provenance::{COMMIT, RunNote};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, grid};
 
@@ -169,6 +170,7 @@ pub(super) fn against_control(findings: &[Finding]) -> Option<(usize, Vec<&'stat
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
+    commit: Option<&'static str>,
     seed_count: u64,
     findings: Vec<JsonFinding<'a>>,
 }
@@ -190,6 +192,7 @@ struct JsonFinding<'a> {
     why: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
+    runs: &'a [RunNote],
     as_published: Option<JsonAsPublished<'a>>,
     on_our_endpoint: Option<JsonColumn<'a>>,
     others: Option<JsonOthers<'a>>,
@@ -207,6 +210,7 @@ struct JsonColumn<'a> {
     seed_count: u64,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
+    runs: &'a [RunNote],
 }
 
 #[derive(Serialize)]
@@ -217,6 +221,7 @@ struct JsonAsPublished<'a> {
     why: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
+    runs: &'a [RunNote],
 }
 
 #[derive(Serialize)]
@@ -243,6 +248,7 @@ fn unit_name(unit: Unit) -> &'static str {
 pub fn findings_json(findings: &[Finding], seed_count: u64) -> String {
     let document = Document {
         schema: FINDINGS_SCHEMA,
+        commit: COMMIT,
         seed_count,
         findings: findings.iter().map(json_finding).collect(),
     };
@@ -276,6 +282,7 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
         why: finding.why(Column::Ours).or(finding.why(Column::Published)),
         values: judgement.values.iter().map(json_value).collect(),
         expects: &judgement.expects,
+        runs: &finding.judged.runs,
         as_published: finding.as_published.as_ref().map(|published| {
             let judgement = &published.judged.judgement;
             JsonAsPublished {
@@ -285,6 +292,7 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
                 why: finding.why(Column::Published),
                 values: judgement.values.iter().map(json_value).collect(),
                 expects: &judgement.expects,
+                runs: &published.judged.runs,
             }
         }),
         on_our_endpoint: finding.on_our_endpoint.as_ref().map(|judged| JsonColumn {
@@ -292,6 +300,7 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
             seed_count: judged.seed_count,
             values: judged.judgement.values.iter().map(json_value).collect(),
             expects: &judged.judgement.expects,
+            runs: &judged.runs,
         }),
         others: finding.others.as_ref().map(|others| JsonOthers {
             tried: &others.tried,

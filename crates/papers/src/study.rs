@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::claim::{Algorithms, Case, Claim, Forms, Swap};
 use super::evidence::Evidence;
 use super::judgement::{Judged, Judgement, WithoutChance};
+use super::provenance::{Command, RunNote, shade_outages};
 use super::record::RunRecord;
 use super::report::{AsPublished, Columns, Finding};
 use super::sequential::{is_settled, looks};
@@ -81,6 +82,7 @@ type PlannedCases = Vec<PlannedCase>;
 #[derive(Debug)]
 struct PlannedCase {
     name: String,
+    command: Command,
     /// Among the runs.
     place: usize,
     is_only_shown: bool,
@@ -167,6 +169,7 @@ impl Study {
             return Ok(None);
         }
         for (case, key, scenario) in runs {
+            let command = Command::new(case, &claim.paper.algorithms, &scenario);
             let place = *places.entry(key.clone()).or_insert(self.runs.len());
             if place == self.runs.len() {
                 self.runs.push(Run {
@@ -177,6 +180,7 @@ impl Study {
             }
             planned.push(PlannedCase {
                 name: case.name.clone(),
+                command,
                 place,
                 is_only_shown: case.is_only_shown,
                 max_seeds: case.max_seeds,
@@ -284,15 +288,28 @@ impl Study {
         store: &Cache,
     ) -> Result<Option<Judged>, StudyError> {
         let mut evidence = Evidence::default();
+        let mut runs = Vec::new();
         for case in item.cases {
             let run = &self.runs[case.place];
             let seeds = 1..=look.seeds_of(case);
             let records: Result<Vec<Arc<RunRecord>>, StudyError> = seeds
                 .map(|seed| Ok(Arc::new(run.load(seed, store)?)))
                 .collect();
-            evidence.add(case.name.clone(), &run.scenario, records?);
+            let records = records?;
+            runs.extend(records.first().map(|record| RunNote {
+                case: case.name.clone(),
+                command: case.command.text.clone(),
+                is_exact: case.command.is_exact,
+                trace_hash: format!("{:016x}", record.trace_hash),
+            }));
+            evidence.add(case.name.clone(), &run.scenario, records);
         }
         let mut judgement = (item.claim.judge)(&evidence);
+        let scenarios = item
+            .cases
+            .iter()
+            .map(|case| &self.runs[case.place].scenario);
+        shade_outages(&mut judgement.charts, scenarios);
         judgement.without_chance = evidence.without_chance();
         let (seed_count, is_all) = look.most_seeds_of(item.cases);
         let is_sure = look.is_last || is_all;
@@ -301,7 +318,7 @@ impl Study {
             let alone: Vec<Judgement> = alone.collect();
             is_settled(&judgement, &alone)
         };
-        Ok(is_settled.then(|| Judged::new(judgement, seed_count)))
+        Ok(is_settled.then(|| Judged::new(judgement, seed_count, runs)))
     }
 
     /// Tells of seeds that are not needed.

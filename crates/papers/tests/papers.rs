@@ -1,7 +1,9 @@
 //! Reports of claims: what they contain, and that runs which are kept change nothing.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
+use anabranch_lab::{RunOptions, Scenario};
 use anabranch_papers::{
     Basis, Cache, Case, Claim, Column, Columns, Expect, Finding, Judgement, Study, StudyOptions,
     Swap, claims, findings_html, findings_json, findings_table, selected,
@@ -237,6 +239,51 @@ fn the_page_needs_nothing_but_itself() {
     assert_eq!(addresses, 0);
     assert!(page.contains("<svg ") && page.contains("&lt;program&gt;"));
     assert!(page.contains("sending rate, kbit/s") && page.contains("id=\"S0-F7\""));
+    assert_eq!(page.matches("<h1>").count(), 1);
+    for level in ["<h2 ", "<h3>", "<h4>"] {
+        assert!(page.contains(level), "{level}");
+    }
+}
+
+/// A reader repeats a run with the command of the report, and finds its hash.
+#[test]
+fn the_commands_of_the_report_repeat_its_runs() {
+    for (id, least) in [("S0-F7", 2), ("S2-F4", 1), ("own-stall", 1)] {
+        let study = Study::new(&named(id), Swap::default(), Columns::Both).unwrap();
+        let findings = study.findings(&options(None), &|_| ()).unwrap();
+        let columns = [Column::Published, Column::PublishedOnOurs, Column::Ours];
+        let judged = columns
+            .into_iter()
+            .filter_map(|column| findings[0].column(column));
+        let runs = judged
+            .flat_map(|judged| &judged.runs)
+            .filter(|run| run.is_exact);
+        let mut count = 0;
+        for run in runs {
+            let words = run
+                .command
+                .strip_prefix("anabranch run scenarios/")
+                .unwrap();
+            let mut words = words.split(" --set ");
+            let file = words.next().unwrap();
+            let settings: Vec<String> = words
+                .map(|word| word.trim_matches('\'').to_owned())
+                .collect();
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+            let scenario = Scenario::load(&folder.join(file), &settings).unwrap();
+            let report = anabranch_lab::run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+            assert_eq!(report.runs[0].trace_hash, run.trace_hash, "{}", run.command);
+            count += 1;
+        }
+        assert!(count >= least, "{id}: {count} exact commands");
+    }
+}
+
+#[test]
+fn outages_are_shaded_in_pictures_over_time() {
+    let of_id = |id| findings_html(&findings(&named(id), Swap::default(), None), 1, "");
+    let shade = "fill-opacity=\"0.25\"";
+    assert!(of_id("own-outage").contains(shade) && !of_id("S0-F7").contains(shade));
 }
 
 /// A claim whose cases take one seed is judged by it, and makes no more runs.

@@ -32,7 +32,7 @@ pub(super) fn draw(path: &Path, recording: &Recording) -> std::io::Result<()> {
     let mut charts = charts.map(|lines| Lines {
         x: "time, s".to_owned(),
         x_end: Some(recording.ended_at.as_secs_f64().max(1.0)),
-        shade: outage(recording),
+        shades: outage(recording).into_iter().collect(),
         is_wide: true,
         ..lines
     });

@@ -23,7 +23,7 @@ impl Lines {
             end,
             pixels: (LEFT, canvas.right),
         };
-        if let Some(shade) = &self.shade {
+        for shade in &self.shades {
             canvas.shade(shade, &x_axis);
         }
         let y_axis = canvas.y_axis(&self.y, self.y_end.unwrap_or(self.top() * 1.05));
@@ -104,7 +104,8 @@ impl Canvas {
     }
 
     fn shade(&mut self, shade: &Shade, axis: &Axis) {
-        let (from, to, top) = (axis.at(shade.from), axis.at(shade.to), self.top);
+        let within = |x: f64| axis.at(x.clamp(axis.begin, axis.end));
+        let (from, to, top) = (within(shade.from), within(shade.to), self.top);
         self.part(format_args!(
             "<rect x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
              fill=\"{}\" fill-opacity=\"0.25\"/>",

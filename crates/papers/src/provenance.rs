@@ -1,0 +1,107 @@
+//! Where a verdict comes from: scenario, command and hash of each run.
+
+use anabranch_lab::{Chart, Scenario};
+use serde::Serialize;
+
+use super::claim::{Algorithms, Case};
+use anabranch_lab::Shade;
+
+/// The commit of the program, where it was built from a repository in the release profile.
+pub const COMMIT: Option<&str> = option_env!("ANABRANCH_COMMIT");
+
+/// A run that a claim was judged by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunNote {
+    /// The claim's name for it.
+    pub case: String,
+    /// The command that repeats it with its first seed.
+    pub command: String,
+    /// Whether the command repeats it exactly. If not, `reproduce` changes what no setting can.
+    pub is_exact: bool,
+    /// Hash of all that happened with the first seed, as `anabranch run` prints it.
+    pub trace_hash: String,
+}
+
+/// The command that repeats a case, and whether it does so exactly.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    pub(super) text: String,
+    pub(super) is_exact: bool,
+}
+
+impl Command {
+    /// The command for a case that was changed to `scenario` by the form that it is run in.
+    pub(super) fn new(case: &Case, algorithms: &Algorithms, scenario: &Scenario) -> Command {
+        let is_same = |settings: &[String]| {
+            let repeated = Case {
+                settings: settings.to_vec(),
+                ..case.clone()
+            };
+            repeated.scenario().is_ok_and(|other| other == *scenario)
+        };
+        let bare = || "flow-defaults.endpoint=bare".to_owned();
+        let published = |settings: &[String]| -> Vec<String> {
+            let settings = settings.iter();
+            settings
+                .map(|setting| algorithms.published_setting(setting))
+                .collect()
+        };
+        let with_bare = |settings: Vec<String>| [settings, vec![bare()]].concat();
+        let candidates = [
+            case.settings.clone(),
+            with_bare(case.settings.clone()),
+            published(&case.settings),
+            with_bare(published(&case.settings)),
+        ];
+        let exact = candidates.into_iter().find(|settings| is_same(settings));
+        let is_exact = exact.is_some();
+        let settings = exact.unwrap_or_else(|| case.settings.clone());
+        let mut text = format!("anabranch run scenarios/{}", case.file);
+        for setting in &settings {
+            let setting = setting.replace('\'', "'\\''");
+            text.push_str(&format!(" --set '{setting}'"));
+        }
+        Command { text, is_exact }
+    }
+}
+
+/// Shades outages in pictures over time, if all scenarios of a claim have the same.
+pub(super) fn shade_outages<'a>(
+    charts: &mut [Chart],
+    scenarios: impl Iterator<Item = &'a Scenario>,
+) {
+    let mut outages = scenarios.map(outages);
+    let Some(first) = outages.next() else {
+        return;
+    };
+    if first.is_empty() || outages.any(|other| other != first) {
+        return;
+    }
+    for chart in charts {
+        if let Chart::Lines(lines) = chart
+            && lines.x.starts_with("time")
+            && lines.shades.is_empty()
+        {
+            lines.shades.clone_from(&first);
+        }
+    }
+}
+
+/// The outages of a scenario's links; those of both directions of a route at one time are one.
+fn outages(scenario: &Scenario) -> Vec<Shade> {
+    let mut shades: Vec<Shade> = Vec::new();
+    for link in &scenario.links {
+        for (at, length) in &link.config.outages {
+            let shade = Shade {
+                from: at.as_secs_f64(),
+                to: (*at + *length).as_secs_f64(),
+                label: format!("{} out", link.name),
+            };
+            let is_new = |other: &Shade| (other.from, other.to) != (shade.from, shade.to);
+            if shades.iter().all(is_new) {
+                shades.push(shade);
+            }
+        }
+    }
+    shades
+}
