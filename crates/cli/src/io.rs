@@ -22,6 +22,7 @@ mod remux;
 mod retried;
 pub(crate) mod rtp;
 pub(crate) mod rtp_order;
+mod same_user;
 mod senders;
 mod source;
 mod srtla;

@@ -12,6 +12,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 
 use super::rtp;
 use super::rtp_order::RtpOrder;
+use super::same_user::SameUser;
 use super::senders::{Origin, Senders};
 use super::udp_socket;
 use super::udp_url::UdpUrl;
@@ -40,6 +41,8 @@ pub(super) struct UdpInput {
     pace: ArrivalPace,
     order: RtpOrder,
     senders: Senders,
+    /// Admits datagrams of this user's programs alone, if not all.
+    guard: Option<SameUser>,
     /// Earliest possible arrival of the next datagram: arrival of the last one, or the last moment
     /// at which the socket was empty.
     heard_until: Instant,
@@ -82,14 +85,18 @@ impl UdpInput {
         input.with_context(|| format!("cannot listen at input {url}"))
     }
 
-    /// Listens at a port of loopback that is free.
+    /// Listens at a port of loopback that is free, to programs of this user.
     ///
     /// # Errors
     /// The system has none.
     pub(super) fn open_loopback() -> anyhow::Result<UdpInput> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
         let input = socket.and_then(|socket| UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES)));
-        input.context("cannot listen at a port of loopback")
+        let input = input.context("cannot listen at a port of loopback")?;
+        Ok(UdpInput {
+            guard: Some(SameUser::default()),
+            ..input
+        })
     }
 
     fn of(socket: UdpSocket, buffer_bytes: Option<usize>) -> io::Result<UdpInput> {
@@ -106,6 +113,7 @@ impl UdpInput {
             pace: ArrivalPace::default(),
             order: RtpOrder::default(),
             senders: Senders::default(),
+            guard: None,
             heard_until: Instant::ZERO,
         })
     }
@@ -173,6 +181,13 @@ impl UdpInput {
     /// Hands over the datagrams that the kernel has put into one buffer. Returns how many they are.
     fn take_coalesced(&mut self, index: usize, meta: &RecvMeta, take: &mut Take<'_>) -> u64 {
         let arrived_at = self.heard_until;
+        let mut guard = self.guard.as_mut();
+        if guard
+            .as_mut()
+            .is_some_and(|guard| !guard.admits(arrived_at, meta.addr))
+        {
+            return 0;
+        }
         self.release(arrived_at, take);
         let stride = meta.stride.max(1);
         let from = index * BUFFER_BYTES;
@@ -331,6 +346,7 @@ mod tests {
     #[test]
     fn two_encoders_at_one_port_are_reported() {
         let (mut input, sender) = input_and_sender();
+        input.guard = None;
         let clock = Clock::start();
         let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         other.connect(input.socket.local_addr().unwrap()).unwrap();
