@@ -19,8 +19,8 @@ pub(super) const BALANCE: Claim = Claim {
     claim: "With the sum of all paths' rates as the encoder's, a single path cannot send all \
             packets within the deadline; sending each packet where its cost is least balances the \
             paths' costs.",
-    criterion: "7 Mbit/s over two paths of 4: the mean costs differ by less than the paths' own \
-            delays do (40 ms), and 99 % of the frames are complete in time; over one path not all.",
+    criterion: "7 Mbit/s over two paths of 4: the mean costs differ by less than half as much as \
+            the paths' own delays (40 ms), and 99 % of the frames are complete in time; over one path not all.",
     basis: Basis::Measured,
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {
@@ -62,7 +62,8 @@ pub(super) const BALANCE: Claim = Claim {
         for value in [&difference, &cost(0), &cost(1), &both, &alone] {
             judgement.report(value);
         }
-        judgement.expect(difference.less_than(FAR_MS - NEAR_MS));
+        // A scheduler that does not look at costs leaves all of the difference.
+        judgement.expect(difference.less_than((FAR_MS - NEAR_MS) / 2.0));
         judgement.expect(both.at_least(0.99));
         judgement.expect(alone.less_than(1.0));
         judgement
