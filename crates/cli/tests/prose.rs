@@ -12,7 +12,14 @@ const HEADING: &str =
 /// Wording that well-kept projects do not use, and what to write instead.
 const PATTERNS: [(&str, &str); 9] = [
     (
-        r"\b[Ww]hat (?:is|was|were|are|has|have|had|waits?|comes?|came|flies|leaves?|left|arrives?|arrived|goes|does|it|they|others?|remains?|lies|stands|follows?|makes?|gives?|carries|takes?|needs?|would|will|can|cannot|could|may|must|counts?|an?|the|this|that|each|one|to|still|only|nothing|fits|happens?|holds?|belongs|depends|differs|users|people|senders?|receivers?)\b",
+        // Spaces and line breaks do not count.
+        r"(?x) \b[Ww]hat[\ ](?:
+            is|was|were|are|has|have|had|waits?|comes?|came|flies|leaves?|left|arrives?|
+            arrived|goes|does|it|they|others?|remains?|lies|stands|follows?|makes?|gives?|
+            carries|takes?|needs?|would|will|can|cannot|could|may|must|counts?|an?|the|
+            this|that|each|one|to|still|only|nothing|fits|happens?|holds?|belongs|depends|
+            differs|users|people|senders?|receivers?
+        )\b",
         "name the thing: packets in flight, the backlog",
     ),
     (
