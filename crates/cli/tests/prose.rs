@@ -36,12 +36,14 @@ const PATTERNS: [(&str, &str); 9] = [
         "a noun before it: a sender that",
     ),
     (
-        r"\b(?:anew|of late|in the mean|for want of|at the soonest|at a glance|heeds?|hence|thus|besides|in company)\b",
+        r"(?x) \b(?: anew|of\ late|in\ the\ mean|for\ want\ of|at\ the\ soonest|at\ a\ glance|
+            heeds?|hence|thus|besides|in\ company )\b",
         "again, recently, on average, at the earliest, follows, so, also",
     ),
     (r"\b[Mm]end(?:s|ed|ing)?\b", "fix, repair"),
     (
-        r"(?:^|[.:;] )(?:Has (?:the|a|an|what|each|it|them|all|one|its|every)|Lets \w+ be)\b",
+        r"(?x) (?:^|[.:;]\ )
+            (?: Has\ (?:the|a|an|what|each|it|them|all|one|its|every)|Lets\ \w+\ be )\b",
         "an active verb",
     ),
     (

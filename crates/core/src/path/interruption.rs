@@ -5,8 +5,8 @@ use anabranch_units::{DataRate, Duration, Instant};
 use super::Path;
 use crate::path_view::PathState;
 
-/// Factor of a frame's lifetime after which a silent path is no longer expected back. Chosen: frames
-/// are lost over outages of two lifetimes at 2, and over those of 20 s at 3.
+/// Factor of a frame's lifetime after which a silent path is no longer expected back. Chosen:
+/// frames are lost over outages of two lifetimes at 2, and over those of 20 s at 3.
 const LONGEST: f64 = 2.5;
 /// The same for the time after a silence in which the rate before it counts: the controller, which
 /// has restarted, needs about a second to find it again. The result is flat from 2 to 4.

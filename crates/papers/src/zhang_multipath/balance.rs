@@ -20,7 +20,8 @@ pub(super) const BALANCE: Claim = Claim {
             packets within the deadline; sending each packet where its cost is least balances the \
             paths' costs.",
     criterion: "7 Mbit/s over two paths of 4: the mean costs differ by less than half as much as \
-            the paths' own delays (40 ms), and 99 % of the frames are complete in time; over one path not all.",
+            the paths' own delays (40 ms), and 99 % of the frames are complete in time; over one \
+            path not all.",
     basis: Basis::Measured,
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {
