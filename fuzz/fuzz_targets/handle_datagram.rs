@@ -12,8 +12,8 @@ use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use libfuzzer_sys::fuzz_target;
 
-/// 64 MiB of frames that wait for others, of which the newest may have 8 MiB more, and the session's
-/// state. Then of each frame and its packets the headers, copies and repairs; frames count as input.
+/// Fixed: 64 MiB of incomplete frames, of which the newest may have 8 MiB more, and the session's
+/// state. By input: headers, copies and repairs of frames and packets. Frames count as input.
 const BOUND: Bound = Bound {
     fixed_bytes: 74 << 20,
     bytes_per_byte: 32,

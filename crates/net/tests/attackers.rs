@@ -5,7 +5,6 @@
 //! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture
 //! --test-threads 1`
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -426,49 +425,6 @@ fn a_source_that_floods_uses_up_nobody_elses_resets() {
     }
     // Both may share a slot for a second of two.
     assert!(answered >= 8, "{answered} of 20");
-}
-
-/// Returns all that a server answers to these datagrams.
-fn answers_of(server: SocketAddr, datagrams: &[&[u8]]) -> Vec<Vec<u8>> {
-    let socket = UdpSocket::bind(loopback(2, 0)).unwrap();
-    socket
-        .set_read_timeout(Some(StdDuration::from_millis(300)))
-        .unwrap();
-    for datagram in datagrams {
-        socket.send_to(datagram, server).unwrap();
-    }
-    let mut buffer = [0; 2_000];
-    let answers = std::iter::from_fn(|| {
-        let length = socket.recv(&mut buffer).ok()?;
-        Some(buffer[..length].to_vec())
-    });
-    answers.collect()
-}
-
-/// Two servers to each of which somebody sends datagrams with the other's address as their source.
-#[test]
-fn what_a_server_answers_no_server_answers() {
-    let keys = [SecretKey::generate(), SecretKey::generate()];
-    let (sender, stranger) = (SecretKey::generate(), SecretKey::generate());
-    let publics = keys.each_ref().map(SecretKey::public_key);
-    let servers = keys.map(|key| start_receiver(key, vec![sender.public_key()], |_| {}));
-    let addresses = servers.each_ref().map(|(server, _)| server.local_addr());
-    let wishes = Wishes::of(Cargo::Frames);
-    let allowed = Initiator::new(&sender, &publics[0], 7, wishes);
-    let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
-    // More than are admitted without a cookie.
-    let asking = (0..200).map(|index| Initiator::new(&stranger, &publics[0], index, wishes));
-    let asking: Vec<Initiator> = asking.collect();
-    let mut questions: Vec<&[u8]> = vec![allowed.message(), &unknown];
-    questions.extend(asking.iter().map(|initiator| &initiator.message()[..]));
-    let answers = answers_of(addresses[0], &questions);
-    let kinds: BTreeSet<_> = answers.iter().map(|answer| answer[0]).collect();
-    let expected = [Kind::Response, Kind::CookieReply, Kind::Reset].map(|kind| kind as u8);
-    assert_eq!(kinds, expected.into());
-    let answers: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
-    for server in addresses {
-        assert!(answers_of(server, &answers).is_empty());
-    }
 }
 
 /// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.

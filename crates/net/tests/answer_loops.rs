@@ -1,0 +1,60 @@
+//! No datagram makes two servers answer each other.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration as StdDuration;
+
+use anabranch_net::{Receiver, Receptions, ServerConfig};
+use anabranch_secure::{Cargo, Initiator, Kind, PublicKey, SecretKey, Wishes};
+
+fn loopback(last: u8) -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 0, last), 0).into()
+}
+
+fn start_server(key: SecretKey, allowed: PublicKey) -> (Receiver, Receptions) {
+    let config = ServerConfig::new(loopback(1), key, vec![allowed]);
+    Receiver::start(config).expect("a port of loopback")
+}
+
+/// Returns all that a server answers to these datagrams.
+fn answers_of(server: SocketAddr, datagrams: &[&[u8]]) -> Vec<Vec<u8>> {
+    let socket = UdpSocket::bind(loopback(2)).unwrap();
+    socket
+        .set_read_timeout(Some(StdDuration::from_millis(300)))
+        .unwrap();
+    for datagram in datagrams {
+        socket.send_to(datagram, server).unwrap();
+    }
+    let mut buffer = [0; 2_000];
+    let answers = std::iter::from_fn(|| {
+        let length = socket.recv(&mut buffer).ok()?;
+        Some(buffer[..length].to_vec())
+    });
+    answers.collect()
+}
+
+/// Two servers to each of which somebody sends datagrams with the other's address as their source.
+#[test]
+fn what_a_server_answers_no_server_answers() {
+    let keys = [SecretKey::generate(), SecretKey::generate()];
+    let (sender, stranger) = (SecretKey::generate(), SecretKey::generate());
+    let publics = keys.each_ref().map(SecretKey::public_key);
+    let servers = keys.map(|key| start_server(key, sender.public_key()));
+    let addresses = servers.each_ref().map(|(server, _)| server.local_addr());
+    let wishes = Wishes::of(Cargo::Frames);
+    let allowed = Initiator::new(&sender, &publics[0], 7, wishes);
+    let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
+    // More than are admitted without a cookie.
+    let asking = (0..200).map(|index| Initiator::new(&stranger, &publics[0], index, wishes));
+    let asking: Vec<Initiator> = asking.collect();
+    let mut questions: Vec<&[u8]> = vec![allowed.message(), &unknown];
+    questions.extend(asking.iter().map(|initiator| &initiator.message()[..]));
+    let answers = answers_of(addresses[0], &questions);
+    let kinds: BTreeSet<_> = answers.iter().map(|answer| answer[0]).collect();
+    let expected = [Kind::Response, Kind::CookieReply, Kind::Reset].map(|kind| kind as u8);
+    assert_eq!(kinds, expected.into());
+    let answers: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
+    for server in addresses {
+        assert!(answers_of(server, &answers).is_empty());
+    }
+}
