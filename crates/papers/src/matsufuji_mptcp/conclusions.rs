@@ -148,7 +148,8 @@ pub(super) const SPD_AND_THE_LONG_PATH: Claim = Claim {
             [(FAR_SECOND, 1), (FAR_FIRST, 0)]
                 .iter()
                 .all(|(network, path)| {
-                    let of = |scheduler| share(at.run(network, "cubic", scheduler), *path);
+                    let of =
+                        |scheduler| at.mean((network, "cubic", scheduler), |run| share(run, *path));
                     of("spd") < of("lpc") && of("spd") < 1.0 / 3.0
                 })
         };
@@ -316,7 +317,8 @@ pub(super) const LATENCY: Claim = Claim {
     judge: |evidence| {
         let plan = plan(&VARIANTS, &SCHEDULERS);
         let longer = |at: &At<'_>| {
-            let [near, far] = [EQUAL, FAR_SECOND].map(|it| waited(at.run(&it, "cubic", "spd")).0);
+            let [near, far] =
+                [EQUAL, FAR_SECOND].map(|it| at.mean((&it, "cubic", "spd"), |run| waited(run).0));
             near < far
         };
         let sentences: [Sentence<'_>; 1] = [("bytes wait longer on the longer path", &longer)];

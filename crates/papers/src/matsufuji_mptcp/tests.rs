@@ -61,15 +61,13 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
     }
 }
 
-/// A run that counts so; a case at a point sees a part of the film.
-fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
-    let share = if is_part { 90.0 / 624.0 } else { 1.0 };
-    let count = |packets: u64| (packets as f64 * share) as u64;
+/// A run that counts so.
+fn run(seen: Seen, network: &str) -> RunRecord {
     let path = |new: u64| {
         let mut path = PathStatistics::default();
         let reasons = [
             (SendReason::New, new),
-            (SendReason::Lost, count(seen.resent)),
+            (SendReason::Lost, seen.resent),
             (SendReason::Reinjection, 70_000),
         ];
         let of = |(reason, packets): (SendReason, u64)| ReasonTraffic {
@@ -78,12 +76,12 @@ fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
             bytes: 0,
         };
         path.traffic.reasons.extend(reasons.map(of));
-        path.traffic.packets_retransmitted = count(seen.resent) + 70_000;
+        path.traffic.packets_retransmitted = seen.resent + 70_000;
         path
     };
     let (longer, shorter) = (path(seen.longer), path(100 - seen.longer));
     let download = DownloadStatistics {
-        discarded: (seen.discards * share).round() as u64,
+        discarded: seen.discards as u64,
         underflows: 1,
         start_up_ms: Some(1_000.0),
         ..DownloadStatistics::default()
@@ -124,7 +122,7 @@ fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
     let mut evidence = Evidence::default();
     for case in (claim.cases)(claim.subject.name()) {
         let parts: Vec<&str> = case.name.split(", ").collect();
-        let [variant, scheduler, network, ref point @ ..] = parts[..] else {
+        let [variant, scheduler, network, ..] = parts[..] else {
             panic!("{}", case.name);
         };
         let mut seen = paper(variant, scheduler, network);
@@ -134,7 +132,7 @@ fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
                 change(&mut seen);
             }
         }
-        let record = Arc::new(run(seen, network, !point.is_empty()));
+        let record = Arc::new(run(seen, network));
         evidence.add(case.name.clone(), &scenario, vec![record]);
     }
     let judgement = (claim.judge)(&evidence);
@@ -260,6 +258,6 @@ fn discards_come_first_and_underflows_decide_between_likes() {
 #[test]
 fn what_goes_by_another_flow_is_no_retransmission() {
     let seen = paper("ccp", "lpc", "100/100 ms");
-    let run = run(seen, "100/100 ms", false);
+    let run = run(seen, "100/100 ms");
     assert_eq!(resent(&run.statistics.flows[0].paths[1]), 9_000.0);
 }
