@@ -47,7 +47,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "bbr-linux",
         summary: "BBR version 1 as Linux has it today",
-        options: &[],
+        options: linux::OPTIONS,
         rate: RateKind::Bandwidth,
         build: linux::build,
     },

@@ -45,9 +45,9 @@ pub(super) const CLAIM: Claim = Claim {
             Measured::new(name, Unit::Number, samples)
         };
         let mut judgement = Judgement::new().because(
-            "A packet that left before the back-off and is acknowledged after ProbeRTT is the \
-             only difference: the state lasts until the queue has drained, which is mostly longer \
-             than such packets are on their way.",
+            "Our form goes by the floor of round-trip times, which old packets do not lift, and \
+             leaves ProbeRTT by other rules: with and without the reset its entries differ by less \
+             than seeds do.",
         );
         let [with, without] = ["with the reset", "without it"].map(rate);
         let [seldom, often] = ["with the reset", "without it"].map(entries);
