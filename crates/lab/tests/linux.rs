@@ -4,7 +4,7 @@
 use anabranch_lab::metrics::Statistics;
 use anabranch_lab::{RunOptions, Scenario, run};
 
-/// So many flows of a form of BBR over so much delay each way, from 20 to 120 s.
+/// Runs `count` flows of a form of BBR over `delay_ms` each way, and measures from 20 to 120 s.
 fn flows(count: u32, controller: &str, delay_ms: u32) -> Statistics {
     let text = format!(
         r#"

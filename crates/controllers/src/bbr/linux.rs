@@ -15,7 +15,7 @@
 //! 5. Offloaded segments are those of `bbr_tso_segs_goal`. The kernel's are longer where the least
 //!    round-trip time is below 16 ms (`tcp_tso_autosize`, since 5.18), and shorter where the window
 //!    or the application ends one.
-//! 6. Phases end by what is in flight now, not at the next departure (`departure-times=on`): with
+//! 6. Phases end by the bytes in flight now, not at the next departure (`departure-times=on`): with
 //!    `bbr_packets_in_net_at_edt` a flow alone queues 5 ms more than the kernel's own.
 
 mod coupling;

@@ -1,5 +1,5 @@
-//! Growth as Linux counts it (`bictcp_update` and `tcp_cong_avoid_ai` of 6.18): windows, targets and
-//! Reno's estimate are whole segments.
+//! Growth as Linux counts it (`bictcp_update` and `tcp_cong_avoid_ai` of 6.18): windows, targets
+//! and Reno's estimate are whole segments.
 //!
 //! The window grows by one after `cnt` acknowledged segments. At ten segments, as with 1 % of loss,
 //! whole numbers cost a twentieth of the rate.
@@ -11,7 +11,7 @@ const HARDLY: u64 = 100;
 /// `ca->cnt` is this at least: the window grows by half in a round trip at most.
 const LEAST: u64 = 2;
 
-/// What is counted in a stage of congestion avoidance.
+/// Counters of a stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WholeSegments {
     /// `tcp_cwnd`.
@@ -31,8 +31,7 @@ impl WholeSegments {
         }
     }
 
-    /// Returns the window after so many acknowledged segments, `target` being the curve's a round
-    /// trip ahead.
+    /// Returns the window after `acked_segments`; `target` is the curve's value a round trip ahead.
     pub(super) fn grow(&mut self, window: f64, target: f64, acked_segments: f64) -> f64 {
         let mut window = window as u64;
         let target = target as u64;

@@ -193,7 +193,7 @@ fn linux_goes_on_by_8_15_of_a_segment_above_the_last_maximum() {
     for _ in 0..30 {
         round(&mut rig, 10);
     }
-    // By whole segments, so that a single round tells little.
+    // Whole segments: one round has none or one.
     let before = rig.window_segments();
     for _ in 0..30 {
         round(&mut rig, 10);

@@ -135,7 +135,7 @@ fn case(network: &Network, variant: &str, scheduler: &str) -> Case {
     .set("flows.0.scheduler", scheduler)
 }
 
-/// What the viewer of a film sees, in the paper's order of importance: means of the trials.
+/// The video as its viewer sees it, in the paper's order of importance: means of the trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Video {
     /// Pictures discarded.

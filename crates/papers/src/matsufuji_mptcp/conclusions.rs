@@ -112,8 +112,7 @@ pub(super) const OLIA_BETTER: Claim = Claim {
         let sentences: [Sentence<'_>; 1] = [("OLIA better than LIA", &olia)];
         let why = "OLIA leaves the path that loses more to the other one, as it is made to. One \
                    path carries 5 Mbit/s, and the film has 5.24: it is short of what LIA keeps on \
-                   flow 2. In a whole film at 100/100 ms that is 18,200 packets with LIA, and \
-                   6,800 with OLIA.";
+                   flow 2.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         let lia = tally(evidence, &|at| olia_by(at, "lia", "olia"));
         lia.show("LIA better than OLIA", &mut judgement);

@@ -12,8 +12,8 @@ use crate::judgement::Judgement;
 
 pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, \
     queues, Wi-Fi's delay and air, receive window, reinjection, cache and read-ahead, CCP's gain), \
-    by the means of five whole films each, and true if at half of them or more. Better: fewer pictures discarded; \
-    if these are alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 \
+    by the means of five whole films each, and true if at half of them or more. Better: fewer \
+    pictures discarded; if these are alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 \
     underflows of the whole film. Each is also counted over the points at which all bars lie \
     within the axes.";
 
@@ -29,14 +29,14 @@ const GAIN_WHY: &str = "CCP reacts to no loss, so random loss costs it nothing: 
     its film plays, better than any other's. Kp = 3 without a limiter is a cycle of overflow, and \
     worse the smaller the queues are.";
 
-/// What a figure shows.
+/// A sentence that a figure shows.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     name: &'static str,
     pub(super) is_so: fn(&At<'_>) -> bool,
 }
 
-/// What a figure shows, part by part.
+/// All sentences of a figure.
 pub(super) type Parts = &'static [Part];
 
 /// Sentences, and that a variant's bars lie within the figures' axes.

@@ -49,7 +49,8 @@ pub(super) const BY_FLOW: Claim = Claim {
     id: "S3-C10",
     paper: &PAPER,
     figure: "§5, Figs. 4, 7 and 10",
-    claim: "Losses show in the number of packets that TCP resends, flow by flow; flow 2 loses more.",
+    claim: "Losses show in the number of packets that TCP resends, flow by flow; flow 2 loses \
+            more.",
     criterion: "With SPD, in every network: over all variants flow 2 resends a larger share of its \
                 packets than flow 1, and both flows' bars lie within the axis. Else as for Fig. 4.",
     basis: Basis::Measured,

@@ -114,8 +114,8 @@ const CACHING: Dimension = Dimension {
     ],
 };
 
-/// Whether acknowledgements share the air. With 802.11a's least rate of 6 Mbit/s and 0.355 ms beside
-/// its bytes, a packet of 1,498 B takes 2.352 ms: 5 Mbit/s of its 1,470 B of payload.
+/// Whether acknowledgements share the air. With 802.11a's least rate of 6 Mbit/s and 0.355 ms
+/// beside its bytes, a packet of 1,498 B takes 2.352 ms: 5 Mbit/s of its 1,470 B of payload.
 const AIR: Dimension = Dimension {
     name: "Wi-Fi's air",
     values: &[

@@ -1,4 +1,4 @@
-//! §1: how soon flows have what the link gives them.
+//! §1: the time until flows have their shares of the link.
 
 use super::compared::{GCC_CONTROLLER, as_gcc};
 use super::{PAPER, SHOWN, Setting, setting};
@@ -11,7 +11,7 @@ use anabranch_lab::metrics::Unit;
 /// When the third flow starts, and when all end.
 const THIRD: f64 = 80.0;
 const END: f64 = 300.0;
-/// Rates are means over so many seconds.
+/// Span of the mean rates, in s.
 const SPAN: f64 = 10.0;
 /// The margin of Fig. 8's claim.
 const NEAR: f64 = 0.25;
@@ -30,7 +30,7 @@ fn until_fair(run: &RunRecord, fair: f64) -> f64 {
     latest_first.find(|end| !is_fair(*end)).unwrap_or(THIRD) - THIRD
 }
 
-/// Returns the time from the first flow's start until it has 90 % of what it can use, in s.
+/// Returns the time from the first flow's start until it has 90 % of `usable`, in s.
 fn until_full(run: &RunRecord, usable: f64) -> f64 {
     let seconds = run.seconds_until(&run.series().flows[0], 0.0, 0.9 * usable);
     if seconds.is_nan() { END } else { seconds }

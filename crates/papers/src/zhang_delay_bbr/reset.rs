@@ -1,4 +1,4 @@
-//! §5.1: what the reset of the smoothed round-trip time is for.
+//! §5.1: the purpose of the reset of the smoothed round-trip time.
 
 use super::PAPER;
 use super::reno::SCENARIO;
