@@ -100,6 +100,11 @@ def counts(findings):
     return table(heading, rows)
 
 
+def headlines(findings):
+    """What single claims add to the counts."""
+    return "".join(f"\n\n{one['id']}: {one['headline']}" for one in findings if one.get("headline"))
+
+
 def first(column):
     """Verdict and first number."""
     if column is None:
@@ -218,7 +223,7 @@ def main(folder, path):
     if (folder / "findings.json").exists():
         document = json.loads((folder / "findings.json").read_text())
         findings = document["findings"]
-        blocks["claims"] = f"Seeds: up to {document['seed_count']}.\n\n" + counts(findings)
+        blocks["claims"] = f"Seeds: up to {document['seed_count']}.\n\n" + counts(findings) + headlines(findings)
         blocks["verdicts"] = verdicts(findings)
         blocks["table-2"] = table_2(findings)
         blocks["own"] = own(findings)

@@ -15,11 +15,12 @@
 //! 4. Time in which the window did not limit the sender does not count (RFC 9438 §5.8): the epoch
 //!    is put off by it.
 //! 5. Slow start is not limited per report but with HyStart++ (L = 8: nothing is paced).
-//! 6. Linux 6.18 has W_est grow by 9/17 of a segment a round trip for ever, not by 1 beyond the
-//!    window before the loss (RFC 9438 §4.3): `friendliness=linux`.
+//! 6. Linux 6.18 has W_est grow by 8/15 of a segment a round trip for ever, not by 1 beyond the
+//!    window before the loss (RFC 9438 §4.3), and counts in whole segments: `friendliness=linux`.
 //! 7. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 mod hystart;
+mod linux;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
 use anabranch_core::options::{AlgorithmOption, OptionValues};
@@ -28,6 +29,7 @@ use anabranch_core::{PathView, SessionView};
 use anabranch_units::{Duration, Instant};
 
 use self::hystart::{Classic, HyStart, PlusPlus, Verdict};
+use self::linux::WholeSegments;
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Window};
 
 /// RFC 9438 §4.2: the window may not be asked to grow faster per round trip.
@@ -41,7 +43,7 @@ const HYSTART: AlgorithmOption = AlgorithmOption {
 const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
     name: "friendliness",
     summary: "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or \
-              goes on as before (linux)",
+              goes on as before, and all in whole segments (linux)",
     values: OptionValues::Words(&["rfc9438", "linux"]),
 };
 const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
@@ -106,6 +108,8 @@ struct Epoch {
     time_to_origin: f64,
     /// `W_est`, in segments.
     reno_window: f64,
+    /// Of Linux.
+    whole: WholeSegments,
 }
 
 impl Epoch {
@@ -140,14 +144,24 @@ impl Cubic {
 
     /// RFC 9438 §4.6, §4.7. `least` is in segments.
     fn on_congestion(&mut self, flight_segments: f64, least: f64) {
-        let window = self.window.segments;
+        let mut window = self.window.segments;
+        let mut flight_segments = flight_segments;
+        if self.has_linux_friendliness {
+            // `bictcp_recalc_ssthresh` goes by the window.
+            window = window.floor();
+            flight_segments = window;
+        }
         self.prior_window = window;
         self.max_window = if self.has_fast_convergence && window < self.max_window {
             window * (1.0 + self.beta) / 2.0
         } else {
             window
         };
-        let reduced = flight_segments * self.beta;
+        let mut reduced = flight_segments * self.beta;
+        if self.has_linux_friendliness {
+            reduced = reduced.floor();
+            self.max_window = self.max_window.floor();
+        }
         self.window.ssthresh = reduced.max(MIN_SSTHRESH);
         self.window.segments = window.min(reduced.max(least));
         self.window.enter_recovery();
@@ -186,7 +200,7 @@ impl Cubic {
         };
         // RFC 9438 §4.3: as fast as Reno once the window that the loss took is reached again.
         let is_below = epoch.reno_window < self.prior_window;
-        let alpha = if is_below || self.has_linux_friendliness {
+        let alpha = if is_below {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
         } else {
             1.0
@@ -194,6 +208,11 @@ impl Cubic {
         epoch.reno_window += alpha * acked_segments / window;
         let seconds = now.saturating_since(epoch.began_at).as_secs_f64();
         let rtt = self.window.smoothed_rtt.unwrap_or(Duration::ZERO);
+        if self.has_linux_friendliness {
+            let target = epoch.window_at(seconds + rtt.as_secs_f64(), self.scale);
+            self.window.segments = epoch.whole.grow(window, target, acked_segments);
+            return;
+        }
         self.window.segments = if epoch.window_at(seconds, self.scale) < epoch.reno_window {
             window.max(epoch.reno_window)
         } else {
@@ -215,6 +234,7 @@ impl Cubic {
             origin: self.max_window.max(window),
             time_to_origin: libm::cbrt(distance / self.scale),
             reno_window: window,
+            whole: WholeSegments::new(window),
         }
     }
 

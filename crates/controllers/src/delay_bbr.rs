@@ -62,11 +62,21 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
-pub(super) const CYCLE: AlgorithmOption = AlgorithmOption {
+const CYCLE: AlgorithmOption = AlgorithmOption {
     name: "cycle",
     summary: "gains of ProbeBW: 1.11 and 0.9 (gentle, Zhang & Lei) or 1.25 and 0.75 (bbr)",
     values: OptionValues::Words(&["gentle", "bbr"]),
 };
+
+/// The reset of the smoothed round-trip time at the back-off (Algorithm 5, lines 3 to 5), which is
+/// to keep the flow from backing off too often (§5.1).
+const RESET: AlgorithmOption = AlgorithmOption {
+    name: "reset",
+    summary: "whether ProbeRTT forgets packets that left before it (on, Zhang & Lei)",
+    values: OptionValues::Words(&["on", "off"]),
+};
+
+pub(super) const OPTIONS: &[AlgorithmOption] = &[CYCLE, RESET];
 
 pub(super) fn build_live(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(DelayBbr::new(&live::PROFILE, config))
@@ -94,6 +104,8 @@ struct DelayBbr {
     config: ControllerConfig,
     /// Whether [`CYCLE`] asks for the gains of BBR.
     has_gains_of_bbr: bool,
+    /// Whether [`RESET`] is on.
+    has_reset: bool,
     rng: Rng,
     mode: Mode,
     min_rtt: MinRtt,
@@ -145,6 +157,7 @@ impl DelayBbr {
             profile,
             config: config.clone(),
             has_gains_of_bbr: config.options.word(&CYCLE) == "bbr",
+            has_reset: config.options.word(&RESET) == "on",
             rng: config.seed.derive("gain cycle").rng(),
             mode: Mode::Startup,
             min_rtt: MinRtt::default(),
@@ -275,7 +288,10 @@ impl DelayBbr {
 
     #[cold]
     fn enter_probe_rtt(&mut self, now: Instant, has_expired: bool) {
-        self.signal.restart(self.next_packet_number);
+        self.signal.restart(match self.has_reset {
+            true => self.next_packet_number,
+            false => 0,
+        });
         self.mode = Mode::ProbeRtt(ProbeRtt::enter(
             now,
             self.next_packet_number,

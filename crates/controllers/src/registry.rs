@@ -47,7 +47,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "bbr-linux",
         summary: "BBR version 1 as Linux has it today",
-        options: &[],
+        options: linux::OPTIONS,
         rate: RateKind::Bandwidth,
         build: linux::build,
     },
@@ -131,7 +131,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR as the authors' published code has it",
-        options: &[delay_bbr::CYCLE],
+        options: delay_bbr::OPTIONS,
         rate: RateKind::Bandwidth,
         build: delay_bbr::build_published,
     },
@@ -173,7 +173,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "live-bbr",
         summary: "Delay-BBR made fit for live video over real networks (the default)",
-        options: &[delay_bbr::CYCLE],
+        options: delay_bbr::OPTIONS,
         rate: RateKind::Bandwidth,
         build: delay_bbr::build_live,
     },

@@ -8,7 +8,7 @@ use std::time::Duration as StdDuration;
 
 use anabranch_emu::{Relay, RelayConfig, RelayError, RelayLink};
 use anabranch_link::{Discipline, DropCause, FqCoDelOptions, LinkConfig, LossModel, QueueLimit};
-use anabranch_units::{DataRate, Duration, Ecn, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use rustix::net::sockopt::{set_ip_recvtos, set_ip_tos};
 
@@ -29,6 +29,11 @@ fn socket() -> UdpSocket {
 #[allow(clippy::disallowed_methods, reason = "these tests measure real time")]
 fn now() -> std::time::Instant {
     std::time::Instant::now()
+}
+
+#[allow(clippy::disallowed_methods, reason = "these tests take real time")]
+fn pause(time: StdDuration) {
+    std::thread::sleep(time);
 }
 
 fn link(target: &UdpSocket, forward: LinkConfig, reverse: LinkConfig) -> RelayLink {
@@ -80,6 +85,30 @@ fn round_trip(
     target.send_to(b"report", from).expect("sent");
     assert_eq!(receive(client), (b"report".to_vec(), link));
     (forward, answered_at.elapsed())
+}
+
+#[test]
+fn packets_overtake_when_the_delay_falls_if_the_link_lets_them() {
+    for (overtaking, expected) in [(true, ["second", "first"]), (false, ["first", "second"])] {
+        let (client, target) = (socket(), socket());
+        let forward = LinkConfig {
+            delay: Duration::from_millis(600),
+            delay_schedule: vec![(Instant::from_millis(100), Duration::from_millis(10))],
+            overtaking,
+            ..LinkConfig::default()
+        };
+        let relay = start(vec![link(&target, forward, LinkConfig::default())]);
+        client
+            .send_to(b"first", relay.listen_addr(0))
+            .expect("sent");
+        pause(StdDuration::from_millis(200));
+        client
+            .send_to(b"second", relay.listen_addr(0))
+            .expect("sent");
+        let received = [receive(&target), receive(&target)].map(|(payload, _)| payload);
+        assert_eq!(received, expected.map(|text| text.as_bytes().to_vec()));
+        relay.stop();
+    }
 }
 
 #[test]

@@ -119,7 +119,7 @@ impl Bottleneck {
     fn begin(&mut self, now: Instant, was_idle: bool) {
         debug_assert!(self.in_service.is_none(), "one packet is served at a time");
         let starts_at = match &mut self.transmitter {
-            Transmitter::Rate(_) => now,
+            Transmitter::Rate { .. } => now,
             Transmitter::Trace(_) if self.queue.load().is_empty() => return,
             Transmitter::Trace(cursor) => cursor.start_at(now, was_idle),
         };

@@ -6,7 +6,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::detour::DetourModel;
 use crate::discipline::Discipline;
-use crate::jitter::{JitterAmount, JitterModel};
+use crate::jitter::{JitterAmount, JitterModel, JitterOrder};
 use crate::link::Link;
 use crate::loss::LossModel;
 use crate::queue::QueueLimit;
@@ -20,6 +20,9 @@ pub struct LinkConfig {
     /// Rates that hold from an instant on, in any order. At rate zero nothing is sent and nothing
     /// lost.
     pub rate_schedule: Vec<(Instant, DataRate)>,
+    /// Time that each packet takes beside that of its bytes: a radio's preamble, interframe spaces
+    /// and acknowledgement. It needs a rate.
+    pub frame_time: Duration,
     /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
     /// bucket. It needs a rate and a drop-tail queue.
     pub burst_bytes: u64,
@@ -29,6 +32,9 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Propagation delays that hold from an instant on, in any order.
     pub delay_schedule: Vec<(Instant, Duration)>,
+    /// Whether packets overtake those before them when the delay falls; otherwise they catch up
+    /// with these and keep their order.
+    pub overtaking: bool,
     /// How the propagation delay varies.
     pub jitter: Option<JitterModel>,
     /// Packets that take longer than others, and are overtaken.
@@ -76,6 +82,9 @@ impl LinkConfig {
             return Err(LinkConfigError::RateAndTrace);
         }
         let is_drop_tail = matches!(self.discipline, Discipline::DropTail { .. });
+        if !self.frame_time.is_zero() && (self.rate.is_none() || self.burst_bytes > 0) {
+            return Err(LinkConfigError::FrameTime);
+        }
         if self.burst_bytes > 0 && (self.rate.is_none() || !is_drop_tail) {
             return Err(LinkConfigError::Burst);
         }
@@ -95,6 +104,9 @@ impl LinkConfig {
             && !(0.0..=1e6).contains(&max_deviations)
         {
             return Err(LinkConfigError::JitterDeviations(max_deviations));
+        }
+        if self.overtaking && jitter.order != JitterOrder::Reordered {
+            return Err(LinkConfigError::OvertakingInOrder);
         }
         let delays = self.delay_schedule.iter().map(|(_, delay)| *delay);
         let delay = delays.fold(self.delay, Duration::min);
@@ -116,6 +128,8 @@ pub enum LinkConfigError {
     Discipline(&'static str),
     /// A rate, or a schedule of rates, and a trace.
     RateAndTrace,
+    /// A time for each packet without a rate, or with a token bucket.
+    FrameTime,
     /// A token bucket without a rate, or with a queue that is managed.
     Burst,
     /// A share of packets that take a detour outside 0..=1.
@@ -129,6 +143,8 @@ pub enum LinkConfigError {
         /// What the jitter needs.
         needed: Duration,
     },
+    /// Packets that overtake, and jitter that keeps their order.
+    OvertakingInOrder,
 }
 
 impl fmt::Display for LinkConfigError {
@@ -141,6 +157,9 @@ impl fmt::Display for LinkConfigError {
                 )
             }
             LinkConfigError::Discipline(mistake) => f.write_str(mistake),
+            LinkConfigError::FrameTime => {
+                f.write_str("a frame time needs a rate, and excludes a burst")
+            }
             LinkConfigError::Burst => f.write_str("a burst needs a rate and a drop-tail queue"),
             LinkConfigError::RateAndTrace => f.write_str("a link has a rate or a trace, not both"),
             LinkConfigError::DetourShare(value) => {
@@ -154,6 +173,9 @@ impl fmt::Display for LinkConfigError {
                     f,
                     "jitter is cut off at {value} deviations: write 0 to 1000000"
                 )
+            }
+            LinkConfigError::OvertakingInOrder => {
+                f.write_str("packets that overtake need jitter whose order is \"reordered\"")
             }
             LinkConfigError::JitterExceedsDelay { delay, needed } => {
                 write!(

@@ -12,15 +12,17 @@ use crate::packet::Packet;
 use crate::schedule::Schedule;
 
 /// A propagation delay, which may change at known instants and vary at random. A packet takes the
-/// delay that holds when it enters; when the delay shrinks, packets leave no earlier than those
-/// before them, so that none is overtaken, unless the jitter may reorder or the packet takes a
-/// detour.
+/// delay that holds when it enters. When the delay shrinks, packets leave no earlier than those
+/// before them, unless the line lets packets overtake, the jitter may reorder, or the packet takes
+/// a detour.
 #[derive(Clone, Debug)]
 pub struct Delay {
     delay: Schedule<Duration>,
     jitter: Option<Jitter>,
     /// Boxed, since few links have one.
     detour: Option<Box<Detour>>,
+    /// Whether a packet may leave before those that entered when the delay was longer.
+    is_overtaking: bool,
     /// In the order of release.
     in_flight: VecDeque<(Instant, Packet)>,
     last_release_at: Instant,
@@ -33,6 +35,7 @@ impl Delay {
             delay,
             jitter: None,
             detour: None,
+            is_overtaking: false,
             in_flight: VecDeque::new(),
             last_release_at: Instant::ZERO,
         }
@@ -59,6 +62,24 @@ impl Delay {
             ..self
         }
     }
+
+    /// The same line, on which each packet takes the delay that held when it entered, whatever the
+    /// packets before it take: as netem delays packets without a rate.
+    #[must_use]
+    pub fn overtaking(self) -> Self {
+        Delay {
+            is_overtaking: true,
+            ..self
+        }
+    }
+
+    /// Returns the earliest release of a packet that enters now, by those before it.
+    fn floor(&self) -> Instant {
+        match self.is_overtaking {
+            true => Instant::ZERO,
+            false => self.last_release_at,
+        }
+    }
 }
 
 impl Delay {
@@ -75,6 +96,7 @@ impl Delay {
             queued: VecDeque::new(),
             free_at: Instant::ZERO,
             delay: self.delay.clone(),
+            is_overtaking: self.is_overtaking,
             last_release_at: self.last_release_at,
         }
     }
@@ -86,13 +108,13 @@ impl Element for Delay {
         let mut release_at = match &mut self.jitter {
             Some(jitter) => jitter.release_at(now, delay, packet.size_bytes),
             None => {
-                self.last_release_at = (now + delay).max(self.last_release_at);
+                self.last_release_at = (now + delay).max(self.floor());
                 self.last_release_at
             }
         };
         match &mut self.detour {
             Some(detour) => release_at += detour.next_delay(),
-            None if self.jitter.is_none() => {
+            None if self.jitter.is_none() && !self.is_overtaking => {
                 self.in_flight.push_back((release_at, packet));
                 return Ok(());
             }
@@ -142,7 +164,7 @@ impl Element for Delay {
     fn earliest_exit(&self, entry: Instant) -> Instant {
         let (advance, floor) = match &self.jitter {
             Some(jitter) => (jitter.max_advance(), jitter.next_release_at()),
-            None => (Duration::ZERO, self.last_release_at),
+            None => (Duration::ZERO, self.floor()),
         };
         let exit_at = |entry, delay: Duration| entry + delay.saturating_sub(advance);
         let (delay, changes) = self.delay.from(entry);
@@ -186,6 +208,23 @@ mod tests {
             assert!(delay.push(Instant::from_millis(at), packet).is_ok());
         }
         assert_eq!(popped_at(&mut delay), [(50, 0), (59, 1), (59, 2), (65, 3)]);
+    }
+
+    #[test]
+    fn an_overtaking_line_gives_each_packet_the_delay_of_its_entry() {
+        let ms = Duration::from_millis;
+        let changes = vec![(Instant::from_millis(10), ms(20))];
+        let mut delay = Delay::new(Schedule::new(ms(50), changes)).overtaking();
+        for (id, at) in [(0, 0), (1, 9), (2, 10), (3, 45)] {
+            let packet = Packet {
+                id,
+                ..Packet::of_size(100)
+            };
+            assert!(delay.push(Instant::from_millis(at), packet).is_ok());
+        }
+        let at_45 = Instant::from_millis(45);
+        assert_eq!(delay.earliest_exit(at_45), Instant::from_millis(65));
+        assert_eq!(popped_at(&mut delay), [(30, 2), (50, 0), (59, 1), (65, 3)]);
     }
 
     #[test]

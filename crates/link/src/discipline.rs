@@ -3,6 +3,7 @@
 mod codel;
 mod dual_pi2;
 mod fq_codel;
+mod half_duplex;
 mod pie;
 mod red;
 
@@ -24,6 +25,7 @@ pub use red::RedOptions;
 use codel::CoDel;
 use dual_pi2::DualPi2;
 use fq_codel::FqCoDel;
+use half_duplex::HalfDuplex;
 use pie::Pie;
 use red::Red;
 
@@ -52,6 +54,9 @@ pub enum Discipline {
     Pie(PieOptions),
     /// A queue for L4S and one for the rest, coupled (RFC 9332).
     DualPi2(DualPi2Options),
+    /// One medium for both directions of a route: a drop-tail queue for each, served in turns. The
+    /// link stands in both directions of its routes.
+    HalfDuplex,
 }
 
 impl Default for Discipline {
@@ -64,7 +69,7 @@ impl Discipline {
     /// Why no queue can be made of it.
     pub(crate) fn mistake(&self) -> Option<&'static str> {
         match self {
-            Discipline::DropTail { .. } => None,
+            Discipline::DropTail { .. } | Discipline::HalfDuplex => None,
             Discipline::Red(options) => options.mistake(),
             Discipline::CoDel(options) => options.mistake(),
             Discipline::FqCoDel(options) => options.mistake(),
@@ -89,6 +94,7 @@ impl Discipline {
             Discipline::DualPi2(options) => {
                 Queue::DualPi2(Box::new(DualPi2::new(*options, capacity)))
             }
+            Discipline::HalfDuplex => Queue::HalfDuplex(Box::new(HalfDuplex::new(capacity))),
         })
     }
 }
@@ -188,6 +194,7 @@ pub(crate) enum Queue {
     FqCoDel(Box<FqCoDel>),
     Pie(Box<Pie>),
     DualPi2(Box<DualPi2>),
+    HalfDuplex(Box<HalfDuplex>),
 }
 
 macro_rules! dispatch {
@@ -198,6 +205,7 @@ macro_rules! dispatch {
             Queue::FqCoDel($inner) => $call,
             Queue::Pie($inner) => $call,
             Queue::DualPi2($inner) => $call,
+            Queue::HalfDuplex($inner) => $call,
         }
     };
 }

@@ -57,7 +57,8 @@ struct Queued {
 impl<E: Element> DropTail<E> {
     /// An idle transmitter behind a queue. `limit` in time is taken at the rate before any change.
     pub fn new(rate: Schedule<DataRate>, limit: QueueLimit, inner: E) -> Self {
-        DropTail::of(Transmitter::Rate(rate), limit, inner)
+        let frame_time = Duration::ZERO;
+        DropTail::of(Transmitter::Rate { rate, frame_time }, limit, inner)
     }
 
     /// The same, sending as `trace` has it. `limit` in time is taken at the trace's mean rate.

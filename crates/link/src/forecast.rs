@@ -34,6 +34,8 @@ pub struct Forecast {
     /// When the transmitter has sent all of them.
     pub(crate) free_at: Instant,
     pub(crate) delay: Schedule<Duration>,
+    /// Whether a packet may leave before those that entered earlier.
+    pub(crate) is_overtaking: bool,
     /// When the packet leaves that entered last.
     pub(crate) last_release_at: Instant,
 }
@@ -80,7 +82,11 @@ impl Forecast {
     }
 
     pub(crate) fn release_at(&self, sent_at: Instant) -> Instant {
-        (sent_at + self.delay.value_at(sent_at)).max(self.last_release_at)
+        let release_at = sent_at + self.delay.value_at(sent_at);
+        match self.is_overtaking {
+            true => release_at,
+            false => release_at.max(self.last_release_at),
+        }
     }
 }
 

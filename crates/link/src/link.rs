@@ -72,12 +72,19 @@ impl Link {
             None => delay,
             Some(model) => delay.with_detour(model, seed.derive("detour")),
         };
+        let delay = match config.overtaking {
+            true => delay.overtaking(),
+            false => delay,
+        };
         if config.is_line() {
             return Link::of(Elements::Line(delay));
         }
         let loss = Loss::new(config.loss, seed.derive("loss"), delay);
         let transmitter = match config.trace.clone() {
-            None => Transmitter::Rate(rate),
+            None => Transmitter::Rate {
+                rate,
+                frame_time: config.frame_time,
+            },
             Some(trace) => Transmitter::Trace(TraceCursor::new(trace)),
         };
         let (discipline, limit) = (&config.discipline, config.queue);

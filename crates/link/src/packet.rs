@@ -14,6 +14,8 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Key of the flow, for disciplines that queue by flow.
     pub flow: u32,
+    /// Whether it goes back to a sender, for a medium that both directions share.
+    pub is_back: bool,
     /// The driver's own handle; no link reads it.
     pub id: u64,
     /// When it entered the queue that it stands in or last stood in, which overwrites it

@@ -9,7 +9,11 @@ const BIT_NANOS_PER_BYTE_SECOND: u128 = 8 * 1_000_000_000;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Transmitter {
-    Rate(Schedule<DataRate>),
+    Rate {
+        rate: Schedule<DataRate>,
+        /// Time that each packet takes beside that of its bytes.
+        frame_time: Duration,
+    },
     Trace(TraceCursor),
 }
 
@@ -17,7 +21,7 @@ impl Transmitter {
     /// The rate before any change, or the mean rate of the trace.
     pub(crate) fn initial_rate(&self) -> DataRate {
         match self {
-            Transmitter::Rate(rate) => rate.initial(),
+            Transmitter::Rate { rate, .. } => rate.initial(),
             Transmitter::Trace(cursor) => cursor.trace.mean_rate(),
         }
     }
@@ -27,7 +31,7 @@ impl Transmitter {
     #[inline]
     pub(crate) fn busy(&self, started_at: Instant, until: Instant, sent_bytes: u32) -> Duration {
         match self {
-            Transmitter::Rate(_) => until.saturating_since(started_at),
+            Transmitter::Rate { .. } => until.saturating_since(started_at),
             Transmitter::Trace(cursor) => cursor.trace.mean_rate().time_for(u64::from(sent_bytes)),
         }
     }
@@ -36,7 +40,7 @@ impl Transmitter {
     /// back, when the last one has left.
     pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
         match self {
-            Transmitter::Rate(_) => at,
+            Transmitter::Rate { .. } => at,
             Transmitter::Trace(cursor) => cursor.start_at(at, was_idle),
         }
     }
@@ -44,7 +48,7 @@ impl Transmitter {
     /// How long it takes at the rate of `now` to send so much.
     pub(crate) fn time_for(&self, now: Instant, bytes: u64) -> Duration {
         match self {
-            Transmitter::Rate(rate) => rate.from(now).0.time_for(bytes),
+            Transmitter::Rate { rate, .. } => rate.from(now).0.time_for(bytes),
             Transmitter::Trace(_) => Duration::ZERO,
         }
     }
@@ -53,7 +57,9 @@ impl Transmitter {
     #[inline]
     pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {
         match self {
-            Transmitter::Rate(rate) => service_end(rate, start, size_bytes),
+            Transmitter::Rate { rate, frame_time } => {
+                service_end(rate, start + *frame_time, size_bytes)
+            }
             Transmitter::Trace(cursor) => cursor.end_at(start, size_bytes),
         }
     }

@@ -105,8 +105,14 @@ fn the_transit_time_is_exact_for_packet_queues_lines_and_traces() {
         queue: QueueLimit::Bytes(20_000),
         ..LinkConfig::default()
     };
+    let overtaking = [&packets, &line].map(|config| LinkConfig {
+        overtaking: true,
+        ..config.clone()
+    });
+    let [packets_overtake, line_overtakes] = &overtaking;
     for seed in 1..=5 {
-        let counts = [&packets, &line, &trace].map(|config| compare(config, seed));
+        let all = [&packets, &line, &trace, packets_overtake, line_overtakes];
+        let counts = all.map(|config| compare(config, seed));
         assert!(
             counts.iter().all(|(right_count, _)| *right_count > 500),
             "{counts:?}"

@@ -7,7 +7,9 @@ use super::beside;
 use super::claim::{Algorithms, Claim};
 use super::judgement::{Measured, Verdict};
 use super::provenance::{COMMIT, RunNote};
-use super::report::{COLUMNS, Column, Finding, against_control, control_sentence, counts};
+use super::report::{
+    COLUMNS, Column, Finding, against_control, control_sentence, counts, headlines,
+};
 use anabranch_lab::escape;
 
 /// Most runs that a column lists.
@@ -84,6 +86,10 @@ fn write_page(
     }
     if let Some(control) = against_control(findings) {
         writeln!(page, "<p>{}</p>", escape(&control_sentence(control)))?;
+    }
+    for (id, headline) in headlines(findings) {
+        let (id, headline) = (escape(id), escape(headline));
+        writeln!(page, "<p><a href=\"#{id}\">{id}</a>: {headline}</p>")?;
     }
     write_summary(page, findings)?;
     let mut paper = "";

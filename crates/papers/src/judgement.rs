@@ -357,6 +357,8 @@ pub struct Judgement {
     pub charts: Vec<Chart>,
     /// Its cases of which all seeds gave the same result, if there were several seeds.
     pub without_chance: WithoutChance,
+    /// A sentence for the summary, beside the verdict; empty: there is none.
+    pub headline: String,
     is_unknowable: bool,
 }
 
@@ -394,6 +396,13 @@ impl Judgement {
     #[must_use]
     pub fn because(mut self, why: impl Into<String>) -> Judgement {
         self.why = why.into();
+        self
+    }
+
+    /// Puts a sentence into the summary, whatever the verdict.
+    #[must_use]
+    pub fn headline(mut self, text: impl Into<String>) -> Judgement {
+        self.headline = text.into();
         self
     }
 

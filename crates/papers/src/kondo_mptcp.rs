@@ -59,8 +59,8 @@ const BBR_TODAY: &str = "bbr-linux";
 const CUBIC: &str = "cubic";
 
 macro_rules! value {
-    ($name:literal $(, $key:literal = $value:literal)+) => {
-        Value { name: $name, settings: &[$(($key, $value)),+] }
+    ($name:literal $(, $key:literal = $value:literal)*) => {
+        Value { name: $name, settings: &[$(($key, $value)),*] }
     };
 }
 
@@ -159,7 +159,8 @@ const SPACE: Space = Space(&[
             value!("one way", "routes.wifi.reverse" = "[\"wifi-back\"]"),
             value!(
                 "each way",
-                "routes.wifi.reverse" = "[\"wifi-air-back\", \"wifi-back\"]"
+                "routes.wifi.reverse" = "[\"wifi-air-back\", \"wifi-back\"]",
+                "routes.half-duplex.reverse" = "[\"wifi-radio\", \"wifi-air-back\", \"wifi-back\"]"
             ),
         ],
     },
@@ -176,6 +177,49 @@ const SPACE: Space = Space(&[
         values: &[
             value!("1 s", "flows.0.caching" = "1 s"),
             value!("0.3 s", "flows.0.caching" = "300 ms"),
+        ],
+    },
+    Dimension {
+        // An emulator with a rate keeps packets in order, and netem without one does not.
+        name: "packets that meet a shorter delay",
+        values: &[
+            value!("keep their order"),
+            value!(
+                "overtake",
+                "links.wifi-air.overtaking" = "true",
+                "links.wifi-air-back.overtaking" = "true"
+            ),
+        ],
+    },
+    Dimension {
+        // The air behind the emulator, which acknowledgements share.
+        name: "a Wi-Fi",
+        values: &[
+            value!("that never waits"),
+            value!(
+                "of 24 Mbit/s, half duplex",
+                "flows.0.paths" = "[\"half-duplex\", \"lte\"]"
+            ),
+            value!(
+                "of 6 Mbit/s, half duplex",
+                "flows.0.paths" = "[\"half-duplex\", \"lte\"]",
+                "links.wifi-radio.rate" = "6 Mbit/s"
+            ),
+        ],
+    },
+    Dimension {
+        // Repetitions and grants of the radio, which delivers in order.
+        name: "an LTE jitter of",
+        values: &[
+            value!("none"),
+            value!(
+                "10 ms",
+                "links.lte-base.jitter" = "{ uniform = \"10 ms\", order = \"bunched\" }"
+            ),
+            value!(
+                "30 ms",
+                "links.lte-base.jitter" = "{ uniform = \"30 ms\", order = \"bunched\" }"
+            ),
         ],
     },
 ]);

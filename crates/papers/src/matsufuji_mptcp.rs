@@ -2,16 +2,18 @@
 //!
 //! The paper prints no numbers but the ends of its figures' axes, and what it says of bars. It does
 //! not print what its Wi-Fi networks lose and queue, nor CCP's gain: each sentence is judged at the
-//! points of a space of these ([`space`]), with a part of the film, and the whole film is shown as
-//! the scenarios have it.
+//! points of a space of these ([`space`]), by the means of five trials of the whole film. Those of
+//! the scenarios as they are are shown beside them.
 
 mod bench;
 mod conclusions;
 mod figures;
+mod losses;
 mod setup;
 mod space;
 #[cfg(test)]
 mod tests;
+mod together;
 mod variants;
 
 use super::claim::{Algorithms, Claim, Paper};
@@ -44,5 +46,8 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &conclusions::CCP_RESENDS,
     &variants::COMPOUND,
     &variants::COUPLED,
+    &losses::BY_FLOW,
+    &losses::UNDERFLOWS,
     &conclusions::LATENCY,
+    &together::TOGETHER,
 ];

@@ -190,6 +190,7 @@ struct JsonFinding<'a> {
     paper_value: Option<f64>,
     ours: Option<Spread>,
     why: Option<&'a str>,
+    headline: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
     runs: &'a [RunNote],
@@ -280,6 +281,7 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
         paper_value,
         ours,
         why: finding.why(Column::Ours).or(finding.why(Column::Published)),
+        headline: Some(&*judgement.headline).filter(|text| !text.is_empty()),
         values: judgement.values.iter().map(json_value).collect(),
         expects: &judgement.expects,
         runs: &finding.judged.runs,
@@ -348,6 +350,9 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
         ));
     }
     text.extend(against_control(findings).map(control_sentence));
+    for (id, headline) in headlines(findings) {
+        text.push_str(&format!("{id}: {headline}\n"));
+    }
     for finding in findings {
         for (column, name) in COLUMNS {
             text.push_str(&what_differs(finding, column, name));
@@ -359,6 +364,14 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
         text.push_str(&without_chance);
     }
     text
+}
+
+/// Sentences for the summary, each with the claim that it is about.
+pub(super) fn headlines(findings: &[Finding]) -> Vec<(&'static str, &str)> {
+    let told = |finding: &&Finding| !finding.judged.judgement.headline.is_empty();
+    let told = findings.iter().filter(told);
+    told.map(|finding| (finding.claim.id, &*finding.judged.judgement.headline))
+        .collect()
 }
 
 pub(super) fn control_sentence((holding, ids): (usize, Vec<&str>)) -> String {

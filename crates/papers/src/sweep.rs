@@ -270,7 +270,7 @@ impl Tally {
     }
 
     /// That it is met at all. Where that is all that is met, what differs is how often.
-    fn expect_some(&self, name: &str) -> Expect {
+    pub(crate) fn expect_some(&self, name: &str) -> Expect {
         let (met, all) = self.count();
         let text = format!("{name}: met at {met} of {all} points, expected one at least");
         Expect::by(text, met as f64 - 1.0)

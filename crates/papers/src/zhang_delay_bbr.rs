@@ -3,6 +3,7 @@
 mod backoff;
 mod company;
 mod compared;
+mod convergence;
 mod delay_and_loss;
 mod estimates;
 mod forms;
@@ -13,6 +14,7 @@ mod probe_rtt;
 mod queueing;
 mod rates;
 mod reno;
+mod reset;
 mod setup;
 mod startup;
 mod utilisation;
@@ -51,6 +53,8 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &compared::CONCLUSION,
     &estimates::CLAIM,
     &utilisation::CLAIM,
+    &reset::CLAIM,
+    &convergence::CLAIM,
     &startup::CLAIM,
     &probe_rtt::INTERVAL,
     &backoff::CLAIM,

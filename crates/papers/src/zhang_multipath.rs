@@ -3,6 +3,7 @@
 
 mod balance;
 mod bench;
+mod frame_count;
 mod frame_delay;
 mod repair;
 mod setup;
@@ -21,6 +22,7 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &setup::TABLE_3,
     &frame_delay::FIGURE_12,
     &frame_delay::FIGURE_13,
+    &frame_count::CLAIM,
     &underload::CLAIM,
     &balance::BALANCE,
     &repair::CLAIM,

@@ -230,6 +230,7 @@ impl Network {
                         size_bytes: packet.size_bytes,
                         link: next,
                         ecn: packet.ecn,
+                        is_back: packet.is_back,
                     }),
                     None => {
                         let side = Side::that_hears(direction);
@@ -252,6 +253,7 @@ impl Network {
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
                 flow: entry.flow.0,
+                is_back: entry.is_back,
                 id: u64::from(entry.id),
                 entered_at: entry.at,
             };

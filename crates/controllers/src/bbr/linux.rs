@@ -15,6 +15,8 @@
 //! 5. Offloaded segments are those of `bbr_tso_segs_goal`. The kernel's are longer where the least
 //!    round-trip time is below 16 ms (`tcp_tso_autosize`, since 5.18), and shorter where the window
 //!    or the application ends one.
+//! 6. Phases end by the bytes in flight now, not at the next departure (`departure-times=on`): with
+//!    `bbr_packets_in_net_at_edt` a flow alone queues 5 ms more than the kernel's own.
 
 mod coupling;
 mod extra_acked;
@@ -25,6 +27,7 @@ mod profile;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
+use anabranch_core::options::{AlgorithmOption, OptionValues};
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, RateSample, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant, Rng};
@@ -52,6 +55,19 @@ const MIN_WINDOW_PACKETS: u64 = 4;
 const INITIAL_PRODUCT_PACKETS: u64 = 10;
 /// What stands in for the first pacing rate's round-trip time.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
+
+const DEPARTURE_TIMES: AlgorithmOption = AlgorithmOption {
+    name: "departure-times",
+    summary: "whether phases end by what is in flight at the next departure (since 4.20)",
+    values: OptionValues::Words(&["off", "on"]),
+};
+const SEGMENTS: AlgorithmOption = AlgorithmOption {
+    name: "segments",
+    summary: "whether packets leave together in offloaded segments",
+    values: OptionValues::Words(&["on", "off"]),
+};
+
+pub(crate) const OPTIONS: &[AlgorithmOption] = &[DEPARTURE_TIMES, SEGMENTS];
 
 pub(crate) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(BbrLinux::new(&profile::TODAY, config))
@@ -92,6 +108,10 @@ struct BbrLinux {
     profile: &'static Profile,
     /// Of `c-mpbbr` alone.
     coupling: Option<Coupling>,
+    /// By [`DEPARTURE_TIMES`].
+    knows_departure_times: bool,
+    /// By [`SEGMENTS`].
+    sends_segments: bool,
     packet_bytes: u64,
     min_rate: DataRate,
     initial_rate: DataRate,
@@ -128,6 +148,9 @@ impl BbrLinux {
         BbrLinux {
             profile,
             coupling: None,
+            knows_departure_times: profile.knows_departure_times
+                && config.options.word(&DEPARTURE_TIMES) == "on",
+            sends_segments: config.options.word(&SEGMENTS) == "on",
             packet_bytes,
             min_rate: config.min_rate,
             initial_rate: config.initial_rate,
@@ -519,7 +542,10 @@ impl CongestionController for BbrLinux {
         ControlParameters {
             congestion_window: Some(self.congestion_window.max(self.packet_bytes)),
             pacing_rate: Some(pacing_rate),
-            group_bytes: self.segment_packets() * self.packet_bytes,
+            group_bytes: match self.sends_segments {
+                true => self.segment_packets() * self.packet_bytes,
+                false => 0,
+            },
             is_usable: self.coupling.as_ref().is_none_or(Coupling::is_usable),
             padding_rate: if self.is_probing() {
                 pacing_rate

@@ -127,6 +127,7 @@ fn rfc9438_4_2_the_curve() {
         origin: 100.0,
         time_to_origin: 4.0,
         reno_window: 0.0,
+        whole: WholeSegments::new(0.0),
     };
     assert!((epoch.window_at(0.0, 0.4) - 74.4).abs() < 1e-9);
     assert_eq!(epoch.window_at(4.0, 0.4), 100.0);
@@ -185,17 +186,30 @@ fn rfc9438_4_3_where_reno_would_be_larger_the_window_is_renos() {
 }
 
 #[test]
-fn linux_goes_on_by_9_17_of_a_segment_above_the_last_maximum() {
+fn linux_goes_on_by_8_15_of_a_segment_above_the_last_maximum() {
     let mut rig = after_a_loss("friendliness=linux", 20.0);
     rig.rtt = Default::default();
     rig.rtt.on_sample(rig.now, Duration::from_millis(10));
     for _ in 0..30 {
         round(&mut rig, 10);
     }
+    // Whole segments: one round has none or one.
     let before = rig.window_segments();
-    round(&mut rig, 10);
-    let grown = rig.window_segments() - before;
-    assert!((grown - 9.0 / 17.0).abs() < 0.05, "{grown}");
+    for _ in 0..30 {
+        round(&mut rig, 10);
+    }
+    let grown = (rig.window_segments() - before) / 30.0;
+    assert!((grown - 8.0 / 15.0).abs() < 0.05, "{grown}");
+}
+
+#[test]
+fn linux_counts_in_whole_segments_and_goes_by_the_window() {
+    let mut rig = start("friendliness=linux");
+    rig.controller.window.segments = 9.5;
+    rig.send(5);
+    rig.hear(1, 1, RTT);
+    // 0.7 of nine.
+    assert_eq!(rig.window_segments(), 6.0);
 }
 
 #[test]

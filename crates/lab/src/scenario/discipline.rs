@@ -21,15 +21,17 @@ enum Kind {
     FqCoDel,
     Pie,
     DualPi2,
+    HalfDuplex,
 }
 
-const KINDS: [(&str, Kind); 6] = [
+const KINDS: [(&str, Kind); 7] = [
     ("drop-tail", Kind::DropTail),
     ("red", Kind::Red),
     ("codel", Kind::CoDel),
     ("fq-codel", Kind::FqCoDel),
     ("pie", Kind::Pie),
     ("dualpi2", Kind::DualPi2),
+    ("half-duplex", Kind::HalfDuplex),
 ];
 
 /// Every option of any kind, so that a missing kind is told of before a key that it may explain.
@@ -118,6 +120,7 @@ pub(super) fn discipline(node: &Node) -> Read<Discipline> {
         Kind::FqCoDel => Discipline::FqCoDel(fq_codel(node)?),
         Kind::Pie => Discipline::Pie(pie(node)?),
         Kind::DualPi2 => Discipline::DualPi2(dual_pi2(node)?),
+        Kind::HalfDuplex => options(node, &[]).map(|_| Discipline::HalfDuplex)?,
     })
 }
 

@@ -62,6 +62,11 @@ pub(super) const LINK_KEYS: &[Key] = &[
         "what a token bucket lets through at once after a pause",
     ),
     Key::new(
+        "frame-time",
+        Shape::Duration,
+        "what each packet takes beside its bytes",
+    ),
+    Key::new(
         "trace",
         Shape::Text,
         "file of delivery opportunities, instead of a rate",
@@ -109,6 +114,11 @@ pub(super) const LINK_KEYS: &[Key] = &[
         "delay-schedule",
         Shape::List(&Shape::Table(DELAY_CHANGE_KEYS)),
         "delays that hold from a moment on",
+    ),
+    Key::new(
+        "overtaking",
+        Shape::Boolean,
+        "when the delay falls, packets overtake those before them",
     ),
     Key::new(
         "outages",
@@ -246,6 +256,7 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
             repeated(node, rate_change)
         })?,
+        frame_time: table.or("frame-time", Duration::ZERO, duration)?,
         burst_bytes: table.or("burst", 0, burst)?,
         trace: table.optional("trace", |node| trace(node, files))?,
         delay: table.or("delay", Duration::ZERO, duration)?
@@ -253,6 +264,7 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
         delay_schedule: table.or("delay-schedule", Vec::new(), |node| {
             repeated(node, delay_change)
         })?,
+        overtaking: table.or("overtaking", false, boolean)?,
         jitter: table.optional("jitter", jitter)?,
         detour: table.optional("detour", detour)?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
@@ -269,6 +281,8 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
         let key = match error {
             LinkConfigError::RateAndTrace => "trace",
             LinkConfigError::Burst => "burst",
+            LinkConfigError::FrameTime => "frame-time",
+            LinkConfigError::OvertakingInOrder => "overtaking",
             LinkConfigError::Discipline(_) => "discipline",
             LinkConfigError::JitterDeviations(_) | LinkConfigError::JitterExceedsDelay { .. } => {
                 "jitter"

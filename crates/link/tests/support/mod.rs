@@ -63,7 +63,7 @@ pub fn lively_config() -> LinkConfig {
     }
 }
 
-/// Every discipline, both kinds of jitter, and a trace.
+/// Every discipline, all kinds of jitter, a trace, and a delay that lets packets overtake.
 pub fn lively_configs() -> Vec<LinkConfig> {
     let red = |ecn| RedOptions {
         min_threshold: QueueLimit::Time(ms(10)),
@@ -93,6 +93,7 @@ pub fn lively_configs() -> Vec<LinkConfig> {
         }),
         Discipline::Pie(PieOptions::default()),
         Discipline::DualPi2(DualPi2Options::default()),
+        Discipline::HalfDuplex,
     ];
     let mut configs = Vec::new();
     let orders = [
@@ -123,7 +124,12 @@ pub fn lively_configs() -> Vec<LinkConfig> {
             mtu: Some(1_200),
             ..plain.clone()
         };
-        configs.extend([plain, with_jitter, with_trace]);
+        let overtaking = LinkConfig {
+            overtaking: true,
+            frame_time: Duration::from_micros(250),
+            ..plain.clone()
+        };
+        configs.extend([plain, with_jitter, with_trace, overtaking]);
     }
     configs
 }

@@ -183,6 +183,51 @@ pub(super) const SLOPE: Claim = Claim {
     },
 };
 
+/// Before and after, once the window has come to the threshold.
+const EARLY: Span = (50.0, 60.0);
+const LATE: Span = (90.0, 100.0);
+
+pub(super) const ABOVE_THRESHOLD: Claim = Claim {
+    id: "S2-C12",
+    paper: &PAPER,
+    figure: "§3.1.2",
+    claim: "When the estimated backlog exceeds qthresh, 10 packets, the window is kept constant.",
+    criterion: "With a queue that nothing overflows, 50 to 100 s: nothing is lost, and the mean \
+                queue is above 9 packets, one being in service, and grows by less than one in 40 \
+                s. At a packet every 300 ms it would grow by 133.",
+    basis: Basis::Measured,
+    subject: Subject::Controller("arc"),
+    cases: |controller| {
+        let case = case("deep", controller).set("links.bottleneck.queue", "unlimited");
+        vec![case.every(Duration::from_millis(100))]
+    },
+    judge: |evidence| {
+        let mean = |run: &RunRecord, span: Span| {
+            let (from, to) = ((span.0 * 10.0) as usize, (span.1 * 10.0) as usize);
+            let queued = &queue(run)[from..to];
+            queued.iter().sum::<u64>() as f64 * 8.0 / PACKET_BITS / queued.len() as f64
+        };
+        let measured = |text: &str, of: &dyn Fn(&RunRecord) -> f64| {
+            Measured::new(text, Unit::Number, evidence.each("deep", of))
+        };
+        let late = measured("mean queue, 90-100 s, packets", &|run| mean(run, LATE));
+        let growth = measured("growth of the queue in 40 s, packets", &|run| {
+            mean(run, LATE) - mean(run, EARLY)
+        });
+        let lost = measured("packets lost", &|run| {
+            run.series().flows[0].dropped_packets.iter().sum::<u64>() as f64
+        });
+        let mut judgement = Judgement::new();
+        for value in [&late, &growth, &lost] {
+            judgement.report(value);
+        }
+        judgement.expect(late.more_than(9.0));
+        judgement.expect(growth.less_than(1.0));
+        judgement.expect(lost.always_at_most(0.0));
+        judgement
+    },
+};
+
 pub(super) const TIMEOUT: Claim = Claim {
     id: "S2-C8",
     paper: &PAPER,

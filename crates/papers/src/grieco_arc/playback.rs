@@ -6,24 +6,50 @@ use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
-use anabranch_lab::metrics::Unit;
+use anabranch_lab::compare::deviation;
+use anabranch_lab::metrics::{FlowSeries, Unit};
 
-/// The least delay, in seconds, after which video of a flow's own mean rate plays on to the end:
-/// mean of a group's flows.
+/// Returns the bytes that arrived in each second of the steady time.
+fn arrived(flow: &FlowSeries) -> &[u64] {
+    &flow.delivered_bytes[STEADY.0 as usize..STEADY.1 as usize]
+}
+
+/// Returns the least delay, in seconds, after which video of a flow's own mean rate plays on to the
+/// end.
+fn playback_delay_of(flow: &FlowSeries) -> f64 {
+    let arrived = arrived(flow);
+    let mean = arrived.iter().sum::<u64>() as f64 / arrived.len() as f64;
+    let mut total = 0.0;
+    let behind = arrived.iter().enumerate().map(|(place, bytes)| {
+        total += *bytes as f64;
+        (place + 1) as f64 - total / mean
+    });
+    behind.fold(0.0, f64::max)
+}
+
+/// The mean over a group's flows.
 fn playback_delay(run: &RunRecord, name: &str) -> f64 {
     let flows = group(run, name);
-    let delays = flows.iter().map(|flow| {
-        let (from, to) = (STEADY.0 as usize, STEADY.1 as usize);
-        let arrived = &flow.delivered_bytes[from..to];
-        let mean = arrived.iter().sum::<u64>() as f64 / arrived.len() as f64;
-        let mut total = 0.0;
-        let behind = arrived.iter().enumerate().map(|(place, bytes)| {
-            total += *bytes as f64;
-            (place + 1) as f64 - total / mean
-        });
-        behind.fold(0.0, f64::max)
-    });
+    let delays = flows.iter().map(|flow| playback_delay_of(flow));
     delays.sum::<f64>() / flows.len() as f64
+}
+
+/// Returns how much the quality of a video varies that follows a flow's rate, averaged over the
+/// flow's own playback delay: standard deviation over mean.
+fn fluctuation(flow: &FlowSeries) -> f64 {
+    let window = (playback_delay_of(flow).ceil() as usize).max(1);
+    let windows = arrived(flow).chunks_exact(window);
+    let rates: Vec<f64> = windows.map(|one| one.iter().sum::<u64>() as f64).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    deviation(&rates).map_or(f64::NAN, |deviation| deviation / mean)
+}
+
+/// Returns the least and the largest fluctuation of a group's flows.
+fn fluctuations(run: &RunRecord, name: &str) -> (f64, f64) {
+    let all = group(run, name).into_iter().map(fluctuation);
+    all.fold((f64::INFINITY, 0.0), |(least, largest), one| {
+        (least.min(one), largest.max(one))
+    })
 }
 
 fn delay(evidence: &Evidence, case: &str, flows: &str, name: &str) -> Measured {
@@ -71,6 +97,40 @@ pub(super) const DELAY: Claim = Claim {
         ));
         judgement.expect(ratio.at_least(1.5));
         judgement.expect(ratio.at_most(5.0));
+        judgement
+    },
+};
+
+pub(super) const QUALITY: Claim = Claim {
+    id: "S2-C11",
+    paper: &PAPER,
+    figure: "§1, citing de Cuetos and Ross",
+    claim: "The quality fluctuations provided by Reno and by TFRC lie in the same range.",
+    criterion: "For the flows of Fig. 5, each with video that follows its rate, averaged over the \
+                flow's own playback delay: the ranges of the four flows' variations overlap.",
+    basis: Basis::Measured,
+    subject: Subject::Controller(TFRC),
+    cases: |controller| vec![case("TFRC", controller)],
+    judge: |evidence| {
+        let of = |text: &str, measure: &dyn Fn(&RunRecord) -> f64| {
+            let text = format!("{text}: variation of the quality");
+            Measured::new(text, Unit::Number, evidence.each("TFRC", measure))
+        };
+        let overlap = evidence.each("TFRC", |run| {
+            let (tfrc, reno) = (fluctuations(run, "rated"), fluctuations(run, "reno"));
+            tfrc.1.min(reno.1) - tfrc.0.max(reno.0)
+        });
+        let overlap = Measured::new("overlap of the two ranges", Unit::Number, overlap);
+        let mut judgement = Judgement::new().because(
+            "Reno's playback delay is not three times TFRC's in each run, and what a delay of one \
+             flow averages out, that of another does not.",
+        );
+        judgement.report(&overlap);
+        judgement.report(&of("TFRC, least", &|run| fluctuations(run, "rated").0));
+        judgement.report(&of("TFRC, largest", &|run| fluctuations(run, "rated").1));
+        judgement.report(&of("Reno, least", &|run| fluctuations(run, "reno").0));
+        judgement.report(&of("Reno, largest", &|run| fluctuations(run, "reno").1));
+        judgement.expect(overlap.at_least(0.0));
         judgement
     },
 };

@@ -55,6 +55,7 @@ pub(super) const TOGETHER: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let (mut most, mut sentences) = (0, Vec::new());
+        let mut headline = String::new();
         for (reading, bbr) in FORMS {
             let seen = seen(evidence, reading, bbr);
             let counts = seen.iter().map(|seen| seen.len() as f64).collect();
@@ -64,8 +65,12 @@ pub(super) const TOGETHER: Claim = Claim {
             let point = SPACE.describe(&SPACE.points()[best]);
             let (count, all) = (seen[best].len(), seen[best].join(", "));
             sentences.push(format!("{name}: {count} of 10 (Figs. {all}) with {point}."));
-            if bbr == Who::Bbr {
-                most = most.max(count);
+            if bbr == Who::Bbr && count > most {
+                most = count;
+                headline = format!(
+                    "{count} of 10 figures at one point (Figs. {all}, {}), with {point}.",
+                    form_name(reading, bbr)
+                );
             }
         }
         let half = Expect::by(
@@ -75,7 +80,7 @@ pub(super) const TOGETHER: Claim = Claim {
         judgement.expect(half);
         let all = format!("{most} figures at one point, expected all 10");
         judgement.expect(Expect::by(all, most as f64 - 10.0));
-        judgement.because(sentences.join(" "))
+        judgement.headline(headline).because(sentences.join(" "))
     },
 };
 

@@ -22,7 +22,7 @@ pub(super) struct Network {
     file: &'static str,
     pub(super) text: &'static str,
     most_events: f64,
-    most_retransmissions: f64,
+    pub(super) most_retransmissions: f64,
 }
 
 pub(super) const EQUAL: Network = Network {
@@ -60,10 +60,7 @@ pub(super) const OTHER_LET: &str = "let-delivered";
 /// Rides along.
 const CCPD: &str = "ccpd";
 
-/// The film's length, and of its part that is seen at points, in seconds.
-const FILM: f64 = 624.0;
-const PART: f64 = 90.0;
-/// As many as the paper's trials.
+/// The paper's number of trials, each of the whole film.
 const TRIALS: u64 = 5;
 
 /// What a claim is about.
@@ -88,13 +85,11 @@ impl Plan<'_> {
                 name: case_name(&network, variant, scheduler),
                 ..base
             };
-            // The other reading of LET is for the points.
-            let trials = if scheduler == OTHER_LET { 1 } else { TRIALS };
-            cases.push(named.clone().seeds(trials));
+            let named = named.seeds(TRIALS);
+            cases.push(named.clone());
             let is_ccp = swapped(variant) == "ccp";
-            for point in SPACE.points() {
-                cases.push(part(at(&named, &point, is_ccp)));
-            }
+            let points = SPACE.points().into_iter();
+            cases.extend(points.map(|point| at(&named, &point, is_ccp)));
         }
         cases.extend(self.beside());
         cases
@@ -140,15 +135,7 @@ fn case(network: &Network, variant: &str, scheduler: &str) -> Case {
     .set("flows.0.scheduler", scheduler)
 }
 
-/// A part of it, once, with time to see it through.
-fn part(case: Case) -> Case {
-    case.set("flows.0.length", &format!("{PART} s"))
-        .set("duration", "540 s")
-        .seeds(1)
-}
-
-/// What the viewer of a film sees, in the paper's order of importance. Of a part of the film: as
-/// much as in all of it.
+/// The video as its viewer sees it, in the paper's order of importance: means of the trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Video {
     /// Pictures discarded.
@@ -186,6 +173,11 @@ pub(super) fn download(run: &RunRecord) -> DownloadStatistics {
     run.statistics.flows[0].download.expect("it is a download")
 }
 
+/// Underflows, that of the start not counted.
+pub(super) fn underflows(run: &RunRecord) -> f64 {
+    download(run).underflows.saturating_sub(1) as f64
+}
+
 /// Packets that a path sent again because it lost them, as TCP counts them. What MPTCP sends by
 /// another flow is new to TCP.
 pub(super) fn resent(path: &PathStatistics) -> f64 {
@@ -203,28 +195,34 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    pub(super) fn run(&self, network: &Network, variant: &str, scheduler: &str) -> &RunRecord {
-        let name = case_name(network, variant, scheduler);
-        self.evidence.shown(&self.point.of(&name))
+    /// Returns the mean of the trials.
+    pub(super) fn mean(
+        &self,
+        (network, variant, scheduler): (&Network, &str, &str),
+        measure: impl Fn(&RunRecord) -> f64,
+    ) -> f64 {
+        let name = self.point.of(&case_name(network, variant, scheduler));
+        let trials = self.evidence.each(&name, measure).0;
+        trials.iter().sum::<f64>() / trials.len() as f64
     }
 
     pub(super) fn video(&self, network: &Network, variant: &str, scheduler: &str) -> Video {
-        let seen = download(self.run(network, variant, scheduler));
+        let film = (network, variant, scheduler);
         Video {
-            discards: seen.discarded as f64 * FILM / PART,
-            underflows: seen.underflows.saturating_sub(1) as f64 * FILM / PART,
+            discards: self.mean(film, |run| download(run).discarded as f64),
+            underflows: self.mean(film, underflows),
         }
     }
 
-    /// By flow, for the whole film.
+    /// Packets resent, by flow.
     pub(super) fn retransmissions(
         &self,
         network: &Network,
         variant: &str,
         scheduler: &str,
     ) -> [f64; 2] {
-        let paths = &self.run(network, variant, scheduler).statistics.flows[0].paths;
-        [0, 1].map(|flow| resent(&paths[flow]) * FILM / PART)
+        let film = (network, variant, scheduler);
+        [0, 1].map(|flow| self.mean(film, |run| resent(&run.statistics.flows[0].paths[flow])))
     }
 
     /// Whether all that a plan runs could be drawn in the paper's figures.

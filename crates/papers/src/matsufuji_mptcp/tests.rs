@@ -20,8 +20,10 @@ use crate::record::RunRecord;
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     discards: f64,
-    /// By each of the flows.
+    underflows: u64,
+    /// By flow 2, and by flow 1.
     resent: u64,
+    resent_by_1: u64,
     /// The share of the longer path, in per cent.
     longer: u64,
     waited_ms: f64,
@@ -48,28 +50,29 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
         ("olia", ..) => 90.0,
         _ => 0.0,
     };
+    let resent = match (variant, scheduler) {
+        ("ccp", "lpc") => 9_000,
+        ("ccp", _) => 5_000,
+        _ => 1_000,
+    };
     Seen {
         discards,
-        resent: match (variant, scheduler) {
-            ("ccp", "lpc") => 9_000,
-            ("ccp", _) => 5_000,
-            _ => 1_000,
-        },
+        underflows: if variant == "compound" { 3 } else { 1 },
+        resent,
+        resent_by_1: resent / 2,
         longer: if scheduler == "spd" { 10 } else { 45 },
         waited_ms: if network == "100/100 ms" { 5.0 } else { 9.0 },
         window: if variant.ends_with("lia") { 15 } else { 20 },
     }
 }
 
-/// A run that counts so; a case at a point sees a part of the film.
-fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
-    let share = if is_part { 90.0 / 624.0 } else { 1.0 };
-    let count = |packets: u64| (packets as f64 * share) as u64;
-    let path = |new: u64| {
+/// A run that counts so.
+fn run(seen: Seen, network: &str) -> RunRecord {
+    let path = |new: u64, resent: u64| {
         let mut path = PathStatistics::default();
         let reasons = [
             (SendReason::New, new),
-            (SendReason::Lost, count(seen.resent)),
+            (SendReason::Lost, resent),
             (SendReason::Reinjection, 70_000),
         ];
         let of = |(reason, packets): (SendReason, u64)| ReasonTraffic {
@@ -78,13 +81,21 @@ fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
             bytes: 0,
         };
         path.traffic.reasons.extend(reasons.map(of));
-        path.traffic.packets_retransmitted = count(seen.resent) + 70_000;
+        path.traffic.packets_retransmitted = resent + 70_000;
+        path.traffic.packets_sent = 200_000;
         path
     };
-    let (longer, shorter) = (path(seen.longer), path(100 - seen.longer));
+    let shares = match network {
+        "200/100 ms" => [seen.longer, 100 - seen.longer],
+        _ => [100 - seen.longer, seen.longer],
+    };
+    let paths = vec![
+        path(shares[0], seen.resent_by_1),
+        path(shares[1], seen.resent),
+    ];
     let download = DownloadStatistics {
-        discarded: (seen.discards * share).round() as u64,
-        underflows: 1,
+        discarded: seen.discards as u64,
+        underflows: seen.underflows,
         start_up_ms: Some(1_000.0),
         ..DownloadStatistics::default()
     };
@@ -94,10 +105,7 @@ fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
             mean_ms: seen.waited_ms,
             max_ms: 100.0,
         }),
-        paths: match network {
-            "200/100 ms" => vec![longer, shorter],
-            _ => vec![shorter, longer],
-        },
+        paths,
         ..FlowStatistics::default()
     };
     let windows = PathSeries {
@@ -124,7 +132,7 @@ fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
     let mut evidence = Evidence::default();
     for case in (claim.cases)(claim.subject.name()) {
         let parts: Vec<&str> = case.name.split(", ").collect();
-        let [variant, scheduler, network, ref point @ ..] = parts[..] else {
+        let [variant, scheduler, network, ..] = parts[..] else {
             panic!("{}", case.name);
         };
         let mut seen = paper(variant, scheduler, network);
@@ -134,7 +142,7 @@ fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
                 change(&mut seen);
             }
         }
-        let record = Arc::new(run(seen, network, !point.is_empty()));
+        let record = Arc::new(run(seen, network));
         evidence.add(case.name.clone(), &scenario, vec![record]);
     }
     let judgement = (claim.judge)(&evidence);
@@ -168,7 +176,7 @@ fn each_sentence_can_fail() {
     let good = |seen: &mut Seen| seen.discards = 10.0;
     let bad = |seen: &mut Seen| seen.discards = 195.0;
     let resends = |seen: &mut Seen| seen.resent = 20_000;
-    let changes: [(&str, Change); 34] = [
+    let changes: [(&str, Change); 38] = [
         ("S3-F4", ("lia", "", "", good)),
         ("S3-F4", ("olia", "", "", good)),
         ("S3-F4", ("ccp", "", "", good)),
@@ -205,6 +213,16 @@ fn each_sentence_can_fail() {
         ("S3-C7", ("compound", "", "100/200 ms", resends)),
         ("S3-C8", ("new-reno", "", "200/100 ms", bad)),
         ("S3-C9", ("lia", "", "", |seen| seen.window = 22)),
+        (
+            "S3-C10",
+            ("", "", "100/200 ms", |seen| seen.resent_by_1 = 9_500),
+        ),
+        (
+            "S3-C10",
+            ("lia", "", "100/100 ms", |seen| seen.resent = 20_001),
+        ),
+        ("S3-C11", ("compound", "", "", |seen| seen.underflows = 1)),
+        ("S3-all", ("lia", "", "", good)),
         ("S3-C9", ("olia", "", "100/200 ms", |seen| seen.window = 22)),
     ];
     for (id, change) in changes {
@@ -260,6 +278,6 @@ fn discards_come_first_and_underflows_decide_between_likes() {
 #[test]
 fn what_goes_by_another_flow_is_no_retransmission() {
     let seen = paper("ccp", "lpc", "100/100 ms");
-    let run = run(seen, "100/100 ms", false);
+    let run = run(seen, "100/100 ms");
     assert_eq!(resent(&run.statistics.flows[0].paths[1]), 9_000.0);
 }

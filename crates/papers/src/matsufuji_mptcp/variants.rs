@@ -40,7 +40,8 @@ fn windows(run: &RunRecord) -> [f64; 2] {
 }
 
 fn are_no_larger_than_renos(at: &At<'_>, network: &Network, variant: &str) -> bool {
-    let of = |variant| windows(at.run(network, variant, "spd"));
+    let of =
+        |variant| [0, 1].map(|flow| at.mean((network, variant, "spd"), |run| windows(run)[flow]));
     let (ours, reno) = (of(variant), of(RENO));
     (0..2).all(|flow| ours[flow] <= ALIKE * reno[flow])
 }

@@ -14,6 +14,8 @@ pub(super) struct Entry {
     pub(super) size_bytes: u32,
     pub(super) link: LinkId,
     pub(super) ecn: Ecn,
+    /// Whether it goes back to a sender.
+    pub(super) is_back: bool,
 }
 
 impl Entry {
@@ -118,6 +120,7 @@ mod tests {
                     size_bytes: 1_000,
                     link: LinkId(0),
                     ecn: Ecn::NotEct,
+                    is_back: false,
                 };
                 entries.note(entry);
                 expected.push((entry.at, entry.flow, id));

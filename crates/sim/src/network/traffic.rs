@@ -180,6 +180,7 @@ impl Traffic {
             size_bytes: event.size_bytes,
             link: self.first_links[route.index()][event.direction as usize],
             ecn: *ecn,
+            is_back: event.direction == Direction::Reverse,
         });
     }
 

@@ -54,7 +54,7 @@ impl BbrLinux {
     /// `bbr_packets_in_net_at_edt`: what will be in the network when the next packet departs, which
     /// is included while more is to be in flight.
     pub(super) fn in_network_at_departure(&self, now: Instant, bytes_in_flight: u64) -> u64 {
-        if !self.profile.knows_departure_times {
+        if !self.knows_departure_times {
             return bytes_in_flight;
         }
         let wait = self.departs_at.saturating_since(now);

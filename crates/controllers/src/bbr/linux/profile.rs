@@ -12,7 +12,7 @@ pub(super) struct Profile {
     pub(super) does_equal_rtt_confirm: bool,
     /// Whether a loss that was none makes the search for a full pipe begin again (4.15).
     pub(super) has_undo: bool,
-    /// Whether what is in flight is reckoned for the time at which the next packet departs (4.20).
+    /// Whether an option reckons the bytes in flight for the next packet's departure (4.20).
     pub(super) knows_departure_times: bool,
     /// Whether ProbeRTT may end with the first packet after idleness (4.19).
     pub(super) leaves_probe_rtt_when_idle: bool,

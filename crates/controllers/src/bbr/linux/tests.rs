@@ -246,6 +246,7 @@ fn phases_end_by_what_is_in_the_network_at_the_next_departure() {
     // 125 packets, three segments of two, even, and two to probe with; 100 and six.
     let ends_at = |profile, gain: f64, in_flight, wait_millis| {
         let mut rig = Rig::in_probe_bw(profile, gain);
+        rig.controller.knows_departure_times = profile.knows_departure_times;
         rig.send(in_flight);
         rig.now += Duration::from_millis(if gain > 1.0 { 101 } else { 50 });
         rig.controller.departs_at = rig.now + Duration::from_millis(wait_millis);

@@ -23,6 +23,7 @@ fn a_queue_discipline_may_be_a_name() {
         ("fq-codel", Discipline::FqCoDel(FqCoDelOptions::default())),
         ("pie", Discipline::Pie(PieOptions::default())),
         ("dualpi2", Discipline::DualPi2(DualPi2Options::default())),
+        ("half-duplex", Discipline::HalfDuplex),
     ] {
         assert_eq!(discipline(&format!("{name:?}")), expected);
         assert_eq!(discipline(&format!("{{ kind = {name:?} }}")), expected);
@@ -90,6 +91,17 @@ fn a_detour_reaches_the_link() {
     let link = up_with(r#"detour = { share = "30 %", delay = "20 ms" }"#);
     let (share, delay) = (0.3, Duration::from_millis(20));
     assert_eq!(link.detour, Some(DetourModel { share, delay }));
+}
+
+#[test]
+fn a_frame_time_reaches_the_link() {
+    let link = up_with(r#"frame-time = "300 us""#);
+    assert_eq!(link.frame_time, Duration::from_micros(300));
+}
+
+#[test]
+fn overtaking_reaches_the_link() {
+    assert!(up_with("overtaking = true").overtaking && !up_with("").overtaking);
 }
 
 #[test]

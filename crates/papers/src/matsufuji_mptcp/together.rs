@@ -1,0 +1,65 @@
+//! Whether one network shows all figures.
+
+use anabranch_lab::metrics::Unit;
+
+use super::PAPER;
+use super::bench::{At, NETWORKS, OTHER_LET, Plan, VARIANTS};
+use super::figures::{CRITERION, FIGURES};
+use super::space::SPACE;
+use crate::claim::{Basis, Claim, Subject};
+use crate::evidence::Evidence;
+use crate::judgement::{Expect, Judgement, Measured, Samples};
+
+const PLAN: Plan<'_> = Plan {
+    networks: &NETWORKS,
+    variants: &VARIANTS,
+    schedulers: &["spd", "lpc", "let", OTHER_LET],
+};
+
+/// Returns the figures that are seen at each point, with a reading of LET.
+fn seen(evidence: &Evidence, reading: usize) -> Vec<Vec<u8>> {
+    let points = SPACE.points();
+    let at = points.iter().map(|point| At { evidence, point });
+    at.map(|at| {
+        let seen = FIGURES[reading].iter();
+        let seen = seen.filter(|(_, parts)| parts.iter().all(|part| (part.is_so)(&at)));
+        seen.map(|(number, _)| *number).collect()
+    })
+    .collect()
+}
+
+pub(super) const TOGETHER: Claim = Claim {
+    id: "S3-all",
+    paper: &PAPER,
+    figure: "Figs. 4 to 12",
+    claim: "One testbed shows all of the figures.",
+    criterion: CRITERION,
+    basis: Basis::Measured,
+    subject: Subject::Controller("cubic"),
+    cases: |name| PLAN.cases("cubic", name),
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        let mut best = (0, String::new());
+        for (reading, name) in ["LET", "LET by what is delivered"].into_iter().enumerate() {
+            let seen = seen(evidence, reading);
+            let counts: Vec<f64> = seen.iter().map(|seen| seen.len() as f64).collect();
+            let text = format!("figures at a point, {name}");
+            judgement.report(&Measured::new(text, Unit::Number, Samples(counts)));
+            for (seen, point) in seen.iter().zip(SPACE.points()) {
+                if seen.len() > best.0 {
+                    let figures: Vec<String> = seen.iter().map(u8::to_string).collect();
+                    let (count, point) = (seen.len(), SPACE.describe(&point));
+                    let figures = figures.join(", ");
+                    let text = format!(
+                        "{count} of 9 figures at one point (Figs. {figures}, {name}), with {point}."
+                    );
+                    best = (count, text);
+                }
+            }
+        }
+        let (most, text) = best;
+        let all = format!("{most} figures at one point, expected all 9");
+        judgement.expect(Expect::by(all, most as f64 - 9.0));
+        judgement.headline(&text).because(text)
+    },
+};

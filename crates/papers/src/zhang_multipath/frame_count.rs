@@ -1,0 +1,59 @@
+//! §5.2: how many frames its figures are about.
+
+use super::{CONFIGURATIONS, Configuration};
+use crate::claim::{Basis, Claim, Subject};
+use crate::judgement::{Judgement, Measured, Samples};
+use crate::zhang_delay_bbr::PAPER;
+use anabranch_lab::metrics::{FrameStatistics, Unit};
+
+fn case_name(configuration: &Configuration) -> String {
+    configuration.name("min-cost")
+}
+
+pub(super) const CLAIM: Claim = Claim {
+    id: "S0-C11",
+    paper: &PAPER,
+    figure: "§5.2",
+    claim: "There are about 7000 frames in 300 s of simulation.",
+    criterion: "Frames that came whole, in the mean of the ten candidate configurations, rounded \
+                to thousands.",
+    basis: Basis::Measured,
+    subject: Subject::Scheduler("min-cost"),
+    cases: |scheduler| {
+        let case = |configuration: &Configuration| {
+            let case = configuration.case(case_name(configuration));
+            case.scheduler(scheduler)
+        };
+        CONFIGURATIONS.iter().map(case).collect()
+    },
+    judge: |evidence| {
+        let mean = |of: fn(&FrameStatistics) -> u64| {
+            let all = CONFIGURATIONS.iter().map(|configuration| {
+                let case = case_name(configuration);
+                evidence.each(&case, |run| of(&run.statistics.flows[0].frames) as f64)
+            });
+            let all: Vec<Samples> = all.collect();
+            let seeds = 0..all[0].0.len();
+            let mean = |seed: usize| {
+                let sum: f64 = all.iter().map(|samples| samples.0[seed]).sum();
+                sum / all.len() as f64
+            };
+            Samples(seeds.map(mean).collect())
+        };
+        let whole = Measured::new(
+            "frames that came whole",
+            Unit::Number,
+            mean(|it| it.complete),
+        );
+        let captured = Measured::new("frames captured", Unit::Number, mean(|it| it.captured));
+        let mut judgement = Judgement::new().because(
+            "Cameras of 25 frames a second give 7500 in 300 s. The paper's count fits 23.3 a \
+             second, or a flow that starts 20 s late.",
+        );
+        judgement.report(&whole.clone().beside(7_000.0));
+        judgement.report(&captured);
+        judgement.expect(whole.at_least(6_500.0));
+        judgement.expect(whole.less_than(7_500.0));
+        judgement
+    },
+};
