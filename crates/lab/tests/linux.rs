@@ -4,7 +4,7 @@
 use anabranch_lab::metrics::Statistics;
 use anabranch_lab::{RunOptions, Scenario, run};
 
-/// So many flows of BBR, from 20 to 120 s.
+/// Runs `count` flows of BBR, from 20 to 120 s.
 fn flows(count: u32) -> Statistics {
     let text = format!(
         r#"

@@ -32,7 +32,8 @@ const KINDS: [(&str, Kind); 6] = [
     ("dualpi2", Kind::DualPi2),
 ];
 
-/// Every option of any kind, so that a missing kind is told of before a key that it may explain.
+/// Every option of any kind, so that the mistake of a missing kind comes before that of a key that
+/// it may explain.
 pub(super) const KEYS: &[Key] = &[
     Key::required("kind", Shape::Name(names), "which discipline"),
     Key::new("ecn", Shape::Boolean, "mark packets that understand it"),
