@@ -1,5 +1,5 @@
-//! What a controller costs: nanoseconds per feedback report, each of one packet, with all that a
-//! path asks of it (a packet sent, the report, the parameters).
+//! Cost of a controller: nanoseconds per feedback report of one packet, with all calls that a path
+//! makes for it (packet sent, report, parameters).
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run.
 
@@ -20,7 +20,7 @@ const RATE: DataRate = DataRate::from_megabits_per_second(10);
 const GAP: Duration = Duration::from_millis(1);
 const REPORTS: u64 = 200_000;
 const ROUNDS: usize = 3;
-/// One packet in so many is lost.
+/// Packets per lost packet.
 const LOST_EVERY: u64 = 1_000;
 /// The round-trip time swings by this much over a second, so that delay-based controllers react.
 const MAX_QUEUING: Duration = Duration::from_millis(20);

@@ -1,11 +1,11 @@
 //! `arc`: Adaptive Rate Control, Grieco & Mascolo, "Adaptive rate control for Internet video
 //! streaming" (2004).
 //!
-//! A window `w` is turned into a rate by the Smith principle: r = k [w − q − out]⁺ (eq. 1), with
-//! the flow's own backlog q = B (RTT − mRTT) and `out` what left within the last round trip. The
-//! window grows by a packet every α while q stays below a threshold (eq. 3), stays where it is
-//! above, and becomes B (mRTT + 1/k) on a loss or a silence (eq. 2): the window that leaves no
-//! queue.
+//! A window `w` is turned into a rate by the Smith principle: r = k [w − q − out]⁺ (eq. 1). Here q
+//! = B (RTT − mRTT) is the flow's own backlog, and `out` are the packets sent within the last round
+//! trip. The window grows by a packet every α while q stays below a threshold (eq. 3), and is
+//! constant above it. On a loss or a silence it becomes B (mRTT + 1/k) (eq. 2), the window that
+//! leaves no queue.
 //!
 //! Packets are [`ControllerConfig::max_packet_bytes`] on the wire; all rates count wire bytes.
 //!
@@ -40,8 +40,8 @@ const INITIAL_RATE: f64 = 2.0;
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time constant of the bandwidth filter, as in TCP Westwood.
 const FILTER_TAU: f64 = 0.5;
-/// A sample of the used bandwidth may be so much shorter than a round trip: the receiver is told of
-/// changes above an eighth only.
+/// Least span of a bandwidth sample, as a share of the round-trip time. The receiver learns of
+/// changes of the round-trip time above an eighth only, so reports may come that much earlier.
 const MIN_SAMPLE_SHARE: f64 = 0.85;
 
 const GAIN: AlgorithmOption = AlgorithmOption {
@@ -104,7 +104,7 @@ struct Arc {
     min_rtt: Duration,
     latest_rtt: Duration,
     bytes_in_flight: u64,
-    /// What left within the last smoothed round trip, and its bytes.
+    /// Times and bytes of the packets sent within the last smoothed round trip.
     sent: VecDeque<(Instant, u32)>,
     sent_bytes: u64,
     rate_use: RateUse,

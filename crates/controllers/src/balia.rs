@@ -12,7 +12,7 @@
 //! leave a path that loses, and OLIA, which is slow to take one that frees.
 //!
 //! Deviations:
-//! 1. A loss takes its part of what was in flight, as in `new-reno`.
+//! 1. A loss decreases the bytes in flight by the law's share, as in `new-reno`.
 //! 2. Growth is by bytes, as in `new-reno`, and a whole segment at a time.
 //! 3. Paths that count, and their windows: see `coupled.rs`.
 
@@ -57,7 +57,7 @@ mod tests {
             let ratio: f64 = 100.0 / rate;
             let per_segment = rate / (rtt * sum * sum) * (1.0 + ratio) / 2.0 * (4.0 + ratio) / 5.0;
             assert_near(growth, per_segment * window);
-            // Linux adds one per so many segments acknowledged.
+            // Linux adds one segment per this number of acknowledged segments.
             let segments = 10.0 * window * sum * sum / ((rate + 100.0) * (4.0 * rate + 100.0));
             assert_near(growth, window / segments);
         }

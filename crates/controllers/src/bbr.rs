@@ -21,7 +21,7 @@ use core::f64::consts::LN_2;
 
 use anabranch_units::{DataRate, Duration};
 
-/// `kHighGain` = 2/ln 2, cut as all sources have it: doubles what is delivered in a round.
+/// `kHighGain` = 2/ln 2, cut as in all sources: doubles the delivered bytes in each round.
 const HIGH_GAIN: f64 = 2.885;
 /// `kMinRttExpiry`.
 const MIN_RTT_EXPIRY: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ fn packet_a_second(packet_bytes: u64) -> DataRate {
     DataRate::from_bits_per_second(8 * packet_bytes.max(1))
 }
 
-/// Packets that left while a controller itself held the sender back: what they show says nothing
+/// Packets sent while a controller itself held the sender back. Their samples are no evidence
 /// against the path (draft-ietf-ccwg-bbr §4.1.2.4, as ProbeRTT uses it).
 #[derive(Clone, Copy, Debug, Default)]
 struct HeldBack {

@@ -1,14 +1,14 @@
 //! `bic`: BIC-TCP (Xu, Harfoush & Rhee, INFOCOM 2004), with the constants of Linux's tcp_bic.
 //!
-//! Between the window after a loss and the window before it, W_max, the right one is looked for by
-//! binary search: a fraction of what is missing per round trip, but neither more than S_max nor
-//! less than a smooth approach. Beyond W_max the search is mirrored: slowly first, then faster (max
+//! A binary search looks for the right window between the window after a loss and the window before
+//! it, W_max. Each round trip adds a fraction of the distance, but neither more than S_max nor less
+//! than a smooth approach. Beyond W_max the search is mirrored: slowly first, then faster (max
 //! probing).
 //!
 //! Deviations and decisions:
-//! 1. As in Linux a round trip adds a quarter of the distance to W_max, not half of it as in the
-//!    paper; S_max is 16 (paper: 32); next to W_max a segment takes five round trips (paper's
-//!    S_min: 0.01 segments); β is 819/1024 as what is left (paper: a reduction by 1/8).
+//! 1. As in Linux, a round trip adds a quarter of the distance to W_max, not half of it as in the
+//!    paper. S_max is 16 (paper: 32). Next to W_max a segment takes five round trips (paper's
+//!    S_min: 0.01 segments). β is 819/1024 and multiplies the window (paper: a reduction by 1/8).
 //! 2. Before the first loss, beyond slow start, the window grows by a twentieth per round trip at
 //!    least (Linux).
 //! 3. A loss reduces the window, as in the paper and Linux, not the flight.
@@ -28,7 +28,7 @@ const LOW_WINDOW: f64 = 14.0;
 const MAX_INCREMENT: f64 = 16.0;
 /// `smooth_part`: round trips that the last `BICTCP_B` segments below W_max take.
 const SMOOTH_PART: f64 = 20.0;
-/// `beta`: what a loss leaves.
+/// `beta`: factor that a loss applies to the window.
 const BETA: f64 = 819.0 / 1_024.0;
 /// `BICTCP_B`: a round trip adds such a part of the distance to W_max.
 const SEARCH_DIVISOR: f64 = 4.0;
@@ -92,7 +92,7 @@ impl Bic {
         }
     }
 
-    /// What a loss leaves, in segments; W_max is noted.
+    /// Returns the window after a loss, in segments, and records W_max.
     fn reduce(&mut self) -> f64 {
         let window = self.window.segments;
         let is_shrinking = self.max_window.is_some_and(|max| window < max);
@@ -149,7 +149,7 @@ impl CongestionController for Bic {
             Timeout::Retransmission { .. } | Timeout::FeedbackSilence { .. } => {
                 let ssthresh = self.reduce();
                 self.window.on_timeout(ssthresh);
-                // Linux: the search starts anew.
+                // Linux: the search starts from the beginning.
                 self.max_window = None;
             }
             Timeout::Own => {}
@@ -181,7 +181,8 @@ mod tests {
     use super::super::testing::{Rig, SILENCE};
     use super::*;
 
-    /// In congestion avoidance with a window of so many segments, after a loss at another.
+    /// Returns a rig in congestion avoidance with a window of `segments`, after a loss at
+    /// `max_window`.
     fn at(segments: f64, max_window: Option<f64>) -> Rig<Bic> {
         let mut rig = Rig::of_segments(Bic::new(&segment_config()));
         rig.controller.window.segments = segments;
@@ -190,7 +191,7 @@ mod tests {
         rig
     }
 
-    /// What a round trip adds, to the thousandth.
+    /// Returns the growth of the window in a round trip, rounded to thousandths.
     fn grown(segments: f64, max_window: Option<f64>) -> f64 {
         let mut rig = at(segments, max_window);
         rig.fill();

@@ -17,9 +17,9 @@
 //! 3. Kp = 2. A flow alone settles at a window of Kp (B - x) / 3, a queue of [Kp (P + Q) - 3 P] /
 //!    (3 + Kp) for a pipe P and a buffer Q; the loop through the queue has the gain Kp / 3, so that
 //!    Kp must lie below 3.
-//! 4. The law runs once per report, with what is in flight after it. The window grows by no more
-//!    than what is acknowledged, and only if it was full. `limiter=off`, for experiments, lets it
-//!    jump: after a pause it jumps into overflow, and may stay in a cycle of it.
+//! 4. The law runs once per report, with the packets in flight after it. The window grows by no
+//!    more than the acknowledged packets, and only if it was full. `limiter=off`, for experiments,
+//!    lets it jump: after a pause it jumps into overflow, and may stay in a cycle of overflows.
 //! 5. Nothing but the law reacts to losses, so a safety does: above 10 % of loss over ten round
 //!    trips B shrinks by a tenth.
 //! 6. At least two segments; after a silent path as many, and the law from there. A retransmission
@@ -70,7 +70,7 @@ fn probing(config: &ControllerConfig) -> Probing<Proportional> {
     Probing::new(config, law, config.options.word(&LIMITER) == "on")
 }
 
-/// What makes a window of the path's state, in segments.
+/// Computes a window from the path's state, in segments.
 pub(super) trait Law: Debug + Send {
     fn window(&mut self, now: Instant, path: &PathModel, round_trip: f64, in_flight: f64) -> f64;
 }

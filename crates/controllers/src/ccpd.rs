@@ -1,7 +1,7 @@
 //! `ccpd`: Capacity and Congestion Probing with a derivative term (Cavendish et al., 2011).
 //!
-//! cwnd = Kp (B - x - f) + Kd' [(x + f) of the last sample - (x + f)], with x the backlog and f
-//! what is in flight: the derivative damps what CCP lets swing. Losses do not move the window.
+//! cwnd = Kp (B - x - f) + Kd' [(x + f) of the last sample - (x + f)], with the backlog x and the
+//! packets in flight f. The derivative damps the oscillation of CCP. Losses do not move the window.
 //!
 //! Everything but the law is CCP's (`ccp.rs`). The gains are not published with the law.
 //!
@@ -191,7 +191,8 @@ mod tests {
         }
     }
 
-    /// How often the window crosses its late mean by half a segment in the first ten seconds.
+    /// Returns how often the window crosses its settled mean by half a segment in the first ten
+    /// seconds.
     fn crossings(name: &str) -> usize {
         let settled = mean_and_deviation(&t1(1.0).greedy(name, 0).windows(20, 60)[0]).0;
         let windows = t1(1.0).greedy(name, 0).windows(0, 10).remove(0);

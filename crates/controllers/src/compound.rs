@@ -15,7 +15,8 @@
 //!    has no such bound); it yields at any size.
 //! 4. gamma is 30 packets. `gamma-tuning=on` is the draft's: a loss moves gamma towards 3/4 of
 //!    the backlog that Reno's part had, within 5 to 30; the draft gives no weight: 1/4 here.
-//! 5. The base is the least round-trip time ever, measured anew after a timeout and after idleness.
+//! 5. The base is the least round-trip time ever. It is measured again after a timeout and after
+//!    idleness.
 //! 6. A loss halves the window, as in the sources, not the flight.
 //! 7. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
@@ -32,7 +33,7 @@ const ALPHA: f64 = 0.125;
 const BETA: f64 = 0.5;
 const EXPONENT: f64 = 0.75;
 const ZETA: f64 = 1.0;
-/// A round that has no more samples tells nothing (ns-2).
+/// A round with this many samples or fewer is not judged (ns-2).
 const FEW_SAMPLES: u32 = 2;
 /// The draft's tuning: what gamma may become, and the part of Reno's backlog that it is drawn to.
 const MIN_TUNED_GAMMA: f64 = 5.0;
@@ -275,7 +276,7 @@ mod tests {
         (rig.controller.window.segments, rig.controller.delay_window)
     }
 
-    /// What a round trip of this length adds to the delay part.
+    /// Returns the growth of the delay part in a round trip of `rtt_millis`.
     fn delay_growth(reno: f64, delay: f64, rtt_millis: u64) -> f64 {
         let mut rig = at(reno, delay);
         rig.send(3);

@@ -1,4 +1,4 @@
-//! What every registered controller owes, whatever it optimises: one property model for all.
+//! Contract of every registered controller, whatever it optimises: one property model for all.
 
 use anabranch_core::control::{
     CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
@@ -16,17 +16,17 @@ use proptest::test_runner::TestCaseError;
 use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
 use super::{CONTROLLERS, ControllerEntry, by_name, template};
 
-/// The most marks that reports can tell of: the largest integer on the wire.
+/// Largest count of marks in a report: the largest integer on the wire.
 const MAX_CE_COUNT: u64 = (1 << 62) - 1;
 
-/// All that are registered, and what a new one begins with.
+/// All registered controllers and their initial parameters.
 fn controllers() -> Vec<Controller> {
     let registered = CONTROLLERS.iter().map(|entry| by_name(entry.name).unwrap());
     let template = Controller::new("template", RateKind::Bandwidth, template::build);
     registered.chain([template]).collect()
 }
 
-/// What may happen to a controller; numbers are picked among the packets outstanding.
+/// Events that a controller may see; numbers are picked among the outstanding packets.
 #[derive(Clone, Debug)]
 enum Step {
     Send {
@@ -53,7 +53,7 @@ enum Step {
 
 fn any_step() -> impl Strategy<Value = Step> {
     let spurious = prop_oneof![3 => Just(0_usize), 1 => 0_usize..6];
-    // What a peer claims may be absurd.
+    // A peer may claim absurd values.
     let ce_count = prop_oneof![60 => Just(0_u64), 30 => 0_u64..12, 1 => Just(MAX_CE_COUNT)];
     let report = (
         0_usize..12,
@@ -93,7 +93,7 @@ struct Player {
     rtt: RttEstimator,
     delivered_bytes: u64,
     lost_bytes: u64,
-    /// What the peer's counter of marks may still grow by.
+    /// Largest further increase of the peer's counter of marks.
     ce_count_left: u64,
     timeout_count: u32,
     /// The paths that it is shown.
@@ -271,7 +271,7 @@ fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bo
     by_window && by_rate && is_limited && !control.target_rate.is_zero()
 }
 
-/// Plays steps, and returns what the controller has answered to each.
+/// Plays steps, and returns the controller's answer to each.
 fn answers(
     controller: &Controller,
     config: &ControllerConfig,
@@ -293,7 +293,7 @@ fn answers(
     Ok(answers)
 }
 
-/// What an option may be set to: each word, or both ends of the range.
+/// Returns test values of an option: each word, or both ends of the range.
 fn settings(option: &AlgorithmOption) -> Vec<String> {
     let values: Vec<String> = match option.values {
         OptionValues::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),

@@ -31,18 +31,19 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::window::PeakFlight;
 
-/// RTTmin is the least of so long (§2.1).
+/// Window of RTTmin, a minimum (§2.1).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// RTTmax, for telling who else is there, is the largest of so many round trips (§2.2).
+/// Window of RTTmax, a maximum, in round trips (§2.2). RTTmax serves to detect competing flows that
+/// fill buffers.
 const MAX_RTT_ROUND_TRIPS: u64 = 4;
 /// The queue counts as nearly empty below this share of RTTmax − RTTmin (§2.2).
 const EMPTY_QUEUE_SHARE: f64 = 0.1;
-/// It has to be so once within so many round trips (§2.2).
+/// Round trips within which the queue must be nearly empty once (§2.2).
 const EMPTY_QUEUE_ROUND_TRIPS: u64 = 5;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const VELOCITY_ROUND_TRIPS: u32 = 3;
 const MIN_WINDOW: f64 = 2.0;
-/// Packets are spaced at so many windows per round trip (§2.1).
+/// Pacing rate in windows per round trip (§2.1).
 const PACING_FACTOR: f64 = 2.0;
 
 const DELTA: AlgorithmOption = AlgorithmOption {

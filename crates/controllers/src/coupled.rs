@@ -1,4 +1,4 @@
-//! What coupled controllers know of their session's paths, and how far they depart from Reno.
+//! Coupled controllers' knowledge of their session's paths, and their departure from Reno.
 //!
 //! Sources count windows in packets or bytes, rates and times in units of their own. Here each
 //! path is compared with one's own, so that units cancel, and so that a path alone has ratios of
@@ -9,7 +9,7 @@
 //! 2. Round-trip times are smoothed (RFC 6298).
 //! 3. Windows are taken as they are. In recovery they are not inflated, but equal the threshold, so
 //!    that sources need not say which of the two they mean.
-//! 4. What is computed is computed with every report.
+//! 4. All values are computed with every report.
 
 use anabranch_core::recovery::Feedback;
 use anabranch_core::{PathId, PathView};
@@ -57,8 +57,8 @@ pub(super) struct Subflows<'a> {
 }
 
 impl<'a> Subflows<'a> {
-    /// As the controller of a window of so many bytes sees them; `None` if its own path has no
-    /// round-trip time.
+    /// Returns the view of the controller whose window is `window` bytes, or `None` if its own path
+    /// has no round-trip time.
     pub(super) fn of(
         window: u64,
         feedback: &Feedback<'_>,
@@ -96,13 +96,13 @@ pub(super) fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max)
 }
 
-/// What a law makes of a window that avoids congestion.
+/// Decision of a coupling law about a window in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     /// By how much the window grows, as a part of Reno's growth, which is a segment per window
     /// acknowledged. If it is negative the window shrinks.
     pub(super) growth: f64,
-    /// What a loss leaves, as a part of what was in flight.
+    /// Factor that a loss applies to the bytes in flight.
     pub(super) kept: f64,
     /// The least threshold, in segments.
     pub(super) min_ssthresh_packets: u64,
@@ -117,7 +117,7 @@ impl Share {
     };
 }
 
-/// What a source says of a window that shares a session with others.
+/// Coupling law: the growth and decrease of a window that shares a session with others.
 pub(super) type Law = fn(&Subflows<'_>) -> Share;
 
 #[cfg(test)]
@@ -131,8 +131,9 @@ pub(super) mod testing {
     use super::super::testing::{Bed, Outcome, Report, Rig, SILENCE};
     use super::*;
 
-    /// A path of so many segments, milliseconds and segments between losses. Its newest round trip
-    /// took twice as long as others, and the least half as long: no law asks for either.
+    /// Returns a path with a window of `segments`, a round-trip time of `rtt_millis` and `interval`
+    /// segments between losses. Its newest round trip took twice as long as others, and the least
+    /// half as long: no law asks for either.
     pub(crate) fn view(id: u8, segments: f64, rtt_millis: u64, interval: u64) -> PathView {
         let rtt = Duration::from_millis(rtt_millis);
         PathView {
@@ -153,7 +154,7 @@ pub(super) mod testing {
         }
     }
 
-    /// What the first of these paths sees.
+    /// Returns the subflows as the first of these paths sees them.
     pub(crate) fn seen_by_first(views: &[PathView]) -> Subflows<'_> {
         Subflows {
             own: Subflow::of(&views[0]).expect("it is established"),
@@ -162,7 +163,7 @@ pub(super) mod testing {
         }
     }
 
-    /// What the law says to each of these paths.
+    /// Returns the law's decision for each of these paths.
     pub(crate) fn shares(law: Law, views: &[PathView]) -> Vec<Share> {
         let mut views = views.to_vec();
         let each = (0..views.len()).map(|_| {

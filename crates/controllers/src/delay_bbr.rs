@@ -47,18 +47,19 @@ use trains::Trains;
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
-/// Where jitter hides queues of this length, what is in flight is limited, …
+/// Jitter from which packets in flight are limited, because it hides queues of this length.
 const DISCERNIBLE_QUEUE: Duration = Duration::from_millis(5);
-/// … to so many times what the path holds (BBR's `cwnd_gain` is 2).
+/// Limit in this case, as a multiple of the bandwidth-delay product (BBR's `cwnd_gain` is 2).
 const WINDOW_GAIN: f64 = 1.5;
-/// Congestion does not end Startup before so many rounds of it have passed.
+/// Rounds of congestion in Startup before congestion ends it.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
 /// A path that delivers at least this share of the rate at which it is sent to is not full.
 const DELIVERED_AS_SENT: f64 = 0.95;
 
-/// A sender that has not run out for so many rounds, the bandwidth filter's, always has enough; and
-/// a path that has not queued for so many, more than a cycle of gains, is not full.
+/// Rounds, as many as the bandwidth filter has, after which two conclusions are drawn. A sender
+/// that was never application-limited in them always has enough to send. A path that had no queue
+/// in them is not full, since they are more than a cycle of gains.
 const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
@@ -110,7 +111,7 @@ struct DelayBbr {
     mode: Mode,
     min_rtt: MinRtt,
     signal: DelaySignal,
-    /// What began with too little to send.
+    /// Draining that began while the sender was application-limited.
     draining: Option<Draining>,
     overflow: Overflow,
     opening: Opening,
@@ -143,9 +144,9 @@ struct DelayBbr {
     trains: Trains,
     /// Media that waits for the path.
     backlog_bytes: u64,
-    /// How long after its capture it is worthless.
+    /// Lifetime of media after its capture.
     deadline: Duration,
-    /// The least round-trip time of the quickest path, over which losses are mended.
+    /// Least round-trip time of the quickest path, over which lost packets are retransmitted.
     quickest_rtt: Option<Duration>,
     /// Whether the path is silent: nothing has been acknowledged since it was declared so.
     is_silent: bool,
@@ -329,7 +330,7 @@ impl DelayBbr {
         self.maybe_accept_longer_path(now);
     }
 
-    /// What has been sent in excess drains, by whatever was sent.
+    /// Enters Drain: the excess in flight drains, whichever state sent it.
     #[cold]
     fn enter_drain(&mut self) {
         self.draining = None;
@@ -343,7 +344,7 @@ impl DelayBbr {
         self.mode = Mode::ProbeBw(GainCycle::enter(now, ask, &mut self.rng));
     }
 
-    /// The path is out: nothing of what was in flight is any longer.
+    /// Handles a path outage: no packet counts as in flight any longer.
     #[cold]
     fn on_silence(&mut self) {
         if self.is_silent {
@@ -377,8 +378,9 @@ impl DelayBbr {
         bdp_bytes.max(floor)
     }
 
-    /// The most in flight where jitter hides a queue until it is long: a window like
-    /// BBR's. Without it a path whose capacity falls fills its queue before delay tells.
+    /// Returns the limit of bytes in flight where jitter hides a queue until it is long: a window
+    /// like BBR's. Without it, a path whose capacity falls fills its queue before the delay shows
+    /// it.
     fn window_bytes(&self) -> Option<u64> {
         let jitter = self.noise.jitter;
         if jitter < DISCERNIBLE_QUEUE || matches!(self.mode, Mode::Startup) {
@@ -513,7 +515,7 @@ impl CongestionController for DelayBbr {
             while let Some(gone) = lost.next_if(|gone| gone.packet_number < number) {
                 self.bytes_in_flight = self.bytes_in_flight.saturating_sub(gone.bytes.into());
             }
-            // What was declared lost has left flight before.
+            // Packets declared lost have left flight before.
             if spurious
                 .next_if(|late| late.sent.packet_number == number)
                 .is_none()

@@ -46,11 +46,12 @@ use probing::Prober;
 use throughput::Throughput;
 use trendline::Trendline;
 
-/// The arrival filter's output counts for so many groups at most.
+/// Largest count of groups by which the arrival filter's output is multiplied.
 const MAX_GROUPS: u32 = 60;
-/// A stream that stops for so long is filtered anew (WebRTC).
+/// Pause of a stream after which the filter starts again (WebRTC).
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
-/// Silence: how long until the rate falls, how often it does, and what is left each time.
+/// Silence: time until the rate falls, number of intervals that count as silence, repetition, and
+/// factor of the rate each time.
 const SILENCE: Duration = Duration::from_millis(1_500);
 const SILENCE_INTERVALS: u64 = 3;
 const SILENCE_REPEAT: Duration = Duration::from_secs(1);
@@ -125,7 +126,7 @@ impl ArrivalFilter {
         }
     }
 
-    /// The gradient, and what it is multiplied by to be compared with the threshold.
+    /// Returns the gradient, and the factor that scales it for the comparison with the threshold.
     fn on_delta(&mut self, delta: &Delta) -> (f64, f64) {
         match self {
             ArrivalFilter::Trendline(trendline) => (trendline.on_delta(delta), trendline::GAIN),
@@ -249,7 +250,7 @@ impl Gcc {
         }
     }
 
-    /// The path answers again: it is to be found anew.
+    /// Handles the return of the path: its capacity must be found again.
     fn on_return(&mut self) {
         self.is_silent = false;
         self.counts_from = self.next_packet_number;

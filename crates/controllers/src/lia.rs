@@ -48,8 +48,8 @@ mod tests {
     };
     use super::*;
 
-    /// RFC 6356 §3 as printed, in segments and seconds: what a window of acknowledgements adds to
-    /// the first of these paths.
+    /// Computes RFC 6356 §3 as printed, in segments and seconds: the growth of the first of these
+    /// paths by a window of acknowledgements.
     fn printed(paths: &[(f64, f64)]) -> f64 {
         let total: f64 = paths.iter().map(|(window, _)| window).sum();
         let best = largest(paths.iter().map(|(window, rtt)| window / (rtt * rtt)));

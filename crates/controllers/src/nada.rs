@@ -65,7 +65,7 @@ const MAX_SIGNAL_MILLIS: f64 = 500.0;
 const BUFFER_WEIGHT: f64 = 0.1;
 const FRAMES_PER_SECOND: f64 = 30.0;
 const MAX_SHIFT: f64 = 0.05;
-/// Silence: how long, and what is left of the rate.
+/// Silence: time until the rate falls, and the factor that it applies.
 const SILENCE: Duration = Duration::from_millis(500);
 const SILENCE_FACTOR: f64 = 0.5;
 /// A source that sends less than this share of the rate is the limit, not the path.

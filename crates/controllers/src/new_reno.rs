@@ -5,7 +5,7 @@
 //! 1. Window growth in slow start is limited per acknowledgement (RFC 3465: L = 2, and 1 after a
 //!    timeout). A report stands for one acknowledgement per two packets that it acknowledges, as
 //!    delayed acknowledgements would.
-//! 2. A loss halves what was in flight (RFC 5681 eq. 4), not the window as RFC 9002 does: a source
+//! 2. A loss halves the bytes in flight (RFC 5681 eq. 4), not the window as in RFC 9002: a source
 //!    that has not filled its window must not profit by it.
 //! 3. A timeout leaves one packet (RFC 5681 §3.1), where RFC 9002 §7.2 leaves two.
 //! 4. Packet conservation in recovery is left to the window: packets in flight above it must leave
@@ -13,7 +13,7 @@
 //! 5. Losses that turn out spurious are not undone.
 //! 6. The window grows if it kept the sender from sending (RFC 9002 §7.8), or if more than half of
 //!    it was in flight at once (RFC 7661 §4.4; Linux in slow start): see `window.rs`.
-//! 7. What is remembered of a path after idleness: see `window.rs`.
+//! 7. For the memory of a path after idleness see `window.rs`.
 //! 8. `abc=off` takes byte counting away (RFC 3465): a segment per report in slow start, MSS²/cwnd
 //!    per report after it (RFC 5681 eq. 3), as in the years before 2003 and in ns-2.
 
@@ -28,7 +28,7 @@ use super::window::{PeakFlight, REMEMBERED, penalised};
 
 /// RFC 6928 §2: ten segments, or 14,600 bytes if these are less.
 const INITIAL_SEGMENT_BYTES: u64 = 1_460;
-/// Idle for so long at least, the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
+/// Least idle time after which the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
 const APPROPRIATE_BYTE_COUNTING: AlgorithmOption = AlgorithmOption {
@@ -60,9 +60,9 @@ pub(super) struct NewReno {
     initial_window: u64,
     ecn: Ecn,
     is_counting_bytes: bool,
-    /// What couples it to the session's other paths.
+    /// Law that couples the window to the session's other paths.
     law: Option<Law>,
-    /// What that last came to.
+    /// Newest decision of the law.
     share: Share,
     congestion_window: u64,
     /// `None`: arbitrarily high.
@@ -81,7 +81,7 @@ pub(super) struct NewReno {
     smoothed_rtt: Option<Duration>,
     retransmission_timeout: Duration,
     last_sent_at: Instant,
-    /// What the path carried before it was idle; zero if something was lost since.
+    /// Rate of the path before it was idle; zero if a packet was lost since.
     rate_before_idleness: DataRate,
     flight: PeakFlight,
 }
@@ -144,7 +144,7 @@ impl NewReno {
         self.rate_before_idleness = DataRate::ZERO;
     }
 
-    /// Bytes acknowledged that left after recovery had begun, in so many packets.
+    /// Handles `acked_bytes` in `packet_count` packets that were sent after recovery had begun.
     fn on_acked(&mut self, acked_bytes: u64, packet_count: u64) {
         if !self.is_counting_bytes {
             return self.on_acknowledgement();
@@ -164,7 +164,7 @@ impl NewReno {
             self.bytes_acked += window;
             let less = self.congestion_window.saturating_sub(self.segment_bytes);
             self.congestion_window = less.max(self.segment_bytes);
-            // Else slow start would bring back what the law took.
+            // Otherwise slow start would undo the law's decrease.
             self.ssthresh = self.ssthresh.map(|bytes| bytes.min(self.congestion_window));
         }
     }
@@ -486,7 +486,7 @@ mod tests {
         let rate = rig.controller.control().target_rate;
         rig.send(1);
         assert_eq!(rig.segments(), 10);
-        // The path is what it was, until something is lost.
+        // The path counts as unchanged until a packet is lost.
         assert_eq!(rig.controller.control().target_rate, rate);
         rig.controller.on_congestion(u64::MAX, 10 * SEGMENT);
         assert!(rig.controller.control().target_rate < rate);

@@ -34,7 +34,7 @@ use anabranch_core::control::{CongestionController, ControllerConfig};
 use super::coupled::{Share, Subflow, Subflows, largest};
 use super::new_reno;
 
-/// What counts as equal to the largest.
+/// Share of the largest value from which another one counts as equal to it.
 const EQUAL: f64 = 0.99;
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
@@ -78,7 +78,7 @@ mod tests {
     };
     use super::*;
 
-    /// What alpha has in these paths' growth.
+    /// Returns alpha's part of the growth of each of these paths.
     fn alphas(paths: &[(f64, u64, u64)]) -> Vec<f64> {
         let views: Vec<_> = (0..)
             .zip(paths)

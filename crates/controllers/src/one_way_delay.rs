@@ -9,8 +9,8 @@ use anabranch_units::{Duration, Instant};
 const BIN_COUNT: usize = 10;
 const BIN: Duration = Duration::from_secs(60);
 
-/// Arrival less departure, in milliseconds, off by what the two clocks differ; `None` without an
-/// arrival time.
+/// Returns arrival time less departure time in milliseconds, or `None` without an arrival time. It
+/// contains the offset between the two clocks.
 pub(super) fn one_way_delay_millis(acked: &AckedPacket) -> Option<f64> {
     let received = acked.received_at?.as_nanos();
     let sent = acked.sent.sent_at.as_nanos();

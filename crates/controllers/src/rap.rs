@@ -1,9 +1,9 @@
 //! `rap`: the Rate Adaptation Protocol, Rejaie, Handley & Estrin, "RAP: An end-to-end rate-based
 //! congestion control mechanism for realtime streams in the Internet" (INFOCOM 1999).
 //!
-//! The gap between packets (IPG) is what is controlled. Once a smoothed round trip without loss it
-//! shrinks so that a packet more leaves per round trip; a loss doubles it, once for all losses of
-//! packets that were under way then.
+//! The gap between packets (IPG) is the controlled variable. Once per smoothed round trip without
+//! loss it shrinks, so that one more packet is sent per round trip. A loss doubles it, once for all
+//! losses of packets in flight at that time.
 //!
 //! Packets are [`ControllerConfig::max_packet_bytes`] on the wire; all rates count wire bytes.
 //!
@@ -11,8 +11,8 @@
 //! 1. The first gap is that of [`ControllerConfig::initial_rate`]; there is no start-up phase.
 //! 2. Losses are those that recovery finds; a retransmission timeout, or a path gone silent, is a
 //!    loss too.
-//! 3. The gap does not shrink while the source sends less than 0.8 of the rate, and is at most a
-//!    second and what the configured minimum rate allows.
+//! 3. The gap does not shrink while the source sends less than 0.8 of the rate. It is at most a
+//!    second, and at most the gap of the configured minimum rate.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
 use anabranch_core::options::{AlgorithmOption, OptionValues};

@@ -1,4 +1,4 @@
-//! How many bits passed per second in the last window, in fifty bins that never allocate.
+//! Bits per second in the last window, in fifty bins that never allocate.
 
 use anabranch_units::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use anabranch_units::Instant;
 /// Below this share of the allowed rate, the source is the limit.
 pub(super) const USED_SHARE: f64 = 0.8;
 
-/// What was allowed and what was sent since the last verdict.
+/// Allowed and sent bytes since the last verdict.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateUse {
     packet_bytes: f64,
@@ -32,7 +32,7 @@ impl RateUse {
         self.sent_bytes += f64::from(bytes);
     }
 
-    /// From now on, so much is allowed.
+    /// Sets the allowed rate from `now` on.
     pub(super) fn on_rate(&mut self, now: Instant, bytes_per_second: f64) {
         self.count(now);
         self.bytes_per_second = bytes_per_second;
@@ -43,8 +43,9 @@ impl RateUse {
         self.take_share(now) >= USED_SHARE
     }
 
-    /// What was sent since the last verdict, as a share of what was allowed, give or take the
-    /// packet that the pacer holds; infinite where nothing was allowed.
+    /// Returns the sent bytes since the last verdict as a share of the allowed bytes, and starts
+    /// the next period. The packet that the pacer holds counts for the source. Infinite if nothing
+    /// was allowed.
     pub(super) fn take_share(&mut self, now: Instant) -> f64 {
         self.count(now);
         let sent_bytes = core::mem::take(&mut self.sent_bytes) + self.packet_bytes;

@@ -13,11 +13,11 @@ use super::*;
 pub struct ControllerEntry {
     /// The name used in scenario files and on the command line.
     pub name: &'static str,
-    /// One line on what it is.
+    /// Description in one line.
     pub summary: &'static str,
-    /// What may be set of it, as in `cubic:hystart=classic`.
+    /// Options, as in `cubic:hystart=classic`.
     pub options: &'static [AlgorithmOption],
-    /// What its rate is to an encoder.
+    /// Meaning of its rate to an encoder.
     pub rate: RateKind,
     build: fn(&ControllerConfig) -> Box<dyn CongestionController>,
 }
@@ -287,7 +287,7 @@ pub enum UnknownController {
     Option {
         /// The controller.
         controller: &'static str,
-        /// What is wrong.
+        /// Reason of the rejection.
         error: OptionError,
     },
 }

@@ -6,9 +6,9 @@
 //! Deviations and decisions:
 //! 1. An acknowledgement is a report that acknowledges something new and declares nothing lost:
 //!    with delayed acknowledgements the window grows half as fast, as it did before RFC 3465.
-//! 2. A report with losses is a fast retransmit. Each one halves the window, also several in one
-//!    window: there is no recovery period, which is what sets Reno apart from NewReno. Loss
-//!    detection `tcp-cumulative` tells of one in a window only, as ns-2.
+//! 2. A report with losses is a fast retransmit. Each one halves the window, even if several fall
+//!    into one window: unlike NewReno, Reno has no recovery period. Loss detection `tcp-cumulative`
+//!    reports only one loss in a window, as ns-2.
 //! 3. The window is halved as in ns-2 (min(cwnd, advertised window); nothing is advertised here),
 //!    not the flight of RFC 5681 eq. 4. Inflation by duplicate acknowledgements is recovery's.
 //! 4. A window never falls below two segments but by a timeout (ns-2: half may be less than two).
@@ -115,7 +115,7 @@ mod tests {
     use super::super::testing::{Bed, PACKET_BYTES, Report, Rig, SILENCE};
     use super::*;
 
-    /// A window of so many segments, in congestion avoidance.
+    /// Returns a rig in congestion avoidance with a window of `segments`.
     fn at(segments: f64) -> Rig<Reno> {
         let mut rig = Rig::of_segments(Reno::new(&segment_config()));
         rig.controller.window.segments = segments;

@@ -43,7 +43,7 @@ pub(super) fn paper_link(case: usize) -> Link {
     )
 }
 
-/// What the paper measures over 300 s and three flows that start at 0, 40 and 80 s.
+/// Measures of the paper, over 300 s and three flows that start at 0, 40 and 80 s.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measures {
     pub(super) one_way_delay_millis: f64,
@@ -99,8 +99,8 @@ fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
 /// Expected, of the authors' code with the start-up exit and nothing else: one-way delay 145 to 206
 /// ms, losses of 0.06 % at most, utilisation 1, Jain 0.985, variation 0.07 at most. Here: 143 to
 /// 152 ms, none, 0.997, 0.955 to 0.998, 0.084 to 0.116; that form comes to 150 to 161 ms, at most
-/// 0.07 %, 0.998, 0.94 to 0.998 and 0.064 to 0.082. What differs is the minimum rate, which the
-/// default form keeps to always: with it the other comes to 0.965 to 0.983 and 0.094 to 0.118.
+/// 0.07 %, 0.998, 0.94 to 0.998 and 0.064 to 0.082. The difference is the minimum rate, which the
+/// default form always keeps to: with it the other comes to 0.965 to 0.983 and 0.094 to 0.118.
 ///
 /// Now and then flows take a queue's delay for the path's (`delay_bbr/live.rs`, decision 11): of 72
 /// runs over the links 1, 4 and 7 one ended at 176 ms. Such a run may be one of a link's eight.
@@ -210,9 +210,9 @@ fn video_yields_to_a_capacity_drop_and_comes_back() {
 }
 
 /// Expected, of the authors' code with the start-up exit: 1.55 beside Reno's 1.44 Mbit/s, 1.9 in
-/// the five seconds after, 2.9 from 210 s on, which that form comes to here as well (why the
-/// default one yields more is told in `delay_bbr/tests/on_a_path.rs`). Here: 0.96 to 1.19 and 1.78
-/// to 2.04, 0.94 to 1.08, 2.89 to 2.98.
+/// the five seconds after, 2.9 from 210 s on. That form comes to the same here
+/// (`delay_bbr/tests/on_a_path.rs` explains why the default one yields more). Here: 0.96 to 1.19
+/// and 1.78 to 2.04, 0.94 to 1.08, 2.89 to 2.98.
 #[test]
 fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
     for seed in 1..=3 {

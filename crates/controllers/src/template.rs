@@ -1,4 +1,4 @@
-//! `template`: what it does, in a line.
+//! `template`: description in one line.
 //!
 //! Source: authors, "title", where and when, with section and equation. The idea in a paragraph.
 //!
@@ -9,7 +9,7 @@ use anabranch_core::recovery::Feedback;
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// What a loss leaves of the window (RFC 5681 §3.1).
+/// Factor that a loss applies to the window (RFC 5681 §3.1).
 const DECREASE: f64 = 0.5;
 /// The least window, in packets.
 const MIN_PACKETS: f64 = 2.0;

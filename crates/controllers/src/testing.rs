@@ -42,7 +42,7 @@ pub(super) fn build(
     by_name(name).map(|controller| controller.build(config))
 }
 
-/// What all flows share.
+/// Link that all flows share.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     /// From when on which rate; zero: everything is dropped.
@@ -53,7 +53,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A constant rate, and a queue that holds so much of it.
+    /// Returns a link of constant rate whose queue holds `queue` of it.
     pub(super) fn new(rate: DataRate, delay: Duration, queue: Duration) -> Self {
         Link {
             rates: vec![(Instant::ZERO, rate)],
@@ -74,7 +74,7 @@ impl Link {
     }
 }
 
-/// What a flow has to send.
+/// Data that a flow has to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
     /// Always something.
@@ -248,7 +248,7 @@ impl Bed {
         }
     }
 
-    /// Has all receivers report by this schedule.
+    /// Sets the schedule by which all receivers report.
     pub(super) fn feedback(mut self, schedule: FeedbackSchedule) -> Self {
         self.feedback = Some(schedule);
         self
@@ -261,8 +261,8 @@ impl Bed {
         self
     }
 
-    /// Marks packets that find more than so many bytes in the queue, as an L4S queue's ramp does in
-    /// its plainest form.
+    /// Marks packets that find more than `queued_bytes` in the queue: the simplest form of an L4S
+    /// queue's ramp.
     pub(super) fn marking_above(mut self, queued_bytes: u64) -> Self {
         self.mark_above_bytes = Some(queued_bytes);
         self
@@ -274,7 +274,7 @@ impl Bed {
         self
     }
 
-    /// Adds so much delay on the way there in every second half of the period.
+    /// Adds `extra_delay` on the forward direction in every second half of the period.
     pub(super) fn delay_wave(mut self, extra_delay: Duration, period: Duration) -> Self {
         self.delay_wave = Some(DelayWave {
             extra_delay,
@@ -283,13 +283,13 @@ impl Bed {
         self
     }
 
-    /// Gives the flow added last so much more delay each way than the link has.
+    /// Delays the last flow by `extra_delay` more than the link in each direction.
     pub(super) fn extra_delay(mut self, extra_delay: Duration) -> Self {
         self.flows.last_mut().expect("a flow").extra_delay = extra_delay;
         self
     }
 
-    /// Has the last flow's video take this share of the controller's target.
+    /// Sets the share of the controller's target that the last flow's video takes.
     pub(super) fn with_encoder_share(mut self, share: f64) -> Self {
         self.flows.last_mut().expect("a flow").encoder_share = share;
         self

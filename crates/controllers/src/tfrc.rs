@@ -13,18 +13,20 @@
 //! Deviations:
 //! 1. The receiver runs at the sender, from arrival times, with the sender's present `R`; a loss
 //!    that turns out spurious is not undone.
-//! 2. s is neither payload only nor a mean of what is sent (RFC 5348 §4.1).
-//! 3. Whatever an outage swallows is one loss event: the session has told that the path was out.
+//! 2. s is neither payload only nor the mean size of sent packets (RFC 5348 §4.1).
+//! 3. All losses of an outage are one loss event, since the session has reported that the path was
+//!    out.
 //! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the
 //!    last report (RFC 5348 §8.2.1 has packet-by-packet books).
 //! 5. The rate is at least the configured minimum, or a packet in 64 s (`t_mbi`), with ns-2's
 //!    sender, too, whose own is lower still. Until the first report it is a packet a second.
-//! 6. The self-clocked bound counts what a source leaves unused of the rate as if it had been
-//!    received, down to 0.8 of the rate: that is what the session asks its encoder for, and 1.1
-//!    times what arrives of it would be less each round trip. Below 0.8, in slow start, too, the
+//! 6. The self-clocked bound counts the part of the rate that a source leaves unused as received,
+//!    down to 0.8 of the rate. That is the share that the session asks its encoder for, and 1.1
+//!    times the arrivals of it would be less each round trip. Below 0.8, in slow start, too, the
 //!    bound is that of RFC 5348 §4.3 for data-limited senders: twice the largest receive rate, and
-//!    after a new loss that rate halved. ns-2 takes 1.1 times the receive rate whatever the source
-//!    leaves unused, so that one that uses less than 1/1.1 of its rate loses it by and by.
+//!    after a new loss that rate halved. ns-2 takes 1.1 times the receive rate, however much the
+//!    source leaves unused, so that a source that uses less than 1/1.1 of its rate gradually loses
+//!    it.
 //! 7. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
 //!    (`slow_increase_`).
 
@@ -52,9 +54,9 @@ use super::rate_use::RateUse;
 
 /// The nofeedback timer before the first report (RFC 5348 §4.2).
 const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
-/// A packet in so many seconds before the first report (RFC 5348 §4.2).
+/// Interval of packets before the first report, in seconds (RFC 5348 §4.2).
 const INITIAL_GAP_SECONDS: f64 = 1.0;
-/// `t_mbi`: at least a packet in so many seconds (RFC 5348 §4.5).
+/// `t_mbi`: longest interval of packets, in seconds (RFC 5348 §4.5).
 const MAX_BACKOFF_SECONDS: f64 = 64.0;
 /// Round-trip times below this count as this, in seconds.
 const MIN_RTT: f64 = 0.000_1;
@@ -71,18 +73,18 @@ const SELF_CLOCKING: AlgorithmOption = AlgorithmOption {
 
 pub(super) const CONSERVATIVE_OPTIONS: &[AlgorithmOption] = &[SELF_CLOCKING];
 
-/// What a variant of TFRC is made of.
+/// Parameters of a variant of TFRC.
 #[derive(Debug)]
 struct Profile {
     /// Weight of the old value in `R` (`df_`).
     rtt_memory: f64,
-    /// Weight of the old value in the mean root of the round-trip time.
+    /// Weight of the old value in the mean of the round-trip time's square root.
     root_memory: f64,
     /// `t_RTO` in round trips; `None`: SRTT + 4 RTTVAR in ticks of 0.1 s.
     timeout_rtts: Option<f64>,
     is_chance_bounded: bool,
     discount_floor: f64,
-    /// `NDUPACK`: a packet is lost after so many of higher numbers.
+    /// `NDUPACK`: packets of higher numbers after which a packet is lost.
     loss_threshold: u8,
     /// Whether a loss event needs, beyond `R`, a packet that left after a report on the last event
     /// was in (`PreciseLoss_`).

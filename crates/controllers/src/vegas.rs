@@ -1,21 +1,21 @@
 //! `vegas`: TCP Vegas (Brakmo & Peterson, IEEE JSAC 13(8), 1995), in the form of Linux and ns-2.
 //!
-//! Once per round trip the window is compared with what would fill the path without a queue: the
-//! difference is the flow's own backlog, cwnd (RTT - base RTT) / RTT, which is kept between alpha
-//! and beta packets.
+//! Once per round trip the window is compared with the window that would fill the path without a
+//! queue. The difference is the flow's own backlog, cwnd (RTT - base RTT) / RTT, which is kept
+//! between alpha and beta packets.
 //!
 //! Deviations and decisions:
 //! 1. As in Linux slow start doubles every round trip and compares at each one's end (paper:
 //!    doubles every other round trip); losses are Reno's (paper: milder, and earlier
 //!    retransmissions).
-//! 2. RTT is the least of the packets acknowledged in the round, without what the receiver held
-//!    back. Of rounds with two samples or fewer nothing is concluded: a Reno step.
-//! 3. The base is the least round-trip time ever, measured anew after idleness (Linux), and after
-//!    10 s in which every round took more than twice as long: the route has changed.
+//! 2. RTT is the least of the packets acknowledged in the round, without the time that the receiver
+//!    held the report back. A round with two samples or fewer is not judged: it is a Reno step.
+//! 3. The base is the least round-trip time ever. It is measured again after idleness (Linux), and
+//!    after 10 s in which every round took more than twice as long: the route has changed.
 //! 4. Rounds that overlap recovery are not judged.
 //! 5. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 //!
-//! `wvegas` shares all but what it does in congestion avoidance.
+//! `wvegas` shares all but its law of congestion avoidance.
 
 use core::fmt::Debug;
 
@@ -30,9 +30,9 @@ use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queue
 
 /// In segments (Linux).
 const MIN_WINDOW: f64 = 2.0;
-/// A round that has no more samples tells nothing (Linux).
+/// A round with this many samples or fewer is not judged (Linux).
 const FEW_SAMPLES: u32 = 2;
-/// For so long every round must take more than twice the base before the base is given up.
+/// Time in which every round must take more than twice the base before the base is discarded.
 const STALE_BASE: Duration = Duration::from_secs(10);
 
 const ALPHA: AlgorithmOption = AlgorithmOption {
@@ -77,7 +77,7 @@ fn vegas(config: &ControllerConfig) -> Vegas<Bounds> {
     Vegas::new(config, config.options.number(&GAMMA), bounds)
 }
 
-/// What follows a round trip in congestion avoidance.
+/// Law at the end of a round trip in congestion avoidance.
 pub(super) trait Avoidance: Debug + Send {
     /// The round-trip time that the round is judged by.
     fn round_trip(&self, round: &Round) -> Option<Duration>;
@@ -98,7 +98,7 @@ pub(super) struct Seen<'a> {
     pub(super) subflows: Subflows<'a>,
 }
 
-/// Those of the backlog between which the window stays.
+/// Bounds of the backlog between which the window stays.
 #[derive(Debug)]
 struct Bounds {
     alpha: f64,
@@ -164,7 +164,7 @@ impl<A: Avoidance> Vegas<A> {
         self.window.enter_recovery();
     }
 
-    /// The window has been full, and a round is not over or tells nothing.
+    /// Grows a window that has been full as Reno does, if a round has not ended or is not judged.
     fn reno_step(&mut self, acked_segments: f64) {
         let left = self.window.slow_start(acked_segments);
         self.window.segments += left / self.window.segments;
@@ -306,7 +306,7 @@ mod tests {
     use super::super::testing::{Report, Rig, SILENCE};
     use super::*;
 
-    /// In congestion avoidance with a window of so many segments; the base is 100 ms.
+    /// Returns a rig in congestion avoidance with a window of `segments`; the base is 100 ms.
     fn at(segments: f64) -> Rig<Vegas<Bounds>> {
         let mut rig = Rig::of_segments(vegas(&segment_config()));
         rig.controller.window.segments = segments;
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// What a round of this length adds to the window.
+    /// Returns the growth of the window in a round of `rtt_millis`.
     fn grown(segments: f64, rtt_millis: u64, has_window_left: bool) -> f64 {
         let mut rig = at(segments);
         round(&mut rig, rtt_millis, has_window_left);

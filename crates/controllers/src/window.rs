@@ -1,24 +1,24 @@
-//! What TCP's window controllers share: the window in segments, slow start, the recovery period,
-//! what follows timeouts and idleness, and rounds.
+//! Common parts of TCP's window controllers: the window in segments, slow start, the recovery
+//! period, reactions to timeouts and idleness, and rounds.
 //!
 //! Deviations and decisions, for all of them:
 //! 1. Windows are fractions of segments of [`ControllerConfig::max_packet_bytes`]. Equations that a
 //!    source gives per acknowledgement of one segment are applied per acknowledged segment, so that
 //!    delayed or batched reports change nothing.
-//! 2. Recovery lasts until a packet is acknowledged that left after it began (RFC 9002 §7.3.2).
-//!    Losses of packets that left before it are the same congestion event; acknowledgements of them
-//!    do not open the window. Packet conservation is left to the window: what is in flight above it
-//!    must leave before anything enters.
+//! 2. Recovery lasts until a packet is acknowledged that was sent after it began (RFC 9002 §7.3.2).
+//!    Losses of earlier packets are the same congestion event; acknowledgements of them do not open
+//!    the window. Packet conservation is left to the window: packets in flight above it must leave
+//!    before another is sent.
 //! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8), or if more than
 //!    half of it was in flight at once (RFC 7661 §4.4; Linux in slow start): video, of which 0.8 of
 //!    the window's rate is asked, never fills a window, and would stay at the initial one for ever.
 //! 4. A mark Congestion Experienced is a congestion event like a loss (RFC 3168 §6.1.2).
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
-//! 6. After more than a retransmission timeout without anything in flight, the window is at most
-//!    the initial one (RFC 5681 §4.1). The path need not have become slower, only a burst is
-//!    unwise: slow start leads to three quarters of what the window was (RFC 2861 §3.2; Linux), and
-//!    the rate that is told stays what it was until something is lost.
+//! 6. After more than a retransmission timeout without a packet in flight, the window is at most
+//!    the initial one (RFC 5681 §4.1). The path need not have become slower; only a burst is
+//!    unwise. Slow start leads to three quarters of the earlier window (RFC 2861 §3.2; Linux), and
+//!    the reported rate keeps its value until a packet is lost.
 //! 7. Losses that turn out spurious are not undone.
 
 use anabranch_core::control::{ControlParameters, ControllerConfig};
@@ -90,7 +90,7 @@ pub(super) struct Window {
     is_timed_out: bool,
     retransmission_timeout: Duration,
     last_sent_at: Instant,
-    /// What the path carried before it was idle; zero if something was lost since.
+    /// Rate of the path before it was idle; zero if a packet was lost since.
     rate_before_idleness: DataRate,
     pub(super) flight: PeakFlight,
 }
@@ -173,12 +173,12 @@ impl Window {
         self.rate_before_idleness = DataRate::ZERO;
     }
 
-    /// Whether what is acknowledged may open the window.
+    /// Whether acknowledgements may open the window.
     pub(super) fn may_grow(&self, feedback: &Feedback<'_>) -> bool {
         self.may_grow_from(feedback, self.segments)
     }
 
-    /// Whether it may open a window of so many segments, of which this one is a part.
+    /// Whether acknowledgements may open a window of `segments`, of which this one is a part.
     pub(super) fn may_grow_from(&self, feedback: &Feedback<'_>, segments: f64) -> bool {
         feedback.is_window_limited
             || self
@@ -246,7 +246,7 @@ impl Window {
         self.next_packet_number
     }
 
-    /// What a window of so many segments grants.
+    /// Returns the parameters that a window of `segments` grants.
     pub(super) fn control_of(&self, segments: f64) -> ControlParameters {
         let bytes = (segments * self.segment_bytes as f64) as u64;
         let bytes = bytes.max(self.segment_bytes);
@@ -276,8 +276,8 @@ impl Window {
     }
 }
 
-/// What a penalty leaves of a window and its threshold, in segments or bytes: half, but at least
-/// one and two segments (Linux's `mptcp_rcv_buf_optimization`).
+/// Returns a window and its threshold after a penalty, in segments or bytes: half, but at least one
+/// and two segments (Linux's `mptcp_rcv_buf_optimization`).
 pub(super) fn penalised(window: f64, ssthresh: f64, segment: f64) -> (f64, f64) {
     (
         (window / 2.0).max(segment),
@@ -451,7 +451,7 @@ mod tests {
         "wvegas",
     ];
 
-    /// The target in Mbit/s after so many seconds of video of at most `max` Mbit/s, alone.
+    /// Returns the target in Mbit/s after `seconds` of video of at most `max` Mbit/s, alone.
     fn target_after(name: &str, max: u64, seconds: u64) -> f64 {
         let max = DataRate::from_megabits_per_second(max);
         let flows = [(name, Source::Video { max }, 0)];

@@ -33,7 +33,7 @@ use super::window::Round;
 
 /// The backlog that ends slow start, in packets.
 const GAMMA: f64 = 1.0;
-/// The least that `alpha` comes to, and what it is at first, in packets.
+/// Least value of `alpha`, and its initial one, in packets.
 const MIN_ALPHA: f64 = 2.0;
 
 const TOTAL_ALPHA: AlgorithmOption = AlgorithmOption {
@@ -134,7 +134,7 @@ mod tests {
         weighted(&segment_config()).avoidance
     }
 
-    /// What a round of this length makes of a window on the first of these paths.
+    /// Returns the window on the first of these paths after a round of `rtt_millis`.
     fn next(law: &mut Weighted, window: f64, rtt_millis: u64, paths: &[PathView]) -> f64 {
         let rtt = Duration::from_millis(rtt_millis);
         law.window(&Seen {

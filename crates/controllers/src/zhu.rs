@@ -13,8 +13,8 @@
 //! of distortions, and the comparison with AIMD and H∞ control; from Zhang & Lei §2 are the M/M/1
 //! queue and that late means lost. The equations are these models' textbook forms, and all the rest
 //! is ours:
-//! 1. There is one video. Others on a path are seen by what they leave of it, not by their
-//!    distortion.
+//! 1. There is one video. Other videos on a path appear through the capacity that they leave, not
+//!    through their distortion.
 //! 2. The available bit rate is the dispersion of trains of packets, paced at 1.25 of the last one,
 //!    smoothed by 1/4, or at once if they arrive as they left. Frames make them, or
 //!    padding if none did for half a second. The paper takes the rate for observed.
@@ -22,13 +22,15 @@
 //!    here the product observed, smoothed by 1/8, if that is more.
 //! 4. The deadline is the session's, less half the least round-trip time. Losses seen that
 //!    are not late ones do not move the minimum: they are left out.
-//! 5. `θ`, `κ` and `R0` are options. What the paper fits to its videos is not known here.
+//! 5. `θ`, `κ` and `R0` are options. The values that the paper fits to its videos are not known
+//!    here.
 //! 6. After a retransmission timeout or silence the available rate counts half.
 //! 7. `policy=aimd` is TCP's law in rates: a packet more per round trip, half after a loss, never
 //!    above the available rate. H∞ control is left out.
 //!
-//! The pacing rate tells siblings what is available; the target is what is allocated, and
-//! leaves the room that is needed: `target-fraction = "100 %"` belongs to it.
+//! The pacing rate reports the available rate to the instances of other paths. The target is the
+//! allocated rate, which already leaves the necessary room; so `target-fraction = "100 %"` belongs
+//! to it.
 
 mod allocation;
 
@@ -47,18 +49,18 @@ const TRAIN_MIN: u32 = 4;
 const TRAIN_MAX: u32 = 8;
 /// A train arrives as it left if it took no more than 1/0.95 of the time: the path can take more.
 const UNDISPERSED: f64 = 0.95;
-/// Of a train are packets that come no later after another than this, over a packet's time at the
-/// available rate: the pacer's gap is 0.8, and the rate may have grown since.
+/// Longest gap between the packets of a train, as a multiple of a packet's time at the available
+/// rate. The pacer's gap is 0.8 of it, and the rate may have grown since.
 const TRAIN_GAP: f64 = 0.95;
-/// When media makes no train for so long, padding does.
+/// Time without a train of media after which padding makes one.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 const AVAILABLE_WEIGHT: f64 = 0.25;
 const BURST_WEIGHT: f64 = 0.125;
-/// How often rates are allocated anew.
+/// Interval between allocations of the rates.
 const ALLOCATION_INTERVAL: Duration = Duration::from_millis(100);
-/// Of who has none.
+/// Deadline of a session that has none.
 const USUAL_DEADLINE: Duration = Duration::from_millis(500);
-/// What is left of a deadline that is shorter than the path.
+/// Slack of a deadline that is shorter than the path's delay, in seconds.
 const LEAST_SLACK: f64 = 0.01;
 
 const THETA: AlgorithmOption = AlgorithmOption {
@@ -117,7 +119,7 @@ struct Zhu {
     train: Train,
     /// When a train last ended.
     measured_at: Instant,
-    /// Whether it is so long ago that padding makes one.
+    /// Whether padding makes a train, since the last one is too old.
     is_probing: bool,
     /// Losses of packets before this one belong to the last halving.
     halved_until: u64,
@@ -177,7 +179,7 @@ impl Train {
     }
 }
 
-/// What a train says of the path.
+/// Measurement of the path by a train.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     /// In bit/s.
@@ -242,7 +244,8 @@ impl Zhu {
         }
     }
 
-    /// So that the media's most has all the room that the model may want.
+    /// Returns the largest available rate: twice the media's largest rate, so that the model can
+    /// give it all the room that it may want.
     fn max_available(&self) -> f64 {
         2.0 * self.max_rate
     }
@@ -294,8 +297,8 @@ fn slack(deadline: f64, min_rtt: Option<Duration>) -> f64 {
     (deadline - propagation).max(LEAST_SLACK)
 }
 
-/// What the read model tells of another path: its pacing rate is a multiple of what it has found
-/// available, its target what it was allocated.
+/// Returns the model of another path by the read model. Its pacing rate is a multiple of its
+/// available rate, its target the allocated rate.
 fn sibling(view: &PathView, deadline: f64, packet_bits: f64) -> PathModel {
     let bits = |rate: DataRate| rate.bits_per_second() as f64;
     let available = bits(view.drain_rate()) / PROBE_GAIN;

@@ -1,4 +1,4 @@
-//! How many instructions and cache misses a data packet costs, counted by valgrind.
+//! Instructions and cache misses per data packet, counted by valgrind.
 //!
 //! Counts hardly depend on the machine or on its load. The same scenario runs for a short and a
 //! long time; the difference between both runs leaves out what starting costs. The simulated caches
@@ -10,10 +10,10 @@ use std::process::Command;
 
 use anabranch_lab as lab;
 
-/// What is counted of a scenario.
+/// A scenario of which instructions and misses are counted.
 struct Case {
     name: &'static str,
-    /// How long it is simulated, in seconds: the short and the long run.
+    /// Simulated seconds of the short and the long run.
     seconds: [u64; 2],
     /// The bars, where there are some: instructions a packet, and misses of the instruction cache.
     bars: [Option<f64>; 2],
@@ -47,14 +47,14 @@ const CASES: [Case; 5] = [
     },
 ];
 
-/// What a run has cost, or a packet of it.
+/// Counts of a run, or per packet of it.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     packets: f64,
     instructions: f64,
     instruction_misses: f64,
     data_misses: f64,
-    /// Of both, where the second-level cache has it neither.
+    /// Misses of instructions and data in the second-level cache.
     memory_misses: f64,
 }
 
@@ -150,7 +150,7 @@ fn count(name: &str, seconds: u64) -> Option<Cost> {
 }
 
 impl Cost {
-    /// Of each packet by which `self` has more than `short`.
+    /// Returns the counts per packet by which `self` exceeds `short`.
     fn per_packet(self, short: Cost) -> Cost {
         let packets = self.packets - short.packets;
         Cost {

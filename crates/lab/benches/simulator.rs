@@ -1,4 +1,4 @@
-//! How fast the simulator is: data packets delivered per CPU-second, and memory at its peak.
+//! Speed of the simulator: data packets delivered per CPU-second, and peak memory.
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run. For orientation, on
 //! such a scenario ns-2.35 delivers about 570,000 packets per CPU-second and ns-3.48 24,000 to
@@ -20,9 +20,9 @@ fn cpu_seconds() -> f64 {
     seconds_of(ClockId::ProcessCPUTime)
 }
 
-/// Begins anew to look for the most memory that is resident (proc(5), `clear_refs`).
+/// Resets the peak of resident memory (proc(5), `clear_refs`).
 fn forget_peak_memory() {
-    // Where that cannot be, the peak is that of all rounds until then.
+    // If this fails, the peak is that of all rounds until then.
     _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -46,7 +46,7 @@ fn case_1(name: &str, overrides: &[&str]) {
     report(name, &rounds);
 }
 
-/// So many flows over as many Mbit/s, so many ms each way, for 10 s.
+/// Returns a scenario of `flow_count` flows over as many Mbit/s, `delay` ms each way, for 10 s.
 fn many_flows(flow_count: u32, delay: u32, flow: &str) -> lab::Scenario {
     let text = format!(
         r#"
@@ -70,9 +70,8 @@ fn many_flows(flow_count: u32, delay: u32, flow: &str) -> lab::Scenario {
     lab::Scenario::parse("many-flows.toml", &text, &[]).expect("a scenario")
 }
 
-/// How the time grows with the flows. All counts take turns, and are compared by their means: the
-/// best of many short rounds would have been luckier with its neighbours than that of a few long
-/// ones.
+/// Prints the growth of the time with the number of flows. All counts take turns, and are compared
+/// by their means: the best of many short rounds would be luckier than that of a few long ones.
 fn compare_counts(name: &str, delay: u32, flow: &str) {
     const TURNS: usize = 2;
     const COUNTS: [(u32, usize); 3] = [(100, ROUNDS), (1_000, ROUNDS), (10_000, 1)];
@@ -98,9 +97,9 @@ fn compare_counts(name: &str, delay: u32, flow: &str) {
     }
 }
 
-/// What two threads bring to one run: the time of the processor by one, and the time of the thread
-/// that carries the links as well as its share of the flows, for which the other one waits. On a
-/// quiet machine the run takes no longer than that.
+/// Prints the gain of two threads for one run. It compares the processor time of one thread with
+/// the time of the critical thread, which carries the links as well as its share of the flows while
+/// the other one waits. On a quiet machine the run takes no longer than that.
 fn compare_threads(name: &str, flow: &str) {
     for count in [100, 1_000] {
         let scenario = many_flows(count, 100, flow);
@@ -130,7 +129,7 @@ fn critical_seconds(scenario: &lab::Scenario, threads: usize) -> f64 {
     };
     let before = cpu_seconds();
     let nanos = AtomicU64::new(0);
-    // It is told by that thread, which has done nothing before.
+    // That thread reports progress, and has done nothing before.
     let progress = |_| {
         let seconds = seconds_of(ClockId::ThreadCPUTime);
         nanos.store((seconds * 1e9) as u64, Ordering::Relaxed);
@@ -141,7 +140,7 @@ fn critical_seconds(scenario: &lab::Scenario, threads: usize) -> f64 {
     first.max(others)
 }
 
-/// What many flows send.
+/// Kinds of flows of which many run.
 const FLOWS: [(&str, &str); 2] = [
     (
         "cubic over streams",
@@ -159,7 +158,7 @@ const FLOWS: [(&str, &str); 2] = [
 
 /// A run of a scenario.
 struct Round {
-    /// Of the processor.
+    /// Processor time.
     seconds: f64,
     /// Data packets delivered.
     packets: u64,

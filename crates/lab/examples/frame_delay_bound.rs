@@ -1,9 +1,9 @@
 //! Prints, scenario by scenario, the 95th percentile of the frame delay beyond the fastest path's
-//! propagation, what it would be at best, and where the time of such frames goes, in milliseconds:
+//! propagation, its lower bound, and the parts of such frames' delays, in milliseconds:
 //!
 //! `cargo run --release -p anabranch-lab --example frame_delay_bound -- scenarios/multipath/*.toml`
 //!
-//! `--seeds N`: medians of so many runs; `--scheduler NAME`: in place of `min-cost`.
+//! `--seeds N`: medians of `N` runs; `--scheduler NAME`: in place of `min-cost`.
 
 use std::error::Error;
 use std::path::Path;

@@ -21,7 +21,7 @@ pub enum Chart {
 /// Lines over a common axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lines {
-    /// What is to be seen.
+    /// Title of the picture.
     pub title: String,
     /// The horizontal axis, with its unit.
     pub x: String,
@@ -44,19 +44,19 @@ pub struct Lines {
 /// One line, its points from left to right.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// What it is called; one without a name is not in the legend.
+    /// Name in the legend; a line without a name is not in it.
     pub label: String,
     /// Its points.
     pub points: Vec<(f64, f64)>,
     /// The ranges around its points, from least to largest, if it has any.
     pub ranges: Vec<(f64, f64)>,
-    /// How its points are drawn.
+    /// Style of its points.
     pub mark: Mark,
     /// Its colour in SVG, if not that of its place among the lines.
     pub colour: Option<&'static str>,
 }
 
-/// How points are drawn.
+/// Style in which points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
     /// As a line.
@@ -79,7 +79,7 @@ pub struct Shade {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// What it is.
+    /// Label of the stretch.
     pub label: String,
 }
 
@@ -97,7 +97,7 @@ impl Line {
 /// Groups of bars, one bar of each kind in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
-    /// What is to be seen.
+    /// Title of the picture.
     pub title: String,
     /// The vertical axis, with its unit.
     pub y: String,
@@ -110,7 +110,7 @@ pub struct Bars {
 /// The bars of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarKind {
-    /// What it is called.
+    /// Name in the legend.
     pub label: String,
     /// One bar a group; `None`: there is none.
     pub bars: Vec<Option<Bar>>,

@@ -29,19 +29,19 @@ pub use output::{
 pub use statistics::{Estimate, deviation, student_t_975, student_t_995};
 pub use vary::{Vary, VaryError};
 
-/// What one column of a comparison has in the place of what is under test.
+/// Replacements in one column of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
     /// The controller; `None`: the scenario's own.
     pub controller: Option<String>,
     /// The scheduler; `None`: the scenario's own.
     pub scheduler: Option<String>,
-    /// Keys of the scenario and what they are set to, as by `--set`.
+    /// Keys of the scenario and their values, as by `--set`.
     pub settings: Vec<(String, String)>,
 }
 
 impl Column {
-    /// What it is called.
+    /// Returns the heading of the column.
     pub fn label(&self) -> String {
         let parts = [&self.controller, &self.scheduler];
         let names = parts.into_iter().flatten().cloned();
@@ -135,8 +135,9 @@ impl Column {
     }
 }
 
-/// What takes the place of the controller `own` if that is the one under test: `controller`, with
-/// the options that `own` has beyond the one under test, if `controller` has these.
+/// Returns the replacement of the controller `own` if that is the one under test. It is
+/// `controller`, with the options that `own` has beyond the one under test, if `controller` has
+/// these.
 fn replaced(own: &str, under_test: &str, controller: &str) -> Option<Controller> {
     let options = own.strip_prefix(under_test)?;
     if !options.is_empty() && !options.starts_with(':') {
@@ -164,15 +165,15 @@ pub enum CompareError {
     Metric {
         /// The name asked for.
         name: String,
-        /// Those there are.
+        /// The known names.
         known: String,
     },
-    /// No scenario has such a flow or link, or the metric is not of what is called so.
+    /// No scenario has such a flow or link, or the metric is not one of flows or links.
     #[error("{text}: {why}; {known}")]
     Subject {
-        /// What was asked for.
+        /// The text of the request.
         text: String,
-        /// What is wrong.
+        /// Reason of the rejection.
         why: &'static str,
         /// The first scenario's links and flows.
         known: String,
@@ -202,17 +203,17 @@ pub struct Cell {
     pub values: Vec<Option<f64>>,
     /// Their mean and interval; `None` if a seed could not measure it.
     pub estimate: Option<Estimate>,
-    /// Whether the mean of the differences from the first column, seed by seed, is not zero at
-    /// 95 %; `None` for the first column, and where it cannot be told.
+    /// Whether the mean of the differences from the first column, seed by seed, is not zero at 95
+    /// %; `None` for the first column, and if this is unknown.
     pub is_different: Option<bool>,
 }
 
 /// A table of means.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What is compared.
+    /// The compared columns.
     pub columns: Vec<Column>,
-    /// How many seeds each cell has.
+    /// Number of seeds of each cell.
     pub seed_count: u64,
     /// The rows.
     pub rows: Vec<ComparisonRow>,

@@ -1,11 +1,11 @@
-//! How long frames take in a run, how long they would have to take, and where the time goes.
+//! Frame delays of a run, their lower bounds, and their parts.
 //!
 //! The bound pours each frame of the run, in its size on the wire, over all paths as a fluid, from
 //! its capture on and, link by link, from when the frame before it has left. The links' rates are
-//! known beforehand, nothing is lost by chance, and no time is lost waiting for a report. So it is
-//! what no choice of paths can be better than while frames leave in order, each as soon as it can.
-//! A single frame may still be faster in a run: the one before it may be given up, overtaken, or
-//! kept on a slower path.
+//! known beforehand, nothing is lost by chance, and no time is lost waiting for a report. So no
+//! choice of paths is better while frames leave in order, each as soon as it can. A single frame
+//! may still be faster in a run: the one before it may be given up, overtaken, or kept on a slower
+//! path.
 //!
 //! The paths' prices are not in it: a metered path is poured over as any other.
 
@@ -40,13 +40,13 @@ pub struct FrameDelays {
 pub struct FrameDelay {
     /// When the source produced it.
     pub captured_at: Instant,
-    /// What it took.
+    /// Delay in the run.
     pub actual: Duration,
-    /// What it takes as a fluid behind all frames before it.
+    /// Delay as a fluid behind all frames before it.
     pub bound: Duration,
-    /// What it takes as a fluid if there is no other frame: no run is faster.
+    /// Delay as a fluid if there is no other frame: no run is faster.
     pub alone: Duration,
-    /// Where `actual` went; `None`: it was not complete, or a repair completed it.
+    /// Parts of `actual`; `None`: it was not complete, or a repair completed it.
     pub parts: Option<Parts>,
 }
 
@@ -74,10 +74,11 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
     })
 }
 
-/// The share of the media of the flow of this index, in bytes, that its links carry within the
-/// deadline, as a fluid. It flows in the order of capture, each frame from its capture on, and what
-/// would be late is left out. Of frames, no larger share can be decoded in time while those that
-/// are left out are no larger than the others: a group of pictures without its key frame is none.
+/// Returns the share of the media of the flow of this index, in bytes, that its links carry within
+/// the deadline, as a fluid. Media flows in the order of capture, each frame from its capture on,
+/// and late media is left out. No larger share of the frames can be decoded in time while the
+/// omitted frames are no larger than the others: without its key frame, no frame of a group of
+/// pictures can be decoded.
 ///
 /// # Errors
 /// A [`RunError`] if the scenario cannot be run.

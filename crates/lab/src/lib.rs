@@ -1,4 +1,4 @@
-//! Experiments: scenario files, runs, what they measure, what is expected of them, and reports.
+//! Experiments: scenario files, runs, measurements, expectations and reports.
 //!
 //! ```no_run
 //! use anabranch_lab as lab;

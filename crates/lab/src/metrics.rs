@@ -1,5 +1,5 @@
-//! What is measured, and how. Everything streams, so that the memory that it takes depends on the
-//! number of flows and paths, not on how long a run is; but for the flows' rates every 100 ms.
+//! Measurements of runs. Everything streams, so that the memory depends on the number of flows and
+//! paths, not on the duration of a run. The exception are the flows' rates every 100 ms.
 
 mod catalogue;
 mod fairness;

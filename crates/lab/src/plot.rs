@@ -74,9 +74,9 @@ pub(crate) fn draw(path: &Path, panels: Vec<Lines>) -> Result<(), PlotError> {
     })
 }
 
-/// What the names of lines of frames end with that never came.
+/// Ending of the names of lines that show frames which never arrived.
 const GIVEN_UP: &str = " given up";
-/// Where nothing was measured for so many seconds, nothing is to be seen.
+/// Gap of measurements at which a line breaks, in seconds.
 const MAX_STEP: f64 = 0.35;
 
 #[derive(Debug, Deserialize)]
@@ -134,7 +134,7 @@ fn panels(folder: &Path) -> Result<Vec<Lines>, PlotError> {
     let rates = paths
         .iter()
         .map(|row| (label(row), row.time_s, row.delivered_bps / 1e6));
-    // Half a second's mean: 100 ms hold so few packets that the lines would be a blur.
+    // Half a second's mean: 100 ms hold too few packets, so the lines would be a blur.
     let mut rates: Vec<Line> = lines(rates)
         .into_iter()
         .map(|line| smoothed(line, 5))
@@ -201,7 +201,7 @@ fn colour(lines: &mut [Line], subjects: &mut Vec<String>) {
     }
 }
 
-/// What to call a path: by its route, by its flow, or by both where neither alone tells.
+/// Names a path by its route, by its flow, or by both if neither alone is unique.
 fn path_labels(paths: &[PathRow], is_one_flow: bool) -> impl Fn(&PathRow) -> String {
     let of_several = paths
         .iter()

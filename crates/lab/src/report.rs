@@ -1,4 +1,4 @@
-//! What a set of runs comes to, as programs read it (JSON) and as people do (a table).
+//! Results of a set of runs, as JSON for programs and as a table for people.
 
 mod table;
 
@@ -22,7 +22,7 @@ pub const SCHEMA: &str = "anabranch-report/1";
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What was run.
+    /// The scenario.
     pub scenario: ScenarioReport,
     /// Each run, in the order of the seeds.
     pub runs: Vec<RunReport>,
@@ -43,7 +43,7 @@ impl Report {
     }
 }
 
-/// What was run.
+/// The scenario of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScenarioReport {
     /// The file's name without folder and ending.
@@ -69,13 +69,13 @@ pub struct RunReport {
     pub trace_hash: String,
     /// Datagrams of both directions handed to the network.
     pub packets_sent: u64,
-    /// Those that arrived.
+    /// Datagrams that arrived.
     pub packets_delivered: u64,
-    /// Those that links lost. The rest was on its way when the run ended.
+    /// Datagrams that links lost. The rest was on its way when the run ended.
     pub packets_dropped: u64,
     /// Datagrams that arrived at receivers.
     pub data_packets_delivered: u64,
-    /// What it measured.
+    /// Its measurements.
     pub statistics: Statistics,
 }
 
@@ -91,7 +91,7 @@ pub struct MetricReport {
     pub spread: Spread,
 }
 
-/// How a value spreads over runs.
+/// Distribution of a value over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The median; of an even number of runs the mean of the middle two.
@@ -103,7 +103,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of any number of values; `None` without any.
+    /// Returns the spread of any number of values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         let median = median(&mut values)?;
@@ -227,7 +227,7 @@ fn summary(scenario: &Scenario, metric: &Metric, outcomes: &[Outcome]) -> Vec<Me
     subjects.into_iter().filter_map(of).collect()
 }
 
-/// The name of what a metric is about; `None`: all flows together.
+/// Returns the name of a metric's subject; `None`: all flows together.
 pub fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
     match subject {
         Subject::All => None,

@@ -17,18 +17,18 @@ use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
 use crate::scenario::{AdaptiveSpec, FlowKind, FlowSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
-/// How to run a scenario.
+/// Options of running a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// The seeds, one run each.
     pub seeds: Vec<u64>,
-    /// How many threads; 0: as many as there are cores. Runs of several seeds share them out, and
-    /// those that a run has to itself move its flows, if these are many.
+    /// Number of threads; 0: one per core. Runs of several seeds share them out. The threads of a
+    /// single run move its flows, if these are many.
     pub threads: usize,
     /// Where to write traces, if anywhere: into the folder itself if there is one seed, else into
     /// `seed-N` below it.
     pub trace: Option<(PathBuf, TraceOptions)>,
-    /// How finely to record how runs go over time, in whole milliseconds; `None`: not at all.
+    /// Interval of recorded series, in whole milliseconds; `None`: no series.
     pub series_interval: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ pub struct Progress {
     pub simulated: Duration,
 }
 
-/// What one run gave.
+/// Results of one run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Its seed.
@@ -60,13 +60,13 @@ pub struct Outcome {
     pub trace_hash: TraceHash,
     /// All its datagrams.
     pub packets: PacketCounts,
-    /// Those delivered from senders to receivers.
+    /// Datagrams delivered from senders to receivers.
     pub data_packets_delivered: u64,
     /// Over the scenario's statistics window.
     pub statistics: Statistics,
     /// Over each expectation's own window.
     pub expected: Vec<Statistics>,
-    /// How it went over time, if that was asked for.
+    /// Series over time, if requested.
     pub series: Option<Series>,
 }
 
@@ -117,11 +117,12 @@ pub fn run_outcomes(
     .collect()
 }
 
-/// So many flows are worth a thread: with fewer, waiting for each other takes what it brings.
+/// Flows per thread. With fewer, the threads' waiting for each other costs as much as a thread
+/// gains.
 const FLOWS_PER_LANE: usize = 25;
 
-/// By how many threads each run moves its flows. Whoever writes down what happens in its order, or
-/// schedules by what links hold, needs a single one.
+/// Returns the number of threads by which each run moves its flows. It is one if events are
+/// recorded in their order, or if a scheduler looks at the links' queues.
 fn lane_count(scenario: &Scenario, options: &RunOptions) -> usize {
     let is_oracle = |flow: &FlowSpec| flow.scheduler() == ORACLE;
     let needs_one = options.trace.is_some()
@@ -375,7 +376,7 @@ fn add_flow(
     Ok(world.add_flow(&flow.name, config)?)
 }
 
-/// Tells all who measure, and who writes traces.
+/// Passes events to all recorders and the trace writer.
 #[derive(Debug)]
 struct Watch<'a> {
     recorder: Recorder<'a>,
@@ -394,7 +395,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The first one, with what the others have measured of the flows of their lanes.
+/// Returns the first watch, with the other watches' measurements of the flows of their lanes.
 fn join<'a>(watches: Vec<Watch<'a>>, world: &World) -> Watch<'a> {
     let mut watches = watches.into_iter().enumerate();
     let (_, mut first) = watches.next().expect("there is a lane");

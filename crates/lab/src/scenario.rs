@@ -39,18 +39,18 @@ pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;
 pub use sweep::{Point, Setting};
 
-/// An experiment: a network, flows over it, and what is expected of them.
+/// An experiment: a network, flows over it, and expectations of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// The file's name without folder and ending.
     pub name: String,
-    /// What it is about, in a line.
+    /// Subject of the scenario, in a line.
     pub title: String,
     /// Where it comes from: a paper's table, an RFC's section.
     pub source: Option<String>,
-    /// What it shows, in as many lines as it takes.
+    /// Purpose of the scenario, in any number of lines.
     pub description: Option<String>,
-    /// How long it runs.
+    /// Duration of a run.
     pub duration: Duration,
     /// The part of the run that the report is about.
     pub statistics: Window,
@@ -60,7 +60,7 @@ pub struct Scenario {
     pub routes: Vec<RouteSpec>,
     /// Its flows.
     pub flows: Vec<FlowSpec>,
-    /// What is expected.
+    /// Expectations of the measurements.
     pub expectations: Vec<Expectation>,
 }
 

@@ -30,9 +30,9 @@ pub struct SweepReport {
 /// One point of a sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointReport {
-    /// What the sweep set.
+    /// Settings of the point.
     pub settings: Vec<SettingReport>,
-    /// What was measured.
+    /// Measurements at the point.
     pub report: Report,
 }
 
@@ -47,8 +47,9 @@ pub struct SettingReport {
     number: Option<(f64, &'static str)>,
 }
 
-/// Runs a scenario at every point with every seed. Traces, if wanted, go into `point-N` below the
-/// folder, and there into `seed-N` if there are several; `points.csv` says what each point set.
+/// Runs a scenario at every point with every seed. Traces, if requested, go into `point-N` below
+/// the folder, and there into `seed-N` if there are several. `points.csv` lists the settings of
+/// each point.
 ///
 /// # Errors
 /// The first [`RunError`] in the order of points and seeds.
@@ -123,7 +124,7 @@ pub fn sweep_json(report: &SweepReport) -> String {
 /// A metric of a subject.
 type Column = (&'static str, Option<String>);
 
-/// What every sweep shows, beside what its scenario expects something of.
+/// Metrics that every sweep shows, beside those that its scenario has expectations of.
 const USUAL_COLUMNS: [&str; 6] = [
     "throughput",
     "loss",
@@ -198,8 +199,8 @@ fn keys(report: &SweepReport) -> Vec<&str> {
     keys
 }
 
-/// One row for each point: what the sweep set, and the medians over the seeds with least and
-/// largest value. After it, every expectation that was not met.
+/// Returns a table with one row for each point: its settings, and the medians over the seeds with
+/// least and largest value. After it, every expectation that was not met.
 pub fn sweep_table(report: &SweepReport) -> String {
     let (keys, columns) = (keys(report), columns(report));
     let is_judged = report

@@ -1,4 +1,4 @@
-//! What happened in a run, as CSV files that stream to disk.
+//! Traces of a run as CSV files that stream to disk.
 //!
 //! | file | a row is |
 //! |---|---|
@@ -22,10 +22,10 @@ use serde::Serialize;
 
 use crate::scenario::Scenario;
 
-/// How often rates and queues are sampled.
+/// Interval between samples of rates and queues.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is traced.
+/// Contents of traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions {
     /// Whether every datagram is written: some 100 bytes each.
@@ -115,7 +115,7 @@ struct PacketRow<'a> {
     reason: Option<&'static str>,
 }
 
-/// What has become of a packet.
+/// Event of a packet.
 #[derive(Clone, Copy, Debug)]
 struct PacketNote {
     at: Instant,
@@ -130,7 +130,7 @@ enum Fate {
     Dropped { link: LinkId, cause: DropCause },
 }
 
-/// What has happened on a path since the last sample.
+/// Counts of a path since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     sent_bytes: u64,
@@ -149,7 +149,7 @@ pub(crate) struct TraceWriter {
     links: Csv,
     frames: Csv,
     packets: Option<Csv>,
-    /// What happened to packets since the last sample: it is told flow by flow, and written in the
+    /// Events of packets since the last sample: they come flow by flow, and are written in the
     /// order of time.
     packet_notes: Vec<PacketNote>,
     samples: Vec<Vec<Sample>>,
@@ -323,7 +323,7 @@ impl TraceWriter {
         })
     }
 
-    /// Writes out what is still in memory.
+    /// Writes the rest that is still in memory.
     pub(crate) fn finish(mut self) -> Result<(), TraceError> {
         self.write_packets()?;
         if let Some(error) = self.error {

@@ -24,7 +24,7 @@ paths = ["only"]
 loss = { max = "1 %" }
 "#;
 
-/// What comes of a file that builds on [`BASE`].
+/// Returns the points of a file that builds on [`BASE`].
 fn built(own: &str, settings: &[&str]) -> Result<Vec<Point>, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("base.toml"), BASE).unwrap();
@@ -118,7 +118,7 @@ fn multihop(settings: &[&str]) -> Result<Scenario, String> {
     Scenario::load(&path, &settings).map_err(|error| error.to_string())
 }
 
-/// What propagation takes along a flow's path, there and back.
+/// Returns the propagation delay along a flow's path, in both directions.
 fn round_trip(scenario: &Scenario, flow: usize) -> Duration {
     let route = &scenario.routes[scenario.flows[flow].paths[0].route];
     let links = route.forward.iter().chain(&route.reverse);

@@ -6,7 +6,7 @@ use anabranch_lab::compare::{
 };
 use anabranch_lab::{Point, Scenario};
 
-/// Two flows of what is under test and one that is their company.
+/// Two flows under test and one of cross traffic.
 const TINY: &str = r#"
 duration = "5 s"
 links.up = { rate = "4 Mbit/s", delay = "10 ms", queue = "100 ms", loss = "1 %" }
@@ -49,7 +49,7 @@ fn only_the_flows_under_test_change() {
     assert_eq!(comparison.rows.len(), 6);
     let mean =
         |row: usize, column: usize| comparison.rows[row].cells[column].estimate.unwrap().mean;
-    // Half a Mbit/s is what `fixed` sends; the company takes what it leaves.
+    // Half a Mbit/s is the rate of `fixed`; the cross traffic takes the rest.
     for row in [0, 1] {
         assert!((mean(row, 1) - 0.5e6).abs() < 0.02e6, "{}", mean(row, 1));
     }
@@ -182,7 +182,7 @@ fn any_key_of_the_first_flow_can_vary() {
     let comparison = compare(&scenarios, &columns, &metrics, 2, 0, &|_| ()).unwrap();
     let means = comparison.rows[0].cells.iter();
     let means: Vec<f64> = means.map(|cell| cell.estimate.unwrap().mean).collect();
-    // At 200 kbit/s frames are given up, of which the receiver is told beside the rate.
+    // At 200 kbit/s frames are given up, and the receiver learns of these beside the rate.
     for (mean, rate) in means.iter().zip([200e3, 400e3]) {
         assert!((mean / rate - 1.0).abs() < 0.06, "{means:?}");
     }
@@ -220,7 +220,7 @@ fn every_point_of_a_sweep_has_rows_of_its_own() {
     assert_eq!(rows[0].0, "grid (links.up.rate=4 Mbit/s)");
     assert_eq!(rows[1].0, "grid (links.up.rate=300 kbit/s)");
     assert!(rows[0].1 > 400e3 && rows[1].1 < 300e3, "{rows:?}");
-    // What a column sets is not swept over.
+    // A column's settings are not swept over.
     let vary: Vary = "links.up.rate=1 Mbit/s,2 Mbit/s".parse().unwrap();
     let pinned = Column::points(&vary.over(&columns), load).unwrap();
     assert_eq!((pinned.len(), pinned[0].len()), (1, 4));

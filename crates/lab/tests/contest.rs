@@ -20,7 +20,7 @@ fn rows() -> Vec<PathBuf> {
     rows
 }
 
-/// What of a row's promises three seeds do not keep.
+/// Returns the promises of a row that three seeds do not keep.
 fn broken(path: &Path) -> Vec<String> {
     let scenario = Scenario::load(path, &[]).unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(3), &|_| ()).unwrap();
@@ -61,7 +61,7 @@ fn row_3_loses_less_than_two_thirds_of_the_pictures_that_srt_loses() {
     assert!(mean >= LEAST, "{mean} {shares:?}");
 }
 
-/// What row 6b asks for is a share of what the two capacities carry in time, as a fluid.
+/// Row 6b asks for a share of the media that the two capacities carry in time, as a fluid.
 #[test]
 fn the_bar_of_row_6b_is_93_percent_of_what_the_capacities_allow() {
     let path = rows()

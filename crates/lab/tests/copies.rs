@@ -1,4 +1,4 @@
-//! How many copies a loss, or a delay that looks like one, has sent: enough, and no more.
+//! Number of copies that a loss, or a delay that looks like one, causes: enough, and no more.
 
 mod means;
 
@@ -20,8 +20,8 @@ fn single_losses_cost_no_frame() {
     }
 }
 
-/// Where jitter counts as congestion, what flies is copied to the other path, which is busy with
-/// that: 99.72 % in time, and 11.6 % of overhead.
+/// If jitter counted as congestion, packets in flight would be copied to the other path, which is
+/// then busy with copies: 99.72 % in time, and 11.6 % of overhead.
 #[test]
 fn jitter_is_not_answered_by_copies() {
     let (in_time, overhead) = means("weather/jitter-two-paths-80.toml", SEEDS);

@@ -56,7 +56,7 @@ const SHARED: [&str; 4] = [
 
 type Runs = Vec<Vec<FlowStatistics>>;
 
-/// What flows of these controllers over these paths measure with each seed.
+/// Returns the measurements of flows of these controllers over these paths with each seed.
 fn runs(flows: &[(&str, &[&str])], settings: &[&str], seed_count: u64) -> Runs {
     let mut text = BED.to_owned();
     for (controller, paths) in flows {
@@ -94,8 +94,8 @@ fn path_rates(flow: &FlowStatistics) -> Vec<f64> {
         .collect()
 }
 
-/// M2: what a flow over two paths gets over what one over a single path gets, whose bottleneck is
-/// the same, as a mean of some seeds.
+/// M2: returns the ratio of the goodput of a flow over two paths to that of one over a single path
+/// with the same bottleneck, as a mean of some seeds.
 fn shared_ratio(coupled: &str, single: &str, settings: &[&str], seed_count: u64) -> f64 {
     let flows: [(&str, &[&str]); 2] = [(coupled, &["left", "right"]), (single, &["far"])];
     let runs = runs(&flows, settings, seed_count);
@@ -141,8 +141,8 @@ fn property_a_path_that_loses_ten_times_as_much_is_left_but_for_probes() {
     assert!(olia < balia && balia < lia, "{olia}, {balia}, {lia}");
 }
 
-/// A path that is full until a flow of constant rate leaves it: how much of it is used in the 20 s
-/// after, in the mean of eight starts.
+/// A path that is full until a flow of constant rate leaves it: its utilisation in the 20 s after,
+/// as a mean of eight starts.
 #[test]
 fn property_olia_takes_a_path_that_frees_slowest() {
     let rate = |name: &str| {
@@ -196,7 +196,7 @@ const VEGAS: &str = "vegas:alpha=10:beta=10";
 
 #[test]
 fn property_on_one_bottleneck_wvegas_takes_as_much_as_one_vegas() {
-    // Whoever begins in another's queue takes it for propagation, and more than its share.
+    // A flow that begins in another's queue takes it for propagation, and gets more than its share.
     let ratio = |flow: u8, second: u8| {
         let start = format!("flows.{flow}.start={second} s");
         shared_ratio("wvegas", VEGAS, &[&start], 1)

@@ -6,7 +6,7 @@ use anabranch_lab::{RunOptions, Scenario, json, run};
 use serde_json::Value;
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
-/// What the page writes instead of a part.
+/// Mark of an omitted part on the page.
 const LEFT_OUT: &str = "…";
 
 #[test]

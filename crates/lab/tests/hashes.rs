@@ -1,5 +1,5 @@
-//! Hashes of record: a change that alters what happens on the wire has to say so, by a new line in
-//! `hashes.txt`. That what happens is right, the scenarios' expectations check.
+//! Hashes of record: a change that alters packets on the wire has to update its line in
+//! `hashes.txt`. The scenarios' expectations check that the behaviour is right.
 
 use std::path::Path;
 

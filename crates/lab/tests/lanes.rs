@@ -1,4 +1,4 @@
-//! One scenario by several threads: what happens and what is measured of it are the same.
+//! One scenario by several threads: events and measurements are the same.
 
 use anabranch_lab::{RunOptions, Scenario, run};
 
@@ -73,7 +73,7 @@ mean-idle = "500 ms"
 paths = ["short"]
 "#;
 
-/// All that a run says, by so many threads.
+/// Returns all results of a run by `threads` threads.
 fn told(scenario: &Scenario, threads: usize) -> String {
     let options = RunOptions {
         threads,

@@ -38,7 +38,7 @@ const SOURCES: [&str; 3] = [
     "flows.0.source={kind=\"cbr\",rate=\"1 Mbit/s\"}",
 ];
 
-/// What Wi-Fi and LTE carried in that time, in bit/s.
+/// Returns the rates of Wi-Fi and LTE in that time, in bit/s.
 fn carried(overrides: &[&str], from: &str, to: &str) -> (f64, f64) {
     let window = format!("statistics={{from=\"{from}\",to=\"{to}\"}}");
     let overrides = overrides.iter().copied().chain([&*window]);
@@ -51,7 +51,7 @@ fn carried(overrides: &[&str], from: &str, to: &str) -> (f64, f64) {
     (rate("wifi"), rate("lte"))
 }
 
-/// What share of the bytes went by LTE in that time.
+/// Returns LTE's share of the bytes in that time.
 fn lte_share(overrides: &[&str], from: &str, to: &str) -> f64 {
     let (wifi, lte) = carried(overrides, from, to);
     lte / (wifi + lte)
@@ -113,7 +113,8 @@ fn a_path_in_reserve_is_probed_with_a_few_bytes() {
     assert!(lte > 0.0 && lte < 1e3, "{lte} bit/s");
 }
 
-/// A tenth of its rate holds up in Wi-Fi's own queue what is sent before its controller knows.
+/// At a tenth of its rate, Wi-Fi's own queue delays the packets that are sent before its controller
+/// knows.
 #[test]
 fn where_wifi_holds_packets_up_lte_carries_until_wifi_has_recovered() {
     let slow = [

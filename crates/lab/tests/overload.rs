@@ -1,5 +1,5 @@
-//! Sources that give more than the paths carry: what can be decoded in time, beside what a fluid
-//! would carry.
+//! Sources that exceed the paths' capacity: the share that can be decoded in time, against a
+//! fluid's.
 
 use std::path::Path;
 
@@ -36,9 +36,9 @@ fn a_capacity_that_falls_short_for_a_while_is_used_to_93_percent() {
     }
 }
 
-/// Every group of pictures pays for its key frame whole. With one of eight times the size of the
+/// Every group of pictures needs its whole key frame. With one of eight times the size of the
 /// others, 50 pictures a group and 72 % carried, that leaves no more than 0.72 - 0.28 · 7/50 of the
-/// frames: 94.6 % of what the fluid carries.
+/// frames: 94.6 % of the fluid's share.
 #[test]
 fn a_capacity_that_always_falls_short_is_used_to_93_percent() {
     for (key_ratio, least) in [(1, 0.93), (5, 0.93), (8, 0.93 * 0.946)] {

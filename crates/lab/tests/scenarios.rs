@@ -1,5 +1,5 @@
-//! The scenarios that are shipped: each reads, repeats itself, and shows what it promises; and what
-//! is expected fails when it should.
+//! The scenarios that are shipped: each can be read, is reproducible, and keeps its promises; and
+//! expectations fail when they should.
 
 use std::path::{Path, PathBuf};
 

@@ -40,7 +40,7 @@ const MAX_PROBES: u64 = 2 * 12 / 2;
 /// 13,000 bytes in fragments of 1316.
 const FRAGMENTS: u64 = 10;
 
-/// What the camera of [`BED`] gets with these settings, by the first seed.
+/// Returns the measurements of the camera of [`BED`] with these settings, by the first seed.
 fn camera(scheduler: &str, settings: &[&str]) -> FlowStatistics {
     let scheduler = format!("flows.0.scheduler={scheduler}");
     let settings = settings.iter().map(|text| (*text).to_owned());
@@ -138,8 +138,8 @@ fn what_orders_by_arrival_is_earlier_than_turns() {
 
 const TWICE_THE_FRAMES: &str = "flows.0.source={ kind = \"cbr\", rate = \"5 Mbit/s\" }";
 
-// With a controller that adapts, what is sent where changes what the controllers learn and so how
-// fast they pace, which the oracle does not know: it bounds what can be done about the network.
+// With a controller that adapts, the choice of paths changes the controllers' estimates and so
+// their pacing, which the oracle does not know. It bounds the result for a given network.
 #[test]
 fn the_oracle_bounds_what_schedulers_can_do() {
     let slow = "links.wifi.rate-schedule=[{ at = \"3 s\", rate = \"1500 kbit/s\" }, \

@@ -34,12 +34,12 @@ paths = ["near", "far"]
 "#;
 const PACED: f64 = 9.5e6;
 const WINDOW_SECONDS: f64 = 10.0;
-/// How long a full packet takes, of 1316 bytes of media and 42 of headers.
+/// Size and transmission time of a full packet, of 1316 bytes of media and 42 of headers.
 const PACKET_BYTES: f64 = 1358.0;
 const PACKET_MS: f64 = PACKET_BYTES * 8e3 / PACED;
 const DELAYS_MS: [f64; 2] = [10.0, 50.0];
 
-/// A camera of so many Mbit/s and frames per second over the paths of [`BED`].
+/// Runs a camera of `rate` Mbit/s and `fps` frames per second over the paths of [`BED`].
 fn camera(scheduler: &str, rate: u64, fps: u64, settings: &[&str]) -> FlowStatistics {
     let scheduler = format!("flows.0.scheduler={scheduler}");
     let source =
@@ -88,7 +88,7 @@ fn daps_brings_at_least_98_percent_in_order() {
 
 // While the near path is busy without a pause, its pacer is ahead of the list by a packet or two
 // (packets turn out a little smaller than planned), so that neighbours on the two paths change
-// places: what the receiver holds for them is about a packet.
+// places. The receiver holds about a packet for them.
 #[test]
 fn daps_without_pauses_parts_neighbours_by_no_more_than_a_packet() {
     for (rate, fps) in [(12, 25), (16, 25), (18, 25), (12, 60)] {
@@ -126,8 +126,8 @@ fn stms_finds_the_gap_that_the_one_way_delays_ask_for_within_20_round_trips() {
         let far = format!("links.far.delay={there} ms");
         let back = format!("links.far-return.delay={} ms", 100 - there);
         let flow = camera("stms", 10, 10, &[warm, &far, &back]);
-        // As long as more than the gap waits both paths send alike: the far one sends half of
-        // what a frame has beyond it. Here everything is in packets.
+        // As long as more than the gap waits both paths send alike: the far one sends half of a
+        // frame's packets beyond the gap. Here everything is in packets.
         let frame = 95.0;
         let gap = frame * (1.0 - 2.0 * far_share(&flow));
         let expected = (there as f64 - DELAYS_MS[0]) / PACKET_MS;
@@ -155,7 +155,7 @@ fn stms_brings_more_in_order_and_frames_earlier_than_filling_both_paths() {
     }
 }
 
-/// When a frame of so many bytes on the wire is there if both paths finish together.
+/// Returns the arrival of a frame of `bytes` on the wire if both paths finish together.
 fn common_finish_ms(bytes: f64) -> f64 {
     (bytes * 8e3 / PACED + DELAYS_MS.iter().sum::<f64>()) / 2.0
 }

@@ -15,8 +15,8 @@ fn parsed() -> Value {
     serde_json::from_str(&schema()).unwrap()
 }
 
-/// What of `value` the schema does not allow: the part of JSON Schema that ours makes use of, and
-/// nothing of it may be a keyword that is unknown here.
+/// Returns the parts of `value` that the schema does not allow. It knows the part of JSON Schema
+/// that ours uses; another keyword is an error.
 fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = Vec::new();
     let fault = |what: &str| vec![format!("{at}: {what}: {value}")];

@@ -1,5 +1,5 @@
-//! What a seed is for: each part of a scenario has its chance by its name, so that one part more
-//! changes no other; and where chance has no part, that is said.
+//! Use of seeds: each part of a scenario has its chance by its name, so that an additional part
+//! changes no other. If chance has no influence, reports say so.
 
 use anabranch_lab::compare::{Column, compare, comparison_table};
 use anabranch_lab::{Report, RunOptions, Scenario, run, table};

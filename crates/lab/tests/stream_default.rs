@@ -4,7 +4,7 @@ mod only_flow;
 
 use only_flow::{measured, scenario};
 
-/// A stream over two paths, of these rates and so many ms each way, with queues of a round-trip
+/// Returns a stream over two paths, of these rates and ms each way, with queues of a round-trip
 /// time but at least 50 ms.
 fn bed(controller: &str, near: (&str, u64), far: (&str, u64)) -> String {
     let path = |name: &str, (rate, delay): (&str, u64)| {
@@ -36,7 +36,7 @@ paths = ["near", "far"]
     )
 }
 
-/// How much longer an object takes over both paths than over the better one alone.
+/// Returns the time of an object over both paths, relative to the better one alone.
 fn slowdown(text: &str, bytes: &str) -> f64 {
     let bytes = format!("flows.0.bytes={bytes}");
     let took = |paths: &str| {

@@ -20,8 +20,8 @@ const ALL: [&str; 12] = [
     "tcp-state",
 ];
 
-/// A stream by `cubic` over two paths, of so many ms each way, with queues of a round-trip time but
-/// at least 50 ms.
+/// Returns a stream by `cubic` over two paths, of these ms each way, with queues of a round-trip
+/// time but at least 50 ms.
 fn bed(near: (&str, u64), far: (&str, u64)) -> String {
     let path = |name: &str, (rate, delay): (&str, u64)| {
         let queue = (2 * delay).max(50);
@@ -54,7 +54,7 @@ paths = ["near", "far"]
     )
 }
 
-/// How much longer an object takes over both paths than over the better one alone.
+/// Returns the time of an object over both paths, relative to the better one alone.
 fn slowdown(text: &str, scheduler: &str, bytes: &str, settings: &[&str]) -> f64 {
     let bytes = format!("flows.0.bytes={bytes}");
     let took = |first: &str| {

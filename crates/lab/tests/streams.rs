@@ -133,7 +133,7 @@ paths = ["reversed"]
 fn short_flows_fetch_objects_of_30_to_50_kb_every_ten_seconds() {
     let overrides = ["flows.0.kind=short", "duration=2000 s", "statistics={}"];
     let report = run_seeds(&scenario(BED, &overrides), 2);
-    // Idle for 10 s in the mean, and some 0.3 s for the object.
+    // Idle for 10 s on average, and some 0.3 s for the object.
     let transfers = mean(&report, "transfers", Subject::Flow(0));
     assert!((165.0..225.0).contains(&transfers), "{transfers}");
     let object_bytes = mean(&report, "goodput", Subject::Flow(0)) * 2_000.0 / 8.0 / transfers;
@@ -213,8 +213,8 @@ paths = ["only"]
     scenario(&text, &[])
 }
 
-/// Vegas counts in packets, so it cannot tell the two networks apart. It could, while a greedy
-/// source was cut into short segments where a limit in bytes ended.
+/// Vegas counts in packets, so it cannot distinguish the two networks. It could, if a greedy source
+/// were cut into short segments where a limit in bytes ends.
 #[test]
 fn property_doubling_rate_and_packet_size_changes_nothing_for_vegas() {
     let [one, two] = [1, 2].map(|scale| run_seeds(&scaled(scale), 1));

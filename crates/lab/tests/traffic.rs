@@ -68,7 +68,7 @@ mean-idle = "1 s"
     assert!(transfers >= 5.0, "{transfers}");
     let [one_took, two_took] = [&one, &two].map(|of| median(of, "transfer-time-mean", "pages"));
     assert!(two_took < 0.8 * one_took, "{two_took} {one_took}");
-    // What an object's last session has sent is a small part of it.
+    // The data of an object's last session is a small part of it.
     for path in &two.runs[0].statistics.flows[0].paths {
         let packets = path.traffic.packets_sent;
         assert!(

@@ -1,4 +1,4 @@
-//! What is measured of media: each metric by its definition, on networks where the answer is known.
+//! Measurements of media: each metric by its definition, on networks where the answer is known.
 
 use anabranch_lab::metrics::Statistics;
 use anabranch_lab::{RunOptions, Scenario, run, run_outcomes};
@@ -238,7 +238,7 @@ fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
     }
 }
 
-/// What becomes of frames at the receiver is part of what happened, though it changes no packet.
+/// The outcomes of frames at the receiver are part of the hash, though they change no packet.
 #[test]
 fn runs_whose_frames_fare_differently_have_different_hashes() {
     let outcome = |wait: &str| {
@@ -288,8 +288,8 @@ fn played(film: &str, settings: &str, overrides: &[&str]) -> Result<Statistics, 
 
 #[test]
 fn a_lost_disposable_frame_costs_itself_and_a_lost_reference_what_follows() {
-    // Key frames leave in time and are waited for; others are lost for good, since what is sent
-    // again comes too late.
+    // Key frames leave in time, and the receiver waits for them. Others are lost for good, since
+    // their retransmissions come too late.
     let overrides = [
         "links.near.loss=0.05",
         "flow-defaults.deadline=45 ms",

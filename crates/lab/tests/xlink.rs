@@ -32,7 +32,7 @@ length = "50 s"
 buffer = "4 s"
 "#;
 
-/// What the viewer saw, and how many packets were reinjected and sent.
+/// Returns the viewer's experience, and the counts of reinjected and of sent packets.
 fn watched(overrides: &[&str]) -> (AdaptiveStatistics, u64, u64) {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let scenario = Scenario::parse("xlink.toml", NETWORK, &overrides);

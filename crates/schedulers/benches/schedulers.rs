@@ -1,5 +1,5 @@
-//! What a scheduler costs: nanoseconds per decision, which is one packet, and that over the number
-//! of paths; for frames of 1, 10 and 50 packets over 2, 4 and 8 paths, each of which is served and
+//! Cost of a scheduler: nanoseconds per decision, which is one packet, and the same over the number
+//! of paths. Frames of 1, 10 and 50 packets go over 2, 4 and 8 paths, each of which is served and
 //! has room. The paths' rates change every second, by up to a third.
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run.
@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 const PACKET_BYTES: u32 = 1_350;
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 const PATH_COUNTS: [u8; 3] = [2, 4, 8];
-/// How the rate of the first path, and of every other one shifted, goes on from second to second.
+/// Factors of the first path's rate from second to second; every other path's are shifted.
 const RATE_FACTORS: [f64; 5] = [1.0, 0.8, 1.05, 0.7, 0.9];
 const FRAMES_A_SECOND: u64 = 25;
 const FRAME_PACKETS: [u16; 3] = [1, 10, 50];

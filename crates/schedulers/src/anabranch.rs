@@ -1,12 +1,11 @@
 //! `anabranch`: each packet where it arrives first, by the session's own forecast.
 //!
-//! Ours. As min-cost does, it binds a packet to the path that brings it first. But what a
-//! controller believes of a path is a round trip old and more, and packets are late because of what
-//! has happened since: [`Forecast`](anabranch_core::Forecast) sees a path out of which less comes
-//! than is sent.
+//! Ours. As min-cost does, it binds a packet to the path that delivers it first. But a controller's
+//! estimate of a path is at least a round trip old, and packets are late because of later changes.
+//! [`Forecast`](anabranch_core::Forecast) notices a path that delivers less than is sent.
 //!
-//! Retransmissions go where they arrive first. `docs/results.md` has what it gains and where it
-//! does not.
+//! Retransmissions follow the session's rule, the path that delivers first. For gains and limits
+//! see `docs/results.md`.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathView, Turn};

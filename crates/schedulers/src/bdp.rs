@@ -1,5 +1,5 @@
-//! `largest-bdp`, `bbr-earliest` and `bbr-sticky`: by what a controller that measures bandwidth
-//! knows of its path.
+//! `largest-bdp`, `bbr-earliest` and `bbr-sticky`: choices by the path estimates of a controller
+//! that measures bandwidth.
 //!
 //! Source: Kondo et al., future work: "the path with the larger bandwidth-delay product, rather
 //! than the lower delay". The paper gives no rule; these are ours, among the paths that have room:
@@ -20,8 +20,8 @@ use anabranch_units::{Duration, Instant};
 use super::room::{least_rtt, most, with_room};
 use super::{OneByOne, PathChoice};
 
-/// How many times the present path's product another's must exceed for `bbr-sticky` to switch, as a
-/// fraction: 5/4.
+/// Factor by which another path's product must exceed the present path's for `bbr-sticky` to
+/// switch, as a fraction: 5/4.
 const HYSTERESIS: (u128, u128) = (5, 4);
 
 #[derive(Debug)]

@@ -1,29 +1,29 @@
-//! What a call of a scheduler has bound so far.
+//! Packets that a scheduler's call has bound so far.
 
 use anabranch_core::scheduler::{Assignment, PacketKind, PacketView, fastest};
 use anabranch_core::{PathId, PathSet, PathView};
 
-/// The paths as they are with what the present call has bound.
+/// The paths with the packets that the present call has bound.
 #[derive(Debug, Default)]
 pub(super) struct Binding {
-    /// What has been bound in this call counts in `queued_bytes` and `sendable_bytes` already.
+    /// Packets bound in this call already count in `queued_bytes` and `sendable_bytes`.
     pub(super) paths: Vec<PathView>,
 }
 
 impl Binding {
-    /// A call begins.
+    /// Begins a call.
     pub(super) fn begin(&mut self, paths: &[PathView]) {
         self.paths.clear();
         self.paths.extend_from_slice(paths);
     }
 
-    /// The path of a packet by the session's rule for those whose path is not the scheduler's
-    /// choice: the one that delivers it first.
+    /// Returns the path of a packet whose path is not the scheduler's choice. By the session's rule
+    /// it is the one that delivers the packet first.
     pub(super) fn by_rule(&self, packet: &PacketView) -> Option<PathId> {
         fastest(packet, &self.paths)
     }
 
-    /// Packet `index` of the queue goes to `paths`.
+    /// Binds packet `index` of the queue to `paths`.
     pub(super) fn bind(
         &mut self,
         index: usize,
@@ -36,7 +36,7 @@ impl Binding {
     }
 }
 
-/// A packet has been bound to `bound_to`, some of `paths`, where it counts from now on.
+/// Counts a packet that has been bound to `bound_to` in the views of these paths.
 pub(super) fn count_bound(packet: &PacketView, bound_to: PathSet, paths: &mut [PathView]) {
     let bytes = u64::from(packet.bytes);
     for id in bound_to.iter() {

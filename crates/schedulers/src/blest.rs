@@ -1,4 +1,4 @@
-//! `blest`: a slower path only if what it takes cannot block the faster one.
+//! `blest`: a slower path only if its packets cannot block the faster one.
 //!
 //! Source: Ferlin, Alay, Mehani & Boreli, "BLEST: blocking estimation-based MPTCP scheduler for
 //! heterogeneous networks", IFIP Networking 2016, and the Linux kernel's out-of-tree
@@ -11,11 +11,11 @@
 //! at 1.2; once in each min srtt_s it grows by 0.04 if the session has sent anything again
 //! meanwhile, else falls by 0.01, between 1 and 1.3.
 //!
-//! *Deviations*: paths have no slow start threshold to look at, so W_f is the window, and the
-//! kernel's other formula for the first slow start (W (2^n - 1)) is not used: a path in slow start
-//! is taken to send less than it will. The session's window is all of it: what is left, in flight
-//! and bound. What the session sends again on its own account are segments of a path that fell
-//! silent, and, as it is not told of reinjections, calls that find the window full. Media have no
+//! *Deviations*: views of paths have no slow start threshold, so W_f is the window. The kernel's
+//! other formula for the first slow start (W (2^n - 1)) is not used, so a path in slow start is
+//! assumed to send less than it will. The session's window is its whole window: free, in flight and
+//! bound bytes. Resent data on which λ depends are segments of a path that fell silent, and, since
+//! the scheduler learns nothing of reinjections, calls that find the window full. Media have no
 //! window: `blest` is `spd` there. Retransmissions follow the session's rule.
 
 use anabranch_core::scheduler::{PacketKind, PacketView, Scheduler, SendQueue, candidates};
@@ -34,9 +34,9 @@ const DOWN: u64 = 10;
 #[derive(Debug)]
 struct Blest {
     lambda: u64,
-    /// When λ was looked at last.
+    /// Time of the last update of λ.
     updated_at: Option<Instant>,
-    /// Whether the session has sent anything again since.
+    /// Whether the session has resent data since.
     is_blocked: bool,
     now: Instant,
     /// The session's whole window; `None` for media.
@@ -117,7 +117,7 @@ impl SessionChoice for Blest {
     }
 }
 
-/// What `slow_bytes` leave of the window, in thousandths of bytes.
+/// Returns the rest of the window beside `slow_bytes`, in thousandths of bytes.
 fn space(window: u64, slow_bytes: u64) -> u128 {
     u128::from(window.saturating_sub(slow_bytes)) * 1_000
 }
@@ -152,7 +152,7 @@ impl Blest {
         (window_bytes(path) + bytes * (rounds - 1) / 2).saturating_mul(rounds)
     }
 
-    /// λ follows what has become of its last value.
+    /// Updates λ by the effect of its last value.
     fn update(&mut self, slow: &PathView) {
         let (least, _) = self.range(slow);
         let since = *self.updated_at.get_or_insert(self.now);
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Where a packet of 1000 bytes goes, with so much left of the window, at `millis`.
+    /// Chooses the path of a packet of 1000 bytes at `millis`, with the given rest of the window.
     fn choose_at(
         blest: &mut Blest,
         millis: u64,

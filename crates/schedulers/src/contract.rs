@@ -1,4 +1,4 @@
-//! What every registered scheduler owes, whatever it optimises: one property model for all.
+//! Contract of every registered scheduler, whatever it optimises: one property model for all.
 
 mod alike;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::testing::{Bed, FluidBed, path};
 use super::{SCHEDULERS, SchedulerEntry, by_name, template};
 
-/// All that are registered, and what a new one begins with.
+/// Returns all registered schedulers, and the template of a new one.
 fn schedulers() -> impl Iterator<Item = SchedulerEntry> {
     let template = SchedulerEntry {
         name: "template",
@@ -341,7 +341,7 @@ proptest! {
             let copied = bytes_of(&|set| set.len() > 1);
             let is_allowed = match entry.name {
                 "dems" | "redundant" => true,
-                // What would probably be late, within a twentieth of the media.
+                // Copies of packets that would probably be late, within a twentieth of the media.
                 "anabranch" => 20 * copied <= bytes_of(&|_| true),
                 _ => copied == 0,
             };

@@ -1,19 +1,20 @@
 //! `daps`: delay-aware packet scheduling, a schedule of arrivals made beforehand.
 //!
 //! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani & Boreli, "DAPS: Intelligent delay-aware packet
-//! scheduling for multipath transport", ICC 2014. For a horizon of the least common multiple of the
-//! round-trip times it lists when each path can send (congestion window packets a round-trip time)
-//! and when that arrives, and gives packets to these places in the order of arrival: a slow path
-//! carries what will be wanted when it arrives.
+//! scheduling for multipath transport", ICC 2014. The horizon is the least common multiple of the
+//! round-trip times. For it the scheduler lists when each path can send (congestion window packets
+//! per round-trip time) and when the packet arrives. Packets take these places in the order of
+//! arrival: a slow path carries packets that the receiver needs when they arrive.
 //!
-//! Read for frames over push queues: the list runs in real time, so a place that no frame has used
-//! is gone, and a frame's packets are bound to their places as it comes. The list is not written
-//! down: the next place of each path follows from its rate, and the earliest of them is next.
+//! Read for frames over push queues: the list runs in real time, so an unused place expires, and a
+//! frame's packets are bound to their places when the frame comes. The list is not stored: the next
+//! place of each path follows from its rate, and the earliest of them is next.
 //!
-//! *Deviations*: round-trip times are rounded to 10 ms for the horizon, which is at most 1 s. The
-//! list is made anew at its end and when a path's round-trip time or rate (the paper: window) has
-//! changed by more than 20 %, or a path has come or gone; in between it is followed, as in the
-//! paper, however wrong it has become. Retransmissions follow the session's rules.
+//! *Deviations*: round-trip times are rounded to 10 ms for the horizon, which is at most 1 s. A new
+//! list is made at the end of the old one, when a path's round-trip time or rate (the paper:
+//! window) has changed by more than 20 %, and when a path has come or gone. Otherwise it is
+//! followed, as in the paper, however wrong it has become. Retransmissions follow the session's
+//! rules.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
 use anabranch_core::{PathId, PathView};
@@ -21,26 +22,26 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::{OneByOne, PathChoice};
 
-/// Round-trip times are multiples of this, so that they have a common multiple worth the name.
+/// Unit of rounded round-trip times, large enough for a useful common multiple.
 const RTT_UNIT: Duration = Duration::from_millis(10);
-/// No horizon is longer.
+/// Longest horizon.
 const MAX_HORIZON: Duration = Duration::from_secs(1);
-/// Changes of a path by more than one part in so many make the list stale.
+/// Inverse of the relative change of a path that makes the list stale.
 const STALE_FRACTION: u64 = 5;
 
 #[derive(Debug, Default)]
 struct Daps {
     /// By path number.
     places: Vec<Place>,
-    /// How long the present list is, and when it ends.
+    /// Duration of the present list, and its end.
     horizon: Duration,
     ends_at: Instant,
 }
 
-/// What the list says of a path.
+/// Entry of a path in the list.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// Whether the path was there when the list was made.
+    /// Whether the path was usable when the list was made.
     is_listed: bool,
     rtt: Duration,
     rate: DataRate,
@@ -89,8 +90,8 @@ impl Daps {
         self.ends_at = now + self.horizon;
         for (path, place) in paths.iter().zip(&mut self.places) {
             let rate = rate(path);
-            // What waits goes first. A packet may be on its way out besides, of which only the old
-            // list knows.
+            // The queue goes first. A packet may also be on its way out, which only the old list
+            // records.
             let free_at = now + rate.time_for(path.queued_bytes);
             let latest = free_at + rate.time_for(packet_bytes);
             *place = Place {
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn constant_paths_bring_at_least_98_percent_in_order() {
-        // Load below, at and above what the paths carry (7 Mbit/s are 35 packets in 40 ms).
+        // Load below, at and above the paths' capacity (7 Mbit/s are 35 packets in 40 ms).
         let loads = [10, 34, 40].map(|packet_count| ([(4, 20), (3, 50)], packet_count));
         let m1 = [40, 70, 98, 110].map(|packet_count| (M1_LINES, packet_count));
         for (bed, packet_count) in loads.into_iter().chain(m1) {

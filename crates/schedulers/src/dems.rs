@@ -22,9 +22,9 @@ use anabranch_units::Instant;
 use super::binding::Binding;
 use super::transfer_cost;
 
-/// Shorter chunks are not worth splitting.
+/// Packets from which a chunk is split; the gain of shorter ones is too small.
 const MIN_SPLIT_PACKETS: usize = 10;
-/// At most one packet in so many is repeated.
+/// Inverse of the largest share of repeated packets.
 const MAX_COPY_FRACTION: usize = 10;
 
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ impl Dems {
         }
         self.split(queue, start, end);
         let repetition = self.repetition(queue, end - start);
-        // What is repeated comes last on both paths.
+        // Repeated packets are last on both paths.
         for is_last in [false, true] {
             for place in 0..self.split.len() {
                 let (index, id) = self.split[place];
@@ -187,7 +187,7 @@ impl Dems {
     }
 }
 
-/// What `late` sends from a place of the split on goes over path `on` too.
+/// Repetition of the packets of `late`, from a place of the split on, over path `on`.
 #[derive(Clone, Copy, Debug)]
 struct Repetition {
     late: PathId,

@@ -1,19 +1,19 @@
-//! `earliest-completion`: a path only if the others cannot bring all that waits before it.
+//! `earliest-completion`: uses a path only if the others cannot deliver the whole backlog earlier.
 //!
-//! Ours, for streams. It asks what `ecf` asks: is all that is known to be written there sooner
-//! without this path? But it asks the session's [`Forecast`](anabranch_core::Forecast). `s` is the
-//! path with room of the least a_s + doubt_s, the time after which the packet arrives there and the
-//! time by which that may be later, and k the bytes that wait. The packet is held if
+//! Ours, for streams. Like `ecf`, it asks whether all data known to wait would be written earlier
+//! without this path. But it uses the session's [`Forecast`](anabranch_core::Forecast). `s` is the
+//! path with room of the least a_s + doubt_s: the time until the packet arrives, and its margin of
+//! error. k are the bytes that wait. The packet is held if
 //!
 //!   Σ_f b_f(a_s + doubt_s - a_f) ≥ k
 //!
-//! over the paths f that have no room now, of which b_f(t) = rate_f · t is what f brings in t. k is
-//! no more than the peer's window takes: what lies behind it is sent sooner by no path. The
-//! samples of a path that had nothing in flight are of its last queue: until there is a new one, it
-//! is as far as its least round-trip time and what has left since say, and its doubt is no more
-//! than after a first sample.
+//! over the paths f that have no room now. Such a path delivers b_f(t) = rate_f · t in t. k is at
+//! most the peer's window, since no path sends data beyond it any earlier. If a path had nothing in
+//! flight, its samples show its last queue. Until there is a new sample, its delay is that of its
+//! least round-trip time and of the bytes sent since, and its doubt is at most that after a first
+//! sample.
 //!
-//! `docs/decisions/0160-the-default-of-streams.md` has what it gains, and what each part does.
+//! For its gains and the effect of each part see `docs/decisions/0160-the-default-of-streams.md`.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, candidates};
 use anabranch_core::{PathId, PathView, SessionView, Turn};
@@ -23,9 +23,9 @@ use super::room::{BySession, SessionChoice, with_room};
 
 #[derive(Debug, Default)]
 struct EarliestCompletion {
-    /// What waited as the call began, and was bound to paths.
+    /// Waiting and bound bytes at the beginning of the call.
     waiting_bytes: u64,
-    /// By path: its latest sample when nothing was in flight.
+    /// By path: its latest sample when it had nothing in flight.
     rested: Vec<Option<Duration>>,
 }
 
@@ -87,15 +87,15 @@ fn bound_bytes(paths: &[PathView]) -> u64 {
 }
 
 impl EarliestCompletion {
-    /// Whether the path had nothing in flight, and no sample has come since: the least round-trip
-    /// time, if so.
+    /// Returns the least round-trip time if the path had nothing in flight, and no sample has come
+    /// since.
     fn rested(&self, path: &PathView) -> Option<Duration> {
         let rested = self.rested.get(path.id.index()).copied().flatten();
         let is_rested = path.bytes_in_flight == 0 || rested == path.rtt.latest;
         path.rtt.least.filter(|_| is_rested)
     }
 
-    /// a: after how long the next packet arrives.
+    /// Returns a, the time until the next packet arrives.
     fn arrival(&self, path: &PathView) -> Duration {
         let forecast = &path.forecast;
         let time = match self.rested(path) {
@@ -108,7 +108,7 @@ impl EarliestCompletion {
         path.preferred(time)
     }
 
-    /// The arrival, and by how much it may be later.
+    /// Returns the arrival with its margin of error.
     fn latest_arrival(&self, path: &PathView) -> Duration {
         let most = self.rested(path).unwrap_or(Duration::MAX);
         self.arrival(path) + path.preferred(path.forecast.doubt.min(most))
@@ -124,7 +124,7 @@ mod tests {
     use super::super::testing::{Bed, windowed};
     use super::*;
 
-    /// Where a packet of 1000 bytes goes while so many bytes wait, it among them.
+    /// Chooses the path of a packet of 1000 bytes while `backlog` bytes wait, the packet included.
     fn chosen(paths: &[PathView], backlog: u64, window: Option<u64>) -> Option<u8> {
         let session = SessionView {
             backlog_bytes: backlog,

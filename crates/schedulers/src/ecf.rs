@@ -13,7 +13,7 @@
 //! 3. If 1. fails, it goes to `s`, and waiting = 0.
 //!
 //! *Deviations*: an unknown round-trip time has no variation. Retransmissions follow the session's
-//! rule, the path that delivers first. Of media, `k` is what waits of the frames that have come.
+//! rule, the path that delivers first. Of media, `k` is the backlog of the frames that have come.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
 use anabranch_core::{PathId, PathView, SessionView};
@@ -45,7 +45,7 @@ impl SessionChoice for Ecf {
         if slow.id == fast.id {
             return Some(fast.id);
         }
-        // What has been bound in this call waits no longer.
+        // Packets bound in this call are no longer in the backlog.
         let bound_bytes: u64 = paths.iter().map(|path| path.queued_bytes).sum();
         let backlog = session.backlog_bytes.saturating_sub(bound_bytes);
         let delta = variation(fast).max(variation(slow));

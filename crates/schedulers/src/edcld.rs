@@ -8,10 +8,10 @@
 //!
 //! *Deviations*: the quadratic is solved as it follows from eq. 17. The released code of Zhang &
 //! Lei has λ − (2 − k·s) for its linear coefficient where λ (2 − k·s) belongs, and that is not
-//! imitated. D_p is half the least round-trip time. A path at or above what it can carry has no
-//! M/M/1 cost: 5 % of the share of the one furthest above moves away at each frame, to the path of
-//! the lowest cost or, if all are overloaded, of the least load. When paths come or go the shares
-//! start again from the rates'.
+//! imitated. D_p is half the least round-trip time. A path at or above its capacity has no M/M/1
+//! cost. At each frame, 5 % of the share of the most overloaded path moves to the path of the
+//! lowest cost or, if all are overloaded, of the least load. When paths come or go the shares start
+//! again from the rates'.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathSet, PathView};
@@ -21,13 +21,13 @@ use super::OneByOne;
 use super::frame_wise::{FrameDeal, FrameWise, interleave};
 use super::one_by_one::preferred_bandwidth;
 
-/// How much of the cost is the local queue's, and not the M/M/1 formula's (Zhang & Lei §4.3).
+/// Weight of the local queue in the cost; the rest is the M/M/1 formula's (Zhang & Lei §4.3).
 const WEIGHT_OF_QUEUE: f64 = 0.8;
 
 /// Weight of the newest sample in the input rate (Zhang & Lei's code).
 const WEIGHT_OF_SAMPLE: f64 = 0.85;
 
-/// What part of its share an overloaded path loses at a frame.
+/// Part of its share that an overloaded path loses at a frame.
 const OVERLOAD_STEP: f64 = 0.05;
 
 #[derive(Debug)]
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Deals so many frames of 20 packets at 25 frames/s without any queue, 500 packets/s.
+    /// Deals `frame_count` frames of 20 packets at 25 frames/s without any queue, 500 packets/s.
     fn deal_frames(edcld: &mut Edcld, paths: &[PathView], frame_count: u64) {
         let packet = Bed::frame(20, PACKET)[0];
         for frame in 0..frame_count {

@@ -1,23 +1,23 @@
-//! `linux`: bursts to the path that is soonest done with what it has.
+//! `linux`: bursts to the path that would drain its data first.
 //!
-//! Source: the Linux kernel, `mptcp_subflow_get_send` in net/mptcp/protocol.c, 6.x. Per burst, of
-//! the active subflows the one of the least linger time is taken, what its socket holds
-//! (`sk_wmem_queued`: not sent, or not acknowledged) over its mean pacing rate; a backup only if
-//! none other is active. If its send buffer is full, nothing is sent. A burst is 64 KiB less the
-//! headers (65,428 B), or what the peer's window leaves. The mean pacing rate begins at the
-//! socket's own; a burst moves it to (mean · wmem + rate · burst) / (wmem + burst).
+//! Source: the Linux kernel, `mptcp_subflow_get_send` in net/mptcp/protocol.c, 6.x. Each burst goes
+//! to the active subflow of the least linger time. That is the data in its socket
+//! (`sk_wmem_queued`: not sent, or not acknowledged) over its mean pacing rate. A backup is chosen
+//! only if none other is active. If the send buffer is full, nothing is sent. A burst is 64 KiB
+//! less the headers (65,428 B), or the rest of the peer's window. The mean pacing rate begins at
+//! the socket's own; a burst moves it to (mean · wmem + rate · burst) / (wmem + burst).
 //!
-//! It binds ahead: a path's queue is the socket's. In our terms `sk_wmem_queued` is what is queued
-//! for a path and in flight; `sk_pacing_rate` the controller's pacing rate, or its window per
-//! smoothed round-trip time; and a send buffer is full with 64 KiB queued beyond the window.
+//! It binds ahead: a path's queue is the socket's. In our terms `sk_wmem_queued` are the bytes
+//! queued for a path and in flight. `sk_pacing_rate` is the controller's pacing rate, or its window
+//! per smoothed round-trip time. A send buffer is full with 64 KiB queued beyond the window.
 //!
 //! *Deviations*: Linux paces window controllers at 1.2 times their window per round-trip time,
-//! twice in slow start; here it is once, on all paths alike. Of equal linger times the higher
-//! rate decides, where the kernel takes the subflow that is older; so the user's weight decides
-//! between idle paths, too. A controller without a window has no buffer to fill: the session
-//! limits what is bound. A burst ends early if its path may no longer be taken. Retransmissions
-//! follow the session's rule, the path that delivers first; the kernel takes the path that has
-//! been idle for longest.
+//! twice in slow start; here it is once, on all paths alike. Of equal linger times the higher rate
+//! decides, where the kernel takes the older subflow; so the user's weight decides between idle
+//! paths, too. A controller without a window has no buffer to fill: the session limits the bound
+//! bytes. A burst ends early if its path may no longer be taken. Retransmissions follow the
+//! session's rule, the path that delivers first; the kernel takes the path with the longest idle
+//! time.
 
 use core::cmp::Reverse;
 
@@ -29,16 +29,16 @@ use super::room::{BySession, SessionChoice};
 
 /// `MPTCP_SEND_BURST_SIZE`: 64 KiB without TCP, IPv6 and fragment headers.
 const BURST_BYTES: u64 = (1 << 16) - 20 - 40 - 40 - 8;
-/// So much may wait for a path beyond its window.
+/// Largest queue of a path beyond its window.
 const MAX_BEYOND_WINDOW: u64 = 64 << 10;
 
 #[derive(Debug, Default)]
 struct Linux {
-    /// Where the burst goes, and what is left of it.
+    /// Path of the burst, and its remaining bytes.
     burst: Option<(PathId, u64)>,
     /// By path: the mean pacing rate.
     rates: Vec<Option<DataRate>>,
-    /// What the peer's window leaves.
+    /// Rest of the peer's window.
     window_bytes: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ fn has_memory(path: &PathView) -> bool {
 }
 
 impl Linux {
-    /// A new burst: its path and its bytes.
+    /// Returns the path and the bytes of a new burst.
     fn next_burst(&mut self, packet: &PacketView, paths: &[PathView]) -> Option<(PathId, u64)> {
         let chosen = candidates(packet, paths).min_by_key(|path| {
             let rate = self.rates[path.id.index()].get_or_insert_with(|| path.drain_rate());

@@ -1,24 +1,24 @@
 //! `mdp`: a Markov decision process over the paths' backlogs, solved by value iteration.
 //!
 //! Source: Bui, Zhu & Botta, "A Markovian approach to multipath data transfer in overlay networks",
-//! IEEE TPDS 2010, from its description in Zhang & Lei §2: data goes in bins of fixed size; the
-//! state is how much waits on each path, in 8 levels, and which path came last; the action is the
-//! next bin's path; its cost is the time until the bin has left and the propagation delay;
-//! departures are geometric at the estimated rates; discount 0.95, solved to 1e-4 anew each second
-//! or when a rate changes by a fifth.
+//! IEEE TPDS 2010, from its description in Zhang & Lei §2. Data goes in bins of fixed size. The
+//! state is the backlog of each path, in 8 levels, and the last bin's path. The action is the next
+//! bin's path; its cost is the time until the bin has left and the propagation delay. Departures
+//! are geometric at the estimated rates. The discount is 0.95. A solution is accurate to 1e-4, and
+//! is renewed each second or when a rate changes by a fifth.
 //!
-//! *Deviations*: a bin, and so a level, is 4 packets. A step, in which the next bin comes, lets one
-//! of the paths serve a bin, path p with probability μ_p/Σμ: bins come as fast as the paths carry
-//! them together. The cost does not depend on the last path, which therefore only breaks ties and
-//! is no part of the table. A decision takes its own bin's time from the backlogs as they are, and
-//! the time of all that follows from the table, between whole levels by interpolation and beyond
-//! the levels less what all paths drain in the same time. Above three paths there are fewer levels,
-//! and paths beyond the fifth are not used, so that a table has at most 512 states. Rates are the
-//! controllers' estimates, not what they pace at from one moment to the next. No solution is
-//! computed while rates and delays round to what they were (to four binary digits, and to 5 ms);
-//! one that is due is computed a sweep at a decision, beginning with the last one's values, until a
-//! sweep changes all states alike, to 1e-4: what all have in common decides nothing (Puterman,
-//! "Markov Decision Processes", §6.6.2).
+//! *Deviations*: a bin, and so a level, is 4 packets. In a step the next bin comes and one of the
+//! paths serves a bin, path p with probability μ_p/Σμ: bins come as fast as all paths together
+//! carry them. The cost does not depend on the last path, which therefore only breaks ties and is
+//! no part of the table. A decision takes its own bin's time from the present backlogs, and the
+//! time of later bins from the table. Between whole levels it interpolates; beyond the levels it
+//! subtracts the bytes that all paths drain in the same time. Above three paths there are fewer
+//! levels, and paths beyond the fifth are not used, so that a table has at most 512 states. Rates
+//! are the controllers' estimates, not their momentary pacing rates. No solution is computed while
+//! rates and delays round to the same values (to four binary digits, and to 5 ms). A due solution
+//! is computed a sweep per decision, beginning with the old values, until a sweep changes all
+//! states by the same amount, to 1e-4: a common change decides nothing (Puterman, "Markov Decision
+//! Processes", §6.6.2).
 
 use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
 use anabranch_core::{PathId, PathSet, PathView};
@@ -30,23 +30,23 @@ use super::{OneByOne, PathChoice};
 /// Backlog levels of a path, where there are at most three.
 const LEVELS: usize = 8;
 
-/// The most states, and the most paths.
+/// Largest numbers of states and of paths.
 const MAX_STATES: usize = 512;
 const MAX_PATHS: usize = 5;
 
-/// γ: what a later bin's cost counts.
+/// γ: weight of a later bin's cost.
 const DISCOUNT: f64 = 0.95;
 
-/// Values are done when their changes differ by less.
+/// Difference between the largest and the least change of a sweep that ends the iteration.
 const TOLERANCE: f64 = 1e-4;
 
 /// Packets in a bin, and so in a level.
 const BIN_PACKETS: u64 = 4;
 
-/// How often the table is computed anew.
+/// Interval between computations of the table.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Propagation delays are told apart in steps of this.
+/// Resolution of propagation delays.
 const DELAY_STEP: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Default)]
@@ -54,10 +54,10 @@ struct Mdp {
     table: Table,
     /// The paths that the table is for.
     known: PathSet,
-    /// What the table was computed of.
+    /// Inputs of the table.
     grid: [GridPoint; MAX_PATHS],
     refreshed_at: Option<Instant>,
-    /// The bin that is being filled: its path, and what it may still take.
+    /// Path of the bin that is being filled, and its remaining bytes.
     last: Option<PathId>,
     bin_left_bytes: u64,
 }
@@ -92,17 +92,17 @@ struct Table {
     path_count: usize,
     level_count: usize,
     bin_bits: f64,
-    /// By path: service time of a bin, propagation delay, the probability to serve a bin in a step,
-    /// and by how much a level more moves the state's number.
+    /// By path: service time of a bin, propagation delay, probability to serve a bin in a step, and
+    /// change of the state's number by one level.
     service: [f64; MAX_PATHS],
     delay: [f64; MAX_PATHS],
     serves: [f64; MAX_PATHS],
     strides: [usize; MAX_PATHS],
     /// The discounted cost of each state; the first path's level varies fastest.
     values: Vec<f64>,
-    /// Those of the sweep before.
+    /// Costs of the sweep before.
     old_values: Vec<f64>,
-    /// Sweeps that the solution has taken, and whether they are enough.
+    /// Sweeps of the solution, and whether they suffice.
     sweep_count: u32,
     is_solved: bool,
 }
@@ -138,7 +138,7 @@ impl PathChoice for Mdp {
 }
 
 impl Mdp {
-    /// Computes the table anew if it is due.
+    /// Starts a computation of the table if it is due.
     fn refresh<'a>(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Mdp {
         self.table.set(&self.grid[..met.len()], bin_bits, is_other);
     }
 
-    /// The path of the next bin; of equally good ones the next after the last one taken.
+    /// Returns the path of the next bin; of equally good ones the next after the last one taken.
     fn next_path<'a>(&self, paths: impl Iterator<Item = &'a PathView> + Clone) -> Option<PathId> {
         let bins = |path: &PathView| path.queued_bytes as f64 * 8.0 / self.table.bin_bits;
         let levels = self.levels(paths.clone().map(bins));
@@ -188,7 +188,7 @@ impl Mdp {
         best.map(|(_, _, id)| id)
     }
 
-    /// Backlogs in bins as levels, such that each path can take another bin.
+    /// Returns backlogs in bins as levels, such that each path can take another bin.
     fn levels(&self, bins: impl Iterator<Item = f64> + Clone) -> [f64; MAX_PATHS] {
         let highest = (self.table.level_count - 2) as f64;
         let excess = bins.clone().zip(&self.table.service);
@@ -204,8 +204,8 @@ impl Mdp {
 }
 
 impl Table {
-    /// Sets the problem. The values of the last one are where the iteration starts, unless it was
-    /// of other paths.
+    /// Sets the problem. The iteration starts from the values of the last one, unless that was of
+    /// other paths.
     fn set(&mut self, points: &[GridPoint], bin_bits: f64, is_other: bool) {
         self.path_count = points.len();
         self.level_count = (2..=LEVELS)
@@ -236,7 +236,7 @@ impl Table {
         self.is_solved = false;
     }
 
-    /// Value iteration, a sweep of it.
+    /// Runs a sweep of the value iteration.
     fn sweep(&mut self) {
         core::mem::swap(&mut self.values, &mut self.old_values);
         let (mut least_change, mut most_change) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -253,8 +253,8 @@ impl Table {
         self.is_solved = most_change - least_change < TOLERANCE;
     }
 
-    /// The cost of the best path for the next bin. Where all are full, what does not fit is
-    /// forgotten; as long as one is not, the others take nothing.
+    /// Returns the cost of the best path for the next bin. If all paths are full, the excess is
+    /// forgotten. Otherwise full paths take nothing.
     fn least_cost(&self, state: usize, levels: &[usize; MAX_PATHS]) -> f64 {
         let highest = self.level_count - 1;
         let levels = &levels[..self.path_count];
@@ -282,7 +282,7 @@ impl Table {
         least
     }
 
-    /// The levels of the next state.
+    /// Advances to the levels of the next state.
     fn count_up(&self, levels: &mut [usize; MAX_PATHS]) {
         for level in &mut levels[..self.path_count] {
             *level += 1;

@@ -12,19 +12,19 @@ use super::binding::count_bound;
 
 /// Chooses the path of one packet.
 pub trait PathChoice: Debug + Send {
-    /// The path for `packet`, which is sent for the first time; `None` holds it. What has been
-    /// bound in this call counts in [`PathView::queued_bytes`] and [`PathView::sendable_bytes`]
-    /// already.
+    /// Returns the path for `packet`, which is sent for the first time; `None` holds it. Packets
+    /// bound in this call already count in [`PathView::queued_bytes`] and
+    /// [`PathView::sendable_bytes`].
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId>;
 
     /// As [`Scheduler::on_event`].
     fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }
 
-/// What sending a packet on a path costs. The cheapest path gets it: every cost is a
+/// Cost of sending a packet on a path. The cheapest path gets the packet: every cost is a
 /// [`PathChoice`].
 pub trait PathCost: Debug + Send {
-    /// The cost of `packet` on `path`. Only the order of costs matters.
+    /// Returns the cost of `packet` on `path`. Only the order of costs matters.
     fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
 
     /// As [`Scheduler::on_event`].
@@ -43,15 +43,15 @@ impl<C: PathCost> PathChoice for C {
     }
 }
 
-/// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and
-/// the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet too).
-/// Of a path of which nothing is known, what its forecast says.
+/// Returns the time of a packet of `bytes` bytes to the receiver: half the latest round-trip time,
+/// and the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet
+/// too). For an unknown path the forecast's transit replaces the round-trip time.
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
     let one_way = path.rtt.latest.map(|rtt| rtt / 2);
     one_way.unwrap_or(path.forecast.transit) + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
-/// The path's bandwidth, for those that share by it.
+/// Returns the path's bandwidth with the user's preference, for schedulers that share by it.
 pub(super) fn preferred_bandwidth(path: &PathView) -> DataRate {
     path.preferred_rate(path.bandwidth)
 }
@@ -61,12 +61,12 @@ pub(super) fn preferred_bandwidth(path: &PathView) -> DataRate {
 #[derive(Debug)]
 pub struct OneByOne<C> {
     choice: C,
-    /// The paths as they are with what the present call has bound.
+    /// The paths with the packets that the present call has bound.
     paths: Vec<PathView>,
 }
 
 impl<C: PathChoice> OneByOne<C> {
-    /// The scheduler that `choice` implies.
+    /// Returns the scheduler of `choice`.
     pub fn new(choice: C) -> Self {
         OneByOne {
             choice,
@@ -74,7 +74,7 @@ impl<C: PathChoice> OneByOne<C> {
         }
     }
 
-    /// Binds what waits to `paths`, in which it counts then.
+    /// Binds the queued packets to `paths`, and counts them there.
     fn bind(
         &mut self,
         now: Instant,

@@ -24,17 +24,17 @@ struct QAware {
     departures: [Departures; PathId::LIMIT],
 }
 
-/// What a path's queue has been seen to let go.
+/// Observed departures from a path's queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Departures {
     /// 1/μ in nanoseconds per byte; `None` before the first sample.
     nanos_per_byte: Option<f64>,
-    /// When the last packet left, if others waited behind it.
+    /// Time at which the last packet left, if others waited behind it.
     busy_since: Option<Instant>,
 }
 
 impl Departures {
-    /// A packet of `bytes` has left, and `queued_bytes` still wait.
+    /// Handles a packet of `bytes` that has left; `queued_bytes` remain.
     fn on_sent(&mut self, now: Instant, bytes: u32, queued_bytes: u64) {
         if let Some(since) = self.busy_since
             && bytes > 0
@@ -46,7 +46,7 @@ impl Departures {
         self.busy_since = (queued_bytes > 0).then_some(now);
     }
 
-    /// How long `bytes` bytes take to leave a path.
+    /// Returns the time in which `bytes` bytes leave a path.
     fn time_for(&self, bytes: u64, path: &PathView) -> Duration {
         match self.nanos_per_byte {
             Some(nanos) if nanos > 0.0 => Duration::from_nanos((nanos * bytes as f64) as u64),
@@ -189,7 +189,7 @@ mod tests {
             let (ours, least) = (mean(build()), mean(Box::new(OneByOne::new(MinRtt))));
             assert!(ours <= least, "{ours} ms, minRTT {least} ms at {load}");
         }
-        // Above what the nearest path carries it is another world.
+        // Above the nearest path's capacity the comparison does not hold.
         let mut bed = FluidBed::new(build(), m1());
         bed.run_at(0.8, 10);
         assert!(mean_millis(&bed.frame_delays) < 100.0);

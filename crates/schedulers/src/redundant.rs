@@ -1,12 +1,12 @@
 //! `redundant`: every packet on every path.
 //!
 //! Source: the Linux kernel's out-of-tree MPTCP scheduler `mptcp_redundant` (0.89 and later). Each
-//! path works through the same packets at its own pace, and the receiver keeps what comes first:
-//! what is lost or late on one path has often come on another, at the price of one copy per path.
+//! path works through the same packets at its own pace, and the receiver keeps the first copy. A
+//! packet that is lost or late on one path has often arrived on another, at the price of one copy
+//! per path.
 //!
-//! Read for frames over push queues: a packet is bound to all paths as it comes, and what has been
-//! acknowledged by way of one path is passed over when it is its turn on another, which is how a
-//! slow path keeps up with a fast one.
+//! Read for frames over push queues: a packet is bound to all paths when it comes. A path skips
+//! packets acknowledged on another path in the meantime; so a slow path keeps up with a fast one.
 //!
 //! *Deviations*: the kernel drops a copy that a path cannot take at once. Here a path takes it
 //! unless it would arrive after the frame's deadline (after the session's deadline for key frames,

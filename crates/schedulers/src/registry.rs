@@ -11,7 +11,7 @@ use super::*;
 pub struct SchedulerEntry {
     /// The name used in scenario files and on the command line.
     pub name: &'static str,
-    /// One line on what it is.
+    /// Description in one line.
     pub summary: &'static str,
     pub(super) build: fn() -> Box<dyn Scheduler>,
 }

@@ -1,5 +1,5 @@
-//! What schedulers have in common that wait for a window: they choose among the paths that have
-//! room for a packet, and hold it while none has.
+//! Common part of schedulers that wait for a window: they choose among the paths that have room for
+//! a packet, and hold it while none has.
 
 use core::cmp::Ordering;
 use core::fmt::Debug;
@@ -12,8 +12,8 @@ use anabranch_units::{Duration, Instant};
 
 use super::binding::Binding;
 
-/// The paths that `packet` may take and that have room for it now. A path that is suspect or in
-/// reserve does not stand in for an active one without room.
+/// Returns the paths that `packet` may take and that have room for it now. A path that is suspect
+/// or in reserve does not replace an active one without room.
 pub(super) fn with_room<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
@@ -22,31 +22,32 @@ pub(super) fn with_room<'a>(
     candidates(packet, paths).filter(move |path| path.sendable_bytes >= bytes)
 }
 
-/// The smoothed round-trip time, 100 ms while unknown, as the user's preference has it.
+/// Returns the smoothed round-trip time with the user's preference; 100 ms while unknown.
 pub(super) fn rtt(path: &PathView) -> Duration {
     path.preferred(path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT))
 }
 
-/// The mean deviation of round-trip times; none while they are unknown.
+/// Returns the mean deviation of round-trip times; zero while unknown.
 pub(super) fn variation(path: &PathView) -> Duration {
     let known = path.rtt.smoothed.map(|_| path.rtt.variation);
     known.unwrap_or_default()
 }
 
-/// The window in bytes; of a controller without one, what it sends in a round trip.
+/// Returns the window in bytes; without a window, the bytes that the controller sends in a round
+/// trip.
 pub(super) fn window_bytes(path: &PathView) -> u64 {
     let rtt = path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);
     path.congestion_window
         .unwrap_or_else(|| path.drain_rate().bytes_in(rtt))
 }
 
-/// The path of the least round-trip time, of equal ones the first.
+/// Returns the path of the least round-trip time, of equal ones the first.
 pub(super) fn least_rtt<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
     paths.min_by_key(|path| rtt(path))
 }
 
-/// The path of the most `merit`; of equal ones the one of the least round-trip time, of these the
-/// first.
+/// Returns the path of the most `merit`; of equal ones that of the least round-trip time, of these
+/// the first.
 pub(super) fn most<'a, M: PartialOrd>(
     paths: impl Iterator<Item = &'a PathView>,
     merit: impl Fn(&PathView) -> M,
@@ -57,12 +58,12 @@ pub(super) fn most<'a, M: PartialOrd>(
     })
 }
 
-/// Chooses the path of one packet, as [`PathChoice`](super::PathChoice) does, by what the session
-/// as a whole has to send.
+/// Chooses the path of one packet, as [`PathChoice`](super::PathChoice) does, by all data of the
+/// session that waits.
 pub(super) trait SessionChoice: Debug + Send {
-    /// A call begins: `paths` and `session` are as the session shows them, `queue` waits. Calls
-    /// while no path has room may be left out, if it [`holds_alike`](Self::holds_alike) and packets
-    /// are in flight on all paths.
+    /// Begins a call: `paths` and `session` are as the session shows them, `queue` waits. The
+    /// session may omit calls while no path has room, if the choice
+    /// [`holds_alike`](Self::holds_alike) and packets are in flight on all paths.
     fn begin(
         &mut self,
         _now: Instant,
@@ -77,13 +78,13 @@ pub(super) trait SessionChoice: Debug + Send {
         false
     }
 
-    /// Whether it holds each packet that no path has room for, and each that differs from one that
-    /// it has held in nothing but its place in the queue: such are not asked about.
+    /// Whether it holds each packet for which no path has room, and each that differs from a held
+    /// one only in its place in the queue. It is not asked about such packets.
     fn holds_alike(&self) -> bool {
         false
     }
 
-    /// The path for `packet`; `None` holds it. What this call has bound counts in `paths`.
+    /// Returns the path for `packet`; `None` holds it. Packets bound in this call count in `paths`.
     fn choose(
         &mut self,
         packet: &PacketView,

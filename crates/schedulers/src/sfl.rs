@@ -8,9 +8,9 @@
 //!
 //! *Deviations*: h in closed form; the printed loop starts at the largest d_i and so fills the
 //! nearest path beyond the level when a frame is small. The delay is the text's, one-way, not the
-//! code's from queueing to acknowledgement: half the latest round-trip time, smoothed with 0.85 for
-//! the newest sample as in the code, and what is queued locally at c_i, since without it successive
-//! frames would not see each other.
+//! code's from queueing to acknowledgement. It is half the latest round-trip time, smoothed with
+//! 0.85 for the newest sample as in the code, and the local queue at c_i, since without it
+//! successive frames would not see each other.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathView};

@@ -13,14 +13,13 @@
 //! - `let-delivered`: the same, or the rate at which packets come out of the path where that is
 //!   less.
 //!
-//! *Deviations*: the paper does not print the estimate of `let`; it says that throughput is
-//! capped at window / round-trip time, which is taken; `let-delivered` is another reading, to show
-//! what hangs on it. Of equal credits or estimates the shorter
-//! round-trip time decides. A controller without a window has no credits to compare: its paths
-//! take one packet at a time as their pacers let them, and `let` estimates by the pacing rate.
-//! What the kernel does about a full receive window (a copy by the fast path, the slow path's
-//! window halved) is the stream session's own. Retransmissions follow the session's rule, the
-//! path that delivers first.
+//! *Deviations*: the paper does not print the estimate of `let`; it says that throughput is capped
+//! at window / round-trip time, which is taken. `let-delivered` is another reading, to show the
+//! influence of this choice. Of equal credits or estimates the shorter round-trip time decides. A
+//! controller without a window has no credits to compare: its paths take one packet at a time as
+//! their pacers let them, and `let` estimates by the pacing rate. The kernel's reaction to a full
+//! receive window (a copy by the fast path, the slow path's window halved) is the stream session's
+//! own. Retransmissions follow the session's rule, the path that delivers first.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathView};
@@ -66,7 +65,7 @@ impl PathChoice for Order {
     }
 }
 
-/// The packets of `bytes` bytes that the window leaves, times the user's weight.
+/// Returns the packets of `bytes` bytes for which the window has room, times the user's weight.
 fn credits(path: &PathView, bytes: u32) -> u64 {
     let committed = path.bytes_in_flight + path.queued_bytes;
     let room = match path.congestion_window {
@@ -79,7 +78,7 @@ fn credits(path: &PathView, bytes: u32) -> u64 {
     weighted.bits_per_second()
 }
 
-/// What a window per round trip carries.
+/// Returns the rate of one window per round trip.
 fn throughput(path: &PathView) -> DataRate {
     let rtt = path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);
     let rate = path

@@ -1,7 +1,7 @@
 //! `sticky`: the same path until it has no room, then the one of the least round-trip time.
 //!
-//! Source: Nagayama et al. 2019, as Kondo et al. (§II) tell of it: a path switch is what puts
-//! packets out of order, so a path is left only when it has no credits.
+//! Source: Nagayama et al. 2019, as described by Kondo et al. (§II): path switches put packets out
+//! of order, so a path is left only when it has no credits.
 //!
 //! *Deviations*: the base rule is `spd`'s. A path is left, too, when it is suspect, out or held in
 //! reserve while another is not. Retransmissions follow the session's rule.

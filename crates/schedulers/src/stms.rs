@@ -1,23 +1,23 @@
 //! `stms`: slip-stream, a fast path and slow ones that run ahead of it.
 //!
 //! Source: Shi, Cui, Wang, Hu, Wang, Chen & Liu, "STMS: Improving MPTCP throughput under
-//! heterogeneous networks", USENIX ATC 2018. The fast path takes the packet that is wanted next; a
-//! slow one the packet that lies a gap of G bytes behind it, so that it arrives when its turn has
-//! come: G = C_f·(d_s - d_f), with the fast path's rate and the one-way delays. As delays are
-//! estimated, the gap follows what is seen: if the slow path's packets wait at the receiver for the
-//! fast path's, it shrinks, and if these wait for the slow path's it grows.
+//! heterogeneous networks", USENIX ATC 2018. The fast path takes the packet that the receiver needs
+//! next. A slow one takes the packet that lies a gap of G bytes behind it, so that it arrives when
+//! its turn has come: G = C_f·(d_s - d_f), with the fast path's rate and the one-way delays. As
+//! delays are estimated, observations correct the gap: it shrinks if the slow path's packets wait
+//! at the receiver for the fast path's, and grows if these wait for the slow path's.
 //!
-//! Read for frames over push queues: packets are held until a path is ready for one. When less
-//! waits than the gap, the slow path stays idle: the fast one brings it all sooner. A frame is
-//! handed on as a whole, so what counts is not the receive window that packets out of order fill,
-//! but that a frame's packets arrive together.
+//! Read for frames over push queues: packets are held until a path is ready for one. If the backlog
+//! is smaller than the gap, the slow path stays idle, since the fast one delivers all of it
+//! earlier. A frame is delivered as a whole. So the aim is that a frame's packets arrive together,
+//! not that packets out of order fit into a receive window.
 //!
 //! *Deviations*: the paper's fast path is the one of lower delay, and here the fastest of any
-//! number; what all faster paths bring makes a slow one's gap. Delays are half the smoothed
-//! round-trip times, corrected by a quarter of what was seen, at most once per round-trip time of
-//! the slow path. What was seen is the time from a slow packet's arrival to that of the fast path's
-//! first packet that follows it in its frame. Retransmissions and repairs follow the session's
-//! rules.
+//! number. The rates of all faster paths together make a slow one's gap. Delays are half the
+//! smoothed round-trip times, corrected by a quarter of the observed difference, at most once per
+//! round-trip time of the slow path. The observed difference is the time from a slow packet's
+//! arrival to that of the fast path's first packet that follows it in its frame. Retransmissions
+//! and repairs follow the session's rules.
 
 use anabranch_core::scheduler::{
     Assignment, PacketKind, Scheduler, SchedulerEvent, SendQueue, usable,
@@ -27,11 +27,11 @@ use anabranch_units::{Duration, Instant};
 
 use super::binding::Binding;
 
-/// The share of a difference seen that corrects the gap.
+/// Share of an observed difference that corrects the gap.
 const GAIN: f64 = 0.25;
-/// How many arrivals on the fast path are remembered.
+/// Number of recorded arrivals on the fast path.
 const FAST_ARRIVALS: usize = 128;
-/// How many arrivals on slow paths wait for the fast path's next.
+/// Largest number of arrivals on slow paths that wait for the fast path's next.
 const SLOW_ARRIVALS: usize = 32;
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct Stms {
     binding: Binding,
     /// The path of the least round-trip time.
     fastest: Option<PathId>,
-    /// By path number: what is known of it beside its view.
+    /// By path number: additional state beside its view.
     slow: Vec<SlowPath>,
     arrivals: Arrivals,
     /// The newest frame of which a packet was bound.
@@ -50,12 +50,12 @@ struct Stms {
     is_dealt_with: Vec<bool>,
 }
 
-/// How far a path is behind the fastest.
+/// Distance of a path behind the fastest.
 #[derive(Clone, Copy, Debug, Default)]
 struct SlowPath {
-    /// What its delay is beyond the fastest path's, half of the round-trip times' difference.
+    /// Additional delay over the fastest path, half of the round-trip times' difference.
     estimate: Duration,
-    /// What has to be added to that, in seconds.
+    /// Correction of the estimate, in seconds.
     correction: f64,
     /// Frames before this one show the gap before its last correction.
     shows_from: FrameId,
@@ -168,8 +168,8 @@ impl Stms {
         });
     }
 
-    /// G of the path at this place of the order: what the faster ones bring until its packet
-    /// arrives.
+    /// Returns G of the path at this place of the order: the bytes that the faster ones deliver
+    /// until its packet arrives.
     fn gap_bytes(&self, place: usize) -> u64 {
         let lead = self.slow[self.order[place].index()].lead();
         let faster = self.order[..place].iter().map(|id| {
@@ -180,7 +180,7 @@ impl Stms {
         faster.sum()
     }
 
-    /// The packet that has at least `gap_bytes` of waiting packets before it.
+    /// Returns the packet that has at least `gap_bytes` of waiting packets before it.
     fn packet_behind(&self, queue: &SendQueue<'_>, gap_bytes: u64) -> Option<usize> {
         let mut before = 0;
         let waiting = queue
@@ -195,7 +195,7 @@ impl Stms {
         None
     }
 
-    /// The fast path's next packet came at `fast_at`.
+    /// Corrects the gap of a slow path: the fast path's next packet came at `fast_at`.
     fn correct(&mut self, now: Instant, slow: &Arrival, fast_at: Instant) {
         let path = &mut self.slow[slow.path.index()];
         let is_too_soon = path.corrected_at.is_some_and(|at| now < at + path.rtt);
@@ -204,7 +204,7 @@ impl Stms {
         }
         let late = slow.at.saturating_since(fast_at).as_secs_f64();
         let early = fast_at.saturating_since(slow.at).as_secs_f64();
-        // No lead is less than nothing, nor longer than anyone waits.
+        // A lead is not negative, and at most a second beyond the estimate.
         let estimate = path.estimate.as_secs_f64();
         path.correction = (path.correction + GAIN * (late - early)).clamp(-estimate, 1.0);
         path.shows_from = FrameId(self.newest.0 + 1);
@@ -233,10 +233,10 @@ impl Arrival {
 /// The last packets that have arrived, of the fast path and of the others.
 #[derive(Debug, Default)]
 struct Arrivals {
-    /// A ring.
+    /// Ring of arrivals.
     fast: Vec<Arrival>,
     fast_count: usize,
-    /// Those that no packet of the fast path has followed yet.
+    /// Arrivals that no packet of the fast path has followed yet.
     slow: Vec<Arrival>,
 }
 

@@ -1,12 +1,12 @@
 //! `tcp-state`: the least round-trip time among the paths that are not repairing losses.
 //!
-//! Source: Nagayama et al. 2018, as Kondo et al. (§II) tell of it: a path in fast retransmit, fast
-//! recovery or after a retransmission timeout gets no new data; if all are, the base rule chooses
-//! among all.
+//! Source: Nagayama et al. 2018, as described by Kondo et al. (§II): a path in fast retransmit,
+//! fast recovery or after a retransmission timeout gets no new data; if all are, the base rule
+//! chooses among all.
 //!
-//! *Deviations*: the base rule is `spd`'s. A path that repairs losses is taken, too, while no
-//! other has room: if packets were held for the others, two paths of 3 Mbit/s would carry 0.83 of
-//! what they have. Retransmissions follow the session's rule.
+//! *Deviations*: the base rule is `spd`'s. A path that repairs losses is taken, too, while no other
+//! has room: if packets were held for the others, two paths of 3 Mbit/s would carry 0.83 of their
+//! capacity. Retransmissions follow the session's rule.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathView};

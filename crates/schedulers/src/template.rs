@@ -1,4 +1,4 @@
-//! `template`: what it does, in a line.
+//! `template`: description in one line.
 //!
 //! Source: authors, "title", where and when, with section and equation. The idea in a paragraph.
 //!

@@ -26,8 +26,7 @@ pub(super) fn path(id: u8, rtt_millis: u64, megabits_per_second: u64) -> PathVie
     }
 }
 
-/// A path of this round-trip time with a window of so many packets of 1000 bytes, and with so many
-/// bytes in flight.
+/// Returns a path of this round-trip time with a window of `packets` packets of 1000 bytes.
 pub(super) fn windowed(id: u8, rtt_millis: u64, packets: u64, bytes_in_flight: u64) -> PathView {
     let window = packets * 1000;
     let rtt = Duration::from_millis(rtt_millis);
@@ -41,7 +40,7 @@ pub(super) fn windowed(id: u8, rtt_millis: u64, packets: u64, bytes_in_flight: u
     }
 }
 
-/// A scheduler, and paths whose queues grow by what it binds.
+/// A scheduler, and paths whose queues grow by the packets bound to them.
 pub(super) struct Bed {
     pub(super) scheduler: Box<dyn Scheduler>,
     pub(super) paths: Vec<PathView>,
@@ -71,10 +70,10 @@ impl Bed {
         }
     }
 
-    /// How old a frame may become.
+    /// Lifetime of a frame.
     const DEADLINE: Duration = Duration::from_millis(500);
 
-    /// The packets of a frame.
+    /// Returns the packets of a frame.
     pub(super) fn frame(fragment_count: u16, bytes: u32) -> Vec<PacketView> {
         (0..fragment_count)
             .map(|fragment| PacketView {
@@ -84,12 +83,12 @@ impl Bed {
             .collect()
     }
 
-    /// Offers packets as the next frame and returns what was bound where.
+    /// Offers packets as the next frame, and returns the bound packets with their paths.
     pub(super) fn schedule(&mut self, packets: &[PacketView]) -> Vec<(PacketView, PathSet)> {
         self.schedule_at(Instant::ZERO, packets)
     }
 
-    /// The same at a moment.
+    /// Does the same at a moment.
     pub(super) fn schedule_at(
         &mut self,
         now: Instant,
@@ -125,14 +124,15 @@ impl Bed {
 /// at a constant pace, and whatever is bound arrives.
 pub(super) struct FluidBed {
     pub(super) bed: Bed,
-    /// What waits on each path: when its last byte leaves, and its bytes.
+    /// By path: the queued packets, with the time at which the last byte of each leaves, and its
+    /// bytes.
     queues: Vec<VecDeque<(Instant, u32)>>,
     now: Instant,
-    /// How long each packet took from its frame's capture to the receiver.
+    /// Time of each packet from its frame's capture to the receiver.
     pub(super) packet_delays: Vec<Duration>,
-    /// How long each frame took.
+    /// Time of each frame.
     pub(super) frame_delays: Vec<Duration>,
-    /// What each path was given.
+    /// Bytes bound to each path.
     pub(super) bound_bytes: Vec<u64>,
     /// Which path each packet took, in order.
     pub(super) trail: Vec<PathId>,
@@ -159,7 +159,8 @@ impl FluidBed {
         }
     }
 
-    /// Runs over `frame_count` frames, one every `interval`, of so many packets of 1000 bytes.
+    /// Runs over `frame_count` frames, one every `interval`, of `fragment_count` packets of 1000
+    /// bytes.
     pub(super) fn run(&mut self, frame_count: u32, interval: Duration, fragment_count: u16) {
         for _ in 0..frame_count {
             let packets = Bed::frame(fragment_count, 1000);
@@ -168,7 +169,7 @@ impl FluidBed {
         }
     }
 
-    /// Runs at a share of what all paths carry together, 25 frames per second for so long.
+    /// Runs for `seconds` at a share of the paths' total capacity, 25 frames per second.
     pub(super) fn run_at(&mut self, load: f64, seconds: u32) {
         let rates = self.bed.paths.iter().map(PathView::drain_rate);
         let rate = rates.sum::<DataRate>().mul_f64(load);
@@ -202,7 +203,7 @@ impl FluidBed {
         self.frame_delays.push(frame_delay);
     }
 
-    /// Lets time pass: what leaves meanwhile is told to the scheduler in order.
+    /// Advances the time, and reports departures meanwhile to the scheduler in order.
     fn drain(&mut self, until: Instant) {
         loop {
             let heads = self.queues.iter().enumerate();
@@ -223,13 +224,13 @@ impl FluidBed {
         self.now = until;
     }
 
-    /// What share of the bytes the path got.
+    /// Returns the path's share of the bytes.
     pub(super) fn share(&self, path: usize) -> f64 {
         self.bound_bytes[path] as f64 / self.bound_bytes.iter().sum::<u64>() as f64
     }
 }
 
-/// The mean, in milliseconds.
+/// Returns the mean, in milliseconds.
 pub(super) fn mean_millis(delays: &[Duration]) -> f64 {
     delays
         .iter()
@@ -238,7 +239,7 @@ pub(super) fn mean_millis(delays: &[Duration]) -> f64 {
         / delays.len() as f64
 }
 
-/// The path of the least round-trip time that has room: what others are compared with.
+/// The path of the least round-trip time that has room: the reference of comparisons.
 #[derive(Debug)]
 pub(super) struct LeastRtt;
 
@@ -258,7 +259,7 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 /// Bytes of each packet of [`Lines`].
 const LINE_PACKET_BYTES: u32 = 1000;
 
-/// Lines of constant rate and delay that tell the truth about themselves, and a stream of frames.
+/// Lines of constant rate and delay with exact views, and a stream of frames.
 pub(super) struct Lines {
     scheduler: Option<Box<dyn Scheduler>>,
     lines: Vec<Line>,
@@ -275,7 +276,7 @@ struct Line {
     rate: DataRate,
     there: Duration,
     back: Duration,
-    /// What may be in flight; `None`: a packet leaves when the one before it has left.
+    /// Limit of the bytes in flight; `None`: a packet leaves when the one before it has left.
     window: Option<u64>,
     queue: VecDeque<PacketView>,
     free_at: Instant,
@@ -289,7 +290,7 @@ pub(super) struct Arrived {
 }
 
 impl Lines {
-    /// Lines of so many Mbit/s and ms one way.
+    /// Returns lines of the given Mbit/s and ms one way.
     pub(super) fn new(scheduler: Box<dyn Scheduler>, lines: &[(u64, u64)]) -> Self {
         let lines: Vec<_> = lines.iter().map(|&(rate, ms)| (rate, ms, ms)).collect();
         Lines {
@@ -298,7 +299,7 @@ impl Lines {
         }
     }
 
-    /// Lines of so many Mbit/s, ms one way, and packets in the window.
+    /// Returns lines of the given Mbit/s, ms one way, and packets in the window.
     pub(super) fn with_windows(scheduler: Box<dyn Scheduler>, windows: &[(u64, u64, u64)]) -> Self {
         let lines: Vec<_> = windows.iter().map(|&(rate, ms, _)| (rate, ms)).collect();
         let mut lines = Self::new(scheduler, &lines);
@@ -308,7 +309,7 @@ impl Lines {
         lines
     }
 
-    /// Lines of so many Mbit/s, ms there and ms back.
+    /// Returns lines of the given Mbit/s, ms forward and ms back.
     pub(super) fn of(lines: &[(u64, u64, u64)]) -> Self {
         let line = |&(rate, there, back): &(u64, u64, u64)| Line {
             rate: DataRate::from_megabits_per_second(rate),
@@ -330,7 +331,7 @@ impl Lines {
         }
     }
 
-    /// Streams so many frames of so many packets, and waits until all have arrived.
+    /// Streams `frame_count` frames of `packet_count` packets, and waits until all have arrived.
     pub(super) fn stream(&mut self, packet_count: u16, frame_count: u64) {
         let mut scheduler = self.scheduler.take().expect("it was given");
         self.stream_over(&mut *scheduler, packet_count, frame_count);
@@ -353,7 +354,7 @@ impl Lines {
         while !self.waiting.is_empty() || self.lines.iter().any(|line| !line.queue.is_empty()) {
             self.run_until(scheduler, self.now + FRAME_INTERVAL);
         }
-        // What arrives at the same moment is in order.
+        // Packets that arrive at the same moment are in order.
         self.arrived
             .sort_by_key(|arrived| (arrived.at, arrived.packet.frame, arrived.packet.fragment));
     }
@@ -425,7 +426,7 @@ impl Lines {
 
     fn send(&mut self) {
         for (line, id) in self.lines.iter_mut().zip(0..) {
-            // What a window lets go waits in the line.
+            // Packets that the window releases wait in the line.
             while (line.window.is_some() || line.free_at <= self.now)
                 && let Some(packet) = line.queue.pop_front()
             {

@@ -138,7 +138,7 @@ fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
             let count = rig.flying.len();
             rig.tell(0, count, rtt);
         }
-        // What is in use has changed with what arrived.
+        // The used bandwidth has changed with the arrivals.
         rig.controller.used_bandwidth.filtered = 50.0;
         rig.controller.used_bandwidth.sample = 50.0;
         (rig.controller.window - before, rig.controller.state())
@@ -149,7 +149,7 @@ fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
     let (grown, state) = window_after(400, true);
     assert_near(grown, 0.0);
     assert_eq!(state, "Constant", "20 packets of backlog");
-    // A source that sends a tenth of what it may.
+    // A source that sends a tenth of its allowance.
     let mut rest = Rig::using(50.0, 400.0);
     rest.controller.update_rate(rest.now);
     rest.now += RTT;
@@ -385,8 +385,8 @@ fn section_4_2_random_loss_costs_arc_less_than_reno_on_long_paths() {
     }
 }
 
-/// What eq. 1 is for: paced by its rate, and reported to once a round trip, the flow never has more
-/// outstanding than its window.
+/// The purpose of eq. 1: if the flow is paced by its rate and gets one report per round trip, its
+/// outstanding packets never exceed its window.
 #[test]
 fn section_2_what_is_outstanding_never_exceeds_the_window() {
     let mut rig = Rig::using(50.0, 300.0);

@@ -4,7 +4,7 @@ use anabranch_units::DataRate;
 
 /// Less growth in a round says that the pipe may be full.
 const GROWTH_TARGET: f64 = 1.25;
-/// So many rounds say that it is.
+/// Rounds without growth after which the pipe counts as full.
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 
 /// Finds the bandwidth that no longer grows.

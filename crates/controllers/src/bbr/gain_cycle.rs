@@ -17,7 +17,7 @@ pub(super) struct GainCycle {
     started_at: Instant,
 }
 
-/// What the end of a phase depends on.
+/// Inputs of the decision whether a phase ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseFacts {
     pub(super) min_rtt: Duration,
@@ -37,9 +37,9 @@ impl GainCycle {
         }
     }
 
-    /// Whether the phase is over: after a least round-trip time; probing not before there is enough
-    /// in flight or something is lost, draining as soon as nothing is in excess. `product` is what
-    /// so many bandwidth-delay products come to.
+    /// Whether the phase is over. A phase lasts one least round-trip time. Probing also needs
+    /// enough packets in flight or a loss; draining ends as soon as no excess is in flight.
+    /// `product` returns the bytes of a multiple of the bandwidth-delay product.
     pub(super) fn is_over(
         &self,
         now: Instant,

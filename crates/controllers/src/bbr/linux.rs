@@ -4,12 +4,12 @@
 //!
 //! As `bbr-quic`, but for: one bandwidth sample per report; a pacing margin; a window counted in
 //! packets with room for offloaded segments; packet conservation in recovery, whose end restores
-//! the window; a detector of policers. What the two differ in is in [`profile`].
+//! the window; a detector of policers. [`profile`] holds the differences between the two.
 //!
 //! Deviations:
 //! 1. Windows are kept in bytes; counts of packets are of the largest size.
-//! 2. There are no delayed acknowledgements to except from renewing an expired least round-trip
-//!    time: a round-trip time is without what the receiver held the report back.
+//! 2. No delayed acknowledgements need an exception from renewing an expired least round-trip time,
+//!    since a round-trip time excludes the time that the receiver held the report back.
 //! 3. Recovery lasts until a packet that left after its beginning is acknowledged.
 //! 4. A loss episode is undone when every packet of it has arrived after all.
 //! 5. Offloaded segments are those of `bbr_tso_segs_goal`. The kernel's are longer where the least
@@ -51,9 +51,9 @@ const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const WINDOW_GAIN: f64 = 2.0;
 /// `bbr_cwnd_min_target`, in packets.
 const MIN_WINDOW_PACKETS: u64 = 4;
-/// `TCP_INIT_CWND`, in packets: what stands in for the product before any round-trip time.
+/// `TCP_INIT_CWND`, in packets: the bandwidth-delay product before the first round-trip time.
 const INITIAL_PRODUCT_PACKETS: u64 = 10;
-/// What stands in for the first pacing rate's round-trip time.
+/// Round-trip time that the first pacing rate assumes.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 const DEPARTURE_TIMES: AlgorithmOption = AlgorithmOption {
@@ -106,7 +106,7 @@ struct ProbeRtt {
 #[derive(Debug)]
 struct BbrLinux {
     profile: &'static Profile,
-    /// Of `c-mpbbr` alone.
+    /// Coupling of `c-mpbbr`; `None` for the other profiles.
     coupling: Option<Coupling>,
     /// By [`DEPARTURE_TIMES`].
     knows_departure_times: bool,
@@ -184,7 +184,7 @@ impl BbrLinux {
         self.policer.rate().unwrap_or_else(|| self.bandwidth.max())
     }
 
-    /// What is taken of it.
+    /// Returns the part of the estimate that the path uses.
     fn bandwidth(&self) -> DataRate {
         match (&self.coupling, &self.mode) {
             (Some(coupling), Mode::ProbeBw(cycle)) => coupling.taken(self.estimate(), cycle),
@@ -511,7 +511,7 @@ impl CongestionController for BbrLinux {
     fn on_timeout(&mut self, now: Instant, cause: Timeout) {
         let window_packets = match cause {
             Timeout::Own => return,
-            // What still flies, which is nothing, and one.
+            // The packets in flight, which are none, and one.
             Timeout::Retransmission { .. } => 1,
             Timeout::FeedbackSilence { .. } => MIN_WINDOW_PACKETS,
         };

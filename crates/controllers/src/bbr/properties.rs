@@ -1,4 +1,4 @@
-//! What the members of the family do on a path: the test beds, and Zhang & Lei's nine links.
+//! Behaviour of the family's members on a path: the test beds, and Zhang & Lei's nine links.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
 use anabranch_core::recovery::LossDetection;
@@ -15,7 +15,8 @@ pub(super) fn secs(seconds: u64) -> Instant {
     Instant::from_secs(seconds)
 }
 
-/// 10 Mbit/s, 50 ms there and back, a queue of so many bandwidth-delay products.
+/// Returns a link of 10 Mbit/s, with a round trip of 50 ms and a queue of `queue_bdps`
+/// bandwidth-delay products.
 pub(super) fn bed_link(queue_bdps: f64) -> Link {
     let rate = DataRate::from_megabits_per_second(10);
     let queue = Duration::from_millis(50).mul_f64(queue_bdps);
@@ -151,9 +152,9 @@ fn quic_probes_the_round_trip_time_every_ten_seconds() {
 /// Expected, of a simulation made for comparison whose seeds and reports are not known: one-way
 /// delay 272 to 297 ms, utilisation 0.97, losses 1 to 2 % and mostly at the starts, Jain 0.95 to
 /// 0.997, variation 0.14 to 0.16. Here: 290 to 318 ms, 0.967 to 0.971, 0.2 to 4.7 %, 0.94 to 0.993,
-/// 0.134 to 0.19. Once all have started the delay is 303 to 310 ms whatever the queue, and half of
-/// the round trip and a product are 300; what is above that, and all but a twentieth of the losses,
-/// comes from three starts with windows of 2.885 products.
+/// 0.134 to 0.19. Once all have started, the delay is 303 to 310 ms whatever the queue, and half of
+/// the round trip and a product are 300. The excess, and all but a twentieth of the losses, come
+/// from three starts with windows of 2.885 products.
 #[test]
 fn quic_zhang_lei_three_flows_fill_a_product_of_queue_and_swing() {
     for case in 1..=9 {

@@ -6,9 +6,9 @@
 //!
 //! Deviations:
 //! 1. Windows are counted in the source's segments of 1460 bytes, or in packets of the largest size
-//!    where that is more. The initial window is the option `initial-window`;
-//!    [`ControllerConfig::initial_window_packets`] is not read, since its usual ten cannot be told
-//!    from a wish.
+//!    if that is larger. The initial window is the option `initial-window`.
+//!    [`ControllerConfig::initial_window_packets`] is not read, since its usual ten may be a
+//!    default or a wish.
 //! 2. The windowed maximum is exact, not of three samples.
 //! 3. `probe_rtt_skipped_if_similar_rtt` (1.125) and the other experiments of the source that are
 //!    off in it are left out, but for those that are options here.
@@ -44,7 +44,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// `quic_bbr2_default_startup_full_loss_count` and `quic_bbr2_default_loss_threshold`.
 const STARTUP_FULL_LOSS_COUNT: u32 = 8;
 const STARTUP_LOSS_THRESHOLD: f64 = 0.02;
-/// Receivers acknowledge every packet so long, then every tenth one or after 25 ms.
+/// Packets that receivers acknowledge one by one at first; later they report every tenth one, or
+/// after 25 ms.
 const PACKETS_ACKED_AT_ONCE: u64 = 100;
 
 /// `high_cwnd_gain`.
@@ -103,7 +104,7 @@ pub(crate) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> 
     Box::new(BbrQuic::new(settings, config))
 }
 
-/// What versions of the source differ in.
+/// Differences between versions of the source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) startup_window_gain: f64,
@@ -134,13 +135,13 @@ impl Default for Settings {
     }
 }
 
-/// What losses end Startup.
+/// Losses that end Startup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StartupLossExit {
     Never,
     /// A round without growth that ends in recovery.
     InRecovery,
-    /// A round with eight loss events and more than 2 % of what was in flight lost.
+    /// A round with eight loss events that lost more than 2 % of the bytes in flight.
     Excess,
 }
 
@@ -188,7 +189,7 @@ pub(super) struct BbrQuic {
     bytes_lost_in_round: u64,
 }
 
-/// How much more is acknowledged at once than the bandwidth explains: `max_ack_height`.
+/// Excess of acknowledged bytes over the bandwidth's share: `max_ack_height`.
 #[derive(Debug)]
 struct Aggregation {
     epoch: Option<Instant>,

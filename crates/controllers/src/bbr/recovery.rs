@@ -1,7 +1,7 @@
 //! Loss recovery as Linux and version 3 see it: when it began, whether its first round runs, and
 //! whether it was for nothing.
 
-/// What is to be done to the window, once.
+/// Change of the window that is due once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {
     #[default]
@@ -72,7 +72,7 @@ impl Recovery {
         self.is_conserving = false;
     }
 
-    /// What has changed since it was last asked. Conservation begins with the asking: a round that
+    /// Returns the change since the last call. Conservation begins with this call: a round that
     /// begins with the report of the loss does not end it.
     pub(super) fn step(&mut self) -> Step {
         self.is_conserving |= self.step == Step::Entered;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// How many rounds a bandwidth sample counts in BBRv1: a gain cycle and two more.
+/// Lifetime of a bandwidth sample in BBRv1, in rounds: a gain cycle and two more.
 pub(crate) const BANDWIDTH_WINDOW_ROUNDS: u64 = 10;
 
 /// Counts round trips by packet number: one ends when a packet is acknowledged that left after the
@@ -46,7 +46,7 @@ pub(crate) struct RoundMax<T> {
 impl<T: Copy + Default + Ord> RoundMax<T> {
     pub(crate) fn new(window_rounds: u64) -> Self {
         RoundMax {
-            // No round adds to this what it would have to grow for.
+            // Enough capacity for all rounds of the window: the deque never grows.
             samples: VecDeque::with_capacity(window_rounds as usize + 2),
             max: T::default(),
             window_rounds,
@@ -54,7 +54,7 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         }
     }
 
-    /// Has samples count for so many rounds from now on.
+    /// Sets the number of rounds for which samples count.
     pub(crate) fn set_window(&mut self, window_rounds: u64) {
         self.window_rounds = window_rounds;
     }
@@ -91,8 +91,9 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         self.forget_old();
     }
 
-    /// The last sample stays however old it is: an empty window would say zero. One of now takes
-    /// the place of one that was only kept for want of any.
+    /// Removes expired samples. The last sample stays however old it is, since an empty window
+    /// would mean zero. A sample of the current round replaces one that is kept for this reason
+    /// only.
     fn forget_old(&mut self) {
         while self.samples.len() > 1 && self.samples[0].0 + self.window_rounds < self.round {
             self.samples.pop_front();

@@ -1,7 +1,7 @@
 //! `bbr3`: BBR version 3, draft-ietf-ccwg-bbr as of 3 August 2026 (Cardwell, Swett, Beshay).
 //!
-//! Bandwidth and least round-trip time as in version 1, and beside them what losses teach: bounds
-//! on what may fly in the long term, found by probing, and on rate and flight in the short term,
+//! Bandwidth and least round-trip time are estimated as in version 1. Losses add bounds: on packets
+//! in flight in the long term, found by probing, and on rate and flight in the short term,
 //! forgotten before the next probe.
 //!
 //! Deviations:
@@ -60,7 +60,7 @@ const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 /// Growth and rounds without it that say that the pipe is full.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Drain ends after so many rounds whatever is in flight.
+/// Rounds after which Drain ends, however many packets are in flight.
 const MAX_DRAIN_ROUNDS: u64 = 3;
 /// The send quantum's span and limits.
 const QUANTUM_SPAN: Duration = Duration::from_millis(1);
@@ -94,7 +94,7 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// `RS`: what a report samples.
+/// `RS`: the sample of a report.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     /// Zero: not valid.
@@ -538,7 +538,7 @@ impl CongestionController for Bbr3 {
             self.save_state_upon_loss();
         }
         self.recovery.on_timeout(self.next_packet_number);
-        // What still flies, which is nothing, and one.
+        // The packets in flight, which are none, and one.
         self.cwnd = self.packet_bytes;
     }
 

@@ -37,7 +37,8 @@ use round_trips::{GrownMinRtt, MeanOfRound};
 
 /// `kPacingGain`.
 const GAINS: Gains = [1.1, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// `kTargetCongestionWindowGainForHighGain`: so much shall be in flight before probing ends.
+/// `kTargetCongestionWindowGainForHighGain`: packets in flight, as a multiple of the product,
+/// before probing ends.
 const PROBED_GAIN: f64 = 1.15;
 /// `kCruisingCongestionWindowGain`.
 const CRUISING_WINDOW_GAIN: f64 = 2.0;
@@ -198,7 +199,8 @@ impl BbrWebrtc {
         }
     }
 
-    /// `UpdateBandwidthAndMinRtt`. Round-trip times hold what the receiver held the report back.
+    /// `UpdateBandwidthAndMinRtt`. Round-trip times include the time that the receiver held the
+    /// report back.
     fn update_model(&mut self, now: Instant, feedback: &Feedback<'_>) {
         let mut least: Option<Duration> = None;
         for packet in feedback.acked {

@@ -1,4 +1,4 @@
-//! What CCP and CCPD believe of the path: its capacity, storage and backlog.
+//! Path model of CCP and CCPD: capacity, storage and backlog.
 
 use anabranch_core::recovery::{AckedPacket, Feedback};
 use anabranch_units::{Duration, Instant};
@@ -8,10 +8,11 @@ use anabranch_units::{Duration, Instant};
 const PAIR_DIVISOR: u64 = 2;
 /// Pairs of which the one that was delayed least is believed.
 const RUN_PAIRS: u32 = 100;
-/// The storage is at least so many bandwidth-delay products: where all losses are random, no round
-/// trip shows the buffer.
+/// Least storage in bandwidth-delay products. Where all losses are random, no round trip shows the
+/// buffer.
 const MIN_STORAGE: f64 = 1.5;
-/// The safety: over so many round trips, a loss ratio above this takes such a part of the storage.
+/// Safety: rounds over which losses are counted, loss ratio above which it acts, and share of the
+/// storage that it takes.
 const SAFETY_ROUNDS: u64 = 10;
 const SAFETY_LOSS_RATIO: f64 = 0.1;
 const SAFETY_FACTOR: f64 = 0.9;
@@ -34,7 +35,7 @@ pub(crate) struct PathModel {
     max_rtt: Duration,
     /// The packet acknowledged last.
     previous: Option<AckedPacket>,
-    /// What the safety has left of the storage.
+    /// Factor that the safety applies to the storage.
     storage_factor: f64,
     /// Packets before this one do not count for the safety: they left in slow start.
     counted_from: Option<u64>,
@@ -75,7 +76,7 @@ impl PathModel {
         self.capacity() * self.min_rtt.unwrap_or(Duration::ZERO).as_secs_f64()
     }
 
-    /// `x`: what waits in the path's buffer.
+    /// Returns `x`, the backlog in the path's buffer.
     pub(crate) fn backlog(&self) -> f64 {
         let waiting = self.rtt.saturating_sub(self.min_rtt.unwrap_or(self.rtt));
         self.capacity() * waiting.as_secs_f64()
@@ -93,7 +94,7 @@ impl PathModel {
         self.max_rtt = self.max_rtt.mul_f64(kept).max(least);
     }
 
-    /// Slow start is over; what leaves from this packet on counts for the safety.
+    /// Handles the end of slow start: packets from this one on count for the safety.
     pub(super) fn begin_counting(&mut self, now: Instant, next_packet_number: u64) {
         self.counted_from = Some(next_packet_number);
         self.counting_since = now;
@@ -112,7 +113,7 @@ impl PathModel {
 
     fn on_acked(&mut self, acked: &AckedPacket, feedback: &Feedback<'_>) {
         let number = acked.sent.packet_number;
-        // What was given up as lost had a round-trip time beyond anything that the path stores.
+        // A spurious loss had a round-trip time beyond the path's storage.
         let is_spurious = feedback
             .spurious
             .iter()

@@ -139,7 +139,7 @@ fn the_window_grows_by_what_is_acknowledged_and_only_if_it_was_used() {
         has_window_left: true,
         ..Report::default()
     });
-    // [2 × (200 - 50) - 18] / 2 = 141 is what the law wants.
+    // [2 × (200 - 50) - 18] / 2 = 141 is the law's result.
     assert_eq!(rig.window_segments(), 62.0);
 }
 

@@ -248,7 +248,7 @@ fn run(link: Link, loss_ratio: f64, flows: &[(&str, u64, u64)], until: u64) -> V
     bed.run(Instant::from_secs(until))
 }
 
-/// 10 Mbit/s, so many ms each way and so many of queue.
+/// Returns a link of 10 Mbit/s with a delay of `delay` ms each way and a queue of `queue` ms.
 fn link(delay: u64, queue: u64) -> Link {
     let millis = Duration::from_millis;
     Link::new(

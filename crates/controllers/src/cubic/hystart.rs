@@ -23,15 +23,15 @@ const LOW_WINDOW: f64 = 16.0;
 /// Acknowledgements closer than this belong to one train (Ha & Rhee; Linux's value).
 const TRAIN_SPACING: Duration = Duration::from_millis(2);
 
-/// How much round-trip times must grow, given what they were.
+/// Returns the growth of round-trip times that ends slow start, given the earlier ones.
 fn threshold(rtt: Duration) -> Duration {
     (rtt / THRESHOLD_DIVISOR).clamp(MIN_THRESHOLD, MAX_THRESHOLD)
 }
 
-/// What slow start does with a report.
+/// Reaction of slow start to a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// Grows by so many of these segments.
+    /// Slow start grows the window by this number of the acknowledged segments.
     Grow(f64),
     /// Ends here.
     Exit,

@@ -21,7 +21,7 @@ fn start(options: &str) -> Rig<Cubic> {
     Rig::of_segments(Cubic::new(&config))
 }
 
-/// In congestion avoidance since just now, with so many segments in flight.
+/// Returns a rig that has just entered congestion avoidance, with `segments` in flight.
 fn at(options: &str, segments: f64) -> Rig<Cubic> {
     let mut rig = start(options);
     rig.controller.window.segments = segments;
@@ -354,8 +354,8 @@ fn property_over_a_short_path_it_is_renos_equal() {
     assert!((1.0..=2.0).contains(&ratio), "{ratio}");
 }
 
-/// A round of slow start, a report for each two packets; what they take grows from `first` to
-/// `last` milliseconds.
+/// Plays a round of slow start with a report for each two packets. Their round-trip times grow from
+/// `first` to `last` milliseconds.
 fn slow_start_round(rig: &mut Rig<Cubic>, first: u64, last: u64) {
     rig.fill();
     let count = rig.flying.len() / 2;

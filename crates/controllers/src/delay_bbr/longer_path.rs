@@ -1,4 +1,4 @@
-//! A path that has become longer, told from a queue by draining.
+//! Detects a path that has become longer: draining distinguishes it from a queue.
 //!
 //! Ours, for `live-bbr`. If the delay does not fall while less is sent than comes out, there is no
 //! queue, or others fill it. A source with a rate of its own has not made it if the sender was
@@ -11,13 +11,13 @@ use anabranch_units::{Duration, Instant};
 use super::DelayBbr;
 use super::profile::AppLimitedSamples;
 
-/// How much longer than a round trip it takes to tell, as a share of one.
+/// Time until a verdict beyond a round trip, as a share of one.
 const TIME_TO_TELL: f64 = 0.5;
-/// A queue becomes shorter by this share of what draining takes away, at the least; and longer, if
-/// the path carries less than is sent even now. Less than the jitter tells nothing.
+/// Least change of a queue while draining, as a share of the drained bytes. It becomes shorter, or
+/// longer if the path carries less than is sent even now. A change below the jitter is no evidence.
 const SHARE_DRAINED: f64 = 0.5;
 
-/// What was sent in excess, or is taken for it, drains since that moment.
+/// Draining of sent or suspected excess since a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draining {
     began_at: Instant,

@@ -22,10 +22,10 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
-    /// What stands in before the first sample.
+    /// Value before the first sample.
     pub(super) const INITIAL: Duration = Duration::from_millis(200);
 
-    /// The value, or what stands in for it.
+    /// Returns the value, or [`MinRtt::INITIAL`] before the first sample.
     pub(super) fn or_initial(&self) -> Duration {
         self.value.unwrap_or(Self::INITIAL)
     }
@@ -42,7 +42,7 @@ impl MinRtt {
         }
     }
 
-    /// Algorithm 2, line 3. What is still unknown does not expire.
+    /// Algorithm 2, line 3. An unknown value does not expire.
     pub(super) fn has_expired(&self, now: Instant) -> bool {
         self.value.is_some() && now.saturating_since(self.confirmed_at) > EXPIRY
     }

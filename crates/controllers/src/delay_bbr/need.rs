@@ -1,4 +1,4 @@
-//! What a probe has to show, and what a packet tells it.
+//! Evidence that a probe must find, and a packet's contribution to it.
 
 use anabranch_core::recovery::AckedPacket;
 use anabranch_units::Duration;
@@ -23,7 +23,7 @@ impl DelayBbr {
         }
     }
 
-    /// How long a probe lasts that has to show by itself: a sample lies in it from end to end.
+    /// Returns the duration of a probe that gives evidence by itself: a sample lies entirely in it.
     fn probe_length(&self) -> Duration {
         self.min_rtt.or_initial() * 2 + self.report_delay()
     }
@@ -63,7 +63,7 @@ impl DelayBbr {
         self.floor <= self.min_rtt.or_initial() + NO_QUEUE + self.noise.jitter
     }
 
-    /// What the packet's round-trip time tells a probe. Only packets of full size are compared.
+    /// Returns the packet's round-trip time for probes. Only packets of full size are compared.
     pub(super) fn echo(&mut self, packet: &AckedPacket) -> Option<Echo> {
         let is_full = packet.sent.bytes * 8 >= self.config.max_packet_bytes * 7;
         let is_recent = packet.sent.packet_number >= self.counts_from;

@@ -1,4 +1,4 @@
-//! What jitter leaves of round-trip times and rate samples.
+//! Corrections of round-trip times and rate samples for jitter.
 
 use anabranch_core::recovery::{RateSample, RttEstimator, SentPacket};
 use anabranch_units::{DataRate, Duration};
@@ -37,8 +37,8 @@ impl Noise {
         }
     }
 
-    /// Whether less was delivered in the sample's interval, whose ends are uncertain by the
-    /// jitter, than `share` of what was sent.
+    /// Whether the sample's interval, whose ends the jitter makes uncertain, delivered less than
+    /// `share` of the sent bytes.
     pub(super) fn is_short_of(&self, share: f64, sample: &RateSample, packet: &SentPacket) -> bool {
         let certain = share.min(1.0 - self.doubt(sample)).max(0.0);
         sample.min_of_send_and_ack_rate < send_rate(packet).mul_f64(certain)

@@ -1,8 +1,8 @@
 //! The rate of the first round trips, where the source gives media at a rate of its own.
 //!
 //! Ours, for `live-bbr`. A Startup from the initial window takes five round trips to 4 Mbit/s at
-//! 600 ms, and what a fixed source gives meanwhile is late. So the path is sent what the source
-//! gives until it shows that it does not carry that. Then the rate is that of Startup.
+//! 600 ms, and media of a fixed source is late meanwhile. So the path gets the source's rate until
+//! there is evidence that it does not carry that. Then the rate is that of Startup.
 
 use anabranch_core::recovery::{Feedback, RttEstimator};
 use anabranch_units::{DataRate, Duration};
@@ -16,14 +16,14 @@ const HEADROOM: f64 = 1.25;
 /// A greater share of losses shows that the path does not carry the rate
 /// (draft-ietf-rmcat-gcc-02 §6: above it, the loss-based controller decreases).
 const MOST_LOST: f64 = 0.1;
-/// The share counts once so much has been acknowledged or lost: one burst is no share.
+/// Bytes acknowledged or lost before the share of losses counts: one burst is too small a sample.
 const BYTES_TO_TELL: u64 = 30_000;
 /// A round-trip time above this multiple of the least one, …
 const QUEUE_FACTOR: f64 = 1.25;
 /// … and longer than it by this, shows a queue. Over short paths Startup is quick enough.
 const LEAST_QUEUE: Duration = Duration::from_millis(20);
 
-/// What the source asks of a path of which little is known, and what speaks against it.
+/// The rate that the source asks of an unknown path, and the evidence against it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Opening {
     source_rate: DataRate,
@@ -42,7 +42,7 @@ impl Opening {
         !self.source_rate.is_zero()
     }
 
-    /// A round-trip time without jitter, of which so much is known.
+    /// Handles a round-trip time without jitter, and the jitter's estimate.
     pub(super) fn on_rtt(&mut self, rtt: Duration, jitter: Duration) {
         let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
         self.least_rtt = Some(least);
@@ -68,7 +68,7 @@ impl Opening {
         }
     }
 
-    /// Whether what the source gives overflows the path's buffer. Both signs together end Startup.
+    /// Whether the source's rate overflows the path's buffer. Both signs together end Startup.
     pub(super) fn is_overflowing(&self) -> bool {
         self.has_queued && self.has_lost && !self.source_rate.is_zero()
     }
@@ -102,9 +102,9 @@ impl DelayBbr {
         }
     }
 
-    /// What the first Startup paces at, as a multiple of the estimate. Where the source gives less
-    /// than that, trains find the rate within a second, and each picture would queue: over 6 Mbit/s
-    /// and 5 % of loss 9 frames in 15,000 more are late at Startup's gain.
+    /// Returns the pacing gain of the first Startup. Where the source gives less than the estimate,
+    /// trains find the rate within a second, and each picture would queue: over 6 Mbit/s and 5 % of
+    /// loss, 9 frames in 15,000 more are late at Startup's gain.
     #[cold]
     pub(super) fn first_startup_gain(&self, usual: f64) -> f64 {
         match self.is_app_limited && !self.opening.rate().is_zero() {
@@ -113,7 +113,7 @@ impl DelayBbr {
         }
     }
 
-    /// What the path is believed to carry before the first sample.
+    /// Returns the assumed bandwidth before the first sample.
     #[cold]
     pub(super) fn believed_at_first(&self) -> DataRate {
         match self.profile.min_rate_floor {
@@ -133,7 +133,7 @@ impl DelayBbr {
         u64::from(self.config.initial_window_packets) * u64::from(self.config.max_packet_bytes)
     }
 
-    /// What may leave at once before anything has been heard: the initial window.
+    /// Returns the burst that may be sent before the first report: the initial window.
     pub(super) fn burst_bytes(&self) -> u64 {
         let is_start = self.profile.start == Start::InitialWindow
             && self.min_rtt.value.is_none()

@@ -1,4 +1,4 @@
-//! What losses together with a long queue tell: the buffer overflows.
+//! Overflow of the buffer, shown by losses together with a long queue.
 
 use anabranch_core::recovery::{AckedPacket, RateSample};
 use anabranch_units::Duration;
@@ -7,20 +7,20 @@ use super::DELIVERED_AS_SENT;
 use super::noise::Noise;
 use super::probe_rtt::send_rate;
 
-/// Of what was sent in a round, so much must have been lost. Delay is the signal; this one is for
-/// queues whose delay has been taken for the path's.
+/// Least share of lost bytes in a round that shows an overflow. Delay is the main signal; this one
+/// is for queues whose delay has been taken for the path's.
 const LOSS_RATIO: f64 = 0.05;
-/// The round-trip time must be this multiple of the least ever, or what was lost was not lost to a
-/// queue.
+/// Least round-trip time, as a multiple of the least ever. Below it the losses have no queue as
+/// their cause.
 const QUEUE_FACTOR: f64 = 1.25;
-/// So many rounds after an answer, losses are looked at again.
+/// Rounds between an answer and the next look at losses.
 const ROUNDS_TO_HELP: u64 = 4;
 /// An answer has helped if it leaves less than this share of the losses.
 const HELPFUL: f64 = 2.0 / 3.0;
-/// Losses that an answer did not lessen are the path's own, for so many rounds.
+/// Rounds in which losses that an answer did not lessen count as the path's own.
 const ROUNDS_OF_PATIENCE: u64 = 40;
 
-/// Tells an overflowing buffer from a path that loses packets.
+/// Distinguishes an overflowing buffer from a path that loses packets.
 #[derive(Debug, Default)]
 pub(super) struct Overflow {
     /// The least round-trip time ever seen on this path: no queue taken for it can raise it.
@@ -35,7 +35,7 @@ enum Stance {
     /// The round before this one overflowed the buffer. One such round may be another flow's doing,
     /// which will answer for itself: TCP fills a buffer and halves.
     Alarmed { round: u64 },
-    /// An overflow has been answered; what comes of it shows in that round.
+    /// An overflow has been answered; the effect shows in that round.
     Answered { until_round: u64, loss_ratio: f64 },
     /// The answer did not help: the path itself loses packets.
     Patient { until_round: u64 },
@@ -87,8 +87,8 @@ impl Overflow {
     }
 }
 
-/// Whether what was sent in the sample's interval came through: the sample shows the rate of
-/// sending, not the path.
+/// Whether all bytes sent in the sample's interval were delivered: then the sample shows the send
+/// rate, not the path.
 pub(super) fn has_come_through(newest: &AckedPacket, sample: &RateSample) -> bool {
     let sent_rate = send_rate(&newest.sent);
     sample.min_of_send_and_ack_rate >= sent_rate.mul_f64(DELIVERED_AS_SENT)

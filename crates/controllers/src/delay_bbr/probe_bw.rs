@@ -5,50 +5,49 @@ use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 /// Pacing gains of the eight phases (Zhang & Lei §4.1).
 pub(super) const GAINS: [f64; 8] = [1.11, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Those that BBR has instead (Cardwell et al. 2016), to compare with.
+/// Gains of BBR (Cardwell et al. 2016), for comparison.
 const BBR_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
-/// A probe that finds so much more is followed by another one.
+/// Growth found by a probe that is worth another one.
 const WORTHWHILE_GROWTH: f64 = 1.05;
 
-/// A probe that found this share of all that it asked for is followed by one that asks for twice as
-/// much more, if media is about to come late; so many times at most: 1.11, 1.22 and 1.44.
+/// Share of the asked rate that a probe must find before one with twice the excess follows, if
+/// media is about to be late; and the largest number of doublings: 1.11, 1.22 and 1.44.
 const FULL_GROWTH: f64 = 0.95;
 const MAX_DOUBLINGS: u8 = 2;
 
-/// A probe that climbs asks for so many times as much with each round trip, as Startup does.
+/// Growth of a climbing probe's rate per round trip, as in Startup.
 const CLIMB: f64 = 2.0;
 /// It ends when the round-trip time has grown by this.
 const FIRST_SIGN: Duration = Duration::from_millis(5);
-/// A step shows that the path carries its rate by what has left so long after its beginning: were
-/// it a tenth less, this would have met 4 ms of a queue.
+/// Time into a step after which sent packets show whether the path carries its rate. If it carried
+/// a tenth less, they would have met 4 ms of a queue.
 const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
-/// By how much the usual probe exceeds what the path is believed to carry.
+/// Excess of the usual probe over the estimate.
 const USUAL_EXCESS: f64 = GAINS[0] - 1.0;
 /// Where the last step of a climb was right, the next is too high by no more than this.
 const CLIMB_EXCESS: f64 = 0.5;
 
-/// What a probe has to show, and to whom.
+/// Evidence that a probe must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// The rounds show it.
     Usual,
     /// It has to show by itself: a long probe.
     Evident,
-    /// As [`Need::Evident`], and media is about to come late: what the path has come to carry is to
-    /// be found soon.
+    /// As [`Need::Evident`], and media is about to be late: a higher capacity must be found soon.
     Urgent,
 }
 
-/// What the next probe is to show.
+/// Requirements of the next probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) need: Need,
-    /// What the path is believed to carry.
+    /// Estimated bandwidth of the path.
     pub(super) estimate: DataRate,
     /// Differences of round-trip times of less are noise.
     pub(super) jitter: Duration,
-    /// How long a probe lasts that has to show by itself.
+    /// Duration of a probe that gives evidence by itself.
     pub(super) probe_length: Duration,
 }
 
@@ -82,19 +81,19 @@ pub(super) struct GainCycle {
 struct LongProbe {
     began_at: Instant,
     ended_at: Instant,
-    /// What the path was believed to carry when it began, if it is urgent.
+    /// Estimated bandwidth at the beginning of the probe, if it is urgent.
     base: Option<DataRate>,
     /// By how much its gain exceeds 1, before it has been doubled …
     excess: f64,
-    /// … so often.
+    /// … and the number of doublings.
     doublings: u8,
     has_grown: bool,
     has_found_all: bool,
     climb: Option<Climb>,
 }
 
-/// What an urgent probe becomes when it meets no queue: the path is not full at all, and the rate
-/// doubles with each round trip that shows the same, as in Startup.
+/// State of an urgent probe that meets no queue: the path is not full at all, and the rate doubles
+/// with each round trip that shows the same, as in Startup.
 #[derive(Clone, Copy, Debug)]
 struct Climb {
     rate: DataRate,
@@ -122,7 +121,8 @@ impl LongProbe {
     }
 }
 
-/// How long after it has begun a rate that is too high by that share shows in spite of jitter.
+/// Returns the time after which a rate that exceeds the path by that share shows in spite of
+/// jitter.
 fn discernible_after(jitter: Duration, excess: f64) -> Duration {
     DISCERNIBLE_AFTER + jitter.mul_f64(1.0 / excess)
 }
@@ -152,7 +152,7 @@ impl GainCycle {
     /// "8 RTT periods": a phase lasts for the least round-trip time. A long probe lasts for two
     /// and a report's delay, [`Ask::probe_length`]: a sample needs one from end to end.
     pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration, ask: Ask) {
-        // What a long probe has queued takes as long to drain.
+        // The queue of a long probe takes as long to drain.
         let is_in_long_probe = self.phase < 2 && self.long_probe.is_some();
         let has_found_all = self.long_probe.is_some_and(|probe| probe.has_found_all);
         let has_queued_nothing = self.phase == 1 && has_found_all && ask.need == Need::Urgent;
@@ -212,9 +212,9 @@ impl GainCycle {
         }
     }
 
-    /// An urgent probe goes by every round-trip time: it climbs while there is no queue, and ends
-    /// at the first sign of one, with what it has queued still to be drained. A probe that media
-    /// needs so much need not wait for its turn where nothing queues.
+    /// Handles a round-trip time, which an urgent probe follows. It climbs while there is no queue,
+    /// and ends at the first sign of one, with its own queue still to be drained. Such a probe need
+    /// not wait for its turn where nothing queues.
     pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, ask: Ask) {
         let is_urgent = ask.need == Need::Urgent;
         if is_urgent && self.phase >= 2 && echo.has_no_queue && echo.sent_at >= self.cruises_since {
@@ -293,7 +293,7 @@ mod tests {
 
     const PROBE: Duration = Duration::from_millis(134);
 
-    /// Of a path without jitter.
+    /// Asks of a path without jitter.
     fn ask(need: Need, estimate: DataRate) -> Ask {
         Ask {
             need,
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Of a round trip of 99 ms and reports after 10.
+    /// Changes `ask` to a round trip of 99 ms and reports after 10.
     fn long(ask: Ask) -> Ask {
         Ask {
             probe_length: Duration::from_millis(208),

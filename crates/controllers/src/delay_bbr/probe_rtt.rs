@@ -1,4 +1,4 @@
-//! ProbeRTT: the state that drains what was sent in excess (Algorithm 5).
+//! ProbeRTT: the state that drains the excess in flight (Algorithm 5).
 
 use anabranch_core::recovery::SentPacket;
 use anabranch_units::{DataRate, Duration, Instant};
@@ -9,10 +9,10 @@ use super::profile::{Expiry, ExpiryStay, Profile};
 pub(super) const GAIN: f64 = 0.75;
 /// Pacing gain of [`ExpiryStay::HalfRateRound`].
 const HALF_RATE_GAIN: f64 = 0.5;
-/// Entered by expiry, it lasts so many least round-trip times at most.
+/// Largest duration in least round-trip times after an entry by expiry.
 const MAX_ROUND_TRIPS: u64 = 4;
 
-/// What has to be remembered of one stay in ProbeRTT.
+/// State of one stay in ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
     entered_at: Instant,

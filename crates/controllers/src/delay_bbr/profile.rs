@@ -2,24 +2,24 @@
 
 use anabranch_units::Duration;
 
-/// One form of Delay-BBR. What is not here is common to all forms.
+/// One form of Delay-BBR. All other behaviour is common to all forms.
 #[derive(Debug)]
 pub(super) struct Profile {
-    /// What is compared with the base.
+    /// Signal that is compared with the base.
     pub(super) delay_signal: SignalForm,
     /// Pacing gain in Startup; Drain has its inverse.
     pub(super) startup_gain: f64,
     /// Whether congestion by Algorithm 4 ends Startup too.
     pub(super) has_startup_delay_exit: bool,
-    /// What counts as equal where text and code differ in it.
+    /// Equality of rates where text and code differ in it.
     pub(super) comparison: Comparison,
     /// Where in the handling of an acknowledgement the bandwidth is updated.
     pub(super) bandwidth_update: BandwidthUpdate,
-    /// What becomes of the least round-trip time when it has expired.
+    /// Reaction to an expired least round-trip time.
     pub(super) expiry: Expiry,
-    /// How ProbeRTT goes when the least round-trip time has expired.
+    /// Course of a ProbeRTT that follows the expiry of the least round-trip time.
     pub(super) expiry_stay: ExpiryStay,
-    /// What samples tell that were taken while the sender had too little to send.
+    /// Use of samples taken while the sender was application-limited.
     pub(super) app_limited_samples: AppLimitedSamples,
     /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which
     /// it was sent replaces the bandwidth estimate and is followed by Drain; zero: never.
@@ -37,11 +37,11 @@ pub(super) struct Profile {
     pub(super) after_silence: AfterSilence,
     /// When the receiver is to report.
     pub(super) reports: Reports,
-    /// What may be sent before the first bandwidth sample.
+    /// Allowance before the first bandwidth sample.
     pub(super) start: Start,
 }
 
-/// What is compared with the least round-trip time since the last back-off.
+/// Signal that is compared with the least round-trip time since the last back-off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SignalForm {
     /// Round-trip times smoothed by eq. 12.
@@ -53,7 +53,7 @@ pub(super) enum SignalForm {
     },
     /// Their floor, which jitter does not lift. Less than the margin, or the jitter, is noise.
     Floor {
-        /// What hosts may add.
+        /// Noise that hosts may add.
         margin: Duration,
     },
 }
@@ -86,7 +86,7 @@ pub(super) enum BandwidthUpdate {
     AfterAlgorithm5,
 }
 
-/// What becomes of the least round-trip time when it has expired.
+/// Reaction to an expired least round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
     /// Nothing: Algorithm 5 as printed.
@@ -95,17 +95,17 @@ pub(super) enum Expiry {
     Raise,
 }
 
-/// How ProbeRTT goes when it is entered to find the least round-trip time again.
+/// Course of a ProbeRTT entered to find the least round-trip time again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpiryStay {
-    /// As for congestion: three quarters of the bandwidth until what was in excess has drained.
+    /// As for congestion: three quarters of the bandwidth until the excess has drained.
     AsForCongestion,
     /// Half the bandwidth for a full round at least. Flows that share a queue see their least
     /// round-trip times expire together, so that it empties and shows them the path without it.
     HalfRateRound,
 }
 
-/// What samples tell that were taken while the sender had too little to send.
+/// Use of samples taken while the sender was application-limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AppLimitedSamples {
     /// The same as others.
@@ -128,7 +128,7 @@ pub(super) enum MinRateFloor {
 pub(super) enum AfterSilence {
     /// Where it was, when the first acknowledgement comes.
     Resume,
-    /// In Startup, at half the bandwidth, with everything about delay learnt anew.
+    /// In Startup, at half the bandwidth; all delays are learnt again.
     Startup,
 }
 
@@ -141,7 +141,7 @@ pub(super) enum Reports {
     Batches,
 }
 
-/// What may be sent before the first bandwidth sample.
+/// Allowance before the first bandwidth sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// 10 kB a round trip.

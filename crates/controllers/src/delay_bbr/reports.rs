@@ -6,14 +6,14 @@ use anabranch_units::{Duration, Instant};
 
 use super::{DelayBbr, ROUNDS_TO_TELL};
 
-/// Reports are due after so many packets at the latest …
+/// Largest number of packets per report …
 const PACKETS_PER_REPORT: u32 = 16;
 /// … or after this time: as often as the encoder could follow.
 const LONGEST_DELAY: Duration = Duration::from_millis(40);
-/// So many of them may be lost before it is too late to mend a loss.
+/// Reports that may be lost before a retransmission would be too late.
 const REPORTS_TO_SPARE: u64 = 3;
 
-/// How many packets a report acknowledges, smoothed over about ten reports.
+/// Packets per report, smoothed over about ten reports.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     packets: f64,
@@ -52,7 +52,8 @@ impl DelayBbr {
         let Some(min_rtt) = self.min_rtt.value else {
             return usual;
         };
-        // A loss is told a round trip after the packet has left, and mended half of one later.
+        // A loss is reported one round trip after the packet was sent; the retransmission takes
+        // another half.
         let mended_in = min_rtt + self.quickest_rtt.unwrap_or(min_rtt) / 2;
         let spare = self.deadline.saturating_sub(mended_in);
         let longest = (min_rtt / 3).min(spare / REPORTS_TO_SPARE);
@@ -66,8 +67,8 @@ pub(super) fn quickest_rtt(paths: &[PathView]) -> Option<Duration> {
     active.filter_map(|view| view.rtt.least).min()
 }
 
-/// Whether another path would take a packet now: what a scheduler prefers is full, the session's
-/// bandwidth is not.
+/// Whether another path could send a packet now. If so, the scheduler's preferred path is full, but
+/// the session's bandwidth is not.
 pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) -> bool {
     let is_idle = |view: &PathView| {
         view.id != path

@@ -1,4 +1,4 @@
-//! What rate samples tell.
+//! Use of rate samples.
 
 use anabranch_core::recovery::{AckedPacket, RateSample, SentPacket};
 use anabranch_units::{DataRate, Instant};
@@ -31,8 +31,8 @@ impl DelayBbr {
         }
     }
 
-    /// What the path has delivered at the most, as far as jitter leaves it open. Doubt lowers the
-    /// estimate less than the sample does, and never raises it beyond what was measured.
+    /// Returns the largest delivered rate that the jitter allows. Doubt lowers the estimate less
+    /// than the sample does, and never raises it beyond a measured rate.
     fn most_delivered(&self, sample: &RateSample, newest: &AckedPacket) -> DataRate {
         let known = self.bandwidth.max().max(sample.min_of_send_and_ack_rate);
         self.noise.most_delivered(sample, &newest.sent).min(known)
@@ -53,8 +53,8 @@ impl DelayBbr {
         }
     }
 
-    /// A buffer that overflows is full of what was sent in excess, whatever its delay has been
-    /// taken for: the estimate is what came through, and the excess drains.
+    /// Answers an overflowing buffer, which is full of excess even if its delay has been taken for
+    /// the path's. The delivered rate becomes the estimate, and the excess drains.
     #[cold]
     pub(super) fn maybe_answer_overflow(
         &mut self,
@@ -69,8 +69,8 @@ impl DelayBbr {
             .on_round_end(round, newest, sample, lost_bytes, &self.noise);
         if let Some(least_rtt) = overflow {
             self.full_pipe.is_full = true;
-            // While an earlier excess drains, what was lost had left before, and the sample shows
-            // how fast that drains.
+            // While an earlier excess drains, the lost packets were sent before, and the sample
+            // shows how fast it drains.
             let is_draining = matches!(self.mode, Mode::Drain);
             if !is_draining || !overflow::has_come_through(newest, sample) {
                 self.bandwidth.restart(self.most_delivered(sample, newest));

@@ -22,7 +22,7 @@ fn kbps(rate: u64) -> DataRate {
     DataRate::from_kilobits_per_second(rate)
 }
 
-/// A controller, its packets in flight, and a path that does as it is told.
+/// A controller, its packets in flight, and a path under the test's control.
 struct Rig {
     bbr: DelayBbr,
     now: Instant,
@@ -75,7 +75,7 @@ impl Rig {
         }
     }
 
-    /// Has the newest packet sent say that it and those before it were sent at `rate`.
+    /// Sets the send rate that the newest packet records for itself and those before it.
     fn set_send_rate(&mut self, rate: DataRate) {
         let packet = self.flying.last_mut().unwrap();
         packet.delivery.first_sent_at = packet.sent_at.saturating_sub(millis(100));
@@ -132,7 +132,7 @@ impl Rig {
         self.ack(1, rtt_millis, rate, false);
     }
 
-    /// A packet goes round, and so many bytes for each of its own are lost meanwhile.
+    /// Sends a packet and acknowledges it, while `lost_share` of its bytes are lost.
     fn lossy_round(&mut self, rtt_millis: u64, rate: DataRate, lost_share: f64) {
         self.send(1);
         self.lost_bytes += (f64::from(PACKET_BYTES) * lost_share) as u64;
@@ -146,7 +146,7 @@ impl Rig {
         self.ack(1, rtt_millis, rate, true);
     }
 
-    /// Sends so many packets and has one of them report delay, which enters ProbeRTT.
+    /// Sends packets so that `in_flight` remain, and reports delay, which enters ProbeRTT.
     fn congest(&mut self, in_flight: u64) {
         self.send(in_flight + 2);
         self.now += millis(100);

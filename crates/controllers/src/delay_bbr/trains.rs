@@ -8,9 +8,9 @@
 //! The ordinary sample, restricted to intervals without idleness, would not do: its interval of
 //! acknowledgements begins when the sender stops being idle, a round trip before the first one.
 //!
-//! Where an encoder follows the target, trains show too much: what the path carries while others
-//! pause. Where there is another path, what has not left can still take it: pictures wait for the
-//! rate that samples over a round trip show.
+//! Where an encoder follows the target, trains show too much: the path's capacity while others
+//! pause. Where there is another path, unsent packets can still take it: pictures wait for the rate
+//! that samples over a round trip show.
 
 use anabranch_core::recovery::{AckedPacket, Feedback, RttEstimator};
 use anabranch_core::{PathState, PathView};
@@ -30,14 +30,14 @@ struct Train {
     last_received_at: Instant,
     /// Behind the first packet.
     bytes: u64,
-    /// Of the newest packets, whose arrival times have been lost with a report.
+    /// Bytes of the newest packets, whose arrival times were lost with a report.
     untimed_bytes: u64,
 }
 
-/// What a train has shown.
+/// Sample that a train gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TrainSample {
-    /// What the path carries at least.
+    /// Least bandwidth of the path.
     rate: DataRate,
     /// Whether it came out of the path slower than it was sent: the path was full meanwhile.
     is_slowed: bool,
@@ -96,7 +96,8 @@ pub(super) struct Trains {
 }
 
 impl Trains {
-    /// What lasts for `longest` says enough: what follows counts as another train.
+    /// Adds a packet. A train that lasts for `longest` is a sufficient sample; later packets form
+    /// another train.
     fn on_acked(&mut self, packet: &AckedPacket, longest: Duration) {
         let newest = self.newest.as_mut();
         let newest = newest.filter(|train| train.has(packet, longest));
@@ -134,7 +135,7 @@ impl DelayBbr {
         for packet in feedback.acked {
             self.trains.on_acked(packet, longest);
         }
-        // The first flight leaves at once: what it shows is not counted.
+        // The first flight is sent at once, so its train does not count.
         let is_known = !self.bandwidth.max().is_zero();
         let Some(train) = self.trains.newest.filter(|_| is_known) else {
             return;

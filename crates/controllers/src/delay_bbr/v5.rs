@@ -1,4 +1,4 @@
-//! `delay-bbr`: what the authors' published sender does (`bbr_sender_v5` of
+//! `delay-bbr`: behaviour of the authors' published sender (`bbr_sender_v5` of
 //! SoonyangZhang/congestion-responce-experiment), where it differs from their text.
 //!
 //! Decisions:

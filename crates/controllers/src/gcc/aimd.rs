@@ -7,20 +7,21 @@ use super::overuse::Usage;
 
 /// `eta`: growth in a second.
 const GROWTH_PER_SECOND: f64 = 1.08;
-/// At least so much at once, bit/s.
+/// Least increase at once, bit/s.
 const MIN_INCREASE: f64 = 1_000.0;
 /// Additive increase in a second, at least, bit/s (WebRTC).
 const MIN_ADDITIVE_PER_SECOND: f64 = 4_000.0;
-/// The rate is kept below this multiple of what arrives …
+/// Bound of the rate: this multiple of the received rate …
 const MAX_OVER_RECEIVED: f64 = 1.5;
-/// … and so many bit/s (WebRTC).
+/// … plus this margin, in bit/s (WebRTC).
 const RECEIVED_MARGIN: f64 = 10_000.0;
-/// How long the detector takes, added to the round-trip time.
+/// Response time of the detector, added to the round-trip time.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(100);
 const FRAMES_PER_SECOND: f64 = 30.0;
 /// An expected packet, bits.
 const PACKET_BITS: f64 = 9_600.0;
-/// Weight of a new maximum in the mean, and how many deviations about it are near.
+/// Weight of a new maximum in the mean, and distance from the mean, in deviations, within which
+/// rates are near it.
 const CAPACITY_WEIGHT: f64 = 0.05;
 const NEAR_DEVIATIONS: f64 = 3.0;
 /// Bounds of the mean's variance, normalised by the mean, kbit/s (WebRTC).
@@ -40,14 +41,14 @@ pub(super) enum AimdState {
     Decrease,
 }
 
-/// What the draft and WebRTC do differently.
+/// Differences between the draft and WebRTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rules {
     Draft,
     WebRtc,
 }
 
-/// Mean and variance of what arrived when the path was overused.
+/// Mean and variance of the received rates when the path was overused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkCapacity {
     mean_kilobits: Option<f64>,
@@ -87,7 +88,7 @@ impl LinkCapacity {
 #[derive(Clone, Debug)]
 pub(super) struct Aimd {
     rules: Rules,
-    /// The share of what arrives that a decrease leaves.
+    /// Share of the received rate that remains after a decrease.
     backoff: f64,
     min_rate: f64,
     max_rate: f64,
@@ -127,7 +128,7 @@ impl Aimd {
         self.changed_at = Some(now);
     }
 
-    /// A report has been digested. `received` is what has arrived per second, if that is known.
+    /// Updates the rate after a report. `received` is the received rate, if known.
     pub(super) fn update(
         &mut self,
         now: Instant,
@@ -139,7 +140,7 @@ impl Aimd {
         match (self.state, received) {
             (AimdState::Hold, _) => {}
             (AimdState::Increase, Some(received)) => self.increase(now, received, rtt),
-            // Nothing is known of what arrives: the rate waits.
+            // Without a received rate the rate stays.
             (AimdState::Increase, None) => self.changed_at = Some(now),
             (AimdState::Decrease, Some(received)) => self.decrease(now, received, rtt),
             (AimdState::Decrease, None) => self.halve(now, rtt),
@@ -231,7 +232,7 @@ impl Aimd {
         }
     }
 
-    /// Overuse before anything is known of what arrives (WebRTC).
+    /// Halves the rate if the path is overused before a received rate is known (WebRTC).
     fn halve(&mut self, now: Instant, rtt: Duration) {
         if self.may_decrease(now, f64::INFINITY, rtt) {
             self.rate = (self.rate / 2.0).max(self.min_rate);
@@ -245,7 +246,7 @@ impl Aimd {
         self.changed_at = Some(now);
     }
 
-    /// What was known of the path holds no longer.
+    /// Forgets the capacity, which may have changed.
     pub(super) fn forget_capacity(&mut self) {
         self.capacity = LinkCapacity::UNKNOWN;
     }

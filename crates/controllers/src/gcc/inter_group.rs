@@ -10,7 +10,7 @@ const ARRIVAL_BURST: Duration = Duration::from_millis(5);
 const MAX_ARRIVAL_BURST: Duration = Duration::from_millis(100);
 /// An arrival this much later than departures explain means that a clock has jumped.
 const MAX_DELAY_STEP_MILLIS: f64 = 3_000.0;
-/// So many groups in a row arriving before their predecessors mean the same.
+/// Consecutive groups that arrive before their predecessors after which the same is concluded.
 const MAX_REORDERED: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ impl Group {
     }
 }
 
-/// What two groups that follow each other say.
+/// Differences between two consecutive groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Delta {
     /// `T(i) - T(i-1)`, in milliseconds.

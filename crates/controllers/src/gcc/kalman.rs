@@ -10,7 +10,7 @@ const INITIAL_ERROR: f64 = 0.1;
 const CHI: f64 = 0.01;
 /// `K`: groups among which the highest rate of groups is sought; the draft gives no number.
 const RATE_WINDOW: usize = 20;
-/// Residuals beyond so many standard deviations count as that many.
+/// Bound of a residual, in standard deviations.
 const MAX_DEVIATIONS: f64 = 3.0;
 
 /// `m(i)`: the gradient of the queuing delay, in milliseconds per group.

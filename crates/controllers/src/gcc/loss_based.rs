@@ -9,11 +9,11 @@ use super::aimd::Rules;
 /// Below this share of packets lost the rate grows, above the other it falls.
 const LOW_LOSS: f64 = 0.02;
 const HIGH_LOSS: f64 = 0.10;
-/// So many packets make a loss ratio.
+/// Least packets of a loss ratio.
 const MIN_PACKETS: u64 = 20;
 /// Decreases are a round-trip time and this apart.
 const DECREASE_INTERVAL: Duration = Duration::from_millis(300);
-/// The least rate of so long is what grows (WebRTC).
+/// Window whose least rate is the base of growth (WebRTC).
 const GROWTH_WINDOW: Duration = Duration::from_secs(1);
 const GROWTH: f64 = 1.08;
 const GROWTH_OFFSET: f64 = 1_000.0;
@@ -24,7 +24,7 @@ const START_PHASE: Duration = Duration::from_secs(2);
 /// Memory of the window's minimum; it holds increasing rates only, one per report.
 const MAX_HISTORY: usize = 64;
 
-/// What the losses allow.
+/// Rate that the losses allow.
 #[derive(Clone, Debug)]
 pub(super) struct LossBased {
     rules: Rules,
@@ -57,7 +57,7 @@ impl LossBased {
         }
     }
 
-    /// A report has told of so many packets. `delay_based` is `A_r`.
+    /// Handles a report of lost and acknowledged packets. `delay_based` is `A_r`.
     pub(super) fn update(
         &mut self,
         now: Instant,
@@ -79,7 +79,7 @@ impl LossBased {
             (self.lost_count, self.packet_count) = (0, 0);
             self.on_loss_ratio(now, loss, rtt);
         }
-        // What the delay forbids is not to be grown into unseen.
+        // The rate must not grow unseen above the delay-based one.
         self.rate = self
             .rate
             .min(delay_based)

@@ -16,7 +16,7 @@ const MAX_STEP_MILLIS: f64 = 100.0;
 /// `overuse_time_th`: overuse has to last longer than this.
 const OVERUSE_TIME_MILLIS: f64 = 10.0;
 
-/// What the delay says of the path.
+/// Verdict of the delay on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
     Normal,
@@ -24,7 +24,8 @@ pub(super) enum Usage {
     Underuse,
 }
 
-/// How fast the threshold follows the signal, per millisecond. The pairs belong to their filters.
+/// Speed at which the threshold follows the signal, per millisecond. The pairs belong to their
+/// filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ThresholdGains {
     /// While the signal is above it: `K_u`.
@@ -78,7 +79,8 @@ impl OveruseDetector {
         self.usage
     }
 
-    /// `slope` is what the filter says, `signal_millis` the same on the threshold's scale.
+    /// Handles a new output of the filter: `slope`, and `signal_millis`, the same on the
+    /// threshold's scale.
     pub(super) fn on_signal(&mut self, delta: &Delta, slope: f64, signal_millis: f64) {
         if signal_millis > self.threshold_millis {
             let before = self.over_millis.unwrap_or(-delta.sent_millis / 2.0);

@@ -9,7 +9,7 @@ const FIRST_MULTIPLES: [f64; 2] = [3.0, 6.0];
 const NEXT_MULTIPLE: f64 = 2.0;
 /// A cluster that finds this share of its rate is followed by another.
 const SUCCESS_SHARE: f64 = 0.7;
-/// A cluster is at least so many packets, and so long at its rate.
+/// Least packets of a cluster, and least duration at its rate.
 const MIN_PACKETS: u32 = 5;
 const MIN_SPAN: Duration = Duration::from_millis(15);
 /// A cluster that takes more than twice its time and this is not filled by the source, and given
@@ -33,7 +33,8 @@ struct Cluster {
     sent_count: u32,
     sent_bytes: u64,
     is_complete: bool,
-    /// What has arrived, and of it the first and the last sent and received.
+    /// Arrived packets and bytes, with the send and arrival times of the first and the last of
+    /// them.
     arrived_count: u32,
     arrived_bytes: u64,
     sent: Option<Edges>,

@@ -1,4 +1,4 @@
-//! The controller as a whole, and what it does on the beds.
+//! The controller as a whole, and its behaviour on the beds.
 
 use super::super::testing::{
     self, Link, Measures, Outcome, Report, SILENCE, Source, bed_config, jain, run_flows,
@@ -195,7 +195,7 @@ fn property_t4_two_seconds_after_a_halving_the_rate_is_within_five_percent() {
 const PHASES: [u64; 5] = [10, 11, 13, 17, 20];
 
 /// In every phase the shares are within a factor of three (RFC 8868 §3). Over the phases the
-/// trendline's index is 0.97 in the mean; the Kalman filter's 0.92, as its draft's additive
+/// trendline's index is 0.97 on average; the Kalman filter's 0.92, as its draft's additive
 /// increase, half a packet a round, needs minutes, and one of five phases (0.86) is a cycle that
 /// never ends. No source promises it more.
 #[test]

@@ -14,7 +14,7 @@ const INITIAL_VARIANCE: f64 = 50.0;
 /// The draft's window (§5.5: 0.5 to 1 s).
 const DRAFT_WINDOW: Duration = Duration::from_millis(500);
 
-/// How received bytes become a rate.
+/// Estimator of the received rate.
 #[derive(Clone, Debug)]
 pub(super) enum Throughput {
     /// The acknowledged bitrate estimator of WebRTC.
@@ -54,8 +54,8 @@ impl Throughput {
     }
 }
 
-/// A Bayesian mean of the rates of windows of 150 ms (the first one 500 ms): the further a sample
-/// is from the estimate, the less it is trusted.
+/// Bayesian mean of the rates of windows of 150 ms (the first one 500 ms). The further a sample is
+/// from the estimate, the smaller is its weight.
 #[derive(Clone, Debug)]
 pub(super) struct AcknowledgedRate {
     estimate_kilobits: Option<f64>,
@@ -127,7 +127,7 @@ fn remainder(span: Duration, window: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// 1000 bytes every `gap` milliseconds, for so long.
+    /// Feeds 1000 bytes every `gap` milliseconds, for `millis`.
     fn feed(throughput: &mut Throughput, from_millis: u64, gap: u64, millis: u64) {
         for at in (from_millis..from_millis + millis).step_by(gap as usize) {
             throughput.on_received(Instant::from_millis(at), 1_000);

@@ -1,4 +1,4 @@
-//! What NADA measures: queuing delay, loss and marking ratios, loss interval (RFC 8698 §5.1).
+//! Signals of NADA: queuing delay, loss and marking ratios, loss interval (RFC 8698 §5.1).
 
 use anabranch_core::recovery::Feedback;
 use anabranch_units::{Duration, Instant};
@@ -171,7 +171,7 @@ impl Signals {
         !is_recent(self.lost_at) && !is_recent(self.built_up_at)
     }
 
-    /// The path has been out: what was received says nothing of it now.
+    /// Restarts the measurements after an outage: earlier arrivals are no evidence on the path.
     pub(super) fn restart(&mut self) {
         self.received.restart();
         self.delays_millis = [f64::INFINITY; MIN_FILTER];

@@ -1,4 +1,4 @@
-//! One test per equation and transition, and what the controller does on the beds.
+//! One test per equation and transition, and the behaviour of the controller on the beds.
 
 use super::super::testing::{
     self, CAPACITY, Measures, Report, SILENCE, Source, bed_config, jain, run_flows, ten_megabits,
@@ -235,8 +235,8 @@ fn property_t4_a_halving_is_over_within_five_seconds() {
 
 /// With one and four bandwidth-delay products of queue. Delay is warped only by a flow that loses
 /// packets itself (RFC 8698 §4.2). One of these runs loses none in two minutes, and stays where
-/// Reno's queue holds it: at XREF · RMAX / d. With six products it depends on who is there first:
-/// from 5 % (no loss) to 98 %.
+/// Reno's queue holds it: at XREF · RMAX / d. With six products the result depends on the order of
+/// the starts: from 5 % (no loss) to 98 %.
 #[test]
 fn property_beside_reno_warping_keeps_fifteen_percent() {
     let mut unwarped_count = 0;

@@ -3,7 +3,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// Samples in the variance, and of them in the mean.
+/// Samples in the variance and in the mean.
 const VARIANCE_HISTORY: usize = 200;
 const MEAN_HISTORY: usize = 50;
 /// Above this share of round trips with loss others are held to compete.

@@ -1,14 +1,14 @@
 //! `scream-v1`: RFC 8298 §4.1.
 //!
 //! Deviations:
-//! 1. Bytes in flight are recovery's: what is declared lost has left flight and counts as newly
+//! 1. Bytes in flight are recovery's: packets declared lost have left flight and count as newly
 //!    acknowledged. The RFC goes by the highest acknowledged sequence number.
 //! 2. The RTP queue is the path's part of the session's backlog, its delay the time that this takes
 //!    at the target rate.
 //! 3. The media rate control's correction is taken against the target rate, as Ericsson's code of
 //!    2018 has it; as printed in the RFC the rate falls by loss and a long RTP queue only.
-//! 4. MSS is the largest packet; the least window is 3000 bytes or two of them, and what is granted
-//!    no less than the least target rate needs.
+//! 4. MSS is the largest packet. The least window is 3000 bytes or two packets, and the granted
+//!    window is no less than the least target rate needs.
 //! 5. After an outage it starts again with the least window, in fast increase, at half the rate. A
 //!    retransmission timeout counts as a loss.
 
@@ -41,7 +41,7 @@ const GAIN: f64 = 1.0;
 const BETA_LOSS: f64 = 0.8;
 const BETA_ECN: f64 = 0.9;
 const BETA_RATE: f64 = 0.9;
-/// The window grows if so much more than what is in flight would fill it.
+/// Multiple of the bytes in flight that must exceed the window before it grows.
 const FAST_INCREASE_FILL: f64 = 1.5;
 const FILL: f64 = 1.25;
 /// `QDELAY_TREND_TH`, `QDELAY_TREND_LO`, `T_RESUME_FAST_INCREASE`.
@@ -62,7 +62,7 @@ const RTP_QUEUE_SECONDS: f64 = 0.02;
 const RTP_QUEUE_SCALE: f64 = 0.95;
 /// Media rates of 10 s.
 const MEDIA_HISTORY: usize = 50;
-/// What an outage leaves of the target rate.
+/// Factor that an outage applies to the target rate.
 const OUTAGE_FACTOR: f64 = 0.5;
 
 const COMPETING: AlgorithmOption = AlgorithmOption {
@@ -96,7 +96,7 @@ struct ScreamV1 {
     reacted_at: Option<Instant>,
     flight: RecentMax,
     smoothed_rtt: Duration,
-    /// `target_bitrate`, and what it was when congestion was last detected, bit/s.
+    /// `target_bitrate`, and its value when congestion was last detected, bit/s.
     target_rate: f64,
     last_max_rate: Option<f64>,
     rate_adjusted_at: Option<Instant>,
@@ -263,7 +263,7 @@ impl ScreamV1 {
         }
     }
 
-    /// What the media produced: sent, and waiting more than before.
+    /// Returns the rate of the media's production: sent bytes, and the growth of the backlog.
     fn take_media_rate(&mut self, current: f64, elapsed: Duration) -> f64 {
         let waiting = self.backlog_bytes as f64 - self.previous_backlog_bytes as f64;
         self.previous_backlog_bytes = self.backlog_bytes;

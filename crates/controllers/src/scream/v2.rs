@@ -39,7 +39,7 @@ const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 const ALPHA_UP: f64 = 1.0 / 8.0;
 const ALPHA_DOWN: f64 = 1.0 / 128.0;
 const ALPHA_INTERVAL: Duration = Duration::from_millis(10);
-/// What `l4s_alpha` becomes at the first mark after a long time (WebRTC).
+/// Value of `l4s_alpha` at the first mark after a long time (WebRTC).
 const ALPHA_AFTER_LONG: f64 = 0.25;
 /// `BETA_LOSS`.
 const BETA_LOSS: f64 = 0.7;
@@ -47,7 +47,7 @@ const BETA_LOSS: f64 = 0.7;
 const POST_CONGESTION_RTTS: u64 = 100;
 /// `MUL_INCREASE_FACTOR`.
 const MULTIPLICATIVE_INCREASE: f64 = 0.02;
-/// How steeply growth resumes away from the inflection point (WebRTC 2, draft 8), and the least.
+/// Steepness of growth away from the inflection point, and least value (WebRTC 2, draft 8).
 const INFLECTION_SCALE: f64 = 2.0;
 const MIN_INFLECTION: f64 = 0.1;
 const MIN_INFLECTION_STEP: f64 = 0.25;
@@ -61,8 +61,8 @@ const MIN_OVERHEAD: f64 = 1.5;
 const MAX_OVERHEAD: f64 = 3.0;
 /// Weight of a report in the feedback hold time (WebRTC).
 const HOLD_WEIGHT: f64 = 1.0 / 8.0;
-/// A queue that does not fall below this (ms) for so long is drained for so many round trips, and
-/// if that does not help the base delay is forgotten (WebRTC).
+/// A queue that stays above `DRAINED_MILLIS` for `DRAIN_AFTER` is drained for `DRAIN_RTTS`. If that
+/// does not help, the base delay is forgotten (WebRTC).
 const DRAINED_MILLIS: f64 = 5.0;
 const DRAIN_AFTER: Duration = Duration::from_secs(20);
 const DRAIN_RTTS: u64 = 5;
@@ -72,7 +72,7 @@ const DRAIN_FACTOR: f64 = 0.5;
 const RATE_ADJUST_GAIN: f64 = 1.0 / 16.0;
 const MAX_RATE_ADJUST: f64 = 0.5;
 const FRAME_SECONDS: f64 = 0.02;
-/// The least send queue of so long is what a new frame finds; what is more is a frame on its way.
+/// Window of the least send queue, which a new frame finds. More is a frame that is being sent.
 const QUEUE_SPAN: Duration = Duration::from_millis(100);
 
 const PACING: AlgorithmOption = AlgorithmOption {
@@ -161,14 +161,14 @@ impl DelaySignal {
         ((self.average - half) / half).clamp(0.0, 1.0)
     }
 
-    /// How freely the window may grow: 0.1 at a least delay of 10 ms, 1 at 2.5 ms.
+    /// Returns the factor of the window's growth: 0.1 at a least delay of 10 ms, 1 at 2.5 ms.
     fn freedom(&self) -> f64 {
         let distance = (LEAST_DELAY_MILLIS - self.least_average) / LEAST_DELAY_MILLIS;
         (0.1 + 1.2 * distance).clamp(0.0, 1.0)
     }
 }
 
-/// What a report says of congestion.
+/// Congestion that a report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Congestion {
     is_loss: bool,

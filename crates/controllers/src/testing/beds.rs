@@ -1,5 +1,5 @@
-//! What the window controllers are tested on: links of 10 Mbit/s, most with a round trip of 50 ms,
-//! and a rig in segments.
+//! Test beds of the window controllers: links of 10 Mbit/s, most with a round trip of 50 ms, and a
+//! rig in segments.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
 use anabranch_core::recovery::LossDetection;
@@ -45,12 +45,12 @@ impl Bed {
         )
     }
 
-    /// Runs for so many seconds.
+    /// Runs for `seconds`.
     pub(crate) fn run_secs(self, seconds: usize) -> Vec<Outcome> {
         self.run(secs(seconds))
     }
 
-    /// Runs for so many seconds; every flow's windows in packets, after each report since `from`.
+    /// Runs for `seconds`; returns every flow's windows in packets, after each report since `from`.
     pub(crate) fn windows(self, from: usize, seconds: usize) -> Vec<Vec<f64>> {
         let mut windows = vec![Vec::new(); self.flows.len()];
         self.run_observed(secs(seconds), |now, flow, controller| {
@@ -64,7 +64,7 @@ impl Bed {
 }
 
 impl Outcome {
-    /// Of 10 Mbit/s.
+    /// Returns the rate as a share of 10 Mbit/s.
     pub(crate) fn utilisation(&self, from: usize, to: usize) -> f64 {
         self.rate_between(from, to).megabits_per_second() / MEGABITS as f64
     }
@@ -128,8 +128,8 @@ pub(crate) fn t6(name: &str) -> [(f64, f64); 4] {
     })
 }
 
-/// Of `factor` × MSS / (R √p) with p = 1 % and the round trip that a flow over 50 ms saw from 20 s
-/// on.
+/// Returns `factor` × MSS / (R √p) as a share of 10 Mbit/s, with p = 1 % and the round trip that a
+/// flow over 50 ms saw from 20 s on.
 pub(crate) fn mathis_utilisation(factor: f64, flow: &Outcome) -> f64 {
     let round_trip = flow.one_way_delay_between(20, 200) + Duration::from_millis(25);
     let megabits = f64::from(PACKET_BYTES) * 8e-6 / round_trip.as_secs_f64();
@@ -174,7 +174,7 @@ impl<C: CongestionController> Rig<C> {
         }
     }
 
-    /// Sends what the window allows.
+    /// Sends until the window is full.
     pub(crate) fn fill(&mut self) {
         let room = self.window_segments() as usize;
         self.send(room.saturating_sub(self.flying.len()));

@@ -1,8 +1,8 @@
-//! What else a bed's path may do: police, and change its delay.
+//! Further conditions of a bed's path: policers and changes of the delay.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// A token bucket that drops what it has no tokens for.
+/// Token bucket that drops packets for which it has no tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policer {
     rate: DataRate,

@@ -11,7 +11,7 @@ use crate::by_name;
 /// 10 Mbit/s.
 pub(crate) const CAPACITY: DataRate = DataRate::from_megabits_per_second(10);
 
-/// 10 Mbit/s and 50 ms, with a queue of so many milliseconds.
+/// Returns a link of 10 Mbit/s and 50 ms with a queue of `queue_millis`.
 pub(crate) fn ten_megabits(queue_millis: u64) -> Link {
     Link::new(
         CAPACITY,
@@ -20,7 +20,7 @@ pub(crate) fn ten_megabits(queue_millis: u64) -> Link {
     )
 }
 
-/// What `name` is built from on the beds, without limits that bind.
+/// Returns the configuration of controllers on the beds, without limits that bind.
 pub(crate) fn bed_config(seed: u64) -> ControllerConfig {
     ControllerConfig {
         max_packet_bytes: PACKET_BYTES,
@@ -29,7 +29,7 @@ pub(crate) fn bed_config(seed: u64) -> ControllerConfig {
     }
 }
 
-/// A flow: the controller's name and options, what it sends, and from which second on.
+/// Flow: the controller's name and options, its source, and the second of its start.
 pub(crate) type FlowOf<'a> = (&'a str, Source, u64);
 
 /// Adds flows that run until that second.
@@ -48,7 +48,7 @@ pub(crate) fn with_flows(
     })
 }
 
-/// Runs flows over a link for so many seconds.
+/// Runs flows over a link for a number of seconds.
 pub(crate) fn run_flows(
     link: Link,
     config: &ControllerConfig,
@@ -58,7 +58,7 @@ pub(crate) fn run_flows(
     with_flows(Bed::new(link), config, flows, until).run(Instant::from_secs(until))
 }
 
-/// What one flow did between two seconds.
+/// Measures of one flow between two seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measures {
     /// Delivered, of the 10 Mbit/s.

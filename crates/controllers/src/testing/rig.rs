@@ -1,4 +1,4 @@
-//! A controller alone: it is told exactly what a test wants it to hear.
+//! A controller alone, with exactly the inputs that a test gives it.
 
 use anabranch_core::control::CongestionController;
 use anabranch_core::recovery::{
@@ -24,21 +24,21 @@ pub(crate) struct Rig<C> {
     delivered_at: Instant,
     first_sent_at: Instant,
     sent_bytes_at_last_acked: u64,
-    /// Of every packet that leaves: the sender has too little to send.
+    /// Whether packets leave an application-limited sender.
     pub(crate) is_app_limited: bool,
     lost_bytes: u64,
-    /// What the controller, that of the path 0, is told of its session's paths.
+    /// Views of the session's paths; the controller is that of path 0.
     pub(crate) paths: Vec<PathView>,
 }
 
-/// What a report says. The oldest packets in flight are lost, the next oldest acknowledged.
+/// Contents of a report. The oldest packets in flight are lost, the next oldest acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) lost: usize,
     pub(crate) acked: usize,
-    /// So many of those lost before, the oldest first, have arrived after all.
+    /// Count of packets lost before, the oldest first, that have arrived after all.
     pub(crate) spurious: usize,
-    /// Of every packet acknowledged; `None`: the time since it was sent.
+    /// Round-trip time of every acknowledged packet; `None`: the time since it was sent.
     pub(crate) rtt: Option<Duration>,
     /// By the peer's clock; `None`: half of the round-trip time after it was sent.
     pub(crate) received_at: Option<Instant>,

@@ -16,7 +16,7 @@ struct Interval {
 /// The loss intervals of a flow, counted in packets.
 #[derive(Clone, Debug)]
 pub(super) struct LossHistory {
-    /// `THRESHOLD`: old intervals are discounted at most so much at a time.
+    /// `THRESHOLD`: least factor of a discount of old intervals.
     discount_floor: f64,
     /// `I_1` …, the newest first.
     closed: VecDeque<Interval>,
@@ -40,8 +40,8 @@ impl LossHistory {
         !self.closed.is_empty()
     }
 
-    /// The first loss event of all. What was received until then says little: `initial_interval`
-    /// stands for it (RFC 5348 §6.3.1).
+    /// Handles the very first loss event. The packets received until then are a poor sample, so
+    /// `initial_interval` replaces them (RFC 5348 §6.3.1).
     pub(super) fn on_first_event(&mut self, packet_number: u64, initial_interval: f64) {
         self.close(packet_number, initial_interval);
     }
@@ -115,7 +115,8 @@ impl LossHistory {
 mod tests {
     use super::*;
 
-    /// After a first interval and those that follow, with so many packets in the open one.
+    /// Returns a history with a first interval and those that follow, and `open` packets in the
+    /// open one.
     fn history(discount_floor: f64, intervals: &[u64], open: u64) -> LossHistory {
         let mut history = LossHistory::new(discount_floor);
         let mut number = 1_000;

@@ -9,7 +9,7 @@ use crate::rate_use::USED_SHARE;
 
 /// `ssmult_`.
 const SLOW_START_FACTOR: f64 = 2.0;
-/// An increase makes up for at most so many round trips.
+/// Round trips that an increase makes up for, at most.
 const MAX_INCREASE_ROUND_TRIPS: f64 = 2.0;
 /// `InitRate_`, in bytes per second.
 const INITIAL_RATE: f64 = 300.0;
@@ -27,8 +27,8 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Ns2 {
     segment_bytes: f64,
-    /// `conservative_` with `scmult_`: without loss, so many times the receive rate is the most,
-    /// and with loss the receive rate itself (Bansal et al. 2001).
+    /// `conservative_` with `scmult_`: the multiple of the receive rate that bounds the rate
+    /// without loss. With loss the bound is the receive rate itself (Bansal et al. 2001).
     self_clocking: Option<f64>,
     rate: f64,
     /// The rate before the last step of slow start (`oldrate_`).
@@ -40,7 +40,7 @@ pub(super) struct Ns2 {
     /// For self-clocking.
     receive_rates: ReceiveRates,
     last_used_share: f64,
-    /// `maxrate_`, and what it is in slow start.
+    /// `maxrate_`, and its value in slow start.
     max_rate: f64,
     slow_start_max_rate: f64,
 }
@@ -75,10 +75,11 @@ impl Ns2 {
         };
     }
 
-    /// What the source left unused says nothing of the path. Up to the share that the session's
-    /// encoder leaves, it counts as received. Beyond that, RFC 5348 §4.3 has the limit: the clock
-    /// is for senders that use their rate. What came in during a round trip left in that one and
-    /// the one before.
+    /// Returns the bounds of the rate with and without slow start. The unused part of the rate is
+    /// no evidence against the path. Up to the share that the session's encoder leaves, it counts
+    /// as received. Beyond that, RFC 5348 §4.3 has the limit: the clock is for senders that use
+    /// their rate. Packets that arrived during a round trip were sent in that one and the one
+    /// before.
     fn self_clocked(&mut self, round: &Round, receive_rate: f64, factor: f64) -> (f64, f64) {
         let shares = [round.used_share, self.last_used_share];
         self.last_used_share = round.used_share;

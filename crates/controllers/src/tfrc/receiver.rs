@@ -11,7 +11,7 @@ use super::equation::Equation;
 use super::loss_history::LossHistory;
 use super::sender::is_round_trip;
 
-/// What the receiver knows of the path, as data packets tell it.
+/// Path parameters that the receiver learns from data packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     /// `R`, in seconds.
@@ -21,7 +21,7 @@ pub(super) struct Path {
     pub(super) equation: Equation,
 }
 
-/// What one report says.
+/// Contents of one report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Report {
     /// `p`.
@@ -68,7 +68,7 @@ pub(super) struct Receiver {
     holes: VecDeque<Hole>,
     /// When the newest loss event began.
     event_at: Option<Instant>,
-    /// Whether the next hole is what an outage has swallowed.
+    /// Whether the next hole consists of packets lost in an outage.
     is_after_outage: bool,
     /// When the packets of the last `R` arrived, and their bytes.
     arrived: VecDeque<(Instant, u32)>,
@@ -123,7 +123,7 @@ impl Receiver {
         self.history.loss_event_rate()
     }
 
-    /// Takes what a report acknowledges, in the order of packet numbers.
+    /// Takes the packets that a report acknowledges, in the order of packet numbers.
     pub(super) fn on_received(&mut self, acked: &AckedPacket, path: Option<&Path>) {
         let number = acked.sent.packet_number;
         let at = self.arrival(acked);
@@ -194,7 +194,8 @@ impl Receiver {
             self.clocks = Some((sent_at, received_at));
             return received_at;
         }
-        // The report that told it got lost: as if it had been under way as long as the last one.
+        // The report with its arrival time was lost. Its delay is assumed to be that of the last
+        // packet.
         self.clocks.map_or(sent_at, |(sent, received)| {
             received + sent_at.saturating_since(sent)
         })

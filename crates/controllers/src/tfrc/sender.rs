@@ -1,4 +1,4 @@
-//! What RFC 5348's sender and ns-2's have in common.
+//! Common parts of RFC 5348's sender and ns-2's.
 
 use core::fmt::Debug;
 
@@ -9,10 +9,10 @@ use crate::rate_use::USED_SHARE;
 
 /// The most that is sent is this multiple of the receive rate (RFC 5348 §4.3, ns-2).
 pub(super) const RECEIVE_RATE_FACTOR: f64 = 2.0;
-/// What a new loss leaves of the receive rate of a data-limited sender (RFC 5348 §4.3).
+/// Factor that a new loss applies to the receive rate of a data-limited sender (RFC 5348 §4.3).
 const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
 
-/// A report, with what the sender makes of it.
+/// A report, with the sender's derived values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     pub(super) now: Instant,
@@ -21,7 +21,7 @@ pub(super) struct Round {
     pub(super) rtt: f64,
     /// `X_Bps` of the equation, in bytes per second; infinite before the first loss.
     pub(super) equation_rate: f64,
-    /// What was sent since the last report, as a share of what was allowed.
+    /// Sent bytes since the last report, as a share of the allowed bytes.
     pub(super) used_share: f64,
 }
 
@@ -101,8 +101,8 @@ pub(super) fn initial_window(segment_bytes: f64) -> f64 {
     (4.0 * segment_bytes).min((2.0 * segment_bytes).max(4_380.0))
 }
 
-/// Whether `span` is the time between two reports, which are to come a round trip apart: the peer
-/// is told of changes above an eighth only.
+/// Whether `span` is the time between two reports, which come a round trip apart. The peer learns
+/// only of changes above an eighth.
 pub(super) fn is_round_trip(span: Duration, rtt: f64) -> bool {
     const MIN_SHARE: f64 = 0.85;
     span.as_secs_f64() >= MIN_SHARE * rtt

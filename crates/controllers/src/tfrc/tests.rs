@@ -35,7 +35,7 @@ fn assert_rate(sender: &impl Sender, segments_per_second: f64) {
 
 const NO_LOSS: f64 = f64::INFINITY;
 
-/// With so many segments per second, after reports every 100 ms.
+/// Returns a sender at `rate` segments per second, after reports every 100 ms.
 fn rfc_at(rate: f64) -> Rfc5348 {
     let mut sender = Rfc5348::new(SEGMENT);
     for report in 0..4 {
@@ -126,7 +126,7 @@ fn rfc5348_4_4_an_idle_sender_is_not_halved_below_the_initial_rate() {
     assert_rate(&sender, 0.5);
 }
 
-/// Out of slow start, at so many segments per second.
+/// Returns a sender out of slow start, at `rate` segments per second.
 fn ns2_at(rate: f64, self_clocking: Option<f64>) -> Ns2 {
     let mut sender = Ns2::new(SEGMENT, self_clocking);
     sender.on_report(&round(0, NO_LOSS, 0.0));
@@ -226,7 +226,7 @@ fn rfc5348_4_3_self_clocking_does_not_count_what_a_limited_source_leaves_unused(
     report.report.is_loss_new = true;
     sender.on_report(&report);
     assert_rate(&sender, 50.0);
-    // What came through is 0.85 of the least.
+    // The received rate is 0.85 of the least.
     report.report.receive_rate = 90.0 * SEGMENT;
     report.now += Duration::from_millis(100);
     sender.on_report(&report);
@@ -446,8 +446,8 @@ mod bed {
         (variance / rates.len() as f64).sqrt() / mean
     }
 
-    /// On a clear path as well as between others' losses, TFRC gets what the equation says, and
-    /// about as much as Reno.
+    /// On a clear path as well as between others' losses, TFRC gets the equation's rate, and about
+    /// as much as Reno.
     #[test]
     fn rfc5348_3_1_under_random_loss_the_rate_is_that_of_the_equation_and_of_reno() {
         let equation = Equation {
@@ -475,8 +475,8 @@ mod bed {
         }
     }
 
-    /// How long after half of the capacity has gone the rate comes down to the other half, in round
-    /// trips of the queue that was full before.
+    /// Returns the time until the rate reaches half after the capacity has halved, in round trips
+    /// of the formerly full queue.
     fn settling(name: &str) -> f64 {
         let link = link().then(secs(20), DataRate::from_megabits_per_second(5));
         let (from, to) = (secs(0), secs(30));
@@ -500,7 +500,8 @@ mod bed {
         assert!(conservative <= 2.0, "{conservative}");
     }
 
-    /// Of `share` of the rate that it may have, over an idle path and with 0.1 % of random loss.
+    /// Returns the rates of a source that uses `share` of its rate, over an idle path and with 0.1
+    /// % of random loss.
     fn rate_of_vbr(name: &str, share: f64) -> (f64, f64) {
         let most = DataRate::from_megabits_per_second(3);
         let rate = |loss_ratio| {
@@ -521,7 +522,7 @@ mod bed {
         (rate(0.0), rate(0.001))
     }
 
-    /// The encoder of a still picture stays below what it was asked for.
+    /// The encoder of a still picture stays below its target.
     #[test]
     fn rfc5348_4_3_a_source_that_uses_three_fifths_of_its_rate_reaches_what_it_may_have() {
         for name in ["tfrc", "tfrc-conservative"] {
@@ -530,7 +531,7 @@ mod bed {
         }
     }
 
-    /// A rate of so many packets of 1500 bytes, for packets of the bed's size.
+    /// Returns a rate of packets of 1500 bytes, converted to packets of the bed's size.
     fn kbps_of_1500(kilobits: u64) -> DataRate {
         DataRate::from_bits_per_second(kilobits * 1_000 * u64::from(PACKET_BYTES) / 1_500)
     }
@@ -553,7 +554,8 @@ mod bed {
         bed.run(secs(200))
     }
 
-    /// Of ns-2.35, over ten seeds: 0.65 (0.52 to 0.80) at 20 s, 0.936 (0.909 to 0.965) at 100 s.
+    /// Expected of ns-2.35, over ten seeds: 0.65 (0.52 to 0.80) at 20 s, 0.936 (0.909 to 0.965) at
+    /// 100 s.
     #[test]
     fn ns2_ten_flows_become_fair_as_they_do_in_ns2() {
         let jain_at = |until, flows: &[Outcome]| {

@@ -1,6 +1,6 @@
-//! How much of the video each path is given: the rates that make its distortion least.
+//! Share of the video for each path: the rates of least distortion.
 
-/// What distorts a video, after K. Stuhlmüller et al., "Analysis of video transmission over lossy
+/// Distortion of a video, after K. Stuhlmüller et al., "Analysis of video transmission over lossy
 /// channels" (2000): `D(R) = D0 + θ / (R - R0) + κ P`. `D0` moves no minimum and is left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Video {
@@ -15,11 +15,11 @@ pub(super) struct Video {
 /// A path as an M/M/1 queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PathModel {
-    /// `c`, what the path could carry of this video, in bit/s.
+    /// `c`, the rate that the path could carry of this video, in bit/s.
     pub(super) available: f64,
     /// `α`, in bits: the mean wait is `α / (c - r)`. A packet's size if packets come as in M/M/1.
     pub(super) burst: f64,
-    /// `T`, what is left of the deadline after propagation, in seconds.
+    /// `T`, the rest of the deadline after propagation, in seconds.
     pub(super) slack: f64,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn best_price(video: &Video, paths: impl Iterator<Item = PathModel> +
     low
 }
 
-/// What a path gets at a price.
+/// Returns the rate of a path at a price.
 pub(super) fn rate_of(path: &PathModel, log_price: f64) -> f64 {
     path.rate_at(log_price)
 }

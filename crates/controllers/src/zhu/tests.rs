@@ -74,8 +74,8 @@ fn a_path_that_eats_the_deadline_gets_less_and_a_dead_sibling_does_not_count() {
 
 #[test]
 fn a_train_measures_what_is_available() {
-    // A bottleneck of 2 Mbit/s: what is paced at 1.25 of 1 Mbit/s arrives as it left, so that the
-    // estimate grows by trains until it no longer does.
+    // A bottleneck of 2 Mbit/s. Packets paced at 1.25 of 1 Mbit/s arrive as they left, so the
+    // estimate grows by trains until it reaches the bottleneck.
     let link = Link::new(
         DataRate::from_megabits_per_second(2),
         Duration::from_millis(25),
@@ -91,7 +91,7 @@ fn a_train_measures_what_is_available() {
     );
     let outcome = &bed.run(Instant::from_secs(30))[0];
     let rate = outcome.rate_between(10, 30).megabits_per_second();
-    // The bed's encoder takes 0.8 of what is allocated.
+    // The bed's encoder takes 0.8 of the allocated rate.
     assert!(rate > 1.2 && rate < 1.8, "{rate}");
     let dropped = outcome.dropped_between(10, 30);
     assert_eq!(dropped, 0, "it leaves room");

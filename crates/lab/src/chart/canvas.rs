@@ -1,11 +1,11 @@
-//! What pictures are made of: a title, a legend, axes, and marks on them.
+//! Elements of pictures: a title, a legend, axes, and marks on them.
 
 use std::fmt::Write;
 
 use super::Mark;
 
-/// Colours that people with any colour vision tell apart (Okabe & Ito), all readable on black and
-/// on white.
+/// Colours that people with any colour vision can distinguish (Okabe & Ito), all readable on black
+/// and on white.
 pub(crate) const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888",
 ];
@@ -16,9 +16,9 @@ pub(super) const WIDE: f64 = 1_200.0;
 pub(super) const HEIGHT: f64 = 320.0;
 pub(super) const LEFT: f64 = 64.0;
 pub(super) const BOTTOM: f64 = 276.0;
-/// Between the right border and what is drawn.
+/// Distance between the right border and the plot.
 const MARGIN: f64 = 16.0;
-/// Where the first row of the legend stands if there is one row, and if there are more.
+/// Position of the legend's first row if there is one row, and if there are more.
 const LEGEND: [f64; 2] = [32.0, 26.0];
 const LEGEND_ROW: f64 = 14.0;
 
@@ -47,7 +47,7 @@ pub(super) struct Canvas {
     pub(super) top: f64,
 }
 
-/// What is called how.
+/// Entry of the legend.
 pub(super) struct Entry<'a> {
     pub(super) label: &'a str,
     pub(super) colour: &'a str,
@@ -55,7 +55,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Canvas {
-    /// A picture with a title and, in rows below it, the names of what is drawn.
+    /// Returns a picture with a title and, in rows below it, the legend.
     pub(super) fn new(title: &str, width: f64, legend: &[Entry<'_>]) -> Canvas {
         let title = escape(title);
         let text = format!(
@@ -131,7 +131,7 @@ impl Canvas {
         axis
     }
 
-    /// Entries in as many rows as they take; what is drawn begins below them.
+    /// Draws the legend in as many rows as it needs; the plot begins below them.
     fn legend(&mut self, entries: &[Entry<'_>]) {
         let mut places = Vec::new();
         let (mut x, mut row) = (LEFT, 0);
@@ -151,7 +151,7 @@ impl Canvas {
         self.top = 56.0 + LEGEND_ROW * row.saturating_sub(1) as f64;
     }
 
-    /// What stands in the legend for how something is drawn.
+    /// Draws the legend's sample of a style.
     fn mark(&mut self, entry: &Entry<'_>, x: f64, y: f64) {
         match entry.mark {
             Mark::Line | Mark::Area => self.part(format_args!(

@@ -3,7 +3,7 @@
 use super::canvas::{Axis, BOTTOM, COLOURS, Canvas, Entry, HEIGHT, LEFT, NARROW, WIDE, escape};
 use super::{Line, Lines, Mark, Shade};
 
-/// More points than these are not to be told apart, per unit of width.
+/// Largest number of points per unit of width; more would be indistinguishable.
 const MAX_POINTS: f64 = 600.0 / 640.0;
 
 impl Lines {
@@ -74,7 +74,7 @@ impl Lines {
             .points
             .chunk_by(|(before, _), (after, _)| after - before < max_step)
         {
-            // What has ranges is drawn point by point.
+            // Lines with ranges are drawn point by point.
             let places = match line.ranges.is_empty() {
                 true => places(&thinned(part, most)),
                 false => places(part),

@@ -8,13 +8,13 @@ const ALL: &str = "all";
 /// Every controller but those in [`NOT_OF_MEDIA`].
 const ALL_MEDIA: &str = "all-media";
 
-/// The windows of TCP, and what hears nothing.
+/// The window controllers of TCP, and `fixed`, which ignores feedback.
 const NOT_OF_MEDIA: [&str; 9] = [
     "bic", "ccp", "ccpd", "compound", "cubic", "fixed", "new-reno", "reno", "vegas",
 ];
 
-/// `names` with all that `all` and `all-media` stand for in their places, in the order of
-/// `anabranch controllers` and without what is named besides.
+/// Returns `names` with the controllers that `all` and `all-media` mean in their places. They are
+/// in the order of `anabranch controllers`, without those that `names` contains anyway.
 pub fn expanded_controllers(names: &[String]) -> Vec<String> {
     let known: Vec<&str> = CONTROLLERS.iter().map(|entry| entry.name).collect();
     expanded(names, &known, |word| match word {

@@ -11,7 +11,7 @@ use crate::report::{grid, in_unit};
 /// goes away.
 pub const COMPARISON_SCHEMA: &str = "anabranch-comparison/1";
 
-/// In what a number is printed and drawn, and the factor that takes it there.
+/// Returns the unit in which a number is printed and drawn, and the factor of the conversion.
 fn printed(unit: Unit) -> (&'static str, f64) {
     match unit {
         Unit::Share => ("%", 100.0),
@@ -29,7 +29,8 @@ fn metric_name(row: &ComparisonRow) -> String {
     }
 }
 
-/// The comparison as aligned text. `~` marks what may as well be equal to the first column.
+/// Returns the comparison as aligned text. `~` marks values that may be equal to the first
+/// column's.
 pub fn comparison_table(comparison: &Comparison) -> String {
     let mut heading = vec![
         "scenario".to_owned(),

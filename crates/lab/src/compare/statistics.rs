@@ -1,4 +1,4 @@
-//! How well a mean is known from a few runs.
+//! Confidence of a mean of a few runs.
 
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ pub fn deviation(values: &[f64]) -> Option<f64> {
 }
 
 impl Estimate {
-    /// Of independent runs; `None` without any.
+    /// Returns the estimate of independent runs; `None` without any.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let count = values.len() as f64;
         let half_width =

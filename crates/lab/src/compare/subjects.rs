@@ -17,7 +17,7 @@ pub(super) struct Asked {
     pub(super) subject: Option<Subject>,
 }
 
-/// What `texts` ask for, scenario by scenario.
+/// Returns the rows that `texts` request, scenario by scenario.
 pub(super) fn rows(scenarios: &[&Scenario], texts: &[String]) -> Result<Vec<Asked>, CompareError> {
     let texts = texts
         .iter()

@@ -1,4 +1,4 @@
-//! What differs from column to column, as it is written: `fec=off,adaptive`.
+//! Differences from column to column in their written form: `fec=off,adaptive`.
 
 use super::{Column, expanded_controllers, expanded_schedulers};
 
@@ -8,8 +8,8 @@ pub(super) const FIRST_FLOW: &str = "flows.0.";
 /// A key and the values to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// `controller` and `scheduler` take the place of what is under test; another bare name is a
-    /// key of the first flow; one with dots is any key, as in `--set`.
+    /// `controller` and `scheduler` replace those under test; another bare name is a key of the
+    /// first flow; one with dots is any key, as in `--set`.
     pub key: String,
     /// Its values.
     pub values: Vec<String>,

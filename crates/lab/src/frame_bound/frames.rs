@@ -1,4 +1,4 @@
-//! What a run does to the frames of a flow.
+//! Record of a flow's frames in a run.
 
 use anabranch_core::PathId;
 use anabranch_sim::{Direction, FlowId, FrameEvent, FrameOutcome, Observer, PacketEvent};
@@ -9,9 +9,9 @@ use anabranch_units::{Duration, Instant};
 pub(super) struct FrameRecord {
     pub(super) captured_at: Instant,
     size_bytes: u32,
-    /// By fragment: what it had on the wire with all headers, at its least; zero: not sent.
+    /// By fragment: its least size on the wire with all headers; zero: not sent.
     wire_bytes: Vec<u32>,
-    /// What became of it, and when; `None`: nobody has told.
+    /// Its outcome and the time of it; `None`: unknown.
     outcome: Option<(Instant, FrameOutcome)>,
     /// The last of the first copies that have arrived.
     last: Option<Arrival>,
@@ -51,7 +51,7 @@ impl FrameNotes {
     }
 }
 
-/// The place of a list that grows with what is asked for.
+/// Returns the element at `place` of a list, which grows to hold it.
 fn grown<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
     if list.len() <= place {
         list.resize(place + 1, T::default());
@@ -146,7 +146,7 @@ impl FrameRecord {
         bytes.sum()
     }
 
-    /// What packets have beside a fragment's media, by fragment that was sent.
+    /// Returns the bytes of packets beside a fragment's media, by fragment that was sent.
     pub(super) fn extra_bytes(&self, fragment_bytes: u32) -> impl Iterator<Item = u32> {
         let sent = (0..).zip(&self.wire_bytes).filter(|(_, sent)| **sent > 0);
         sent.map(move |(fragment, sent)| {

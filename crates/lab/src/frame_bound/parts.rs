@@ -17,7 +17,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Of a frame whose last packet went by a path of this propagation delay.
+    /// Returns the parts of a frame whose last packet went by a path of this propagation delay.
     pub(super) fn of(
         captured_at: Instant,
         last: Arrival,

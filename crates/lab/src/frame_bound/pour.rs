@@ -18,10 +18,9 @@ pub(super) struct Load {
 
 /// The links that a flow's paths go over, each of them once, and how much of each is used up.
 ///
-/// Paths that share links carry together no more than any set of links carries of which each path
-/// has one: the least of these sums is taken for what they carry (without shared links, the sum of
-/// each path's least). A link takes part while what leaves the sender can be on it and still
-/// arrive.
+/// Paths that share links carry together no more than any set of links that contains one of each
+/// path. The least of these sums is taken for their capacity (without shared links, the sum of each
+/// path's least). A link takes part while bytes sent now can be on it and still arrive.
 #[derive(Clone, Debug)]
 pub(super) struct Basin {
     links: Vec<Link>,
@@ -39,7 +38,7 @@ struct Link {
     /// path over it.
     before: Duration,
     after: Duration,
-    /// What of the supply is used up, or has passed unused.
+    /// Part of the supply that is used up, or has passed unused.
     taken_bit_nanos: u128,
 }
 
@@ -86,14 +85,14 @@ impl Basin {
         }
     }
 
-    /// When each of the frames is there, in their order, if each is poured over all links as soon
-    /// as it is captured and, link by link, the frame before it has left; `None`: never.
+    /// Returns the arrival of each frame, in their order; `None`: never. Each is poured over all
+    /// links as soon as it is captured and, link by link, the frame before it has left.
     pub(super) fn pour(mut self, frames: &[Load]) -> Vec<Option<Instant>> {
         frames.iter().map(|frame| self.pour_one(*frame)).collect()
     }
 
-    /// The share of each frame that is there within `lifetime`, 0 to 1, in their order: what is not
-    /// leaves its time to those after it.
+    /// Returns the share of each frame that arrives within `lifetime`, 0 to 1, in their order. The
+    /// rest of a frame leaves its time to later frames.
     pub(super) fn pour_in_time(mut self, frames: &[Load], lifetime: Duration) -> Vec<f64> {
         let shares = frames.iter().map(|frame| {
             self.pass(frame.captured_at);
@@ -109,7 +108,7 @@ impl Basin {
         shares.collect()
     }
 
-    /// Nothing is poured before then.
+    /// Discards the supply before then.
     fn pass(&mut self, captured_at: Instant) {
         for link in &mut self.links {
             let passed = link.supply.bit_nanos_by(captured_at + link.before);
@@ -133,14 +132,15 @@ impl Basin {
         Some(arrives_at)
     }
 
-    /// The most that can have arrived by then.
+    /// Returns the most that can have arrived by then.
     fn carries_by(&self, at: Instant) -> u128 {
         let left = |link: &usize| self.links[*link].left_by(at);
         let sums = self.cuts.iter().map(|cut| cut.iter().map(left).sum());
         sums.min().unwrap_or(0)
     }
 
-    /// What of that went over each link: no more than the least link of each path over it lets on.
+    /// Returns the part of that over each link: no more than the least link of each path over it
+    /// carries.
     fn carried_by(&self, at: Instant) -> Vec<u128> {
         let left: Vec<u128> = self.links.iter().map(|link| link.left_by(at)).collect();
         let mut carried = vec![0; left.len()];
@@ -168,8 +168,8 @@ impl Link {
         passed.saturating_sub(self.taken_bit_nanos)
     }
 
-    /// What the last nanosecond gives, or a trace's opportunity in it: it may be more than a frame
-    /// needs, and the rest is for the next one.
+    /// Returns the supply of the last nanosecond, or a trace's opportunity in it. It may be more
+    /// than a frame needs, and the rest is for the next one.
     fn served_at(&self, arrival: Instant) -> u128 {
         let last = arrival.saturating_sub(self.after);
         let sooner = last.saturating_sub(Duration::from_nanos(1));

@@ -1,4 +1,4 @@
-//! How much a link can carry by an instant, with all its rates, opportunities and outages known.
+//! Capacity of a link until an instant, with all its rates, opportunities and outages known.
 
 use anabranch_link::{LinkConfig, Schedule, Trace};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -26,8 +26,8 @@ pub(super) fn is_limited(link: &LinkConfig) -> bool {
     has_rate || link.trace.is_some() || !link.outages.is_empty()
 }
 
-/// What passes a link from the clock's origin on if there is always something to send, and reaches
-/// its end: an outage also takes what is in propagation when it begins.
+/// Bits that pass a link from the clock's origin on if there is always data to send, and reach its
+/// end. An outage also takes the packets in propagation when it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Supply {
     /// In the order of time, the first from the origin on.
@@ -38,7 +38,7 @@ pub(super) struct Supply {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     from: Instant,
-    /// What has passed by then.
+    /// Supply until then.
     bit_nanos_before: u128,
     service: Service,
 }
@@ -46,7 +46,7 @@ struct Piece {
 #[derive(Clone, Copy, Debug)]
 enum Service {
     Rate(DataRate),
-    /// Those of the trace.
+    /// The opportunities of the trace.
     Opportunities,
 }
 
@@ -90,7 +90,7 @@ impl Supply {
         supply
     }
 
-    /// What has passed by `at`.
+    /// Returns the supply until `at`.
     pub(super) fn bit_nanos_by(&self, at: Instant) -> u128 {
         let passed = self.pieces.partition_point(|piece| piece.from <= at);
         let Some(piece) = passed.checked_sub(1).map(|last| self.pieces[last]) else {

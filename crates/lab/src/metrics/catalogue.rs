@@ -9,9 +9,9 @@ use super::statistics::{FlowStatistics, LinkStatistics, Statistics};
 pub struct Metric {
     /// The name used in `[expect]` and in reports.
     pub name: &'static str,
-    /// What it is measured of.
+    /// Objects that it is measured of.
     pub scope: Scope,
-    /// In what.
+    /// Unit of the values.
     pub unit: Unit,
     read: Reader,
 }
@@ -23,20 +23,20 @@ enum Reader {
     Link(fn(&LinkStatistics) -> Option<f64>),
 }
 
-/// What a metric is measured of.
+/// Objects that a metric is measured of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Only of a run as a whole.
+    /// Only a run as a whole.
     Run,
-    /// Of each flow, and of all together.
+    /// Each flow, and all together.
     Flow,
-    /// Of each flow, and of all together not at all.
+    /// Each flow, but not all together.
     EachFlow,
-    /// Of each link.
+    /// Each link.
     Link,
 }
 
-/// What a metric is measured of, in one scenario.
+/// Object that a metric is measured of, in one scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// All flows together.
@@ -47,7 +47,7 @@ pub enum Subject {
     Link(usize),
 }
 
-/// What a metric's number counts.
+/// Unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// 0 to 1.

@@ -1,4 +1,4 @@
-//! How evenly flows share.
+//! Fairness between flows.
 
 /// Jain's index, (Σ b)² / (n Σ b²): 1 when all are equal, 1/n when one has everything. `None` when
 /// nobody has anything.

@@ -13,7 +13,7 @@ pub(super) struct FragmentTrails {
     /// others have left, for those to come.
     frames: VecDeque<FrameTrail>,
     followed_count: usize,
-    /// Of the first frame.
+    /// Index of the first frame.
     first_index: u64,
     /// The one farthest in the media of those that have arrived.
     farthest: Option<FragmentId>,
@@ -25,11 +25,11 @@ pub(super) struct FragmentTrails {
 #[derive(Clone, Debug, Default)]
 struct FrameTrail {
     captured_at: Instant,
-    /// Grows with what is seen of them.
+    /// By fragment; the list grows when one is seen.
     fragments: Vec<Trail>,
 }
 
-/// How far a packet is.
+/// Progress of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 enum Trail {
     #[default]
@@ -60,7 +60,7 @@ pub(super) struct FragmentArrival {
 }
 
 impl FragmentTrails {
-    /// Of a flow over so many paths.
+    /// Returns the trails of a flow over `path_count` paths.
     pub(super) fn new(path_count: usize) -> Self {
         FragmentTrails {
             frames: VecDeque::new(),

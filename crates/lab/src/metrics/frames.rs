@@ -38,7 +38,7 @@ impl FrameMeter {
         }
     }
 
-    /// Takes the next frame in the order of capture when it is there or given up.
+    /// Takes the next frame in the order of capture when it is complete or given up.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame, size_bytes: u64) {
         self.pass_to(now);
         let fate = self.player.on_frame(now, frame);
@@ -62,7 +62,7 @@ impl FrameMeter {
         }
     }
 
-    /// Opens and closes the window as it is just before what happens at `now`.
+    /// Opens and closes the window until just before the events at `now`.
     fn pass_to(&mut self, now: Instant) {
         while let Some(at) = self
             .boundaries
@@ -79,7 +79,7 @@ impl FrameMeter {
         }
     }
 
-    /// What was measured; the window is over.
+    /// Returns the measurements; the window is over.
     pub fn finish(mut self) -> FrameStatistics {
         self.pass_to(Instant::FAR_FUTURE);
         self.record.statistics()

@@ -3,8 +3,8 @@
 use anabranch_units::{Duration, percentile_place};
 
 /// Counts of samples in bins of equal width on a logarithmic scale with linear steps: below 256 a
-/// bin holds one integer, above it 1/128 of a power of two. A percentile is thus exact below 256
-/// and within 0.4 % above it; mean, least and largest are exact. Samples are integers of any unit;
+/// bin holds one integer, above it 1/128 of a power of two. So a percentile is exact below 256 and
+/// within 0.4 % above it; mean, least and largest are exact. Samples are integers of any unit;
 /// spans count in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Histogram {
@@ -99,7 +99,7 @@ impl Histogram {
         self.sum += other.sum;
     }
 
-    /// How many samples there are, summed up when it is asked for.
+    /// Returns the number of samples, summed up at the call.
     pub fn count(&self) -> u64 {
         self.bins.iter().sum()
     }

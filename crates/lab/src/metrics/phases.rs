@@ -1,5 +1,5 @@
-//! The parts of a flow's time between changes of what it can have, and how long it takes in each
-//! until its rate has converged: RFC 8867 §4 wants the convergence time of every change.
+//! Phases of a flow between changes of its available rate, and the convergence time of its rate in
+//! each: RFC 8867 §4 wants the convergence time of every change.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// What it counts with: one that does not settle takes all of its time.
+    /// Returns the time that counts in means: a phase that does not settle takes all of its time.
     fn counted_ms(&self) -> f64 {
         let length_ms = (self.to_s - self.from_s) * 1e3;
         self.convergence_time_ms.unwrap_or(length_ms)
@@ -51,7 +51,7 @@ impl Phase {
     }
 }
 
-/// Tells the phases of the flows of adaptive media to their statistics.
+/// Records the phases of flows of adaptive media in their statistics.
 pub(super) fn record_phases(
     flows: &mut [FlowStatistics],
     scenario: &Scenario,
@@ -66,11 +66,11 @@ pub(super) fn record_phases(
     }
 }
 
-/// In less, a rate that is a mean over a second cannot be told to have settled.
+/// Shortest phase. In less, a mean over a second is no proof that the rate has settled.
 const LEAST: Duration = Duration::from_secs(5);
 
-/// By link, when what a flow can have of it changes: at its own rate schedule, and when flows that
-/// send over it start, stop, pause, resume, or send at another rate by schedule.
+/// By link, the times at which its available rate changes: at its own rate schedule, and when flows
+/// over it start, stop, pause, resume, or send at another rate by schedule.
 struct Changes(Vec<BTreeSet<Instant>>);
 
 impl Changes {
@@ -133,7 +133,7 @@ impl Changes {
     }
 }
 
-/// When what a flow leaves to others changes.
+/// Returns the times at which the rate that a flow leaves to others changes.
 fn changes_by(flow: &FlowSpec) -> Vec<Instant> {
     let mut changes = vec![flow.start];
     changes.extend(flow.stop);

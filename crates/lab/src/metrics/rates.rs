@@ -18,7 +18,7 @@ struct Bytes {
     received: u32,
 }
 
-/// How a flow's rates vary: of its samples of 200 ms, RFC 8868 §3.
+/// Variation of a flow's rates, by its samples of 200 ms (RFC 8868 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateSamples {
     /// The least rate received.
@@ -29,7 +29,8 @@ pub struct RateSamples {
     pub received_variation: Option<f64>,
     /// Standard deviation over mean of the rate sent.
     pub sent_variation: Option<f64>,
-    /// How often the rate received, over 500 ms, fell from 1.25 times its mean to 0.75 times.
+    /// Number of times at which the received rate, over 500 ms, fell from 1.25 times its mean to
+    /// 0.75 times.
     pub oscillations: u64,
     /// From the start of the flow or window until the rate received, over 1 s, stayed within 25 %
     /// of its mean over the second half; `null`: it did not settle.
@@ -63,7 +64,7 @@ impl RateSeries {
         &mut self.bins[index]
     }
 
-    /// The rates in bit/s over periods of so many bins one after another, as far as these lie in
+    /// Returns the rates in bit/s over consecutive periods of `bins` bins, as far as these lie in
     /// the window and in `from..to`.
     fn rates(
         &self,
@@ -98,8 +99,8 @@ impl RateSeries {
         self.rates(bins, window, span, |bin| bin.received)
     }
 
-    /// What is told of the rates in a window, of a flow that runs in `span`; `None`: it is shorter
-    /// than two samples.
+    /// Returns the samples in a window, of a flow that runs in `span`; `None`: it is shorter than
+    /// two samples.
     pub(crate) fn samples(&self, window: &Window, span: (Instant, Instant)) -> Option<RateSamples> {
         let received = self.rates(2, window, span, |bin| bin.received);
         let sent = self.rates(2, window, span, |bin| bin.sent);
@@ -117,8 +118,8 @@ impl RateSeries {
         })
     }
 
-    /// How long the rate received takes, from the begin of `span`, to settle: `Some(None)` if it
-    /// does not, `None` if there is nothing of `span` in the window.
+    /// Returns the time from the begin of `span` until the received rate settles: `Some(None)` if
+    /// it does not, `None` if no part of `span` is in the window.
     pub(super) fn convergence(
         &self,
         window: &Window,
@@ -139,13 +140,13 @@ fn mean(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len().max(1) as f64
 }
 
-/// The mean of each sample and those before it, `count` in all where there are so many.
+/// Returns the means of each sample and those before it, of at most `count` samples.
 fn moving_means(samples: &[f64], count: usize) -> Vec<f64> {
     let of = |index: usize| mean(&samples[(index + 1).saturating_sub(count)..=index]);
     (0..samples.len()).map(of).collect()
 }
 
-/// How often a rate falls from the high watermark to the low one.
+/// Counts the falls of a rate from the high watermark to the low one.
 fn oscillations(rates: &[f64]) -> u64 {
     let mean = mean(rates);
     let mut was_high = false;

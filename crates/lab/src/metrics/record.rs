@@ -1,4 +1,4 @@
-//! What is counted of flows, paths, frames and links while a window is open.
+//! Counters of flows, paths, frames and links while a window is open.
 
 use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
@@ -15,7 +15,7 @@ use super::statistics::{
 };
 use super::variation::Variation;
 
-/// Of a flow.
+/// Counters of a flow.
 #[derive(Debug, Default)]
 pub(super) struct FlowRecord {
     pub(super) frames: FrameRecord,
@@ -26,7 +26,7 @@ pub(super) struct FlowRecord {
     pub(super) stream: StreamRecord,
 }
 
-/// Of the first copies of packets of media; costs are counted by path.
+/// Counters of the first copies of packets of media; costs are counted by path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FragmentRecord {
     pub(super) out_of_order: u64,
@@ -54,19 +54,19 @@ pub(super) struct StreamRecord {
     pub(super) bytes: u64,
     /// From the beginnings of streams to their ends.
     pub(super) transfers: Histogram,
-    /// How often a new segment took another path than the one before it.
+    /// Number of new segments that took another path than the one before.
     pub(super) path_switches: u64,
-    /// How long bytes waited for missing ones before them.
+    /// Waiting times of bytes for missing ones before them.
     pub(super) head_of_line: HeadOfLineRecord,
-    /// What its viewer had seen when the window opened, and has seen in it.
+    /// Viewer's counts when the window opened, and in it.
     viewer_baseline: StoredPlayerCounts,
     viewer: Option<StoredPlayerCounts>,
-    /// The same of one who chooses bitrates.
+    /// The same of a viewer of adaptive bitrates.
     adaptive_baseline: AdaptiveCounts,
     adaptive: Option<AdaptiveCounts>,
 }
 
-/// Of bytes of streams that can be read: those that never waited among them.
+/// Waiting times of readable bytes of streams, including bytes that never waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeadOfLineRecord {
     bytes: u64,
@@ -75,13 +75,13 @@ pub(super) struct HeadOfLineRecord {
     longest: Duration,
 }
 
-/// Of a flow's path.
+/// Counters of a flow's path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathRecord {
     pub(super) sent_packets: u64,
     pub(super) sent_bytes: u64,
     pub(super) dropped_packets: u64,
-    /// Of the other direction.
+    /// Bytes of the other direction.
     pub(super) feedback_bytes: u64,
     pub(super) delivered_packets: u64,
     pub(super) delivered_bytes: u64,
@@ -90,7 +90,7 @@ pub(super) struct PathRecord {
     pub(super) fragment_times: Duration,
     pub(super) delays: Histogram,
     pub(super) baseline: PathCounters,
-    /// What the sender counted while the window was open.
+    /// Sender's counts while the window was open.
     pub(super) retransmitted_packets: u64,
     pub(super) retransmitted_bytes: u64,
     pub(super) repair_packets: u64,
@@ -101,7 +101,7 @@ pub(super) struct PathRecord {
     pub(super) reasons: ReasonCounts,
 }
 
-/// Of a flow's frames.
+/// Counters of a flow's frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameRecord {
     pub(super) complete: u64,
@@ -110,9 +110,9 @@ pub(super) struct FrameRecord {
     pub(super) on_time: u64,
     pub(super) decodable_on_time: u64,
     pub(super) shown_at: Option<Instant>,
-    /// How long it was, and when it began.
+    /// Duration and beginning of the longest gap.
     pub(super) longest_gap: Option<(Duration, Instant)>,
-    /// Of complete frames.
+    /// Delays of complete frames.
     pub(super) delays: Histogram,
     /// The same over the fastest path's propagation delay, of frames that are judged.
     pub(super) excesses: Histogram,
@@ -122,22 +122,22 @@ pub(super) struct FrameRecord {
     pub(super) late: u64,
     /// Apart, as they are few.
     pub(super) exceptions: Box<ExceptionalFrames>,
-    /// What the receiver had counted when the window opened.
+    /// Receiver's count when the window opened.
     pub(super) recovered_baseline: u64,
     pub(super) recovered_fragments: u64,
 }
 
-/// Frames that do not come, or come when it is too late to judge. What counts all frames is made
-/// of these and of the usual ones, each of which is so counted once.
+/// Frames that do not arrive, or arrive when it is too late to judge. Metrics of all frames combine
+/// these with the usual ones, and so count each frame once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExceptionalFrames {
     pub(super) dropped: u64,
     pub(super) abandoned: u64,
-    /// Of those that the receiver gave up, until it did.
+    /// Times of frames that the receiver gave up, until it did.
     pub(super) dropped_delays: Histogram,
-    /// Of complete ones that are not judged, over the fastest path's propagation delay.
+    /// Times of complete but unjudged frames, over the fastest path's propagation delay.
     pub(super) unjudged_excesses: Histogram,
-    /// Of those that are judged and not complete, by the deadline at least.
+    /// Times of judged but incomplete frames, at least the deadline.
     pub(super) failed_excesses: Histogram,
 }
 
@@ -170,7 +170,7 @@ impl FlowRecord {
 }
 
 impl PathRecord {
-    /// Adds what the sender has counted since the window opened.
+    /// Adds the sender's counts since the window opened.
     pub(super) fn add(&mut self, counters: &PathCounters) {
         let since = &self.baseline;
         self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
@@ -237,15 +237,15 @@ impl PathRecord {
     }
 }
 
-/// A frame of which is known what became of it.
+/// A frame with its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
-    /// From its capture until all of it was there, or until it was given up.
+    /// Time from its capture until it was complete, or until it was given up.
     pub(super) delay: Duration,
-    /// Until it was handed out; of those that are complete.
+    /// Time until it was delivered, if it is complete.
     pub(super) out_delay: Duration,
     pub(super) is_complete: bool,
-    /// Whether it is displayed: it is there with all that it needs.
+    /// Whether it is displayed: it has arrived with all frames that it needs.
     pub(super) is_displayed: bool,
     pub(super) size_bytes: u64,
     /// Whether it had all its time before the end.
@@ -260,7 +260,7 @@ impl FrameRecord {
         self.judged += u64::from(has_time);
     }
 
-    /// What became of a frame that was captured; `base_delay`: the least that any can take.
+    /// Records the outcome of a captured frame. `base_delay` is the least possible delay.
     pub(super) fn on_outcome(&mut self, frame: &Outcome, deadline: Duration, base_delay: Duration) {
         let Outcome {
             delay, has_time, ..
@@ -355,7 +355,7 @@ impl ExceptionalFrames {
     }
 }
 
-/// Of the samples of both together.
+/// Returns the distribution of both histograms' samples together.
 fn of_both(one: &Histogram, other: &Histogram) -> Option<Distribution> {
     let mut both = one.clone();
     both.merge(other);
@@ -422,7 +422,7 @@ impl StreamRecord {
         self.adaptive = seen.map(|seen| seen.since(&self.adaptive_baseline));
     }
 
-    /// What a viewer saw in so many seconds who chooses bitrates; `None`: there is none.
+    /// Returns the view of a viewer of adaptive bitrates in `seconds`; `None`: there is none.
     pub(super) fn adaptive(&self, seconds: f64) -> Option<AdaptiveStatistics> {
         let seen = self.adaptive?;
         let rate_sum = seen.rate_sum as f64;
@@ -437,7 +437,7 @@ impl StreamRecord {
         })
     }
 
-    /// What its viewer saw in so many seconds; `None`: it has none.
+    /// Returns the view of its film's viewer in `seconds`; `None`: it has none.
     pub(super) fn download(&self, seconds: f64) -> Option<DownloadStatistics> {
         let seen = self.viewer?;
         Some(DownloadStatistics {

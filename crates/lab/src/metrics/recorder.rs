@@ -1,4 +1,4 @@
-//! Collects what happens in a run into the statistics of its windows.
+//! Collects the events of a run into the statistics of its windows.
 
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::{DropCause, LinkConfig};
@@ -18,7 +18,7 @@ use super::viewer::Viewer;
 use super::window::Window;
 use crate::scenario::{FlowSpec, Scenario};
 
-/// Observes a run. Whoever drives it calls [`Recorder::at_boundary`] at every instant of
+/// Observes a run. The driver calls [`Recorder::at_boundary`] at every instant of
 /// [`Recorder::boundaries`] and at the start, and [`Recorder::at_second`] every second.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Recorder<'a> {
     watches: Vec<Watch>,
 }
 
-/// What is followed of a flow over the whole run.
+/// State of a flow over the whole run.
 #[derive(Debug)]
 struct Watch {
     series: RateSeries,
@@ -41,7 +41,7 @@ struct Watch {
     trails: FragmentTrails,
     /// The path of the newest segment, of a stream over several.
     last_path: Option<PathId>,
-    /// Of a flow of media.
+    /// Viewer of a flow of media.
     viewer: Option<Viewer>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Has of these flows what another recorder of the same windows was told.
+    /// Takes the measurements of these flows from another recorder of the same windows.
     pub(crate) fn take_flows(&mut self, other: Recorder<'_>, is_taken: impl Fn(FlowId) -> bool) {
         let watches = self.watches.iter_mut().zip(other.watches);
         for (index, (mine, theirs)) in watches.enumerate() {
@@ -185,7 +185,7 @@ impl<'a> Recorder<'a> {
             .collect()
     }
 
-    /// Frames of whose fate nobody has told are not complete.
+    /// Counts frames of unknown outcome as not complete.
     fn count_frames_without_outcome(&mut self) {
         for (flow, (watch, spec)) in self.watches.iter().zip(&self.scenario.flows).enumerate() {
             if spec.media().is_none() {
@@ -584,7 +584,8 @@ impl WindowRecord {
     }
 }
 
-/// What both ends of flows of media sent beyond the frames, over these.
+/// Returns the overhead of flows of media: the bytes that both ends sent beyond the frames, over
+/// the frames' bytes.
 fn overhead(paths: &PathRecord, frames: &FrameRecord) -> Option<f64> {
     let sent_bytes = paths.sent_bytes + paths.feedback_bytes;
     ratio(sent_bytes, frames.captured_bytes).map(|ratio| ratio - 1.0)

@@ -1,4 +1,4 @@
-//! How a run went over time: sums over equal intervals, which add up to any window of them.
+//! Course of a run over time: sums over equal intervals, which add up to any window of them.
 
 use anabranch_core::{PathId, PathView};
 use anabranch_link::DropCause;
@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 /// intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// How long an interval is.
+    /// Length of an interval.
     pub interval_ms: u64,
     /// Each flow, in the scenario's order.
     pub flows: Vec<FlowSeries>,
@@ -22,7 +22,7 @@ pub struct Series {
     pub links: Vec<LinkSeries>,
 }
 
-/// What a flow did, interval by interval. Packets and bytes are those from sender to receiver.
+/// Series of a flow. Packets and bytes are those from sender to receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Its name.
@@ -57,13 +57,13 @@ pub struct FlowSeries {
     /// The first path's controller's states as seen at the ends of intervals, each with the end at
     /// which it was first seen.
     pub states: Vec<(u64, String)>,
-    /// Its largest packet, by which windows are told in packets.
+    /// Its largest packet, the unit of windows in packets.
     pub packet_bytes: u64,
-    /// Of a flow that has several, its paths, in the scenario's order.
+    /// Paths of a flow that has several, in the scenario's order.
     pub paths: Vec<PathSeries>,
 }
 
-/// What a flow did on one of its paths, interval by interval.
+/// Series of a flow on one of its paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathSeries {
     /// The route that it takes.
@@ -80,7 +80,7 @@ pub struct PathSeries {
     pub smoothed_rtt_nanos: Vec<u64>,
 }
 
-/// What a link did, interval by interval.
+/// Series of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkSeries {
     /// Its name.
@@ -117,7 +117,7 @@ struct PathInterval {
     delivered_bytes: u64,
 }
 
-/// Observes a run. Whoever drives it calls [`SeriesRecorder::at_interval`] at each one's end.
+/// Observes a run. The driver calls [`SeriesRecorder::at_interval`] at each interval's end.
 #[derive(Debug)]
 pub(crate) struct SeriesRecorder {
     series: Series,
@@ -174,7 +174,7 @@ impl SeriesRecorder {
                 path.push(std::mem::take(interval), view);
             }
             let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
-            // Who has not begun, or is gone, believes in nothing.
+            // A flow that does not run has no bandwidth estimate.
             let is_running =
                 now_ms > flow.start_ms && flow.stop_ms.is_none_or(|stop| now_ms <= stop);
             let bandwidth = bandwidth.filter(|_| is_running).sum();
@@ -203,7 +203,7 @@ impl SeriesRecorder {
         (packet.direction == Direction::Forward).then(|| &mut self.current[packet.flow.index()])
     }
 
-    /// Of a packet to the receiver, by one of several paths.
+    /// Returns the interval of a packet to the receiver, by one of several paths.
     fn path_of(&mut self, packet: &PacketEvent) -> Option<&mut PathInterval> {
         let paths = &mut self.current_paths[packet.flow.index()];
         let is_forward = packet.direction == Direction::Forward;

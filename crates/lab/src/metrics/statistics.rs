@@ -1,4 +1,4 @@
-//! What a run measured over a window, as reports give it.
+//! Measurements of a run over a window, as reports give them.
 
 use anabranch_core::{ReasonCount, SendReason};
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use super::rates::RateSamples;
 /// All measurements of one window of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Jain's index over the sessions' throughput; `null` if nothing arrived. Raw datagrams, which
-    /// take what they are told to, are left out.
+    /// Jain's index over the sessions' throughput; `null` if nothing arrived. Raw datagrams, whose
+    /// rate is fixed, are left out.
     pub jain_index: Option<f64>,
     /// Smallest over largest throughput of the flows of adaptive media; `null`: there are not two.
     pub fairness_ratio: Option<f64>,
@@ -25,7 +25,7 @@ pub struct Statistics {
     pub links: Vec<LinkStatistics>,
 }
 
-/// What one flow measured.
+/// Measurements of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowStatistics {
     /// Its name.
@@ -39,35 +39,34 @@ pub struct FlowStatistics {
     pub goodput_bits_per_second: f64,
     /// Coefficient of variation of the throughput's 1 s samples while the flow ran.
     pub rate_variation: Option<f64>,
-    /// How its rates vary; `null`: it does not run for two samples, or is all flows together.
+    /// Variation of its rates; `null`: it does not run for two samples, or is all flows together.
     pub rates: Option<RateSamples>,
-    /// Of a flow of adaptive media: the parts of its time of 5 s and more between changes of what
-    /// it can have, but for its own pauses.
+    /// Phases of a flow of adaptive media: the parts of 5 s and more between changes of its
+    /// available rate, without its own pauses.
     #[serde(default)]
     pub phases: Vec<Phase>,
     /// Its packets on all paths.
     pub traffic: Traffic,
     /// Bytes on the wire that both ends sent, over the bytes of the frames captured, less 1:
-    /// headers, feedback, padding, and what is sent again or stands in for what may be lost.
-    /// `null`: no media.
+    /// headers, feedback, padding, retransmissions and repairs. `null`: no media.
     pub overhead_ratio: Option<f64>,
     /// Its frames.
     pub frames: FrameStatistics,
     /// Its packets of media; `null`: no media.
     pub fragments: Option<FragmentStatistics>,
-    /// What its viewer sees; `null`: no media.
+    /// Its viewer's experience; `null`: no media.
     pub player: Option<PlayerStatistics>,
-    /// What the viewer of a film sees that is downloaded meanwhile; `null`: no such film.
+    /// Experience of the viewer of a film that is being downloaded; `null`: no such film.
     #[serde(default)]
     pub download: Option<DownloadStatistics>,
-    /// What a viewer sees who chooses the bitrates of segments; `null`: no such viewer.
+    /// Experience of a viewer of adaptive bitrates; `null`: no such viewer.
     #[serde(default)]
     pub adaptive: Option<AdaptiveStatistics>,
-    /// How often a new segment of a stream took another path than the one before it.
+    /// Number of new segments of a stream that took another path than the one before.
     #[serde(default)]
     pub segment_path_switches: u64,
-    /// How long bytes of a stream that have arrived wait for missing ones before them; `null`: none
-    /// can be read, or it is no stream.
+    /// Waiting times of arrived bytes of a stream for missing ones before them; `null`: no byte can
+    /// be read, or it is no stream.
     #[serde(default)]
     pub head_of_line: Option<HeadOfLineStatistics>,
     /// Streams that have arrived to their ends.
@@ -78,7 +77,7 @@ pub struct FlowStatistics {
     pub paths: Vec<PathStatistics>,
 }
 
-/// What one flow measured on one of its paths.
+/// Measurements of one flow on one of its paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathStatistics {
     /// The route that the path takes.
@@ -99,7 +98,7 @@ pub struct FragmentStatistics {
     pub gap_mean_ms: Option<f64>,
     /// Share of packets that arrive after one that comes later in the media.
     pub out_of_order_ratio: Option<f64>,
-    /// How often a new packet took another path than the one before it.
+    /// Number of new packets that took another path than the one before.
     pub path_switches: u64,
     /// Zhang & Lei's q, eq. 8: the sum over paths of share times cost.
     pub aggregate_cost_ms: Option<f64>,
@@ -109,18 +108,18 @@ pub struct FragmentStatistics {
     pub reassembly_peak_frames: u64,
 }
 
-/// What a viewer sees behind the flow's jitter buffer, by when it is displayed.
+/// Experience of a viewer behind the flow's jitter buffer, by time of display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlayerStatistics {
     /// Frames displayed.
     pub displayed: u64,
     /// Frames that came after their time, displayed or skipped.
     pub late: u64,
-    /// Frames that came so late that the next was there too.
+    /// Frames that came so late that the next had arrived too.
     pub skipped: u64,
     /// Gaps of at least max(3·avg, avg + 150 ms), avg over the last 30 frames displayed (W3C).
     pub freezes: u64,
-    /// How long they were in all.
+    /// Their total duration.
     pub freeze_time_ms: f64,
     /// Over the time from the first frame displayed to the end.
     pub stall_ratio: Option<f64>,
@@ -128,7 +127,7 @@ pub struct PlayerStatistics {
     pub start_up_ms: Option<f64>,
 }
 
-/// What the viewer of a film sees that is downloaded meanwhile
+/// Experience of the viewer of a film that is being downloaded
 /// ([`anabranch_video::stored_player`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DownloadStatistics {
@@ -138,7 +137,7 @@ pub struct DownloadStatistics {
     pub discarded: u64,
     /// Times that the next picture was not there at its time, the start among them.
     pub underflows: u64,
-    /// How long the picture stood still after the first.
+    /// Total time in which the picture stood still after the first.
     pub stall_time_ms: f64,
     /// Over the time that the flow ran.
     pub stall_ratio: Option<f64>,
@@ -146,7 +145,7 @@ pub struct DownloadStatistics {
     pub start_up_ms: Option<f64>,
 }
 
-/// What a viewer sees who chooses the bitrates of segments ([`anabranch_video::adaptive_player`]).
+/// Experience of a viewer of adaptive bitrates ([`anabranch_video::adaptive_player`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdaptiveStatistics {
     /// Segments that have come whole.
@@ -157,7 +156,7 @@ pub struct AdaptiveStatistics {
     pub switches: u64,
     /// Times that the buffer ran out.
     pub underflows: u64,
-    /// How long the picture stood still after it was first seen.
+    /// Total time in which the picture stood still after the first.
     pub stall_time_ms: f64,
     /// Over the time that the flow ran.
     pub stall_ratio: Option<f64>,
@@ -165,12 +164,12 @@ pub struct AdaptiveStatistics {
     pub start_up_ms: Option<f64>,
 }
 
-/// How long bytes of a stream that have arrived wait for missing ones before them.
+/// Waiting times of arrived bytes of a stream for missing ones before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeadOfLineStatistics {
     /// Over all bytes that can be read, those that never waited among them.
     pub mean_ms: f64,
-    /// Of the byte that waited longest.
+    /// Longest waiting time of a byte.
     pub max_ms: f64,
 }
 
@@ -179,8 +178,7 @@ pub struct HeadOfLineStatistics {
 pub struct Traffic {
     /// Bits delivered per second of the window in which the flow ran.
     pub throughput_bits_per_second: f64,
-    /// The same without padding, retransmissions and repairs: what is left for media and its
-    /// headers.
+    /// The same without padding, retransmissions and repairs: media and its headers.
     pub media_bits_per_second: f64,
     /// Bits sent per second of the window in which the flow ran.
     pub sent_bits_per_second: f64,
@@ -206,15 +204,14 @@ pub struct Traffic {
     /// Repairs over sent, in packets.
     #[serde(default)]
     pub repair_ratio: Option<f64>,
-    /// Copies of fragments and segments that had left before, whoever asked for them, over all
-    /// that was sent, in bytes.
+    /// Bytes of repeated copies of fragments and segments, for any reason, over all sent bytes.
     #[serde(default)]
     pub copy_ratio: Option<f64>,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
     /// Padding over all that was sent, in bytes.
     pub padding_ratio: Option<f64>,
-    /// What the sender's end of a session sent, by reason.
+    /// Packets that the sender's end of a session sent, by reason.
     #[serde(default)]
     pub reasons: Vec<ReasonTraffic>,
     /// One-way delay of the packets delivered.
@@ -287,7 +284,7 @@ pub struct FrameStatistics {
     pub longest_gap_from_s: Option<f64>,
 }
 
-/// What one link measured.
+/// Measurements of one link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatistics {
     /// Its name.
@@ -342,7 +339,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of spans recorded in nanoseconds; `None` without any.
+    /// Returns the distribution of spans recorded in nanoseconds; `None` without any.
     pub(crate) fn of(histogram: &Histogram) -> Option<Distribution> {
         let percentile = |percent| {
             histogram

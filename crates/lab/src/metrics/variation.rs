@@ -1,4 +1,4 @@
-//! How much a rate swings.
+//! Variation of a rate.
 
 /// Mean and coefficient of variation of samples that stream past (Welford 1962).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

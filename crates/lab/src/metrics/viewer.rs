@@ -59,7 +59,7 @@ impl Viewer {
         self.freezes.extend(self.player.finish(at));
     }
 
-    /// What the player did over time, as far as it lies in a window; `end`: of the flow.
+    /// Adds the player's times within a window to `record`; the flow ends at `end`.
     pub(super) fn record_times(&self, window: &Window, end: Instant, record: &mut ViewerRecord) {
         for freeze in &self.freezes {
             record.freezes += u64::from(window.contains(freeze.to));

@@ -23,8 +23,8 @@ impl Window {
         }
     }
 
-    /// Whether what happens at `at` counts. Of each part the end counts and the beginning does not,
-    /// but for the beginning of the run, so that parts that touch share nothing.
+    /// Whether an event at `at` counts. The end of each part counts and the beginning does not,
+    /// except for the beginning of the run, so that adjacent parts share nothing.
     pub fn contains(&self, at: Instant) -> bool {
         let is_in = |from: Instant, to: Instant| {
             (from < at || (from == Instant::ZERO && at == from)) && at <= to
@@ -38,12 +38,12 @@ impl Window {
         [self.from, self.to].into_iter().chain(outside)
     }
 
-    /// Whether what happens just after `at` counts.
+    /// Whether an event just after `at` counts.
     pub(crate) fn is_open_after(&self, at: Instant) -> bool {
         self.contains(at + Duration::from_nanos(1))
     }
 
-    /// How much of it lies in `from..to`.
+    /// Returns the length of its part in `from..to`.
     pub fn overlap(&self, from: Instant, to: Instant) -> Duration {
         let part = |a: Instant, b: Instant| {
             b.min(to)
@@ -56,7 +56,7 @@ impl Window {
         part(self.from, self.to).saturating_sub(gap)
     }
 
-    /// How long it is, without the gap.
+    /// Returns its length, without the gap.
     pub fn length(&self) -> Duration {
         self.overlap(self.from, self.to)
     }

@@ -140,7 +140,7 @@ pub(crate) fn in_unit(value: f64, unit: Unit) -> String {
     }
 }
 
-/// What [`in_unit`] leaves out.
+/// Returns the unit's name, which [`in_unit`] leaves out.
 pub(crate) fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Share => "%",
@@ -313,7 +313,7 @@ fn path_rows(report: &Report) -> Rows {
     rows
 }
 
-/// How many packets left each path for each reason; `None` if no session sent any.
+/// Returns the packets by path and reason; `None` if no session sent any.
 fn reason_rows(report: &Report) -> Option<Rows> {
     let all_traffic = || {
         let flows = report.runs.iter().flat_map(|run| &run.statistics.flows);

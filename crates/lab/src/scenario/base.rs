@@ -9,7 +9,7 @@ use super::files::Files;
 /// The key that names the other file.
 pub(super) const KEY: &str = "base";
 
-/// The tables of a file's text, whose lines are told by `place`.
+/// Returns the tables of a file's text; `place` names its lines.
 pub(super) fn parsed(
     file: &str,
     text: &str,
@@ -28,8 +28,8 @@ pub(super) fn parsed(
     })
 }
 
-/// The file among `files` that `root` names as its base, and what it says; `None`: it names none.
-/// `mistake`: how a mistake at the key is told.
+/// Returns the name and the contents of the file among `files` that `root` names as its base;
+/// `None`: it names none. `mistake` makes an error of a mistake at the key.
 pub(super) fn read(
     root: &Node,
     files: Files<'_>,

@@ -34,7 +34,8 @@ const KINDS: [(&str, Kind); 7] = [
     ("half-duplex", Kind::HalfDuplex),
 ];
 
-/// Every option of any kind, so that a missing kind is told of before a key that it may explain.
+/// Every option of any kind, so that the mistake of a missing kind comes before that of a key that
+/// it may explain.
 pub(super) const KEYS: &[Key] = &[
     Key::required("kind", Shape::Name(names), "which discipline"),
     Key::new("ecn", Shape::Boolean, "mark packets that understand it"),

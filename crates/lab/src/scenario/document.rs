@@ -175,7 +175,7 @@ impl Document {
     }
 }
 
-/// What stands right of the `=`: a value of TOML, or else a text without its quotes.
+/// Returns the text right of the `=` as a value of TOML, or else as a text without its quotes.
 fn override_value(text: &str, key: &str, place: Place) -> Value {
     match DeValue::parse(text) {
         Ok(value) => value_of(value.get_ref(), key, &|_| place),
@@ -184,8 +184,8 @@ fn override_value(text: &str, key: &str, place: Place) -> Value {
 }
 
 impl Node {
-    /// The node that `keys` lead to. Tables are made on the way where nothing is yet, but not among
-    /// the links and routes, whose names must be there, nor among the elements of arrays.
+    /// Returns the node at `keys`. It makes missing tables on the way, except for links and routes,
+    /// whose names must exist, and for elements of arrays.
     fn descend(&mut self, keys: &[&str], place: Place) -> Result<&mut Node, Mistake> {
         let Some((first, rest)) = keys.split_first() else {
             return Ok(self);
@@ -287,7 +287,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// What it is, for messages: "a number".
+    /// Describes the value in messages: "a number".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Text(text) => write!(f, "the text {text:?}"),

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! Mistakes in a scenario, with their places.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub enum ScenarioError {
         file: String,
         /// Which line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the mistake.
         message: String,
     },
     /// A key or value makes no sense.
@@ -34,7 +34,7 @@ pub enum ScenarioError {
         place: String,
         /// The key, such as `flows[0].controller`; empty if it is about the whole.
         key: String,
-        /// What is wrong with it, and what would be right.
+        /// Description of the mistake and of a correct value.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Bounds on what a run shall measure.
+//! Bounds of the measurements of a run.
 
 use anabranch_units::{ByteCount, DataRate, Duration, Instant, known_names};
 
@@ -14,11 +14,11 @@ use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject, Unit, Window};
 /// "This metric of this subject over this window lies between these bounds."
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// What is measured.
+    /// The metric.
     pub metric: &'static Metric,
-    /// Of what.
+    /// Object that it is measured of.
     pub subject: Subject,
-    /// When.
+    /// Window of the measurement.
     pub window: Window,
     /// The least value that is right, in the metric's unit.
     pub min: Option<f64>,
@@ -27,7 +27,8 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// What was measured, by the statistics of its window; `None`: there was nothing to measure.
+    /// Returns the measured value, by the statistics of its window; `None`: there was nothing to
+    /// measure.
     pub fn value(&self, statistics: &Statistics) -> Option<f64> {
         self.metric.of(statistics, self.subject)
     }
@@ -39,7 +40,7 @@ pub(super) const STATISTICS_KEYS: &[Key] = &[FROM, TO];
 const FROM: Key = Key::new("from", Shape::Duration, "begin of the part that counts");
 const TO: Key = Key::new("to", Shape::Duration, "its end");
 
-/// The keys of a bound besides `min` and `max`, whose shape depends on the metric.
+/// The keys of a bound beside `min` and `max`, whose shape depends on the metric.
 pub(super) const WINDOW_KEYS: &[Key] = &[
     FROM,
     TO,
@@ -89,7 +90,8 @@ pub(super) fn expectations(
     Ok(expectations)
 }
 
-/// What a metric is expected of: the keys below it name links or flows, or are bounds themselves.
+/// Returns the subjects of a metric's expectations: the keys below it name links or flows, or are
+/// bounds themselves.
 fn subjects<'a>(
     node: &'a Node,
     metric: &Metric,

@@ -21,7 +21,7 @@ pub(super) enum Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Those in the folder of the scenario's own file.
+    /// Returns the files in the folder of the scenario's own file.
     pub(super) fn beside(file: &'a str) -> Files<'a> {
         Files::In(Path::new(file).parent().unwrap_or(Path::new("")))
     }
@@ -41,7 +41,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// What messages call the file called `name`.
+    /// Returns the name of a file in messages.
     pub(super) fn path_of(&self, name: &str) -> String {
         match self {
             Files::In(folder) => folder.join(name).display().to_string(),

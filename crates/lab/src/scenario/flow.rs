@@ -49,16 +49,16 @@ pub struct FlowSpec {
     pub start_jitter: Duration,
     /// When it ends; `None`: with the run.
     pub stop: Option<Instant>,
-    /// What it carries, and how.
+    /// Its traffic.
     pub kind: FlowKind,
 }
 
-/// What a flow carries, and how.
+/// Traffic of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlowKind {
     /// Frames of video or audio over a session.
     Media(Box<MediaSpec>),
-    /// Bytes of a stream, so many or without end.
+    /// Bytes of a stream, a given number or without end.
     Bulk(Box<BulkSpec>),
     /// Streams of few bytes, one after the other.
     Short(Box<ShortSpec>),
@@ -112,7 +112,7 @@ impl FlowSpec {
         self.config().map_or("", |config| config.scheduler.name())
     }
 
-    /// What it carries if that is media.
+    /// Returns its media, if it carries any.
     pub fn media(&self) -> Option<&MediaSpec> {
         match &self.kind {
             FlowKind::Media(media) => Some(media),
@@ -120,8 +120,8 @@ impl FlowSpec {
         }
     }
 
-    /// Whether it is media whose source follows what the network gives, so that it is fair to ask
-    /// for fairness.
+    /// Whether it is media whose source follows the available rate, so that fairness can be
+    /// expected.
     pub fn is_adaptive(&self) -> bool {
         let source = self.media().map(|media| media.config.media.source);
         matches!(source, Some(SourceLimits::Adaptive { .. }))
@@ -147,13 +147,13 @@ pub struct PathSpec {
 /// A kind of flow as the reader knows it.
 struct Kind {
     name: &'static str,
-    /// The keys that it has besides [`COMMON_KEYS`], in groups.
+    /// The keys that it has beside [`COMMON_KEYS`], in groups.
     keys: &'static [&'static [Key]],
-    /// Reads what these keys say.
+    /// Reads these keys.
     read: fn(&Table<'_>, &Context<'_>) -> Read<FlowKind>,
 }
 
-/// What a kind's reader may need to know of the rest of the scenario.
+/// The rest of the scenario, as far as a kind's reader needs it.
 struct Context<'a> {
     /// Where the files are that the scenario names.
     files: Files<'a>,
@@ -264,8 +264,8 @@ pub(super) fn flows(
     Ok(flows)
 }
 
-/// Whoever sets a default means to change something: it is a mistake if every flow that could have
-/// it has its own.
+/// Checks that every default set by an override has an effect: it is a mistake if every flow that
+/// could have it has its own value.
 fn check_overrides(defaults: &Node, flows: &[Node]) -> Read<()> {
     let is_set = |(_, value): &&(String, Node)| matches!(value.place, Place::Override(_));
     for (key, value) in named(defaults)?.iter().filter(is_set) {

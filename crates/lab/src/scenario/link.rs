@@ -25,7 +25,7 @@ pub struct LinkSpec {
     pub name: String,
     /// The name of the table that describes it, which may describe several alike.
     pub group: String,
-    /// What it is like.
+    /// Its properties.
     pub config: LinkConfig,
 }
 
@@ -202,7 +202,7 @@ const TIMES: Key = Key::new(
     "how often it happens, if every so long",
 );
 
-/// No run is so long that it would need more.
+/// Limit of repetitions; more would exceed every run.
 const MOST_TIMES: i64 = 100_000;
 
 pub(super) const RATE_CHANGE_KEYS: &[Key] = &[
@@ -276,7 +276,7 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
             repeated(node, mtu_change)
         })?,
     };
-    // What the readers above let pass and the link refuses, at the key that is about it.
+    // Mistakes that the readers above accept and the link refuses, at the key in question.
     config.build(Seed::default()).map_err(|error| {
         let key = match error {
             LinkConfigError::RateAndTrace => "trace",
@@ -394,8 +394,8 @@ fn mtu(node: &Node) -> Read<u32> {
     bytes(node, 68..=65_535).map(|bytes| bytes as u32)
 }
 
-/// What happens at instants, in order: each entry of a list once, or `times` times, `every` so
-/// long.
+/// Returns the events of a list, in order: each entry once, or `times` times, with a period of
+/// `every`.
 pub(super) fn repeated<T: Copy>(
     node: &Node,
     mut read: impl FnMut(&Node) -> Read<(Instant, T)>,

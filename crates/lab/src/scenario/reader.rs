@@ -1,5 +1,5 @@
-//! From values as written to values as meant. Every function answers with what it read or with a
-//! [`Mistake`] at the very value.
+//! Conversion of values as written to values as meant. Every function returns the value or a
+//! [`Mistake`] at the value's place.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -16,7 +16,7 @@ pub(super) struct Replica {
     pub(super) group: String,
     /// From 1.
     pub(super) number: u64,
-    /// What the table says of it, without the count.
+    /// The table's contents for it, without the count.
     pub(super) node: Node,
 }
 
@@ -68,7 +68,7 @@ const COUNT_KEYS: &[Key] = &[EACH];
 
 const EACH: Key = Key::required("each", Shape::Text, "a table of several links alike");
 
-/// How many there are: a number, or as many as of some links.
+/// Number of replicas: a number, or that of some links.
 pub(super) const COUNT: Key = Key::new(
     "count",
     Shape::Any(&[Shape::Integer(1, 10_000), Shape::Table(COUNT_KEYS)]),

@@ -11,7 +11,7 @@ use crate::metrics::{METRICS, Metric, Scope, Unit};
 /// The schema, indented: `docs/scenario.schema.json`.
 pub fn schema() -> String {
     let mut root = shape(&Shape::Table(super::KEYS));
-    // What a file does not say may stand in the one that it builds on.
+    // A key that a file lacks may be in its base.
     let required = root["required"].take();
     let based = json!({ "required": [super::base::KEY] });
     root["anyOf"] = json!([{ "required": required }, based]);
@@ -24,7 +24,7 @@ pub fn schema() -> String {
     text
 }
 
-/// What is used in many places.
+/// Returns the definitions that are used in many places.
 fn definitions() -> Value {
     let mut all = Map::new();
     let quantity = |what: &str, example: &str, units: &str| {

@@ -1,12 +1,12 @@
-//! What the keys of scenario files are called and what may stand there: the readers check keys by
-//! these tables, and the schema for editors is made from them.
+//! Names and shapes of the keys of scenario files: the readers check keys by these tables, and the
+//! schema for editors is made from them.
 
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// What it means, in a line.
+    /// Meaning of the key, in a line.
     pub(crate) about: &'static str,
     pub(crate) is_required: bool,
 }
@@ -37,7 +37,7 @@ impl AsRef<str> for Key {
     }
 }
 
-/// What may stand at a key.
+/// Shape of a key's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
     Text,

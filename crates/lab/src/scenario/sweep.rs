@@ -13,14 +13,14 @@ use super::{Scenario, named_text, read_document};
 /// A scenario with the values that one point of its `[sweep]` gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What the sweep sets, in the order of the file; empty if there is no sweep.
+    /// Settings of the sweep, in the order of the file; empty if there is no sweep.
     pub settings: Vec<Setting>,
     /// The scenario with these values.
     pub scenario: Scenario,
 }
 
 impl Point {
-    /// The scenario by a name that tells the point from the sweep's others.
+    /// Returns the scenario with a name that distinguishes the point from the sweep's others.
     pub fn into_named_scenario(self) -> Scenario {
         let mut scenario = self.scenario;
         let settings = self.settings.iter();
@@ -59,7 +59,7 @@ type Axis = Vec<Step>;
 
 impl Point {
     /// Reads a file as [`Scenario::load`] does, and every point of its sweep. A file without one is
-    /// a single point. What an override sets, the sweep leaves alone.
+    /// a single point. Overrides take precedence over the sweep.
     ///
     /// # Errors
     /// A [`ScenarioError`] that names file, line and key of the first mistake at any point.
@@ -248,7 +248,7 @@ fn product(axes: &[Axis], sweep: Option<&Node>) -> Result<Vec<Step>, Mistake> {
     Ok(points)
 }
 
-/// What a value counts, for axes of pictures.
+/// Returns the number of a value, for axes of pictures.
 fn number(value: &Value) -> Option<(f64, &'static str)> {
     let text = match value {
         Value::Integer(number) => return Some((*number as f64, "")),

@@ -323,7 +323,6 @@ fn a_trace_is_found_beside_the_scenario_and_its_mistakes_are_told() {
     }
 }
 
-/// Mistakes and what the messages must say; see the file's head.
 #[test]
 fn tables_with_a_count_describe_a_chain_of_any_length() {
     let text = r#"

@@ -1,5 +1,5 @@
-//! The formats of trace files, told apart by their text, so that a mistake names the formats and
-//! what the given file seems to be.
+//! Formats of trace files, recognised by their text, so that a mistake names the formats and the
+//! apparent one of the given file.
 
 use core::fmt::{self, Display};
 
@@ -48,8 +48,8 @@ impl Display for TraceFormat {
     }
 }
 
-/// Returns the text of a mistake in a file: the error, and what the file is if it has another
-/// format than those that are `wanted`, or the known formats if it has none of them.
+/// Returns the text of a mistake in a file. It is the error, followed by the file's format if it is
+/// none of those `wanted`, or by the known formats if it has none of them.
 pub(super) fn mistake(error: &dyn Display, wanted: &[TraceFormat], text: &str) -> String {
     match TraceFormat::of(text) {
         Some(format) if wanted.contains(&format) => error.to_string(),

@@ -1,4 +1,4 @@
-//! The index of a sweep's traces: what each point set, as numbers where it can be.
+//! Index of a sweep's traces: the settings of each point, as numbers if possible.
 
 use std::path::{Path, PathBuf};
 

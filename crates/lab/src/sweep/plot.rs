@@ -8,7 +8,7 @@ use crate::metrics::Unit;
 use crate::plot::{PlotError, draw};
 use crate::report::Spread;
 
-/// More lines in one panel cannot be told apart: there are eight colours.
+/// Largest number of lines in a panel: as many as colours.
 const MAX_LINES: usize = 7;
 /// More panels are no picture any more.
 const MAX_PANELS: usize = 48;
@@ -127,8 +127,8 @@ fn setting<'a>(point: &'a PointReport, key: &str) -> Option<&'a SettingReport> {
     point.settings.iter().find(|setting| setting.key == key)
 }
 
-/// Whether points at one place of the axis differ in a key. One that changes with the axis alone
-/// tells no lines apart.
+/// Whether points at one place of the axis differ in a key. A key that changes only with the axis
+/// does not distinguish lines.
 fn tells_apart(report: &SweepReport, axis: &str, key: &str) -> bool {
     let value = |point, key| setting(point, key).map(|setting| &setting.value);
     let places = report

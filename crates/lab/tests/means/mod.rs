@@ -1,4 +1,4 @@
-//! What a scenario of the repository comes to over several seeds.
+//! Means of a scenario of the repository over several seeds.
 
 use std::path::Path;
 

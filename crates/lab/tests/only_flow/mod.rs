@@ -1,4 +1,4 @@
-//! Scenarios of one flow, and what it measures.
+//! Scenarios of one flow, and its measurements.
 
 use anabranch_lab::metrics::{METRICS, Subject};
 use anabranch_lab::{RunOptions, Scenario, run};

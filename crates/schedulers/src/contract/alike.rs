@@ -1,4 +1,4 @@
-//! What every scheduler owes where paths are alike, and where one is not known yet.
+//! Contract of every scheduler if paths are alike, and if one is still unknown.
 
 use anabranch_core::scheduler::PacketView;
 use anabranch_core::{Forecast, PathId, PathRtt, PathSet, PathState, PathView, SendReason};
@@ -10,7 +10,7 @@ use super::{NOW, schedulers};
 
 /// The schedulers whose first frame is dealt by rates or turns alone.
 const BY_TURNS: &[&str] = &["edcld", "linux", "round-robin", "wrr"];
-/// Those to which a path that is further away is the better one.
+/// The schedulers that prefer a path with a longer round-trip time.
 const BY_BDP: &[&str] = &["bbr-sticky", "largest-bdp"];
 
 /// A packet that is late on every path, so that `redundant` too has to choose one.
@@ -22,7 +22,7 @@ fn late(reason: SendReason, bytes: u32) -> PacketView {
     }
 }
 
-/// How one of several paths differs from the others.
+/// Difference of one of several paths from the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Standing {
     Near,

@@ -13,10 +13,10 @@
 //! Two links of equal rates look like one, so that each is half used between probes: as published.
 //!
 //! Deviations:
-//! 1. Estimates of other paths are their bandwidths in the read model, which are not divided; what
-//!    they deliver is what they have in flight per smoothed round-trip time.
-//! 2. Comparisons while the sender has too little to send tell nothing of the use of paths, and do
-//!    not count there.
+//! 1. Estimates of other paths are their bandwidths in the read model, which are not divided. Their
+//!    delivery rates are their packets in flight per smoothed round-trip time.
+//! 2. Comparisons while the sender is application-limited are no evidence on the use of paths, and
+//!    do not count there.
 //! 3. A path that is given up is held in reserve for the time when no other one will do. The module
 //!    closes it.
 
@@ -34,12 +34,12 @@ const FIRST_SHARED_PHASE: usize = 2;
 const SIMILAR: f64 = 0.2;
 /// Paths together are of use if they deliver this part of the best estimate.
 const LEAST_BENEFIT: f64 = 0.6;
-/// In so many comparisons in a row they must be of none before a path is given up.
+/// Number of consecutive comparisons without a benefit before a path is given up.
 const USELESS_LIMIT: u32 = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct Coupling {
-    /// How many paths seemed to share the bottleneck in the last comparison.
+    /// Paths that seemed to share the bottleneck in the last comparison.
     seen_sharing: u64,
     /// By how many the estimate is divided; zero before the first comparison.
     sharing: u64,
@@ -110,7 +110,7 @@ impl Coupling {
         self.is_given_up |= self.useless_count >= USELESS_LIMIT && is_least;
     }
 
-    /// What is taken of an estimate in this phase.
+    /// Returns the part of an estimate that the path uses in this phase.
     pub(super) fn taken(&self, estimate: DataRate, cycle: &GainCycle) -> DataRate {
         match self.sharing {
             sharing @ 2.. if cycle.phase() >= FIRST_SHARED_PHASE => {
@@ -156,7 +156,7 @@ mod tests {
         views.collect()
     }
 
-    /// Of 10 Mbit/s, which delivers so many.
+    /// Returns a path with an estimate of 10 Mbit/s that delivers `delivered` Mbit/s.
     fn own(delivered: u64) -> Own {
         Own {
             estimate: DataRate::from_megabits_per_second(10),
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Whether the path is still used after so many comparisons with a path of this estimate.
+    /// Whether the path is still used after `count` comparisons with a path of this estimate.
     fn is_used_after(count: u32, delivered: u64, other: f64, is_app_limited: bool) -> bool {
         let mut coupling = Coupling::default();
         let mut others = views(&[other]);
@@ -273,8 +273,8 @@ mod tests {
         assert_eq!(outcomes(build_coupled), outcomes(uncoupled));
     }
 
-    /// A path of 10 Mbit/s and 50 ms beside one alike, which has been in this phase for a second
-    /// and shares the bottleneck with so many; after another report.
+    /// Returns a rig after another report: a path of 10 Mbit/s and 50 ms beside an equal one, for a
+    /// second in this phase, whose bottleneck `sharing` paths share.
     fn after_phase(phase: usize, sharing: u64) -> Rig<BbrLinux> {
         let config = ControllerConfig {
             max_packet_bytes: 1_000,

@@ -1,4 +1,4 @@
-//! How much more is acknowledged in bursts than the bandwidth explains, over five to ten rounds.
+//! Excess of acknowledged bytes over the bandwidth's share in bursts, over five to ten rounds.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -56,7 +56,7 @@ impl ExtraAcked {
         self.epoch_began_at = now;
     }
 
-    /// `bbr_ack_aggregation_cwnd`: what the window allows for.
+    /// `bbr_ack_aggregation_cwnd`: the addition to the window for aggregated acknowledgements.
     pub(super) fn allowance(&self, bandwidth: DataRate) -> u64 {
         let largest = self.largest[0].max(self.largest[1]);
         largest.min(bandwidth.bytes_in(MAX_SPAN))

@@ -1,4 +1,4 @@
-//! How much may be in flight, and how much will be.
+//! Allowed and predicted packets in flight.
 
 use anabranch_units::{DataRate, Instant};
 
@@ -51,8 +51,8 @@ impl BbrLinux {
         self.with_quantization_budget(self.product(bandwidth, gain))
     }
 
-    /// `bbr_packets_in_net_at_edt`: what will be in the network when the next packet departs, which
-    /// is included while more is to be in flight.
+    /// `bbr_packets_in_net_at_edt`: the packets in the network when the next packet departs. That
+    /// one is included while the packets in flight are to grow.
     pub(super) fn in_network_at_departure(&self, now: Instant, bytes_in_flight: u64) -> u64 {
         if !self.knows_departure_times {
             return bytes_in_flight;

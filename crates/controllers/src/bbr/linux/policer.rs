@@ -12,7 +12,7 @@ const LOSS_THRESHOLD: u64 = 50;
 /// `bbr_lt_bw_ratio` and `bbr_lt_bw_diff`: rates this close are the same.
 const SAME_RATIO: u64 = 8;
 const SAME_RATE: DataRate = DataRate::from_kilobits_per_second(4);
-/// `bbr_lt_bw_max_rtts`: for so many rounds of ProbeBW the rate is believed.
+/// `bbr_lt_bw_max_rtts`: rounds of ProbeBW for which the rate is believed.
 const BELIEVED_ROUNDS: u32 = 48;
 
 /// `bbr_lt_bw_sampling`.
@@ -27,7 +27,7 @@ pub(super) struct Policer {
     lost_bytes: u64,
 }
 
-/// What a rate sample tells of policers.
+/// Evidence of a rate sample on policers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PolicerFacts {
     pub(super) now: Instant,
@@ -110,7 +110,7 @@ impl Policer {
 mod tests {
     use super::*;
 
-    /// A round of 100 ms with so many bytes delivered and lost.
+    /// Plays a round of 100 ms with `delivered` and `lost` bytes.
     fn round(policer: &mut Policer, facts: &mut PolicerFacts, delivered: u64, lost: u64) -> bool {
         facts.now += Duration::from_millis(100);
         facts.delivered_bytes += delivered;

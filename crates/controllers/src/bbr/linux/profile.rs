@@ -1,6 +1,6 @@
-//! What today's kernel, that of 2016 and `c-mpbbr` differ in, each under a name.
+//! Named differences between today's kernel, that of 2016 and `c-mpbbr`.
 
-/// One version of `tcp_bbr.c`. What is not here is common to both.
+/// One version of `tcp_bbr.c`. All other behaviour is common to both.
 #[derive(Debug)]
 pub(super) struct Profile {
     /// Whether the window allows for acknowledgements that come in bursts (kernel 5.1, 2019).
@@ -12,7 +12,8 @@ pub(super) struct Profile {
     pub(super) does_equal_rtt_confirm: bool,
     /// Whether a loss that was none makes the search for a full pipe begin again (4.15).
     pub(super) has_undo: bool,
-    /// Whether an option reckons the bytes in flight for the next packet's departure (4.20).
+    /// Whether an option predicts packets in flight for the time at which the next packet departs
+    /// (4.20).
     pub(super) knows_departure_times: bool,
     /// Whether ProbeRTT may end with the first packet after idleness (4.19).
     pub(super) leaves_probe_rtt_when_idle: bool,

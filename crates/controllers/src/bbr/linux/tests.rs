@@ -7,7 +7,7 @@ use crate::testing::{self, Report, SILENCE};
 
 const PACKET: u64 = 1_000;
 const RTT: Duration = Duration::from_millis(100);
-/// Of 100 packets in a round trip.
+/// Bandwidth of 100 packets per round trip.
 const BANDWIDTH: DataRate = DataRate::from_megabits_per_second(8);
 const BOTH: [&Profile; 2] = [&profile::TODAY, &profile::LINUX_4_9];
 
@@ -23,7 +23,8 @@ impl Rig {
         Rig::new(BbrLinux::new(profile, &config), PACKET as u32)
     }
 
-    /// So many packets go round together, which shows a rate of so many per round trip.
+    /// Sends `packets` and acknowledges them together a round trip later: a sample of `packets` per
+    /// round trip.
     fn go_round(&mut self, packets: usize) {
         self.send(packets);
         self.now += RTT;
@@ -53,7 +54,7 @@ impl Rig {
         rig
     }
 
-    /// So many packets have left, the last of them just now.
+    /// Sends `packets` by the pacer, the last of them just now.
     fn send_paced(&mut self, packets: usize) {
         self.send(packets);
         self.controller.departs_at = self.now;
@@ -239,8 +240,8 @@ fn probing_ends_with_losses_or_enough_in_flight() {
     }
 }
 
-/// What counts is in the network when the next packet departs: with it while probing, and less what
-/// is delivered until then.
+/// The packets in the network when the next packet departs count: with that one while probing, and
+/// less the deliveries until then.
 #[test]
 fn phases_end_by_what_is_in_the_network_at_the_next_departure() {
     // 125 packets, three segments of two, even, and two to probe with; 100 and six.

@@ -7,7 +7,7 @@ use crate::testing::{self, Report, SILENCE};
 
 const PACKET: u64 = 1_000;
 const RTT: Duration = Duration::from_millis(100);
-/// Of 100 packets in a round trip.
+/// Bandwidth of 100 packets per round trip.
 const BANDWIDTH: DataRate = DataRate::from_megabits_per_second(8);
 const BDP: u64 = 100 * PACKET;
 
@@ -25,7 +25,8 @@ impl Rig {
         Rig::new(bbr, PACKET as u32)
     }
 
-    /// So many packets go round together, which shows a rate of so many per round trip.
+    /// Sends `packets` and acknowledges them together a round trip later: a sample of `packets` per
+    /// round trip.
     fn go_round(&mut self, packets: usize) {
         self.send(packets);
         self.now += RTT;
@@ -122,7 +123,7 @@ fn startup_window_gain_is_2_885_or_that_of_the_option() {
         }
         assert_eq!(rig.controller.state(), "STARTUP");
         let target = (gain * BDP as f64) as u64;
-        // It grows by what is acknowledged, until it is above.
+        // It grows by the acknowledged bytes until it exceeds the target.
         assert!((target..target + BDP).contains(&rig.window()));
         assert!(close(rig.pacing_rate(), BANDWIDTH.mul_f64(2.885)));
     }

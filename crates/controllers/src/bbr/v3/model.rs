@@ -8,7 +8,7 @@ use super::{
     UNBOUNDED,
 };
 
-/// What a spurious recovery restores.
+/// State that is restored after a spurious recovery.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     pub(super) state: Option<State>,

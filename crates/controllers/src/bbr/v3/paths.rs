@@ -1,4 +1,4 @@
-//! What `bbr3` does on a path: the draft's example test cases that need one, and the test beds.
+//! Behaviour of `bbr3` on a path: the draft's example test cases that need one, and the test beds.
 
 use anabranch_core::recovery::FeedbackSchedule;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
@@ -62,9 +62,9 @@ fn two_flows_share_evenly() {
     }
 }
 
-/// Expected beside CUBIC with a queue of a product: 0.3 to 0.7. It is chance: 0.53 to 0.76 with
-/// eight seeds, 0.68 in the mean. Which side is wrong is not known; the draft promises nothing of
-/// it. With four products, 0.58 to 0.62.
+/// Expected beside CUBIC with a queue of a product: 0.3 to 0.7. The result is chance: 0.53 to 0.76
+/// with eight seeds, 0.68 on average. It is unknown which side is wrong; the draft promises nothing
+/// here. With four products, 0.58 to 0.62.
 #[test]
 fn beside_cubic_it_takes_half_to_three_quarters() {
     for (queue_bdps, most) in [(1.0, 0.78), (4.0, 0.7)] {
@@ -107,7 +107,7 @@ fn achieving_expected_bandwidth_on_a_link_with_aggregation() {
                 window = window.max(controller.control().congestion_window.unwrap());
             }
         });
-        // Two products of at least 62.5 kB, and what comes at once.
+        // Two products of at least 62.5 kB, and the packets that arrive at once.
         assert!(window > 125_000 + 10_000, "{millis} ms: {window}");
         let started = rate(&flows[0], 1, 2);
         assert!(started > 9.5, "{millis} ms: {started} in the 2nd second");

@@ -11,7 +11,7 @@ mod probe_rtt;
 
 const PACKET: u64 = 1_000;
 const RTT: Duration = Duration::from_millis(100);
-/// Of 100 packets in a round trip.
+/// Bandwidth of 100 packets per round trip.
 const BANDWIDTH: DataRate = DataRate::from_megabits_per_second(8);
 
 type Rig = testing::Rig<Bbr3>;
@@ -26,7 +26,7 @@ impl Rig {
         Rig::new(Bbr3::new(&config), PACKET as u32)
     }
 
-    /// Acknowledges at 8 Mbit/s, and declares lost what is older.
+    /// Acknowledges packets at 8 Mbit/s, and declares older ones lost.
     fn hear_of(&mut self, lost: usize, acked: usize) {
         self.hear_at(lost, acked, Some(BANDWIDTH));
     }
@@ -43,7 +43,8 @@ impl Rig {
         });
     }
 
-    /// So many packets go round together, which shows a rate of so many per round trip.
+    /// Sends `packets` and acknowledges them together a round trip later: a sample of `packets` per
+    /// round trip.
     fn go_round(&mut self, packets: usize) {
         self.send(packets);
         self.now += RTT;
@@ -196,7 +197,7 @@ fn exiting_probe_up_on_loss_when_application_limited() {
         rig.hear_of(1, 1);
         assert_eq!(rig.controller.state(), "ProbeBW_DOWN", "3 of 104");
         assert!(rig.controller.is_prev_probe_too_high);
-        // Only what the sender could not fill says nothing of how much fits.
+        // The losses bound the packets in flight, unless the sender is application-limited.
         assert_eq!(
             rig.controller.inflight_longterm == UNBOUNDED,
             is_app_limited

@@ -1,4 +1,4 @@
-//! What WebRTC's BBR makes of round-trip times.
+//! Round-trip time filters of WebRTC's BBR.
 
 use anabranch_units::Duration;
 

@@ -7,7 +7,7 @@ use crate::testing;
 
 const PACKET: u64 = 1_000;
 const RTT: Duration = Duration::from_millis(100);
-/// Of 100 packets in a round trip.
+/// Bandwidth of 100 packets per round trip.
 const BANDWIDTH: DataRate = DataRate::from_megabits_per_second(8);
 
 type Rig = testing::Rig<BbrWebrtc>;
@@ -21,7 +21,7 @@ impl Rig {
         Rig::new(BbrWebrtc::new(&config), PACKET as u32)
     }
 
-    /// So many packets go round together.
+    /// Sends `packets` and acknowledges them together after `rtt`.
     fn go_round(&mut self, packets: usize, rtt: Duration) {
         self.send(packets);
         self.now += rtt;

@@ -1,4 +1,4 @@
-//! What Delay-BBR believes when less arrives than is sent though congestion has slowed it down.
+//! Delay-BBR's estimate when less arrives than is sent, though congestion has slowed it down.
 
 use super::*;
 

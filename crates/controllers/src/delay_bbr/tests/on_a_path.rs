@@ -1,4 +1,5 @@
-//! What one flow sees of Zhang & Lei's links: properties that need both the path and the inside.
+//! Zhang & Lei's links as one flow sees them: properties that need both the path and the
+//! controller's inside.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -8,7 +9,7 @@ use crate::testing::build;
 use crate::testing::{Bed, Outcome, Source};
 use anabranch_core::recovery::LossDetection;
 
-/// What is seen after a report.
+/// State after a report.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Instant,
@@ -18,7 +19,7 @@ struct Seen {
     is_congested: bool,
 }
 
-/// A controller that tells what it has come to.
+/// Controller that reports its state to the test.
 #[derive(Debug)]
 struct Watched {
     bbr: DelayBbr,
@@ -80,8 +81,8 @@ fn alone(bed: Bed, seed: u64) -> (Outcome, Vec<Seen>) {
     (outcome, seen.iter().collect())
 }
 
-/// The smoothed round-trip time stays below β times the base, but for what one round adds: what is
-/// above ends ProbeBW with the next acknowledgement.
+/// The smoothed round-trip time stays below β times the base, except for the growth of one round:
+/// an excess ends ProbeBW with the next acknowledgement.
 #[test]
 fn algorithm_4_alone_in_probe_bw_the_delay_stays_below_the_factor_and_a_round() {
     for case in [1, 5, 9] {

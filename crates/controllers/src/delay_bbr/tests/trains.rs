@@ -1,4 +1,4 @@
-//! What Delay-BBR learns of packets that leave without a pause between them.
+//! Rate samples of packets that are sent without a pause between them.
 
 use anabranch_core::PathState;
 
@@ -134,7 +134,8 @@ fn after(picture: Picture) -> f64 {
     pictures.estimate()
 }
 
-/// Seven packets of 1000 bytes behind the first one, in so many milliseconds and one for doubt.
+/// Returns the rate of `packets` of 1000 bytes behind the first one, in `span_millis` and one for
+/// doubt.
 fn megabits(packets: f64, span_millis: f64) -> f64 {
     packets * 8.0 / (span_millis + 1.0)
 }

@@ -1,4 +1,4 @@
-//! One test per equation and transition, and what the controller does on the beds.
+//! One test per equation and transition, and the behaviour of the controller on the beds.
 
 use super::super::super::testing::{
     self, Bed, CAPACITY, Measures, Report, SILENCE, Source, bed_config, jain, run_flows,

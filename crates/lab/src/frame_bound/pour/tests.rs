@@ -18,8 +18,8 @@ fn basin(links: &[&str], routes: &[&[&str]]) -> Basin {
     Basin::of(&scenario, &scenario.flows[0])
 }
 
-/// When frames are there that are captured at so many microseconds and have so many bytes on the
-/// wire; in microseconds.
+/// Returns the arrivals of frames, given by microsecond of capture and bytes on the wire, in
+/// microseconds.
 fn poured(basin: Basin, frames: &[(u64, u64)]) -> Vec<Option<u64>> {
     let load = |(micros, wire_bytes): &(u64, u64)| Load {
         captured_at: Instant::from_micros(*micros),
@@ -61,7 +61,7 @@ fn a_frame_begins_only_where_the_one_before_it_has_left() {
         "rate = \"8 Mbit/s\"\ndelay = \"50 ms\"",
     ];
     let basin = basin(&links, &[&["a"], &["b"]]);
-    // The first is there at 60 ms: 40 kB on the near path and 10 kB on the far one, which is free
+    // The first arrives at 60 ms: 40 kB on the near path and 10 kB on the far one, which is free
     // from 10 ms on. The second has (T - 50 ms - 15 ms) there from its capture on, and on the near
     // path, free from 40 ms on, (T - 20 ms - 40 ms).
     let both = poured(basin, &[(0, 50_000), (15_000, 25_000)]);
@@ -77,7 +77,7 @@ fn a_rate_to_come_and_an_outage_are_known() {
 
     let out = "rate = \"8 Mbit/s\"\ndelay = \"2 ms\"\n\
                outages = [{ at = \"5 ms\", for = \"10 ms\" }]";
-    // What leaves from 3 ms to 15 ms is lost.
+    // Bytes sent from 3 ms to 15 ms are lost.
     let frames = [(0, 3_000), (0, 1_000), (9_000, 500)];
     let arrivals = poured(basin(&[out], &[&["a"]]), &frames);
     assert_eq!(arrivals, [5_000, 18_000, 18_500].map(Some));
@@ -103,7 +103,7 @@ fn the_rest_of_an_opportunity_is_for_a_frame_that_waits() {
     assert_eq!(alone(0, 1_504), Some(12_000));
     assert_eq!(alone(0, 1_505), Some(15_000));
     assert_eq!(alone(0, 4 * 1_504), Some(20_000));
-    // What comes at the very instant has missed it.
+    // A frame that comes at the very instant has missed it.
     assert_eq!(alone(2_000, 1), Some(15_000));
     let waits = poured(basin.clone(), &[(0, 1_000), (1_000, 504), (1_500, 1)]);
     assert_eq!(waits, [12_000, 12_000, 15_000].map(Some));

@@ -31,7 +31,7 @@ fn scenario() -> Scenario {
     Scenario::parse("phases", TEXT, &[]).unwrap()
 }
 
-/// What a flow of the scenario makes of the rate that it gets, in kbit/s at a time in ms.
+/// Returns the phases of a flow of the scenario that receives `kilobits` kbit/s at a time in ms.
 fn phases(flow: usize, window: &Window, kilobits: impl Fn(u64) -> u64) -> Vec<Phase> {
     let scenario = scenario();
     let mut series = RateSeries::default();

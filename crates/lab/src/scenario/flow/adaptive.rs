@@ -17,7 +17,7 @@ pub struct AdaptiveSpec {
     pub config: Config,
     /// The segments.
     pub video: SegmentedVideo,
-    /// How the viewer buffers them.
+    /// Buffer of the viewer.
     pub buffer: SegmentBuffer,
 }
 

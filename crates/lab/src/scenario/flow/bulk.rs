@@ -13,7 +13,7 @@ use crate::scenario::shape::{Key, Shape};
 pub struct BulkSpec {
     /// Set-up of both ends.
     pub config: Config,
-    /// How many bytes; `None`: without end.
+    /// Number of bytes; `None`: without end.
     pub bytes: Option<u64>,
 }
 

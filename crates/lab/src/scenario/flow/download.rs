@@ -15,11 +15,11 @@ use crate::scenario::shape::{Key, Shape};
 pub struct DownloadSpec {
     /// Set-up of both ends.
     pub config: Config,
-    /// What the film is made of: so much of this source at its highest bitrate.
+    /// Source of the film: `length` of it at its highest bitrate.
     pub source: SourceConfig,
-    /// How long the film is.
+    /// Length of the film.
     pub length: Duration,
-    /// How much of it its player keeps.
+    /// Buffer of its player.
     pub buffering: Buffering,
 }
 

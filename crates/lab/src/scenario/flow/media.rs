@@ -25,7 +25,7 @@ pub struct MediaSpec {
     pub source: SourceConfig,
     /// When there are none, and for how long.
     pub pauses: Vec<(Instant, Duration)>,
-    /// How its viewer's player evens out the times that frames take.
+    /// Jitter buffer of its viewer's player.
     pub jitter_buffer: JitterBuffer,
 }
 
@@ -202,7 +202,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
     })
 }
 
-/// What the transport may know of a source.
+/// Returns the limits of a source, as the transport knows them.
 fn limits(source: &SourceConfig) -> SourceLimits {
     match *source {
         // Stored video is not adapted.

@@ -1,4 +1,4 @@
-//! Flows of raw datagrams: nobody answers them, and they heed nobody.
+//! Flows of raw datagrams: they get no answers, and react to nothing.
 
 use anabranch_sim::{GeneratorConfig, GeneratorRate, RouteId, Spacing};
 use anabranch_units::Instant;
@@ -16,9 +16,9 @@ pub struct RawSpec {
     pub kind: &'static str,
     /// Bytes of each packet on the wire.
     pub size_bytes: u32,
-    /// How fast it sends.
+    /// Rate at which it sends.
     pub rate: GeneratorRate,
-    /// How packets are spread at that rate.
+    /// Spacing of packets at that rate.
     pub spacing: Spacing,
 }
 

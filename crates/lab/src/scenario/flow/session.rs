@@ -1,4 +1,4 @@
-//! What kinds of flows that run over a session of the protocol have in common.
+//! Common part of flows that run over a session of the protocol.
 
 use anabranch_controllers::{CONTROLLERS, by_name, default_controller};
 use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
@@ -106,7 +106,7 @@ pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
     }
 }
 
-/// What is said of a name that is none of [`schedulers`].
+/// Returns the message on a name that is none of [`schedulers`].
 pub(crate) fn unknown_scheduler(name: &str) -> String {
     let schedulers = schedulers();
     let known = known_names(name, schedulers.iter().map(String::as_str));

@@ -18,7 +18,7 @@ use crate::scenario::reader::{
 use crate::scenario::shape::{Key, Shape};
 use crate::scenario::trace_format::{self, TraceFormat};
 
-/// What may stand at the key "source".
+/// Values of the key "source".
 pub(super) const SOURCE: Shape = Shape::Any(&[
     Shape::Name(source_names),
     Shape::Table(IDEAL_KEYS),
@@ -199,7 +199,7 @@ pub(super) fn source(node: &Node, files: Files<'_>) -> Read<SourceConfig> {
     Ok(source)
 }
 
-/// What a file of frames holds.
+/// Contents of a file of frames.
 enum Frames {
     /// Sizes at several bitrates.
     Ladder(Arc<FrameLadder>),
@@ -231,8 +231,8 @@ fn frames(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<Frames> {
     })
 }
 
-/// The source called `name` as it is without settings. One that plays a file keeps, if not told
-/// otherwise, to the bitrates in it.
+/// Returns the source called `name` without settings. One that plays a file keeps to the bitrates
+/// in it by default.
 fn usual(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<SourceConfig> {
     if !SourceConfig::NAMES_WITH_FILE.contains(&name) {
         return named_source(name).map_err(|error| table.mistake("kind", error));
@@ -340,7 +340,7 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     set_own(source, table)
 }
 
-/// Changes what only one model has.
+/// Changes properties that only one model has.
 fn set_own(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     match source {
         SourceConfig::Gop { .. } => set_gop(source, table)?,
@@ -405,7 +405,7 @@ fn set_live(control: &mut RateControl, frames_per_second: u32, table: &Table<'_>
     Ok(())
 }
 
-/// How a `gop` source's frames differ, if it has a pattern.
+/// Returns the frame structure of a `gop` source, if it has a pattern.
 fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
     let pattern = |node: &Node| {
         let pattern: Result<IpbPattern, _> = text(node)?.parse();

@@ -1,4 +1,4 @@
-//! What kinds of flows that carry streams have in common.
+//! Common part of flows that carry streams.
 
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, Reinjection, StreamConfig};
@@ -10,7 +10,7 @@ use crate::scenario::document::Node;
 use crate::scenario::reader::{Read, Table, choice, duration, list, positive_duration, quantity};
 use crate::scenario::shape::{Key, Shape};
 
-/// The keys that [`config`] reads besides those of every session.
+/// The keys that [`config`] reads beside those of every session.
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "delayed-ack",
@@ -43,13 +43,13 @@ pub(super) const KEYS: &[Key] = &[
 /// RFC 5681 §4.2 allows no longer delay.
 const MAX_DELAYED_ACK: Duration = Duration::from_millis(500);
 
-/// How much of a greedy source waits for being sent.
+/// Largest backlog of a greedy source, in segments.
 const MAX_UNSENT_SEGMENTS: usize = 16;
 
 /// Whether a segment is sent again by the path that lost it.
 const RETRANSMISSIONS: [(&str, bool); 2] = [("any path", false), ("same path", true)];
 
-/// When a copy is sent of what is in flight.
+/// Policies of copies of segments in flight.
 const REINJECTIONS: [(&str, Reinjection); 4] = [
     ("off", Reinjection::Off),
     ("linux", Reinjection::Linux),
@@ -89,7 +89,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     };
     let receive_window_bytes =
         table.or("receive-window", usual.receive_window_bytes, receive_window)?;
-    // What the peer may take must also be kept for sending again.
+    // Bytes within the peer's window must also be kept for retransmissions.
     let send_buffer_bytes = usual.send_buffer_bytes.max(receive_window_bytes as usize);
     let stream = StreamConfig {
         send_buffer_bytes,

@@ -1,4 +1,4 @@
-//! What links can be told, and how it reaches them.
+//! Settings of links, and their effect.
 
 use super::*;
 
