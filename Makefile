@@ -71,7 +71,7 @@ papers: ## test all that papers claim, over up to ten seeds, and that claims can
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
 	$(CARGO) test --release --quiet -p anabranch-papers -- --ignored
 
-results: ## run what docs/results.md shows, and write its tables and pictures: a part of each release (an hour of two cores)
+results: ## run what docs/results.md shows, and write its tables and pictures: a part of each release (some hours of two cores)
 	mkdir -p $(RESULTS)
 	$(CARGO) build --release --quiet -p anabranch
 	$(CARGO) run --release --quiet -p anabranch -- reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json

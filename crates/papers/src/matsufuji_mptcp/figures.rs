@@ -13,9 +13,9 @@ use crate::judgement::Judgement;
 pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, \
     queues, Wi-Fi's delay and air, receive window, reinjection, cache and read-ahead, CCP's gain), \
     by the means of five whole films each, and true if at half of them or more. Better: fewer \
-    pictures discarded; if these are alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 \
-    underflows of the whole film. Each is also counted over the points at which all bars lie \
-    within the axes.";
+    pictures discarded; if these are alike, fewer underflows. Alike: within a quarter, or 30 \
+    pictures and 10 underflows of the whole film. Each is also counted over the points at which \
+    all bars lie within the axes.";
 
 /// The uncoupled ones that the paper recommends.
 const UNCOUPLED: [&str; 2] = ["cubic", "compound"];
