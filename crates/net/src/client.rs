@@ -37,12 +37,12 @@ pub use start_error::StartError;
 pub use ways::ClientPath;
 use ways::{Ways, prepare};
 
-/// What the end that opens a session is started with.
+/// Set-up of the end that opens a session.
 #[derive(Debug)]
 pub struct ClientConfig {
     /// The transport's set-up; `overhead_bytes` and `mtu` are set here, from the paths' addresses.
     pub transport: Config,
-    /// What all instants count by.
+    /// Clock of all instants.
     pub clock: Clock,
     /// This end's key.
     pub local_key: SecretKey,
@@ -51,8 +51,8 @@ pub struct ClientConfig {
     /// The paths, at least one; the index is the path's number. Names are resolved while they are
     /// needed.
     pub paths: Vec<ClientPath>,
-    /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
-    /// both ends' wishes is agreed on, and sets the deadline of frames. `None`: no wish.
+    /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
+    /// their wishes, which sets the deadline of frames. `None`: no wish.
     pub latency: Option<Duration>,
     /// Whether the transport's deadline holds, whatever is agreed on.
     pub keeps_deadline: bool,
@@ -119,7 +119,7 @@ pub(crate) struct ClientRole<L: Load> {
     driver: Option<Driver<L>>,
     fallback: Fallback,
     make_load: MakeLoad<L>,
-    /// What the sessions before have counted.
+    /// Counts of earlier sessions.
     past: Option<Snapshot>,
     ways: Ways,
     /// The path and the address by which the first answer to the handshake came.
@@ -148,7 +148,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Closes the session once all that was handed in is there or given up.
+    /// Closes the session once all data has arrived or been given up.
     pub(crate) fn close(&mut self, now: Instant) {
         self.closing_at.get_or_insert(now);
     }
@@ -192,7 +192,7 @@ impl<L: Load> ClientRole<L> {
         let headers = ways.header_bytes().ok_or(StartError::NoPath)?;
         prepare::<L>(&mut config.transport, headers);
         let now = config.clock.now();
-        // The caller's mistakes are told at once, not when the peer answers.
+        // The caller's mistakes are reported at once, not when the peer answers.
         Endpoint::<L::Content>::new(config.transport.clone(), Seed(0), now)?;
         Ok(ClientRole {
             handshake: Some(handshake::<L>(now, &config)),
@@ -263,7 +263,7 @@ impl<L: Load> ClientRole<L> {
         let latency = latency_of(agreed.latency_millis);
         let mut transport = config.transport.clone();
         if let Some(latency) = latency {
-            // Of what the receiver sends.
+            // This is about data from the receiver.
             transport.media.reassembly_wait = latency;
         }
         let beginning = Beginning {
@@ -331,7 +331,7 @@ impl<L: Load> ClientRole<L> {
         let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
             return Next::Over;
         };
-        // What has not left cannot be answered.
+        // An initiation that has not left cannot be answered.
         let answered_by = handshake
             .first_sent_at
             .map(|at| at + config.connect_timeout);
@@ -411,7 +411,7 @@ impl<L: Load> ClientRole<L> {
             driver.on_peer_left(now);
         } else if let Some(ended) = ended {
             return self.end(match ended {
-                // Nobody is there to be told, nor was for the last frames.
+                // Nobody can be notified, nor could the last frames arrive.
                 Ended::Closed if waited >= drain_timeout => peer_lost(waited, left_at, now),
                 ended => ended,
             });

@@ -1,7 +1,7 @@
-//! Datagrams in a session of media over several paths: what a session of datagrams carries.
+//! Datagrams in a session of media over several paths: the load of a session of datagrams.
 //!
-//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time, and
-//! handed out in the order of sending, which a lost one holds up for the deadline at the most.
+//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time. They
+//! are handed out in the order of sending, and a lost one delays the next by at most the deadline.
 //!
 //! ```text
 //!  application's tasks             this lock              the session's thread
@@ -34,11 +34,10 @@ pub use client::DatagramClient;
 /// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths
 /// that carry less, fragments are shorter.
 pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
-/// What waits for the other side of a queue at the most: what comes beyond is dropped, as a socket
-/// does. Some 0.3 s of 200 Mbit/s: a datagram that arrives late lets all go at once that were sent
-/// after it.
+/// Maximum number of bytes in a queue; datagrams beyond it are dropped, as a socket does. About 0.3
+/// s of 200 Mbit/s: a late datagram releases all datagrams sent after it at once.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
-/// What a datagram takes beside its bytes, about.
+/// Approximate memory of a datagram beyond its bytes.
 const OVERHEAD_BYTES: usize = 64;
 
 /// The transport's set-up for datagrams that are worth nothing later than `deadline` after they
@@ -54,7 +53,7 @@ pub fn datagram_transport(deadline: Duration) -> Config {
 #[derive(Debug, Default)]
 struct Queue {
     datagrams: VecDeque<Bytes>,
-    /// What they take.
+    /// Memory of the queued datagrams.
     bytes: usize,
     dropped_count: u64,
 }
@@ -200,7 +199,7 @@ impl Datagrams {
         }
     }
 
-    /// A session that `peer` has opened, which is told by the queue.
+    /// Begins a session that `peer` has opened, and reports it by the queue.
     pub(crate) fn accept(
         peer: PublicKey,
         waker: Arc<Waker>,
@@ -220,7 +219,7 @@ impl Load for Datagrams {
 
     const CARGO: Cargo = Cargo::Datagrams;
 
-    /// As long as that of frames: what is under way is soon worthless.
+    /// Same as for frames: data in flight is soon worthless.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
 
     /// A server that goes away does not end the session at its client: the transport goes on.
@@ -248,7 +247,7 @@ impl Load for Datagrams {
 
     fn exchange(&mut self, now: Instant, session: &mut MediaSession) -> bool {
         let mut is_any = false;
-        // Not under the lock: tasks need not wait for what is cut and scheduled.
+        // Not under the lock: tasks need not wait while datagrams are cut and scheduled.
         let waiting = self.shared.lock().to_peer.take_all();
         for bytes in waiting {
             let frame = Frame {

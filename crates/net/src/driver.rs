@@ -32,17 +32,17 @@ pub(crate) use links::LocalLink;
 use links::{Reported, Reporter};
 use observed::Observed;
 
-/// How often deadlines are fitted to what the paths' delays have become.
+/// Interval at which deadlines are adapted to the paths' delays. Chosen.
 const FIT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a session has opened.
+/// Content of a datagram that a session has opened.
 pub(crate) struct Authentic<'a> {
     path: PathId,
     counter: u64,
     plaintext: &'a [u8],
 }
 
-/// Opens a datagram; what does not open is counted by the session.
+/// Opens a datagram; the session counts failures.
 pub(crate) fn open<'a>(session: &mut Session, datagram: &'a mut [u8]) -> Option<Authentic<'a>> {
     session.open(datagram).ok().map(Authentic::from)
 }
@@ -57,13 +57,13 @@ impl<'a> From<Opened<'a>> for Authentic<'a> {
     }
 }
 
-/// What a session begins with.
+/// Set-up and state with which a session begins.
 pub(crate) struct Beginning {
     pub(crate) config: Config,
     pub(crate) seed: Seed,
     pub(crate) session: Session,
     pub(crate) peer: PublicKey,
-    /// What both ends agreed on.
+    /// Latency agreed on by both ends.
     pub(crate) latency: Option<Duration>,
     pub(crate) at: Instant,
     pub(crate) observer: Option<Arc<dyn PacketObserver>>,
@@ -87,7 +87,7 @@ pub(crate) struct Driver<L: Load> {
     observed: Observed,
     connected_at: Instant,
     key_age: KeyAge,
-    /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
+    /// Latest time passed to the endpoint: it must never go back, and batches run ahead.
     time: Instant,
     heard_at: Instant,
     /// Frames that have come, and when the newest did.
@@ -109,7 +109,7 @@ pub(crate) struct Driver<L: Load> {
     echoes: Vec<(PathId, Token, Address)>,
 }
 
-/// What the driver knows of a path that the endpoint does not.
+/// State of a path that the endpoint does not know.
 #[derive(Debug, Default)]
 struct DriverPath {
     route: Option<Route>,
@@ -184,7 +184,7 @@ impl<L: Load> Driver<L> {
         })
     }
 
-    /// Who is at the other end.
+    /// Returns the public key of the other end.
     pub(crate) fn peer(&self) -> PublicKey {
         self.peer
     }
@@ -246,7 +246,7 @@ impl<L: Load> Driver<L> {
     /// Takes a datagram from a peer whose paths and addresses this end chose.
     /// Returns whether it is authentic.
     pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
-        // What a receiver says on its way out is no sign of life.
+        // Datagrams that a receiver sends while it leaves are no sign of life.
         if self.peer_left_at.is_none()
             && let Some(authentic) = open(&mut self.session, datagram)
         {
@@ -348,7 +348,7 @@ impl<L: Load> Driver<L> {
         L::keep_alive(&mut self.endpoint);
     }
 
-    /// A path cannot be sent on for now: what it would carry goes elsewhere.
+    /// Suspends a path that cannot be sent on for now: its packets go to other paths.
     pub(crate) fn suspend_path(&mut self, now: Instant, index: usize) {
         let now = self.pass_to(now);
         self.endpoint.suspend_path(now, PathId(index as u8));
@@ -380,12 +380,12 @@ impl<L: Load> Driver<L> {
         self.session.is_reset(datagram)
     }
 
-    /// The session is over, and so is what it carries.
+    /// Ends the load together with its session.
     pub(crate) fn end_load(&mut self) {
         self.load.end();
     }
 
-    /// The session is over: what is left is its keys.
+    /// Ends the session, of which only the keys remain.
     pub(crate) fn end(mut self) -> Session {
         self.load.end();
         self.session
@@ -407,8 +407,8 @@ impl<L: Load> Driver<L> {
         self.heard_at
     }
 
-    /// Does what is due, sends it, and tells what happened. Returns why the session is over, if it
-    /// is.
+    /// Performs due steps, sends their datagrams, and reports events. Returns the reason if the
+    /// session is over.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -534,7 +534,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// The endpoint's time: never before what it was told last.
+    /// Returns the endpoint's time: `now`, but never before the last time passed to it.
     fn pass_to(&mut self, now: Instant) -> Instant {
         self.time = self.time.max(now);
         self.time

@@ -1,4 +1,4 @@
-//! What a session tells its owner.
+//! Events that a session reports to its owner.
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use crate::tcp::Carrier;
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is done, and this is who is there.
+    /// The handshake is complete, and the peer is known.
     Connected {
         /// The peer's key, authenticated.
         peer: PublicKey,
-        /// What the session carries.
+        /// Cargo of the session.
         cargo: Cargo,
     },
     /// A frame has arrived whole; frames come in the order of their numbers.
@@ -59,7 +59,7 @@ pub enum Event {
     PathAbsent {
         /// Which path.
         path: PathId,
-        /// What is missing.
+        /// The missing interface or address.
         reason: String,
     },
     /// A path that was absent has a local side again.
@@ -122,13 +122,13 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// This end closed it, and the peer was told.
+    /// This end closed it, and the peer was notified.
     Closed,
     /// The peer closed it. A sender is not ended by that: receivers come and go.
     ClosedByPeer,
     /// The receiver went away, and no other came in its place.
     ReceiverLeft {
-        /// How long ago.
+        /// Duration of the silence.
         waited: Duration,
     },
     /// Nobody answered the handshake.
@@ -155,7 +155,7 @@ pub enum Ended {
     /// Another session took its place at the receiver. At a sender: that of another program with
     /// the same key or stream.
     Replaced,
-    /// The peer has acknowledged what it was never sent.
+    /// The peer has acknowledged packets that were never sent to it.
     PeerLied,
     /// The session's key has sealed all that it may
     /// ([`MAX_SEALED_COUNT`](anabranch_secure::MAX_SEALED_COUNT)).

@@ -7,14 +7,14 @@ use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
 
 use crate::event::Event;
 
-/// Events that wait for their reader. What comes beyond is dropped and counted, unless a session
-/// begins or ends by it.
+/// Maximum number of queued events. Further events are dropped and counted, unless they begin or
+/// end a session.
 const MAX_QUEUED_EVENTS: usize = 1_024;
 /// The most bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest frames would
 /// be 8 GiB.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
-/// What waits for its reader.
+/// Sizes of the queue.
 #[derive(Debug, Default)]
 struct Queued {
     events: AtomicUsize,
@@ -38,8 +38,8 @@ pub(crate) struct EventSender {
     queued: Arc<Queued>,
 }
 
-/// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind
-/// loses some, but learns of every session's begin and end.
+/// Events of a session, in order. A reader that falls 1,024 events or 64 MiB behind loses some, but
+/// receives the begin and end of every session.
 #[derive(Debug)]
 pub struct Events {
     queue: mpsc::Receiver<Event>,

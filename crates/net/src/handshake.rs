@@ -14,10 +14,11 @@ use crate::event::Refused;
 use crate::port::Port;
 use crate::socket::Batch;
 
-/// After so long a silence another session is asked for.
+/// Silence after which another session is requested. Chosen: several retransmissions of a usual
+/// path.
 pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
-/// A receiver's word that it does not know a session counts only after so long a silence: while a
-/// session answers, it is there.
+/// Silence after which a receiver's notice that it does not know a session is believed: a session
+/// that answers exists. Chosen.
 const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
 /// An unanswered initiation is sent again after this time, then after twice as long, …
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -28,7 +29,7 @@ const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Handshake {
     initiator: Initiator,
-    /// By path, what a receiver under load gave to its address.
+    /// Cookies from a receiver under load, by the path they belong to.
     cookies: BTreeMap<usize, Cookie>,
     pub(crate) started_at: Instant,
     /// When an initiation was first due while a path had an address.
@@ -39,7 +40,7 @@ pub(crate) struct Handshake {
     last_sent_at: Option<Instant>,
     retry_at: Instant,
     retry_after: Duration,
-    /// For so long a new session waits for the old one to speak.
+    /// Time for which a new session waits for the old one to speak.
     grace: Duration,
     /// The session that it led to, and since when.
     agreed: Option<(Agreed, Instant)>,

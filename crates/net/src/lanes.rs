@@ -20,7 +20,7 @@ use crate::port::Port;
 use crate::route::Address;
 use crate::socket::Socket;
 
-/// So many lanes are served at a turn; the listening sockets have theirs in between.
+/// Maximum number of lanes served in a turn, so that the listening sockets get theirs in between.
 #[cfg(target_os = "linux")]
 const MAX_READY: usize = 64;
 
@@ -43,7 +43,7 @@ pub(crate) struct Lane {
 /// All lanes of an end.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    /// By the number that the kernel tells.
+    /// Lanes by the number that the kernel reports.
     lanes: BTreeMap<u64, Lane>,
     opened_count: u64,
     /// Watches them all; `None` without lanes.
@@ -84,7 +84,7 @@ impl Lanes {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
-    /// Those that have something.
+    /// Returns the lanes with datagrams to read.
     pub(crate) fn ready(&self) -> impl Iterator<Item = &Lane> {
         let numbers = self.watch.as_ref().map_or_else(Vec::new, ready);
         numbers
@@ -93,7 +93,7 @@ impl Lanes {
     }
 }
 
-/// Has a socket watched, by a number.
+/// Watches a socket under a number.
 #[cfg(target_os = "linux")]
 fn watch(all: &mut Option<OwnedFd>, socket: &Socket, number: u64) -> io::Result<()> {
     use rustix::event::epoll::{CreateFlags, EventData, EventFlags, add, create};
@@ -120,7 +120,7 @@ fn ready(all: &OwnedFd) -> Vec<u64> {
         tv_nsec: 0,
     };
     let mut events = Vec::with_capacity(MAX_READY);
-    // What is not told now is told at the next turn.
+    // Sockets that are not reported now are reported in the next turn.
     let _ = epoll::wait(
         all,
         rustix::buffer::spare_capacity(&mut events),
@@ -147,8 +147,8 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     if listening.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // Only sockets that both say so may share a port. The listening one did not when it was bound:
-    // a second receiver there is still told that the port is taken.
+    // Sockets share a port only if all of them permit it. The listening one did not when it was
+    // bound, so that a second receiver still learns that the port is taken.
     rustix::net::sockopt::set_socket_reuseport(listener, true)?;
     socket.set_reuse_port(true)?;
     socket.bind(&SockAddr::from(local))?;
@@ -182,7 +182,7 @@ mod tests {
         Some(Socket::new(socket).expect("a UDP socket"))
     }
 
-    /// How many datagrams wait at a socket.
+    /// Returns the number of datagrams in a socket's queue.
     fn waiting(socket: &Socket) -> usize {
         let mut count = 0;
         let mut buffers = ReceiveBuffers::new();

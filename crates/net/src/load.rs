@@ -1,4 +1,4 @@
-//! What sessions carry, as their driver and the roles see it: frames, streams or datagrams.
+//! Loads of sessions, as their driver and the roles see them: frames, streams or datagrams.
 
 use anabranch_core::{
     Config, Content, Event as CoreEvent, Media, MediaSession, MtuDiscovery, Session,
@@ -15,21 +15,21 @@ pub(crate) trait Load: Send + 'static {
     /// The transport's part.
     type Content: Content + Send;
 
-    /// What the handshake says of it.
+    /// Cargo named in the handshake.
     const CARGO: Cargo;
 
-    /// For so long a new session waits for the old one to speak: a network that is back brings
+    /// Time for which a new session waits for the old one to speak: a network that is back brings
     /// both.
     const OLD_SESSION_GRACE: Duration;
 
     /// Whether a server that closes the session is waited for, and asked for another.
     const OUTLIVES_SERVER: bool;
 
-    /// Whether the kernel may hand over datagrams of one peer together, with one arrival time: for
-    /// what is not measured by when each arrives.
+    /// Whether the kernel may hand over datagrams of one peer together, with one arrival time. True
+    /// for loads whose control does not measure each arrival.
     const COALESCES: bool = false;
 
-    /// Fits the transport's set-up to paths whose packets have so many bytes of headers below it.
+    /// Adapts the transport's set-up to paths with `header_bytes` of headers below a packet.
     fn prepare(config: &mut Config, header_bytes: u32);
 
     /// As [`prepare`](Self::prepare), at the end that was asked for the session.
@@ -46,14 +46,14 @@ pub(crate) trait Load: Send + 'static {
     ) {
     }
 
-    /// Media may take so long beyond the fastest path's delay.
+    /// Sets the delay that media may take beyond the fastest path's delay.
     fn set_latency(_session: &mut Session<Self::Content>, _latency: Duration) {}
 
-    /// What the encoder is asked to produce, if there is one.
+    /// Returns the bitrate requested of the encoder, if there is one.
     fn target_bitrate(session: &Session<Self::Content>) -> DataRate;
 
-    /// Takes what has arrived and hands in what is to be sent. Returns whether there may be
-    /// something to send that there was not.
+    /// Takes arrived data and hands in data to be sent. Returns whether there may be new data to
+    /// send.
     fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
 
     /// Whether the owner may have handed in something since the last [`exchange`](Self::exchange).

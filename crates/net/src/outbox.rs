@@ -11,12 +11,12 @@ use crate::socket::MAX_BATCH_BYTES;
 /// Beyond this the outbox wants to be emptied before more goes in.
 const FULL_BYTES: usize = 4 * MAX_BATCH_BYTES;
 
-/// What leaves in one system call: all but the last datagram have the same size.
+/// Datagrams that leave in one system call: all but the last have the same size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parcel {
     pub(crate) path: PathId,
     pub(crate) ecn: Ecn,
-    /// Of the outbox's bytes.
+    /// Range of the outbox's bytes.
     pub(crate) range: Range<usize>,
     pub(crate) datagram_bytes: usize,
     /// A single datagram, which the interface may refuse for its length.
@@ -31,7 +31,7 @@ impl Parcel {
     }
 }
 
-/// What leaves by one path.
+/// Datagrams that leave by one path.
 #[derive(Debug, Default)]
 struct Lot {
     bytes: Vec<u8>,
@@ -40,7 +40,8 @@ struct Lot {
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// By path: what leaves by turns on several paths leaves in one batch on each.
+    /// Datagrams by path. Those of several paths are sent by turns, but leave in one batch per
+    /// path.
     lots: Vec<Lot>,
     /// The lot of the last datagram, which the next one most likely joins.
     latest: usize,
@@ -56,7 +57,7 @@ impl Outbox {
     /// of its path if it fits there. Returns whether there was a datagram.
     ///
     /// # Errors
-    /// What `seal` says. The datagram is then lost.
+    /// The error of `seal`. The datagram is then lost.
     pub(crate) fn add<E>(
         &mut self,
         max_batch_count: impl Fn(PathId) -> usize,

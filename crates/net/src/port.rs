@@ -1,7 +1,8 @@
-//! The local side of a path: a socket, for as long as its interface or address is there.
+//! The local side of a path: a socket, while its interface or address exists.
 //!
 //! A socket that is bound to an interface is lost with it: an interface that is made again by the
-//! same name is another. So it is opened again by name, and what is absent is looked for.
+//! same name is another. The port therefore opens its socket again by name, and looks for absent
+//! interfaces and addresses.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,16 +19,17 @@ use crate::tcp::listener::Listener;
 use crate::tcp::{Carrier, Tcp};
 use crate::via::Via;
 
-/// How often what is absent, or cannot be sent by, is looked at.
+/// Interval at which an absent or unusable interface or address is checked. Chosen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(crate) struct Port {
     /// `None` while the interface or address is not there.
     socket: Option<Socket>,
-    /// How to open it; `None` for a receiver's, which is not bound to what may go.
+    /// Interface and peer for opening the socket; `None` for a receiver's, which is not bound to an
+    /// interface.
     way: Option<(Via, SocketAddr)>,
-    /// What was learnt by sending since the last look.
+    /// Result of sending since the last check.
     seen: RefCell<Seen>,
     has_sent: Cell<bool>,
     /// Whether its sockets [coalesce](Socket::coalesce).
@@ -51,10 +53,10 @@ enum Seen {
 }
 
 impl Port {
-    /// A port of a path. What is absent will be waited for.
+    /// Opens a port of a path. An absent interface or address is waited for.
     ///
     /// # Errors
-    /// What no waiting mends.
+    /// Errors that waiting cannot fix.
     pub(crate) fn open(via: &Via, remote: SocketAddr) -> Result<Port, StartError> {
         let way = Some((via.clone(), remote));
         match open(via, remote) {
@@ -173,7 +175,7 @@ impl Port {
         self.socket.as_ref()
     }
 
-    /// How many datagrams one batch may hold.
+    /// Returns the maximum number of datagrams in a batch.
     pub(crate) fn max_batch_count(&self) -> usize {
         self.socket.as_ref().map_or(1, Socket::max_batch_count)
     }
@@ -203,7 +205,7 @@ impl Port {
     /// As [`Socket::send`].
     ///
     /// # Errors
-    /// As there; without a socket, what is missing.
+    /// As there; without a socket, the missing interface or address.
     pub(crate) fn send_by_udp(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         let Some(socket) = &self.socket else {
             let reason = self.absence.clone().unwrap_or_default();
@@ -252,8 +254,8 @@ impl Port {
         (self.way.is_some() && !is_well).then_some(self.look_at)
     }
 
-    /// Looks for what is absent. Tells once when the path can no longer be sent by, and why, and
-    /// when it can again (`None`).
+    /// Looks for an absent interface or address. Returns the reason once when the path becomes
+    /// unusable, and `Some(None)` once when it is usable again.
     pub(crate) fn tend(&mut self, now: Instant) -> Option<Option<String>> {
         self.tend_tcp(now);
         if self.look_due_at().is_none_or(|at| at > now) {

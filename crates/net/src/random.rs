@@ -23,7 +23,7 @@ pub(crate) fn session_index() -> u32 {
     u32::from_ne_bytes(bytes())
 }
 
-/// A number that only who is told it can know.
+/// Returns a number that others cannot guess.
 pub(crate) fn token() -> u64 {
     u64::from_ne_bytes(bytes())
 }

@@ -20,7 +20,7 @@ use crate::snapshot::Snapshot;
 use reception::Begun;
 pub use reception::{Reception, ReturnPath};
 
-/// A running receiver. Dropping it tells its peers that it goes away and waits for the thread.
+/// A running receiver. Dropping it notifies its peers and waits for the thread.
 #[derive(Debug)]
 pub struct Receiver {
     runtime: Runtime<ServerRole>,
@@ -73,8 +73,8 @@ impl Receiver {
         self.local.tcp
     }
 
-    /// The newest session as it is, or was when it ended; before the first, what was dropped at the
-    /// socket.
+    /// Returns the newest session's present or last state; before the first, the counts of
+    /// datagrams dropped at the socket.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ServerRole::snapshot)
     }
@@ -84,7 +84,8 @@ impl Receiver {
         self.runtime.look(ServerRole::snapshots)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
@@ -106,9 +107,9 @@ impl Receiver {
         self.runtime.look(|role, _| role.take_turned_away())
     }
 
-    /// Tells the peers that this receiver goes away and stops listening. Each session's
-    /// [`Event::Ended`](crate::Event::Ended) tells when it is done. A sender's stream goes on with
-    /// the next receiver of the same key and address.
+    /// Notifies the peers that this receiver leaves, and stops listening. Each session's
+    /// [`Event::Ended`](crate::Event::Ended) marks its end. A sender's stream continues with the
+    /// next receiver of the same key and address.
     pub fn close(&self) {
         self.runtime.change(|role, _| role.close());
     }

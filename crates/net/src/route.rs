@@ -1,9 +1,9 @@
 //! Where a path's datagrams go, and when that may change.
 //!
-//! A datagram that opens proves who made it, not from where: whoever sees datagrams can copy them
-//! and send the copies from an address of its own, and be faster. So an address is believed after
-//! it has answered a challenge that was sent there (RFC 9000 §8.2), and the address before is asked
-//! as well (§9.3.3): while that one answers, nothing changes.
+//! A datagram that opens proves its author, not its origin: an observer can copy datagrams, send
+//! the copies from another address, and be faster. Therefore an address is believed after it has
+//! answered a challenge that was sent there (RFC 9000 §8.2). The address before is challenged as
+//! well (§9.3.3): while that one answers, nothing changes.
 //!
 //! ```text
 //!   newer datagram from B         B's answer               a quarter of that time later
@@ -16,8 +16,8 @@
 //! A peer whose NAT gave it another address is followed one round-trip time and a quarter after its
 //! first datagram from there.
 //!
-//! While no address has answered, at the beginning or after neither has in a trial, all that
-//! authentic datagrams come from are challenged ([`search`]).
+//! While no address has answered, at the beginning or after neither has in a trial, all addresses
+//! that send authentic datagrams are challenged ([`search`]).
 
 mod search;
 
@@ -35,9 +35,10 @@ const TRIAL: Duration = Duration::from_secs(3);
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 /// For how long an address that failed is not tried again, so that another one can be.
 const REFUSAL: Duration = Duration::from_secs(1);
-/// How much longer than the new address's answer the old one's is waited for, at least.
+/// Least time for which the old address's answer is awaited beyond the new address's answer.
 const MIN_GRACE: Duration = Duration::from_millis(10);
-/// How many bytes go to an unproven address for each that came from there (RFC 9000 §8.1).
+/// Number of bytes that may be sent to an unproven address for each byte received from it (RFC 9000
+/// §8.1).
 const AMPLIFICATION: u64 = 3;
 
 /// IPv4 and UDP headers: 20 + 8 bytes (RFC 791, RFC 768); with IPv6 40 + 8 (RFC 8200).
@@ -69,7 +70,7 @@ impl Address {
     }
 }
 
-/// What is known of an authentic datagram.
+/// Properties of an authentic datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) from: Address,
@@ -99,7 +100,7 @@ pub(crate) struct Challenge {
 #[derive(Debug)]
 pub(crate) struct Route {
     address: Address,
-    /// How many bytes may still be sent there; `None` once the address is proven.
+    /// Number of bytes that may still be sent there; `None` once the address is proven.
     allowance_bytes: Option<u64>,
     /// Counter of the newest datagram that came, whatever its address.
     newest_counter: Option<u64>,
@@ -264,7 +265,7 @@ impl Route {
         }
     }
 
-    /// Does what is due.
+    /// Performs due steps.
     pub(crate) fn advance(&mut self, now: Instant) {
         let Some(trial) = &mut self.trial else { return };
         if !trial.has_moved && trial.moves_at.is_some_and(|at| now >= at) {
@@ -291,7 +292,7 @@ impl Route {
         Some(moves_at.unwrap_or(trial.began_at + TRIAL))
     }
 
-    /// Whether so much may be sent; if so, it counts as sent.
+    /// Returns whether `bytes` may be sent; if so, counts them as sent.
     pub(crate) fn may_send(&mut self, bytes: usize) -> bool {
         let Some(allowance_bytes) = &mut self.allowance_bytes else {
             return true;

@@ -16,7 +16,7 @@ use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::tcp::listener;
 use crate::waker::{self, Waker, Wakeup};
 
-/// What an end does with what arrives and with time that passes.
+/// An end's reaction to arrivals and to the passage of time.
 pub(crate) trait Role: Send + 'static {
     /// Takes a datagram.
     fn handle_datagram(
@@ -26,7 +26,7 @@ pub(crate) trait Role: Send + 'static {
         datagram: &mut [u8],
         ports: &[Port],
     );
-    /// Does what is due.
+    /// Performs due steps.
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next;
     /// A port cannot be sent by any more, for this reason, or can again.
     fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
@@ -39,7 +39,7 @@ pub(crate) trait Role: Send + 'static {
     }
 }
 
-/// What the thread does after a role has advanced.
+/// Next step of the thread after a role has advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Waits for a datagram, for its owner, or for this moment.
@@ -184,7 +184,7 @@ impl<R: Role> Handle<R> {
         changed
     }
 
-    /// How late the thread was in the worse of the last two seconds.
+    /// Returns the delays of the thread in the worse of the last two seconds.
     pub(crate) fn lateness(&self) -> Lateness {
         self.shared.punctuality().lateness(self.shared.clock.now())
     }
@@ -264,7 +264,7 @@ impl<R: Role> Shared<R> {
             if version_now != version {
                 return Watched::PeersChanged;
             }
-            // What was due even then was so by the role's own reckoning, not by the machine's
+            // Work that was due even then was due by the role's own plan, not by the machine's
             // fault.
             due_at = next_at.map(|at| at.max(served_at));
             let now = self.clock.now();
@@ -285,8 +285,8 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance,
-    /// which is told when, as is the version of its peers.
+    /// Receives from the sockets that poll found ready, lanes first, and advances the role. Returns
+    /// the time, the role's next step, and the version of its peers.
     fn serve(
         &self,
         ports: &[Port],

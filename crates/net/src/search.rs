@@ -18,7 +18,7 @@ const MAX_CANDIDATES: usize = 16;
 const PROVEN_ATTEMPTS: u32 = 3;
 /// The same, if the name has other addresses alone by now.
 const DROPPED_ATTEMPTS: u32 = 2;
-/// How long the address that had the session is tried in turn although the name has lost it. A
+/// Time for which the address that had the session is still tried after its name has lost it. A
 /// resolver may lie: a hotel's gives its own address for every name.
 const DROPPED_KEPT_FOR: Duration = Duration::from_secs(300);
 

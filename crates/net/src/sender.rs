@@ -24,17 +24,17 @@ pub enum SendError {
     Transport(#[from] SendFrameError),
 }
 
-/// A running sender. Dropping it tells the peer that the session is over and waits for the thread;
-/// what was not yet sent is lost. See [`close`](Self::close).
+/// A running sender. Dropping it ends the session, notifies the peer and waits for the thread;
+/// unsent data is lost. See [`close`](Self::close).
 #[derive(Debug)]
 pub struct Sender {
     runtime: Runtime<ClientRole<Frames>>,
 }
 
 impl Sender {
-    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] tells when
-    /// there is a session, [`Event::Ended`] if nobody answers. Interfaces and addresses that are
-    /// not there are waited for ([`Event::PathAbsent`]).
+    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] reports the
+    /// session, [`Event::Ended`] the lack of an answer. Absent interfaces and addresses are waited
+    /// for ([`Event::PathAbsent`]).
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
@@ -61,7 +61,7 @@ impl Sender {
         })
     }
 
-    /// What the encoder is asked to produce; zero before the session.
+    /// Returns the bitrate requested of the encoder; zero before the session.
     pub fn target_bitrate(&self) -> DataRate {
         self.snapshot().target_bitrate
     }
@@ -71,7 +71,8 @@ impl Sender {
         self.runtime.look(ClientRole::snapshot)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
@@ -110,8 +111,8 @@ impl Sender {
             .change(|role, _| role.set_cap(path.index(), cap));
     }
 
-    /// Ends the session once every frame is there or given up, at the latest after
-    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`] tells when it is over.
+    /// Ends the session once every frame has arrived or been given up, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`] reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
     }

@@ -1,4 +1,4 @@
-//! The end that waits for sessions: who is let in, and whose datagram is whose.
+//! The end that waits for sessions: it admits peers, and assigns datagrams to sessions.
 //!
 //! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A newer one of the same peer,
 //! which was restarted, takes the place of that with the same cargo once it is confirmed. Until
@@ -52,22 +52,22 @@ use turned_away::TurnedAwayList;
 /// Sessions that are over and remembered until their owner asks.
 const MAX_ENDED_COUNT: usize = 16;
 
-/// What the end that waits for sessions is started with.
+/// Set-up of the end that waits for sessions.
 #[derive(Debug)]
 pub struct ServerConfig {
     /// The transport's set-up; `overhead_bytes` is set here, from the peer's address.
     pub transport: Config,
-    /// What all instants count by.
+    /// Clock of all instants.
     pub clock: Clock,
-    /// Where it listens; with port 0, at a port that the started end tells.
+    /// Local address; with port 0, the started end reports the port.
     pub listen: SocketAddr,
     /// Where it accepts TCP connections, too, for peers whose networks block UDP.
     pub listen_tcp: Option<SocketAddr>,
     /// This end's key.
     pub local_key: SecretKey,
-    /// Who is let in.
+    /// Public keys of the allowed peers.
     pub allowed: Vec<PublicKey>,
-    /// How many sessions of the same cargo there may be at a time, each with another peer.
+    /// Maximum number of sessions of the same cargo at a time, each with another peer.
     pub max_sessions: usize,
     /// Peers of whom only some may have a session of the same cargo at a time.
     pub places: Vec<Places>,
@@ -76,8 +76,8 @@ pub struct ServerConfig {
     /// For how long a peer must be silent before another peer may take its place. Longer than a
     /// sender without input keeps still.
     pub takeover_after: Duration,
-    /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
-    /// both ends' wishes is agreed on. `None`: no wish.
+    /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
+    /// their wishes. `None`: no wish.
     pub latency: Option<Duration>,
     /// For how long an incomplete frame holds up those after it, if not for the latency agreed on.
     pub reassembly_wait: Option<Duration>,
@@ -242,8 +242,8 @@ impl ServerRole {
         }
     }
 
-    /// Tells whoever has the session `index`, which is none of this end's, that it is over: its
-    /// sender asks for a new one at once.
+    /// Notifies the peer with the session `index`, which this end does not have, that it is over.
+    /// Its sender then asks for a new one at once.
     fn reset(
         &mut self,
         now: Instant,
@@ -382,7 +382,7 @@ impl ServerRole {
         Some(held.session.frames()?.send_frame(now, frame))
     }
 
-    /// Tells a session's peer that this end ends it.
+    /// Closes a session and notifies its peer.
     pub(crate) fn close_session(&mut self, index: u32, now: Instant) {
         if let Some(held) = self.sessions.touch(index) {
             held.session.close(now);
@@ -426,7 +426,7 @@ impl Role for ServerRole {
         ports: &[Port],
     ) {
         match classify(datagram) {
-            // Whoever comes now is for the next receiver.
+            // New initiations are for the next receiver.
             Some(Kind::Initiation) if self.is_closing => {}
             Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, ports),
             Some(Kind::Data) => self.handle_protected(now, arrival, datagram, ports),
@@ -444,7 +444,7 @@ impl Role for ServerRole {
             self.sessions.note_addresses(index);
         }
         if self.is_closing && self.sessions.is_empty() {
-            // Whoever waits for sessions learns that there will be none.
+            // Tasks that wait for sessions learn that there will be none.
             self.offers.clear();
             return Next::Over;
         }
@@ -482,7 +482,7 @@ impl ServerRole {
         Ok(session.next_at().unwrap_or(silent_at).min(silent_at))
     }
 
-    /// Tells the peers that this end goes away, and ends.
+    /// Notifies the peers that this end leaves, and ends.
     pub(crate) fn close(&mut self) {
         self.is_closing = true;
         self.sessions.touch_all();

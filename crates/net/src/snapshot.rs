@@ -1,4 +1,4 @@
-//! What can be seen of a session at a moment.
+//! The state and counters of a session at a moment.
 
 use std::net::SocketAddr;
 
@@ -16,31 +16,30 @@ pub struct Snapshot {
     pub at: Instant,
     /// When the session began; `None` before.
     pub connected_at: Option<Instant>,
-    /// How many sessions there were before, at a sender whose receiver fell silent or went away.
+    /// Number of earlier sessions of a sender whose receiver fell silent or left.
     pub past_sessions: u64,
     /// At a sender: when the receiver said that it goes away, if no session has followed.
     pub peer_left_at: Option<Instant>,
-    /// Who is at the other end; `None` before the session.
+    /// Public key of the other end; `None` before the session.
     pub peer: Option<PublicKey>,
-    /// What it carries; `None` before the session.
+    /// Cargo of the session; `None` before the session.
     pub cargo: Option<Cargo>,
     /// When the newest frame of the peer's media was whole; `None` before the first.
     pub media_until: Option<Instant>,
-    /// How long media may take beyond the fastest path's delay, as both ends agreed; `None`: they
-    /// did not.
+    /// Delay that media may take beyond the fastest path's delay, if both ends agreed on one.
     pub latency: Option<Duration>,
     /// Its paths; the index is the path's number.
     pub paths: Vec<PathSnapshot>,
-    /// What the transport has counted.
+    /// Counters of the transport's session.
     pub session: SessionCounters,
-    /// What the encoder is asked to produce.
+    /// Bitrate requested of the encoder.
     pub target_bitrate: DataRate,
-    /// What was dropped at the socket.
+    /// Counters of datagrams dropped at the socket.
     pub edge: EdgeCounters,
 }
 
 impl Snapshot {
-    /// What was seen of a session, if there is or was one, with what its end has counted besides.
+    /// Returns the last snapshot of a session, if any, with the counters of its end added.
     pub(crate) fn with_edge(
         seen: Option<Snapshot>,
         at: Instant,
@@ -59,7 +58,7 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    /// What was seen of a session that came after others, with their counts.
+    /// Returns this snapshot of a later session with the counts of the `past` ones added.
     pub(crate) fn after(mut self, past: Option<&Snapshot>) -> Snapshot {
         let Some(past) = past else { return self };
         self.connected_at = past.connected_at;
@@ -83,7 +82,7 @@ impl Snapshot {
 pub struct PathSnapshot {
     /// The transport's read model.
     pub view: PathView,
-    /// What the transport has counted.
+    /// Counters of the transport's path.
     pub counters: PathCounters,
     /// The phase of the path's congestion controller, by its source's own name.
     pub controller_state: &'static str,
@@ -93,7 +92,7 @@ pub struct PathSnapshot {
     pub carrier: Carrier,
     /// Datagrams that the operating system did not take.
     pub unsent_datagrams: u64,
-    /// What it said of the last of them.
+    /// The operating system's message on the last of them.
     pub last_error: Option<String>,
     /// Number of paths that had this path's number before it
     /// ([`Sender::replace_path`](crate::Sender::replace_path)).

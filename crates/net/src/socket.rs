@@ -14,7 +14,8 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 use crate::clock::Clock;
 use crate::tcp::Carrier;
 
-/// What is asked of the operating system, so that a burst outlasts a moment without a processor.
+/// Buffer size requested of the operating system, so that a burst outlasts a moment without a
+/// processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// As much as datagrams that come together can be.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 16;
@@ -39,7 +40,7 @@ pub(crate) struct Arrival {
     /// Index of the socket.
     pub(crate) socket: usize,
     pub(crate) from: SocketAddr,
-    /// The address that it was sent to, where the operating system tells.
+    /// Destination address, if the operating system reports it.
     pub(crate) to: Option<IpAddr>,
     pub(crate) received_at: Instant,
     pub(crate) ecn: Ecn,
@@ -76,7 +77,7 @@ impl Socket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         refuse_coalescing(&socket);
         let reference = UdpSockRef::from(&socket);
-        // The system grants what it allows; less is no error.
+        // The system may grant less, which is no error.
         let _ = state.set_recv_buffer_size(reference, SOCKET_BUFFER_BYTES);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
         Ok(Socket { socket, state })
@@ -95,7 +96,7 @@ impl Socket {
         }
     }
 
-    /// How many datagrams one batch may hold.
+    /// Returns the maximum number of datagrams in a batch.
     pub(crate) fn max_batch_count(&self) -> usize {
         self.state.max_gso_segments()
     }
@@ -156,8 +157,8 @@ impl Socket {
     /// Sends a batch at once, or one by one where that does not work.
     ///
     /// # Errors
-    /// What the operating system said of the last datagram that it did not take, and how many those
-    /// were.
+    /// The operating system's error for the last datagram that it refused, and the number of
+    /// refused datagrams.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         if self.send_as(batch, batch.bytes).is_ok() {
             return Ok(());
@@ -192,9 +193,9 @@ pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
 }
 
 /// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
-/// arrival time, which hides the dispersion that controllers of media look for; and quinn-udp 0.6
-/// leaves 96 bytes for what the kernel tells of a read, too few for the size of the parts, the
-/// time, the address and the mark of congestion, which comes last and is lost.
+/// arrival time, which hides the dispersion that controllers of media look for. In addition,
+/// quinn-udp 0.6 reserves 96 bytes for the control messages of a read. These are too few for the
+/// size of the parts, the time, the address and the congestion mark, which comes last and is lost.
 fn refuse_coalescing(socket: &UdpSocket) {
     // A kernel that does not know the option does not coalesce.
     let _ = setsockopt(socket, UdpGroSegment, &false);
@@ -344,8 +345,8 @@ mod tests {
         assert!(!is_message_too_long(&other));
     }
 
-    /// Sockets that are bound to no address are told whereto each datagram came, and those of IPv6
-    /// take more room for it.
+    /// Sockets that are bound to no address receive the destination of each datagram, and those of
+    /// IPv6 need more room for it.
     #[test]
     fn marks_arrive_at_sockets_of_every_kind() {
         let clock = Clock::start();

@@ -1,4 +1,4 @@
-//! Streams of bytes in sessions over several paths: what a session of streams carries.
+//! Streams of bytes in sessions over several paths: the load of a session of streams.
 //!
 //! ```text
 //!  application's tasks          this lock            the session's thread
@@ -39,21 +39,21 @@ pub use byte_stream::{ByteStream, StreamReader, StreamWriter};
 pub use client::{OpenError, StreamClient};
 pub use server::{Accepted, Started, StreamServer};
 
-/// Of a datagram, what is not a message: packet and segment header.
+/// Bytes of a datagram that are not part of a message: packet and segment header.
 const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
 // A message's header leaves as its head.
 const _: () = assert!(MAX_HEADER_BYTES <= StreamSession::MAX_HEAD_BYTES);
 
-/// Messages that wait in the session: what waits there is not shared out among streams any more.
+/// Bytes of messages that wait in the session. They are no longer shared out among streams.
 const MAX_UNSENT_BYTES: usize = 64 << 10;
-/// A path that is back is found within so much. A question has some 70 B.
+/// Least time within which a path that is back is found. A question has about 70 B.
 const SILENCE_QUESTION_INTERVAL: Duration = Duration::from_secs(1);
-/// What streams of all sessions of a server may hold in each direction, beyond 1 MiB a session that
-/// has arrived and 16 KiB a stream that waits to be sent.
+/// Memory for the streams of all sessions of a server in each direction, beyond 1 MiB of arrived
+/// data per session and 16 KiB of unsent data per stream.
 const SERVER_BUDGET_BYTES: u64 = 512 << 20;
 /// At a client, which has one session.
 const CLIENT_BUDGET_BYTES: u64 = 64 << 20;
-/// What may be under way: 400 Mbit/s at 300 ms.
+/// Maximum number of bytes in flight: 400 Mbit/s at 300 ms.
 const WINDOW_BYTES: u64 = 16 << 20;
 
 /// The transport's set-up for streams, with this controller on each path and this scheduler.
@@ -126,7 +126,7 @@ impl fmt::Debug for Shared {
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
-    /// Who opens streams, and where those go; at the end that accepts any.
+    /// The peer that opens streams and their destination, at an end that accepts streams.
     accepts: Option<(PublicKey, UnboundedSender<Accepted>)>,
     /// A message that the session had no room for, without its head …
     held: Option<Bytes>,
@@ -144,7 +144,7 @@ impl Streams {
         }
     }
 
-    /// Moves what has arrived to its streams. Returns false if the peer broke the rules.
+    /// Moves arrived messages to their streams. Returns false if the peer broke the rules.
     fn take_in(state: &mut State, session: &mut StreamSession) -> bool {
         while let Some(message) = session.read_bytes() {
             if state.mux.handle_message(message).is_err() {
@@ -214,7 +214,7 @@ impl Load for Streams {
 
     const CARGO: Cargo = Cargo::Streams;
 
-    /// What a stream has carried is lost with its session, which is given time to be heard again.
+    /// Data of a stream is lost with its session, which therefore gets time to be heard again.
     const OLD_SESSION_GRACE: Duration = Duration::from_secs(3);
 
     const OUTLIVES_SERVER: bool = true;
@@ -256,7 +256,7 @@ impl Load for Streams {
         is_any
     }
 
-    /// What is to be read and where there is room is seen at each exchange.
+    /// Each exchange finds readable data and room without events.
     fn on_event(&mut self, _: CoreEvent, _: &EventSender) {}
 
     fn end(&mut self) {

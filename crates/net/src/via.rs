@@ -1,4 +1,4 @@
-//! What a path leaves this machine by.
+//! The interface or local address by which a path leaves this machine.
 
 use core::fmt;
 use core::str::FromStr;
@@ -54,7 +54,7 @@ pub enum ViaError {
     /// No such interface.
     #[error("there is no network interface {name:?}: the known ones are {known}")]
     UnknownInterface {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The interfaces that have addresses.
         known: String,
@@ -70,7 +70,7 @@ pub enum ViaError {
     /// No interface can have this name.
     #[error("no network interface has a name as long as {name:?}: {MAX_NAME_BYTES} bytes at most")]
     ImpossibleName {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// A local address of the other family than the peer's.
@@ -86,7 +86,7 @@ pub enum ViaError {
     Socket {
         /// The path's local side.
         via: Via,
-        /// What it said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -1,5 +1,4 @@
-//! What attackers can do to a session over loopback, in real time. Waits are generous: the machine
-//! may be busy.
+//! Attacks on a session over loopback, in real time. Waits are generous: the machine may be busy.
 //!
 //! The floods run only if asked for, alone, by an optimised program:
 //! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture
@@ -118,9 +117,9 @@ fn ended(events: &Events) -> Ended {
     }
 }
 
-/// What a [`Tap`] does with what the sender sends.
+/// Modes of a [`Tap`] for datagrams from the sender.
 const PASS: u8 = 0;
-/// A copy goes to the receiver from another address, and is there first.
+/// A copy goes to the receiver from another address, and arrives first.
 const COPY: u8 = 1;
 /// All goes by the other address, as after a NAT forgot the first; nothing comes back by the old.
 const REBIND: u8 = 2;

@@ -22,7 +22,7 @@ fn datagrams() -> anabranch_core::Config {
     datagram_transport(Duration::from_secs(1))
 }
 
-/// Sends back what comes.
+/// Sends each datagram back.
 async fn echo_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>) {
     while let Some(AcceptedDatagrams { channel, .. }) = accepted.recv().await {
         tokio::spawn(async move {

@@ -270,7 +270,7 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     assert_eq!(wait_for(&events, ended), Ended::Closed);
 }
 
-/// The receiver that was told to stop says so, and the next one has the stream.
+/// The stopped receiver announces it, and the next one gets the stream.
 #[test]
 fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     let keys = Keys::new();
@@ -382,7 +382,7 @@ fn a_sender_whose_place_was_taken_is_told_so_even_if_it_was_away() {
     let config = keys.config(via_loopback(doorway.address));
     let (first, first_events, clock) = streaming(config);
     let reception = reception(&received);
-    // The first is cut off, and hears nothing of what comes.
+    // The first is cut off, and receives nothing more.
     doorway.lead_to(NOBODY);
     let config = keys.config(via_loopback(receiver.local_addr()));
     let (second, second_events) = Sender::start(config).expect("loopback");
@@ -424,7 +424,7 @@ fn a_path_that_is_absent_is_told_and_the_others_carry_the_session() {
         send_one(&sender, &clock);
         wait(FRAME_INTERVAL);
     }
-    // All of them: a close does not wait for what a busy machine has not sent yet.
+    // All of them: a close does not wait for data that a busy machine has not sent yet.
     let mut count = 0;
     let reception = reception(&received);
     wait_for(reception.events(), |event| {

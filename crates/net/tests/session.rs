@@ -68,7 +68,7 @@ fn ended(event: Event) -> Option<Ended> {
     }
 }
 
-/// A frame whose bytes tell its number.
+/// Returns the bytes of a frame, which depend on its number.
 fn frame_bytes(number: usize) -> Vec<u8> {
     let bytes = 2_000 + number % 7 * 1_000;
     (0..bytes).map(|at| (at * 31 + number * 7) as u8).collect()

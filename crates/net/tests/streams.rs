@@ -77,7 +77,7 @@ fn pattern(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes, ends the writing half, and reads what comes back to its end.
+/// Sends bytes, ends the writing half, and reads the answer to its end.
 async fn there_and_back(mut stream: ByteStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut back = Vec::new();
     let (mut reader, mut writer) = tokio::io::split(&mut stream);

@@ -16,7 +16,7 @@ use anabranch_net::{
 use anabranch_secure::{STREAM_PREAMBLE, SecretKey, append_framed};
 use anabranch_units::{Duration, Importance};
 
-/// How long anything may take.
+/// Limit for any wait.
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 fn loopback(port: u16) -> SocketAddr {

@@ -5,8 +5,7 @@ use anabranch_units::Instant;
 use crate::event_queue::{Alarm, EventQueue};
 use crate::flow::FlowId;
 
-/// When the ends of one party have something to do, by flow. What the network brings them is not
-/// in it.
+/// Timers of one party's ends, by flow. Arrivals from the network are not included.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     queue: EventQueue<FlowId>,
@@ -16,7 +15,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// An empty one for so many flows.
+    /// Creates an empty agenda for `flow_count` flows.
     pub(crate) fn new(flow_count: usize) -> Agenda {
         Agenda {
             queue: EventQueue::default(),

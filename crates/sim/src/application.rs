@@ -1,4 +1,4 @@
-//! What flows send.
+//! Applications: the sources of flows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use anabranch_video::adaptive_player::{
 use anabranch_video::source::FrameSource;
 use anabranch_video::stored_player::{Buffering, StoredPlayer, StoredPlayerCounts, StoredVideo};
 
-/// What a flow sends.
+/// The source of a flow's data.
 #[derive(Debug)]
 pub enum Application {
     /// Frames of video. The first is due at the flow's start or later.
     Media(Box<dyn FrameSource>),
     /// A stream without end that takes all that it can get.
     Greedy,
-    /// A stream of so many bytes.
+    /// A stream of the given number of bytes.
     Bytes(u64),
     /// One stream after the other, with pauses.
     Short(ShortObjects),
@@ -66,9 +66,9 @@ pub(crate) struct Objects {
     pub(crate) unwritten_bytes: u64,
     /// Whether an object is on its way.
     pub(crate) is_active: bool,
-    /// What new sessions are made from: the sender's and the receiver's set-up.
+    /// Set-up of the sender and of the receiver, from which new sessions are made.
     pub(crate) configs: [Arc<Config>; 2],
-    /// What the senders of earlier sessions have counted, by path.
+    /// Counters of the senders of earlier sessions, by path.
     pub(crate) counted: Vec<PathCounters>,
 }
 
@@ -141,7 +141,7 @@ impl Download {
         }
     }
 
-    /// The viewer, who opens the film now if that has not been done.
+    /// Returns the viewer; opens the film now if it has not been opened yet.
     pub(crate) fn player(&mut self, now: Instant) -> Option<&mut StoredPlayer> {
         if let Some(film) = self.film.take() {
             self.player = Some(StoredPlayer::new(film, self.buffering, now));
@@ -202,14 +202,14 @@ impl Adaptive {
         (request.is_some(), player.next_at())
     }
 
-    /// How long the viewer could go on playing; `None` before it has begun.
+    /// Returns the play time that is buffered; `None` before playback has begun.
     pub(crate) fn play_time_left(&self, now: Instant) -> Option<Duration> {
         self.player
             .as_ref()
             .map(|player| player.play_time_left(now))
     }
 
-    /// The server reads bytes of requests: what was asked for is to be written.
+    /// Reads `bytes` of requests at the server, which then writes the requested data.
     pub(crate) fn hear(&mut self, bytes: u64) {
         self.heard_bytes += bytes;
         while self.heard_bytes >= Self::REQUEST_BYTES

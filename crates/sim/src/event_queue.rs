@@ -1,4 +1,4 @@
-//! What happens next.
+//! The event queue.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,13 +8,13 @@ use anabranch_units::Instant;
 #[derive(Clone, Copy, Debug)]
 struct Planned<E> {
     at: Instant,
-    /// How many were planned before.
+    /// Number of events planned earlier; the order of events at one instant.
     number: u64,
     event: E,
 }
 
 impl<E> Planned<E> {
-    /// What the order goes by: one number, compared without a branch.
+    /// Returns the sort key: one number, compared without a branch.
     #[inline]
     fn order(&self) -> u128 {
         u128::from(self.at.as_nanos()) << 64 | u128::from(self.number)

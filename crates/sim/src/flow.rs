@@ -80,7 +80,7 @@ pub struct FlowConfig {
     pub start: Instant,
     /// When the sender closes it; `None`: never.
     pub stop: Option<Instant>,
-    /// What it sends: it makes the sessions such of media, or of streams.
+    /// The source of data. It decides whether the sessions carry media or streams.
     pub source: Application,
 }
 
@@ -89,7 +89,7 @@ pub struct FlowConfig {
 pub struct FlowPath {
     /// Where its packets go.
     pub route: RouteId,
-    /// What the sender is told about it.
+    /// Options of the path at the sender.
     pub options: PathOptions,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Flow {
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
-    /// Of a stream: what waits at its receiver.
+    /// Data of a stream that has arrived beyond a gap at its receiver.
     pub(crate) head_of_line: HeadOfLine,
     /// Captured, outcome not yet known.
     pub(crate) open_frames: VecDeque<FrameEvent>,
@@ -115,15 +115,15 @@ pub(crate) struct Flow {
     pub(crate) truth: Option<SharedTruth>,
     /// Sender and receiver.
     pub(crate) ends: [End; 2],
-    /// What its chance comes from.
+    /// Seed of the flow's random numbers.
     pub(crate) seed: Seed,
 }
 
-/// What a flow has to send.
+/// The data that a flow still has to send.
 #[derive(Debug)]
 pub(crate) enum Work {
     Frames(Box<dyn FrameSource>),
-    /// So many bytes are still to be written; [`u64::MAX`]: without end.
+    /// A number of bytes that are still to be written; [`u64::MAX`] means without end.
     Bytes(u64),
     Objects(Box<Objects>),
     Download(Box<Download>),
@@ -172,8 +172,8 @@ impl Flows {
         self.sessions().any(|flow| flow.truth.is_some())
     }
 
-    /// Whether what one end does touches the other at once: a session that ends at the receiver
-    /// begins anew at the sender, or a viewer acts by the flow's own timer.
+    /// Returns whether an action at one end changes the other at once. A session that ends at the
+    /// receiver starts a new one at the sender, and a viewer acts by the flow's own timer.
     pub(crate) fn has_successions(&self) -> bool {
         self.sessions().any(|flow| match flow.source {
             Work::Objects(_) | Work::Download(_) | Work::Adaptive(_) => true,
@@ -236,7 +236,7 @@ impl IndexMut<usize> for Flows {
     }
 }
 
-/// What a flow has to do next.
+/// Kinds of actions of a flow, in the order in which they happen at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// An end begins.
@@ -256,8 +256,8 @@ impl Flow {
         &mut self.ends[side as usize]
     }
 
-    /// What is due next for some ends, and when, if their next arrivals come `arrives_at`; at one
-    /// instant in the order of [`Due`].
+    /// Returns the next action of the given ends and its time, where `arrives_at` gives their next
+    /// arrivals. At one instant, actions happen in the order of [`Due`].
     #[inline]
     pub(crate) fn next_due(
         &self,

@@ -11,9 +11,9 @@ pub struct GeneratorConfig {
     pub route: RouteId,
     /// Bytes of each packet on the wire.
     pub size_bytes: u32,
-    /// How fast it sends.
+    /// Sending rate.
     pub rate: GeneratorRate,
-    /// How packets are spread at that rate.
+    /// Spacing of packets at that rate.
     pub spacing: Spacing,
     /// When it begins.
     pub start: Instant,
@@ -21,7 +21,7 @@ pub struct GeneratorConfig {
     pub stop: Option<Instant>,
 }
 
-/// How fast a generator sends.
+/// Sending rate of a generator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GeneratorRate {
     /// At a rate that changes at given instants, if at all.
@@ -35,9 +35,9 @@ pub enum GeneratorRate {
     OnOff {
         /// The rate while on.
         rate: DataRate,
-        /// How long it is on.
+        /// Duration of an on period.
         on: Duration,
-        /// How long it is off.
+        /// Duration of an off period.
         off: Duration,
         /// Whether these are the means of exponential distributions, not each time the same.
         is_exponential: bool,
@@ -46,7 +46,7 @@ pub enum GeneratorRate {
     },
 }
 
-/// How packets are spread at a given rate.
+/// Spacing of packets at a given rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
     /// A packet leaves as soon as the rate has allowed for its bytes, the first at once.
@@ -108,7 +108,7 @@ const MAX_RATE: DataRate = DataRate::from_megabits_per_second(100_000);
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
-/// Bit-nanoseconds per second in a byte: what a rate of 1 bit/s allows for in 1 ns is one unit.
+/// Units in a byte. A rate of 1 bit/s yields one unit, a bit-nanosecond per second, in 1 ns.
 const UNITS_PER_BYTE: u128 = 8 * 1_000_000_000;
 
 /// A generator as the world keeps it.
@@ -124,7 +124,7 @@ pub(crate) struct Generator {
     /// Rate changes that have come into force.
     change_count: usize,
     is_on: bool,
-    /// What the rate has allowed for beyond the last packet, because instants are whole.
+    /// Units that the rate yielded beyond the last packet, because instants are whole nanoseconds.
     carried_units: u128,
 }
 
@@ -180,7 +180,7 @@ impl Generator {
         self.wait_for(units);
     }
 
-    /// What the rate has to allow for before the next packet.
+    /// Returns the units between this packet and the next one.
     fn gap_units(&mut self) -> u128 {
         let units = u128::from(self.config.size_bytes) * UNITS_PER_BYTE;
         match self.config.spacing {
@@ -189,7 +189,7 @@ impl Generator {
         }
     }
 
-    /// Moves on to the instant at which the rate has allowed for so much.
+    /// Advances to the instant at which the rate has yielded `units`.
     fn wait_for(&mut self, units: u128) {
         let mut missing = units.saturating_sub(self.carried_units);
         self.carried_units = self.carried_units.saturating_sub(units);
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn exponential_periods_have_the_mean_share_of_the_rate() {
-        // On for 0.5 s, off for 1.5 s in the mean: 20.83 packets a second. In 20,000 s there are
+        // On for 0.5 s, off for 1.5 s on average: 20.83 packets a second. In 20,000 s there are
         // 10,000 cycles, whose share deviates by (1 - 1/4) * sqrt(2 / 10,000) = 1.06 %.
         let count = sent(on_off(500, 1_500, true, true), Spacing::Even, 0, 20_000).len();
         assert!((403_000..=430_000).contains(&count), "{count}");

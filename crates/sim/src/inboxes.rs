@@ -1,4 +1,4 @@
-//! What arrives in a window, by whom it is for.
+//! Arrivals of a window, sorted by recipient.
 
 use anabranch_units::{Ecn, Instant};
 
@@ -27,8 +27,8 @@ impl Arrival {
     }
 }
 
-/// All that arrives in a window, end by end in the order in which they take their turns: who reads
-/// thousands of them so walks straight through memory.
+/// All arrivals of a window, by end, in the order in which the ends take their turns. A reader of
+/// thousands of ends reads memory in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Inboxes {
     /// By time.
@@ -39,7 +39,7 @@ pub(crate) struct Inboxes {
     inboxes: Vec<[Inbox; 2]>,
 }
 
-/// An end's part of what is dealt; empty once it has taken it.
+/// Range of arrivals for one end; empty once the end has taken it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inbox {
     start: u32,
@@ -47,7 +47,7 @@ struct Inbox {
 }
 
 impl Inboxes {
-    /// Empty ones for so many flows.
+    /// Creates empty inboxes for `flow_count` flows.
     pub(crate) fn new(flow_count: usize) -> Inboxes {
         Inboxes {
             inboxes: vec![[Inbox::default(); 2]; flow_count],
@@ -55,8 +55,8 @@ impl Inboxes {
         }
     }
 
-    /// Begins a window with what arrives in it, in any order: arrivals of one instant keep theirs.
-    /// By then all that was dealt before must have been taken.
+    /// Begins a window with its arrivals, in any order; arrivals at one instant keep theirs. All
+    /// arrivals of the previous window must have been taken.
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<Arrival>)) {
         self.arrivals.clear();
         fill(&mut self.arrivals);
@@ -64,7 +64,7 @@ impl Inboxes {
         self.arrivals.sort_by_key(|arrival| arrival.at);
     }
 
-    /// Keeps of it what is for ends, and appends their flows to `due`.
+    /// Keeps only arrivals for ends, and appends their flows to `due`.
     pub(crate) fn keep(
         &mut self,
         mut is_for_end: impl FnMut(&Arrival) -> bool,
@@ -83,7 +83,8 @@ impl Inboxes {
         });
     }
 
-    /// Deals it out to `flows`, who take their turns in this order; nothing is for others.
+    /// Sorts the arrivals by recipient for `flows`, which take their turns in this order. There are
+    /// no arrivals for other flows.
     pub(crate) fn deal(&mut self, flows: &[FlowId]) {
         let mut start = 0;
         for flow in flows {

@@ -1,4 +1,4 @@
-//! Whoever wants to know what happens in a [`World`](crate::World).
+//! The interface for observers of a [`World`](crate::World).
 
 use anabranch_core::{PathId, PathState, SendReason};
 use anabranch_link::DropCause;
@@ -7,8 +7,8 @@ use anabranch_units::{DataRate, Duration, Importance, Instant};
 use crate::flow::{Direction, FlowId};
 use crate::topology::LinkId;
 
-/// Is told of every event. All methods do nothing unless overridden; calls are resolved at compile
-/// time, so that what is not observed costs nothing.
+/// Receiver of every event. All methods do nothing unless overridden. Calls are resolved at compile
+/// time, so that unobserved events cost nothing.
 pub trait Observer {
     /// An endpoint has handed a datagram to the first link of a route.
     fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {}
@@ -29,17 +29,17 @@ pub trait Observer {
     /// A source has produced a frame, and its sender has taken it.
     fn on_frame_captured(&mut self, _frame: &FrameEvent) {}
 
-    /// What became of a frame at the receiver. Each frame has one outcome, in the order of capture.
+    /// Reports the outcome of a frame at the receiver. Each frame has one, in the order of capture.
     fn on_frame_outcome(&mut self, _now: Instant, _frame: &FrameEvent, _outcome: FrameOutcome) {}
 
     /// A sender has given a frame up before it was wholly sent.
     fn on_frame_abandoned(&mut self, _now: Instant, _flow: FlowId) {}
 
-    /// A receiver has got so many more bytes of its stream in order.
+    /// Reports that a receiver has received `_bytes` more of its stream in order.
     fn on_stream_delivered(&mut self, _now: Instant, _flow: FlowId, _bytes: u64) {}
 
-    /// So many bytes of a stream can be read at its receiver, and have waited for missing ones
-    /// before them.
+    /// Reports that `_bytes` of a stream have become readable at its receiver, after they waited
+    /// for missing bytes before them.
     fn on_stream_in_order(&mut self, _now: Instant, _flow: FlowId, _bytes: u64, _waited: Duration) {
     }
 
@@ -93,14 +93,14 @@ pub struct FrameEvent {
     pub captured_at: Instant,
     /// Its encoded size in bytes.
     pub size_bytes: u32,
-    /// What is lost with it.
+    /// Importance of the frame.
     pub importance: Importance,
 }
 
-/// What became of a frame at the receiver.
+/// The outcome of a frame at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// All of it is there.
+    /// All of it has arrived.
     Complete {
         /// When its last missing piece arrived, which is before it is handed out if it had to wait
         /// for frames before it.

@@ -1,14 +1,14 @@
-//! Who is moved on together, and how far at a time.
+//! Parties: groups of ends that advance together, and the length of their steps.
 //!
-//! What is sent takes a while to arrive. So those who send can be moved through that while, each on
-//! its own with its state in the processor's caches, before anybody hears of it; the result is that
-//! of moving from event to event (conservative synchronisation: Chandy & Misra 1979).
+//! Packets take a while to arrive. Senders can therefore advance through that time, each on its own
+//! with its state in the processor's caches, before any receiver is affected. The result is the
+//! same as from event to event (conservative synchronisation: Chandy & Misra 1979).
 
 use anabranch_units::{Duration, Instant};
 
 use crate::flow::{Direction, Side};
 
-/// How the ends of flows are divided into parties, each of which is at one instant.
+/// Division of the flows' ends into parties, each of which is at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Division {
     /// Not at all.
@@ -22,7 +22,7 @@ pub(crate) enum Division {
 /// A [`Division`]'s parties by number.
 pub(crate) type Party = usize;
 
-/// How many there are at most.
+/// Maximum number of parties.
 pub(crate) const MAX_PARTIES: usize = 2;
 
 impl Division {
@@ -51,7 +51,7 @@ impl Division {
         }
     }
 
-    /// Who hears what goes this way.
+    /// Returns the party that receives packets of this direction.
     pub(crate) fn that_hears(self, direction: Direction) -> Party {
         self.party_of(Side::that_hears(direction))
     }
@@ -65,13 +65,13 @@ impl Division {
     }
 }
 
-/// What is due next for a party, before its peer sends anything that could arrive: all from its
-/// present instant up to `before`.
+/// A period of a party, from its present instant up to `before`. Nothing that its peer has yet to
+/// send can arrive within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Who is moved.
+    /// The party that advances.
     pub(crate) party: Party,
-    /// How far its peer has been moved: what was sent before is known.
+    /// Instant that its peer has reached: all packets sent before it are known.
     pub(crate) known_until: Instant,
     /// The first instant after the window.
     pub(crate) before: Instant,
@@ -79,7 +79,7 @@ pub(crate) struct Window {
     pub(crate) reached: Instant,
 }
 
-/// How far the parties are.
+/// Instants that the parties have reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) division: Division,
@@ -103,12 +103,13 @@ impl Progress {
         self.reached = [at; MAX_PARTIES];
     }
 
-    /// How far a party is.
+    /// Returns the instant that a party has reached.
     pub(crate) fn reached(&self, party: Party) -> Instant {
         self.reached[party]
     }
 
-    /// What a party hears of was sent before this instant, or is still to be sent.
+    /// Returns the instant that the peer has reached. All packets that it sent earlier are known to
+    /// the party.
     pub(crate) fn known_until(&self, party: Party) -> Instant {
         self.reached[self.division.peer_of(party)]
     }
@@ -158,8 +159,8 @@ mod tests {
         progress
     }
 
-    /// Ends of the windows of both parties by turns, what each hears taking so long; nothing where
-    /// one cannot be moved.
+    /// Returns the ends of the windows of both parties by turns, given the delay of what each
+    /// receives; `None` where one cannot advance.
     fn ends(progress: &mut Progress, delays: [u64; 2], rounds: usize) -> Vec<Option<u64>> {
         let parties = || progress.division.parties();
         let turns: Vec<Party> = (0..rounds).flat_map(|_| parties()).collect();

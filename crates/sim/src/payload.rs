@@ -1,10 +1,10 @@
 //! The bytes of a datagram on its way.
 
-/// How many bytes are kept in place: the headers of media and usual reports.
+/// Number of bytes stored in place: the headers of media and usual reports.
 const START_BYTES: usize = 23;
 
-/// How many more are kept beside: with them, reports with holes and acknowledgements of streams
-/// take two lines of a cache.
+/// Number of further bytes stored apart. With them, reports with holes and acknowledgements of
+/// streams take two cache lines.
 const MORE_BYTES: usize = 40;
 
 /// As long as the longest datagrams of simulated media.
@@ -22,19 +22,19 @@ pub(crate) struct Payload {
     has_more: bool,
 }
 
-/// What does not fit into a [`Payload`].
+/// Bytes that exceed the space in a [`Payload`].
 #[derive(Debug)]
 pub(crate) struct More {
     /// The bytes that follow. Nobody reads those beyond the payload's length.
     next: [u8; MORE_BYTES],
-    /// Those after them, without (most of) the zeros at the end.
+    /// The bytes after `next`, without (most of) the zeros at the end.
     rest: Vec<u8>,
 }
 
 const _: () = assert!(size_of::<More>() == 64);
 
 impl Payload {
-    /// Of no bytes.
+    /// The empty payload.
     pub(crate) const EMPTY: Payload = Payload {
         length: 0,
         start: [0; START_BYTES],
@@ -89,7 +89,7 @@ pub(crate) struct Unpacked {
 }
 
 impl Unpacked {
-    /// Makes room for a payload of so many bytes: zeros behind those that every payload has.
+    /// Makes room for a payload of `length` bytes: zeros behind the bytes that every payload has.
     fn clear(&mut self, length: usize) {
         if self.used > START_BYTES {
             self.bytes[START_BYTES..self.used].fill(0);
@@ -110,7 +110,7 @@ impl Unpacked {
 }
 
 impl More {
-    /// Of no bytes.
+    /// No further bytes.
     pub(crate) const EMPTY: More = More {
         next: [0; MORE_BYTES],
         rest: Vec::new(),
@@ -128,7 +128,7 @@ impl More {
     }
 }
 
-/// Whether there is nothing but zeros. What is few bytes is not looked at.
+/// Returns whether all bytes are zeros. Few bytes are not checked: they count as other data.
 fn is_zeros(bytes: &[u8]) -> bool {
     // Comparing is the fastest way of looking.
     let is_looked_at = bytes.len() >= MORE_BYTES;

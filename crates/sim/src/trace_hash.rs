@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-/// A hash of everything that happened in a run, and when: the sum of a number for each event, so
-/// that it does not matter in which order a program comes to tell them. It depends on the code, the
-/// scenario and the seed, not on the machine. Not for cryptography.
+/// A hash of all events of a run and their times. It is the sum of a number for each event, so that
+/// the order of the reports does not matter. It depends on the code, the scenario and the seed, not
+/// on the machine. It is not cryptographic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceHash(u64);
 
@@ -19,7 +19,7 @@ impl TraceHash {
         TraceHash(self.0.wrapping_add(other.0))
     }
 
-    /// Adds one event, given as its time and a word that tells it from the others of that time.
+    /// Adds one event, given as its time and a word that distinguishes it from others of that time.
     #[inline]
     pub(crate) fn add(&mut self, at_nanos: u64, word: u64) {
         // Two multiplications let every bit of either reach all of the others' (as in wyhash).

@@ -30,9 +30,9 @@ use crate::trace_hash::TraceHash;
 
 /// Links, routes over them, and flows that use these, in virtual time.
 ///
-/// Each flow is two real endpoints of the core whose datagrams, bytes and all, pass the links.
-/// Things happen at their exact instants, so nothing is rounded to a tick. What happens depends on
-/// nothing but the calls made and the seed.
+/// Each flow is two real endpoints of the core. Their datagrams pass the links with all bytes.
+/// Events happen at exact instants; nothing is rounded to a tick. A run depends only on the calls
+/// made and the seed.
 #[derive(Debug)]
 pub struct World {
     seed: Seed,
@@ -40,7 +40,7 @@ pub struct World {
     progress: Progress,
     /// Whether something has been added, so that the parties may have to be other ones.
     is_changed: bool,
-    /// Whether flows are moved on before what they hear of is there.
+    /// Whether flows advance before the packets that they receive have arrived.
     looks_ahead: bool,
     network: Network,
     flow_count: u32,
@@ -58,7 +58,7 @@ pub enum WorldError {
     /// A direction of a route has no links, or more than 255.
     #[error("a route has {link_count} links in one direction: it needs 1 to 255")]
     RouteLength {
-        /// How many it has.
+        /// Number of links in the world.
         link_count: usize,
     },
     /// A flow has no path, or more than a session may have: one, of a stream whose losses show in
@@ -69,7 +69,7 @@ pub enum WorldError {
         PathId::LIMIT
     )]
     PathCount {
-        /// How many it has.
+        /// Number of paths of the flow.
         path_count: usize,
     },
     /// An endpoint cannot be.
@@ -96,8 +96,9 @@ impl World {
         }
     }
 
-    /// Has [`World::run_lanes_until`] move flows by so many threads, each with its share of the
-    /// flows: what happens is the same by any number. It pays from some ten flows for each on.
+    /// Sets the number of lanes. [`World::run_lanes_until`] advances each lane's share of the flows
+    /// on a thread of its own. The number does not change the result. A lane pays off from about
+    /// ten flows on.
     ///
     /// # Panics
     /// If flows have been added, or `lane_count` is zero.
@@ -260,9 +261,9 @@ impl World {
         &mut self.lanes[index]
     }
 
-    /// Lets everything happen that is due by `until`, that instant included. The observer hears of
-    /// what happens to one end of a flow in the order of time, and of ends and flows by turns, but
-    /// never of an effect before its cause.
+    /// Runs all events that are due by `until`, that instant included. The observer receives the
+    /// events of one end of a flow in the order of time, and those of different ends and flows by
+    /// turns, but never an effect before its cause.
     ///
     /// # Panics
     /// If there are several lanes.
@@ -332,7 +333,7 @@ impl World {
 
     /// Finds out who can be moved together.
     fn divide<O>(&mut self, lanes: &mut [Watched<'_, O>]) {
-        // Who is clairvoyant looks at links as they are at the very instant.
+        // Oracles look at links as they are at this very instant.
         let mut flows = lanes.iter().map(|watched| &watched.lane.flows);
         self.looks_ahead = !flows.clone().any(Flows::has_clairvoyant);
         let is_divisible = self.network.is_divisible() && !flows.any(Flows::has_successions);
@@ -386,7 +387,7 @@ impl World {
         lanes.map(|lane| lane.traffic.data_delivered_count()).sum()
     }
 
-    /// What a link has counted up to now.
+    /// Returns a link's counters up to now.
     ///
     /// # Panics
     /// If the link is not of this world.
@@ -403,7 +404,7 @@ impl World {
         self.lanes[self.lane_of(flow)].flows.is_session(flow)
     }
 
-    /// What a flow's sender knows about its paths, by path number.
+    /// Returns the view of its paths that a flow's sender has, by path number.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -416,7 +417,7 @@ impl World {
             .paths(now)
     }
 
-    /// What a flow's sender has counted on a path.
+    /// Returns the counters of a path at a flow's sender.
     ///
     /// # Panics
     /// If the flow or path is not of this world, or the flow no session.
@@ -429,7 +430,7 @@ impl World {
         }
     }
 
-    /// What the viewer of a film has seen; `None`: the flow downloads none.
+    /// Returns the counters of a film's viewer; `None` if the flow downloads no film.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -440,7 +441,8 @@ impl World {
         }
     }
 
-    /// What a viewer has seen who chooses bitrates; `None`: the flow has no such viewer.
+    /// Returns the counters of a viewer that chooses bitrates; `None` if the flow has no such
+    /// viewer.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -451,7 +453,7 @@ impl World {
         }
     }
 
-    /// What a flow's sender has counted.
+    /// Returns the counters of a flow's sender.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -459,7 +461,7 @@ impl World {
         *self.sender(flow).counters()
     }
 
-    /// What a flow's receiver has counted.
+    /// Returns the counters of a flow's receiver.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.

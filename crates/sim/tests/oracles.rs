@@ -1,4 +1,4 @@
-//! The simulator against what can be computed by hand.
+//! Checks of the simulator against results computed by hand.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use anabranch_video::source::SourceConfig;
 
 const MEGABIT: DataRate = DataRate::from_megabits_per_second(1);
 
-/// Counts what is told.
+/// Counters of the observed events.
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,
@@ -216,7 +216,7 @@ fn what_is_sent_is_delivered_dropped_or_in_flight() {
         );
         let links = [up, other, back].map(|link| world.link_statistics(link));
         let held: u64 = links.iter().map(|link| link.held_packets).sum();
-        // What is lost inside a link is noticed when something next leaves it.
+        // A link reports an internal loss when the next packet leaves it.
         let lost: u64 = links.iter().map(|link| link.dropped.total()).sum();
         assert_eq!(
             counts.sent,
@@ -286,8 +286,8 @@ fn one_seed_is_one_run_and_observing_it_changes_nothing() {
     assert_ne!(run(1, 10_000), run(2, 10_000));
 }
 
-/// Two flows over a bottleneck, one of them over two hops, for 10 s; what an observer counts, and
-/// the hash. `prepare` may add to the world before.
+/// Runs two flows over a bottleneck, one of them over two hops, for 10 s. Returns the observer's
+/// counts and the hash. `prepare` may add to the world before.
 fn two_flows(
     back_delay_ms: u64,
     step: Duration,

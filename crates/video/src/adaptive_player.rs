@@ -1,5 +1,5 @@
-//! What a viewer of segmented video sees (DASH, HLS), who chooses the bitrate of each segment by
-//! how much is buffered, and fetches one after the other.
+//! The experience of a viewer of segmented video (DASH, HLS). The viewer chooses the bitrate of
+//! each segment by the buffer level, and fetches one segment after the other.
 //!
 //! Source: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson: "A Buffer-Based Approach to
 //! Rate Adaptation: Evidence from a Large Video Streaming Service", SIGCOMM 2014, Algorithm 1
@@ -13,7 +13,8 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// Of the buffer: up to here the lowest bitrate is fetched (90 s of 240 s).
+/// End of the reservoir, as a share of the buffer. Below it, the lowest bitrate is fetched (90 s of
+/// 240 s in the paper).
 const RESERVOIR: f64 = 0.375;
 /// From here on the highest (216 s of 240 s).
 const CUSHION_END: f64 = 0.9;
@@ -23,20 +24,20 @@ const CUSHION_END: f64 = 0.9;
 pub struct SegmentedVideo {
     /// The bitrates, ascending; at least one.
     pub ladder: Vec<DataRate>,
-    /// How long a segment is; not zero.
+    /// Duration of a segment; not zero.
     pub segment: Duration,
-    /// How long the video is, of which whole segments are seen.
+    /// Duration of the video, of which only whole segments are shown.
     pub length: Duration,
 }
 
 impl SegmentedVideo {
-    /// How many segments are seen.
+    /// Returns the number of segments that are shown.
     pub fn segment_count(&self) -> u64 {
         self.length.as_nanos() / self.segment.as_nanos()
     }
 
-    /// BBA-0: the place of the next segment's bitrate, after one of the place `last`, with so much
-    /// of a buffer filled, 0 to 1.
+    /// Returns BBA-0's choice: the index of the next segment's bitrate, given the index of the
+    /// `last` one and the filled share of the buffer, 0 to 1.
     fn choose(&self, last: usize, filled: f64) -> usize {
         let rate = |place: usize| self.ladder[place].bits_per_second() as f64;
         let highest = self.ladder.len() - 1;
@@ -61,34 +62,34 @@ impl SegmentedVideo {
     }
 }
 
-/// How a viewer buffers.
+/// A viewer's buffering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentBuffer {
-    /// How much must be there before it is played, at the start and after it ran out.
+    /// Play time that must be buffered before playback starts, at first and after an underflow.
     pub caching: Duration,
     /// No more is fetched than fits: a segment more than `caching` at least.
     pub most: Duration,
 }
 
-/// What has become of the segments so far, and of the viewer's time.
+/// Counters of segments and of the viewer's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdaptiveCounts {
     /// Segments that have come whole.
     pub segments: u64,
     /// The sum of their bitrates, in bit/s.
     pub rate_sum: u64,
-    /// How often one was asked for with another bitrate than the one before it.
+    /// Number of segments requested at another bitrate than the one before.
     pub switches: u64,
     /// Times that the buffer ran out.
     pub underflows: u64,
-    /// How long the picture has stood still since it was first seen.
+    /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,
     /// From the beginning until the picture was first seen; `None`: it was not.
     pub start_up: Option<Duration>,
 }
 
 impl AdaptiveCounts {
-    /// What was counted after `earlier`.
+    /// Returns the difference to the `earlier` counts.
     #[must_use]
     pub fn since(&self, earlier: &AdaptiveCounts) -> AdaptiveCounts {
         AdaptiveCounts {
@@ -119,8 +120,8 @@ struct Asked {
     missing_bytes: u64,
 }
 
-/// A viewer. Whoever drives it calls [`AdaptivePlayer::on_bytes`] as bytes come,
-/// [`AdaptivePlayer::next_request`] after that, and both at [`AdaptivePlayer::next_at`].
+/// A viewer. Its driver calls [`AdaptivePlayer::on_bytes`] as bytes arrive, then
+/// [`AdaptivePlayer::next_request`], and both at [`AdaptivePlayer::next_at`].
 #[derive(Clone, Debug)]
 pub struct AdaptivePlayer {
     video: SegmentedVideo,
@@ -152,7 +153,7 @@ impl AdaptivePlayer {
         }
     }
 
-    /// What has happened until now.
+    /// Returns the counts up to now.
     pub fn counts(&self, now: Instant) -> AdaptiveCounts {
         let mut later = self.clone();
         later.advance(now);
@@ -171,7 +172,7 @@ impl AdaptivePlayer {
         self.counts.segments == self.video.segment_count()
     }
 
-    /// So many more bytes of the segment that was asked for have come.
+    /// Records that `bytes` more bytes of the requested segment have arrived.
     pub fn on_bytes(&mut self, now: Instant, bytes: u64) {
         self.advance(now);
         if let Some(asked) = &mut self.asked {
@@ -204,7 +205,7 @@ impl AdaptivePlayer {
         Some(missing_bytes)
     }
 
-    /// How long it could go on playing from `now` on if no more bytes came.
+    /// Returns the time for which playback could continue from `now` on without more bytes.
     pub fn play_time_left(&self, now: Instant) -> Duration {
         let played = match self.state {
             State::Playing => now.saturating_since(self.played_at),
@@ -224,7 +225,7 @@ impl AdaptivePlayer {
         Some(self.played_at + until)
     }
 
-    /// How much is there and has not been seen.
+    /// Returns the play time that has arrived and has not been shown.
     fn buffered(&self) -> Duration {
         (self.video.segment * self.counts.segments).saturating_sub(self.position)
     }
@@ -279,8 +280,7 @@ mod tests {
         most: Duration::from_secs(40),
     };
 
-    /// What has been counted after some seconds at a rate in Mbit/s, which may change by the
-    /// second.
+    /// Returns the counts after some seconds at a rate in Mbit/s, which may change by the second.
     fn watch(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> AdaptiveCounts {
         let at = Instant::from_millis;
         let mut player = AdaptivePlayer::new(video(seconds), BUFFER, at(0));
@@ -339,8 +339,9 @@ mod tests {
 
     #[test]
     fn an_outage_longer_than_the_buffer_is_one_underflow_and_the_rest_of_it_a_stall() {
-        // The buffer holds 40 s at most when it begins, and at least 38 less what a segment of
-        // 16 Mbit takes to come, 0.8 s; as long it takes afterwards.
+        // When the outage begins, the buffer holds at most 40 s, and at least 38 s less the
+        // download time of a segment of 16 Mbit, 0.8 s. The first segment after the outage takes
+        // the same time.
         let counts = watch(400, 500, |second| match second {
             100..160 => 0,
             _ => 20,

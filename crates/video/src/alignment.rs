@@ -1,24 +1,24 @@
 //! Which picture of a film each picture of its received copy is.
 //!
 //! The copy may have begun late, and lost or damaged pictures; its timestamps may have another
-//! origin. Transports carry coded pictures as they are, so a picture is known by its bytes; what is
-//! damaged or coded anew is known by its time, and without times by its place.
+//! origin. Transports carry coded pictures unchanged, so a picture is recognised by its bytes.
+//! Damaged or recoded pictures are recognised by their time, and without times by their position.
 
 use std::collections::BTreeMap;
 
 /// Timestamps of MPEG-TS count 1/90,000 s, and wrap after 33 bits.
 const COUNTER_BITS: u32 = 33;
 
-/// What is known of a coded picture without decoding it.
+/// Properties of a coded picture that are known without decoding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// When it is shown, in 1/90,000 s, on its film's own clock; `None` if the film does not say.
     pub presented_at: Option<i64>,
-    /// Of its bytes: see [`annex_b::fingerprint`](crate::annex_b::fingerprint).
+    /// Fingerprint of its bytes: see [`annex_b::fingerprint`](crate::annex_b::fingerprint).
     pub fingerprint: Option<u64>,
 }
 
-/// What the pictures were known by.
+/// The properties by which pictures were recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Some by the bytes that they have in common with the source's, others by their time or place
@@ -33,12 +33,12 @@ pub enum Basis {
 /// Where a copy's pictures belong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alignment {
-    /// How that was found out.
+    /// Properties on which the alignment is based.
     pub basis: Basis,
-    /// Of each picture of the copy, in its order, which one of the source's it is; `None`: of none.
-    /// No picture of the source has two.
+    /// For each picture of the copy, in order, the index of the source's picture; `None` if the
+    /// source has none. No picture of the source appears twice.
     pub source_of: Vec<Option<usize>>,
-    /// How many have the same bytes as the source's.
+    /// Number of pictures with the same bytes as the source's.
     pub same_count: usize,
 }
 
@@ -94,8 +94,8 @@ pub fn align(source: &[Mark], copy: &[Mark]) -> Alignment {
     }
 }
 
-/// Pictures with the same bytes, in the same order. Of several in the source that are alike it is
-/// the one at the right time, as far as pictures that are alone have told it.
+/// Matches pictures with the same bytes, in the same order. Among several equal pictures of the
+/// source, it picks the one at the right time, judged by the pictures that are unique.
 fn by_content(source: &[Mark], copy: &[Mark]) -> Vec<Option<usize>> {
     let mut places: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (place, mark) in source.iter().enumerate() {
@@ -133,7 +133,8 @@ fn times(source: &Mark, copy: &Mark) -> Option<(i64, i64)> {
     source.presented_at.zip(copy.presented_at)
 }
 
-/// The median of what the copy's clock is ahead of the source's; `None` without times.
+/// Returns the median of the time by which the copy's clock is ahead of the source's; `None`
+/// without times.
 fn offset_of(source: &[Mark], copy: &[Mark], source_of: &[Option<usize>]) -> Option<i64> {
     let known = copy.iter().zip(source_of);
     let mut offsets: Vec<i64> = known
@@ -146,8 +147,8 @@ fn offset_of(source: &[Mark], copy: &[Mark], source_of: &[Option<usize>]) -> Opt
     offsets.get(offsets.len() / 2).copied()
 }
 
-/// Of a copy that was coded anew: the clocks are the same if most pictures then have a source;
-/// otherwise both films begin with the same picture.
+/// Returns the clock offset of a recoded copy. The clocks are the same if most pictures then have a
+/// source; otherwise both films begin with the same picture.
 fn offset_by_time(source: &[Mark], copy: &[Mark]) -> Option<i64> {
     let first = |film: &[Mark]| film.iter().filter_map(|mark| mark.presented_at).min();
     let offset = first(copy)? - first(source)?;
@@ -254,7 +255,7 @@ mod tests {
         let place = |copy: &[Mark]| align(&film(10, 0), copy).source_of[4];
         assert_eq!(place(&copy), Some(5));
         assert_eq!(place(&without_times(&copy)), Some(4));
-        // What is nowhere in the source is of none.
+        // A picture that does not occur in the source gets no index.
         copy.insert(
             0,
             Mark {

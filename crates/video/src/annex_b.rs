@@ -17,17 +17,17 @@ const UNDECIDED_LEN: usize = 5;
 /// Picture interval assumed where nothing else is known: 25 per second.
 const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 
-/// One access unit: a coded picture with what belongs to it.
+/// One access unit: a coded picture and its accompanying NAL units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit {
     /// Its bytes, start codes included.
     pub annex_b: Vec<u8>,
-    /// What is lost with it: key if it holds an IDR slice or a recovery point, so that decoding
-    /// can start here; disposable if no slice of it is used for reference.
+    /// Importance of the picture: key if it holds an IDR slice or a recovery point, so that
+    /// decoding can start here; disposable if no slice of it is used for reference.
     pub importance: Importance,
 }
 
-/// Splits a byte stream that comes in pieces of any size. What was pushed comes out again, byte for
+/// Splits a byte stream that is pushed in pieces of any size. The units contain the stream byte for
 /// byte, except for bytes in front of the first start code.
 #[derive(Clone, Debug, Default)]
 pub struct AccessUnitSplitter {
@@ -75,7 +75,7 @@ impl AccessUnitSplitter {
                 self.note(at);
             }
         }
-        // The last two bytes may yet turn out to be a header and what follows it.
+        // The last two bytes may yet become part of a header and its first byte.
         self.searched_len = self.searched_len.max(self.buffer.len().saturating_sub(2));
         if !self.is_started {
             // Only a start code and its header can still be of use.
@@ -219,8 +219,8 @@ pub fn fingerprint(annex_b: &[u8]) -> Option<u64> {
     has_slice.then_some(hash)
 }
 
-/// How the picture of an access unit, an Annex B byte stream, is coded: as its slices are, the
-/// farthest-reaching of them (ITU-T H.264 table 7-6); `None` if there is none that can be read.
+/// Returns the coding type of the picture of an access unit, an Annex B byte stream: the
+/// farthest-reaching type of its slices (ITU-T H.264 table 7-6). `None` if no slice can be read.
 pub fn picture_type(annex_b: &[u8]) -> Option<PictureType> {
     let slices = nal::header_positions(annex_b).filter(|&position| {
         matches!(

@@ -1,10 +1,10 @@
 //! The built-in camera: a moving picture that costs an encoder something, with its frame number and
 //! time burnt in for people and for machines.
 //!
-//! What moves is chosen for the sizes of the encoded frames. Fine grain that is new in every frame,
-//! like a sensor's, cannot be predicted, so frames between key frames are not tiny; the still
-//! background is smooth, so key frames have little that the others lack. A picture of static detail
-//! would make key frames ten times the size of the others, and delay with them.
+//! The motion is chosen for the sizes of the encoded frames. Fine grain that changes in every
+//! frame, like a sensor's, cannot be predicted, so frames between key frames are not tiny. The
+//! still background is smooth, so key frames hold little beyond the other frames. A picture of
+//! static detail would make key frames ten times the size of the others, and delay with them.
 
 use anabranch_units::{Duration, Rng, Seed};
 

@@ -1,5 +1,5 @@
-//! The H.264 decoder (OpenH264) that checks what was received: one access unit in, at once one
-//! picture out.
+//! The H.264 decoder (OpenH264) that checks received video: one access unit in, at once one picture
+//! out.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};

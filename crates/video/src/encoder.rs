@@ -17,34 +17,35 @@ use thiserror::Error;
 use crate::openh264_options;
 use crate::picture::Picture;
 
-/// How many mean frames a key frame aims at. OpenH264 aims at four, which every frame behind it
-/// waits for; it has no bound for a frame's size. So key frames are coded at a lower bitrate, which
-/// the size of the last one corrects.
+/// Target size of a key frame, in average frames. OpenH264 aims at four, which delays every frame
+/// behind it, and it cannot bound a frame's size. Key frames are therefore coded at a lower
+/// bitrate, which is corrected by the size of the last one.
 const KEY_FRAME_RATIO: u64 = 2;
 /// The first share of the bitrate that key frames are coded at, in percent …
 const KEY_FRAME_PERCENT: u64 = 50;
 /// … and its bounds.
 const KEY_FRAME_PERCENT_RANGE: (u64, u64) = (15, 80);
-/// What key frames save goes to the others, which OpenH264 would leave unused: their share of the
-/// bitrate, in percent, follows what a group of pictures has taken, from this on …
+/// First share of the bitrate that other frames are coded at, in percent. They use the bits that
+/// key frames save, which OpenH264 would leave unused. The share is corrected by the size of the
+/// last group of pictures …
 const OTHER_FRAME_PERCENT: u64 = 102;
 /// … within these bounds.
 const OTHER_FRAME_PERCENT_RANGE: (u64, u64) = (100, 130);
-/// How much of the bitrate a group of pictures aims at, in percent: OpenH264 alone takes 91.
+/// Share of the bitrate that a group of pictures aims at, in percent. OpenH264 alone uses 91.
 const GROUP_PERCENT: u64 = 95;
 
 /// The share for the first frame, of which OpenH264 knows nothing yet: it takes the quantizer from
 /// a table by bitrate, meant for pictures simpler than the camera's.
 const FIRST_FRAME_PERCENT: u64 = 40;
 
-/// The bitrates that [`H264Encoder`] takes: from what a small picture can be squeezed into to the
-/// most that level 3.1 allows.
+/// Range of bitrates that [`H264Encoder`] accepts: from the least for a small picture to the
+/// maximum of level 3.1.
 pub const BITRATE_RANGE: (DataRate, DataRate) = (
     DataRate::from_kilobits_per_second(50),
     DataRate::from_megabits_per_second(14),
 );
 
-/// What an encoder is made for.
+/// Properties of the pictures and of the stream of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncoderConfig {
     /// Width of the pictures in pixels, even.
@@ -98,7 +99,7 @@ pub struct H264Encoder {
     encoder: Encoder,
     config: EncoderConfig,
     bitrate: DataRate,
-    /// The bitrate that OpenH264 was last told; `None` before the first picture, which sets it up.
+    /// Bitrate that OpenH264 uses; `None` before the first picture, which sets it up.
     applied_bitrate: Option<DataRate>,
     /// Pictures coded since the last key frame, that one included; 0 before the first.
     since_key_count: u32,
@@ -108,7 +109,8 @@ pub struct H264Encoder {
     key_percent: u64,
     /// The same of the frames between.
     other_percent: u64,
-    /// What the frames since the last key frame may take and have taken, that one included.
+    /// Bits allowed for the frames since the last key frame, which is included; the field below
+    /// counts the bits that they used.
     group_allowed_bits: u64,
     group_coded_bits: u64,
 }

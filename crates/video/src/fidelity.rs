@@ -1,4 +1,4 @@
-//! How much a picture differs from its source: PSNR and SSIM of the luma.
+//! The difference between a picture and its source: PSNR and SSIM of the luma.
 
 use anabranch_units::percentile;
 
@@ -7,10 +7,10 @@ const BLOCK: usize = 8;
 /// Stabilisers (0.01 · 255)² and (0.03 · 255)² of SSIM (Wang, Bovik, Sheikh & Simoncelli 2004).
 const C1: f64 = 6.502_5;
 const C2: f64 = 58.522_5;
-/// What two equal pictures have instead of an infinite PSNR, in dB, so that means exist.
+/// PSNR of two equal pictures instead of infinity, in dB, so that averages exist.
 const MAX_PSNR: f64 = 100.0;
 
-/// How near a picture is to its source.
+/// Similarity of a picture to its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fidelity {
     /// Peak signal-to-noise ratio in dB, at most 100.
@@ -24,7 +24,7 @@ pub struct Fidelity {
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// Of the worst picture but for a twentieth of all.
+    /// Value that 5 % of the pictures fall below.
     pub percentile_5: f64,
     /// The worst.
     pub least: f64,

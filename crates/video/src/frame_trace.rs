@@ -1,12 +1,12 @@
-//! The frames of a film without their content: when each is due, how large it is, of which type,
-//! and what is lost with it. What `anabranch trace` writes and scenarios play.
+//! The frames of a film without their content: the time, size, type and importance of each.
+//! `anabranch trace` writes them and scenarios play them.
 
 use core::fmt::{self, Write};
 
 use anabranch_units::{DataRate, Duration, Importance};
 use thiserror::Error;
 
-/// How a picture is coded.
+/// Coding type of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PictureType {
     /// From itself alone.
@@ -35,9 +35,9 @@ pub struct TracedFrame {
     pub at: Duration,
     /// Its size in bytes, at least 1.
     pub bytes: u32,
-    /// How it is coded; `None`: unknown.
+    /// Coding type; `None` if unknown.
     pub kind: Option<PictureType>,
-    /// What is lost with it.
+    /// Importance of the frame.
     pub importance: Importance,
 }
 
@@ -141,14 +141,15 @@ impl FrameTrace {
         &self.frames
     }
 
-    /// From the first frame to the end of the last, which lasts as long as the others in the mean.
+    /// Returns the time from the first frame to the end of the last, which counts with the average
+    /// duration of the others.
     pub fn duration(&self) -> Duration {
         let count = self.frames.len() as u64;
         let span = self.frames[self.frames.len() - 1].at - self.frames[0].at;
         span + span / (count - 1)
     }
 
-    /// Frames per second in the mean.
+    /// Returns the average number of frames per second.
     pub fn frames_per_second(&self) -> f64 {
         self.frames.len() as f64 / self.duration().as_secs_f64()
     }
@@ -163,7 +164,8 @@ impl FrameTrace {
         DataRate::from_bytes_per(self.total_bytes(), self.duration())
     }
 
-    /// Frames from one key frame to the next, in the mean; `None` without two key frames.
+    /// Returns the average number of frames from one key frame to the next; `None` without two key
+    /// frames.
     pub fn key_frame_interval(&self) -> Option<f64> {
         let keys = self.frames.iter().enumerate();
         let keys: Vec<usize> = keys
@@ -174,7 +176,7 @@ impl FrameTrace {
         (keys.len() > 1).then(|| (last - first) as f64 / (keys.len() - 1) as f64)
     }
 
-    /// How many frames there are of a type, and their mean size; `None` without any.
+    /// Returns the number of frames of a type and their average size; `None` without any.
     pub fn of_type(&self, kind: PictureType) -> Option<(usize, f64)> {
         let frames = self.frames.iter().filter(|frame| frame.kind == Some(kind));
         let sizes: Vec<f64> = frames.map(|frame| f64::from(frame.bytes)).collect();

@@ -1,4 +1,4 @@
-//! Telling what a file or stream holds by its first bytes.
+//! Detection of the kind of a file or stream by its first bytes.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::nal;
 /// them cut off in front.
 pub const PROBE_LEN: usize = 4 * PACKET_LEN;
 
-/// What an input holds.
+/// Kind of content of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// MPEG-TS, to be carried as it is.
@@ -45,7 +45,7 @@ fn is_mpeg_ts(first: &[u8]) -> bool {
     }) || (first.len() == PACKET_LEN && first[0] == SYNC_BYTE)
 }
 
-/// What follows a start code in front.
+/// Returns the bytes after a start code at the front.
 fn after_start_code(first: &[u8]) -> Option<&[u8]> {
     let zero_count = first.iter().position(|&byte| byte != 0)?;
     let rest = first[zero_count..].strip_prefix(&[1])?;
@@ -57,7 +57,7 @@ fn is_annex_b(first: &[u8]) -> bool {
     let header = after_start_code(first).and_then(|unit| unit.first());
     header.is_some_and(|&header| {
         let (reference, kind) = (header >> 5, nal::h264_type(header));
-        // HEVC's delimiter looks like an SEI, but what is no picture is no reference.
+        // HEVC's delimiter looks like an SEI, but a unit without a picture is never a reference.
         match kind {
             1 => reference <= 3,
             5 | 7 | 8 => (1..=3).contains(&reference),
@@ -80,10 +80,10 @@ fn is_elementary(first: &[u8]) -> bool {
     }
 }
 
-/// The arguments with which `ffmpeg` turns the file at `path`, which is of this kind, into MPEG-TS
-/// on its standard output, without encoding it anew. Pictures of an elementary stream that have no
-/// times get some: one after the other at the stream's frame rate, 25 per second if it names none.
-/// Starting the program is the caller's business.
+/// Returns the arguments with which `ffmpeg` converts the file at `path`, of this kind, into
+/// MPEG-TS on its standard output, without recoding. Pictures of an elementary stream without times
+/// are spaced at the stream's frame rate, 25 per second if it names none. The caller starts the
+/// program.
 pub fn remux_arguments(path: &Path, kind: InputKind) -> Vec<OsString> {
     // "file:" keeps a name like "concat:a|b" from being taken for a protocol.
     let mut input = OsString::from("file:");

@@ -1,10 +1,10 @@
-//! Video for Anabranch: where frames come from, how they are told apart, and what a viewer sees.
+//! Video for Anabranch: sources of frames, their separation, and the experience of a viewer.
 //!
 //! - [`source`]: frame-size models, for the simulator.
 //! - [`frame_trace`]: sizes, times and types of a file's frames, for the same.
 //! - [`camera`], [`encoder`], [`decoder`]: a real picture through a real H.264 codec whose bitrate
 //!   changes while it runs. The frame number is burnt in ([`burnt_in`]), so that the receiver can
-//!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
+//!   compare decoded pictures with sent ones. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
 //!   access units.
 //! - [`arrival_times`]: times at which a live unit's packets came, for the receiver's output.

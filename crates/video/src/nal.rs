@@ -1,10 +1,9 @@
-//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B), and what MPEG-2
-//! has in their place: where they start, of which type they are, and what they tell of a picture's
-//! importance.
+//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B), and their
+//! counterparts in MPEG-2: their positions, their types, and the importance of the picture.
 
 use anabranch_units::Importance;
 
-/// NAL unit types of H.264 (ITU-T H.264 table 7-1) that access units are told apart by.
+/// NAL unit types of H.264 (ITU-T H.264 table 7-1) that separate access units.
 pub(crate) mod h264 {
     pub(crate) const SLICE: u8 = 1;
     pub(crate) const SLICE_PARTITION_A: u8 = 2;
@@ -15,7 +14,7 @@ pub(crate) mod h264 {
     pub(crate) const ACCESS_UNIT_DELIMITER: u8 = 9;
 }
 
-/// What follows the start codes of MPEG-1 and MPEG-2 (ITU-T H.262 table 6-1).
+/// Start code values of MPEG-1 and MPEG-2 (ITU-T H.262 table 6-1).
 pub(crate) mod mpeg2 {
     pub(crate) const PICTURE: u8 = 0x00;
     pub(crate) const SEQUENCE_HEADER: u8 = 0xb3;
@@ -37,7 +36,7 @@ pub(crate) mod mpeg2 {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeiMessages {
     stage: SeiStage,
-    /// Of the message's type or size so far.
+    /// The part of the message's type or size read so far.
     value: u32,
     kind: u32,
     zero_count: u8,
@@ -53,8 +52,8 @@ enum SeiStage {
 }
 
 impl SeiMessages {
-    /// Messages behind this many bytes are not looked for. What stands before a recovery point,
-    /// buffering period and picture timing, is shorter; long user data has a unit of its own.
+    /// Number of bytes within which messages are searched. Messages before a recovery point,
+    /// buffering period and picture timing, are shorter; long user data has a unit of its own.
     pub(crate) const MAX_LEN: usize = 96;
     /// payloadType of a recovery point, in both standards.
     const RECOVERY_POINT: u32 = 6;
@@ -124,7 +123,7 @@ pub(crate) const fn hevc_type(header: u8) -> u8 {
     header >> 1 & 0x3f
 }
 
-/// What the slices of a picture tell of its importance.
+/// Slice properties that decide a picture's importance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slices {
     is_key: bool,
@@ -133,13 +132,14 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Decoding can start at this picture, as something else than its slices tells.
+    /// Records that decoding can start at this picture, as known from a source other than its
+    /// slices.
     pub(crate) fn note_key(&mut self) {
         self.is_key = true;
     }
 
-    /// Takes note of a NAL unit of H.264 by its first byte: an IDR slice is of a key frame, and
-    /// what has nal_ref_idc 0 is used by no other picture (ITU-T H.264 §7.4.1).
+    /// Records a NAL unit of H.264 by its first byte. An IDR slice belongs to a key frame, and no
+    /// other picture uses a slice with nal_ref_idc 0 (ITU-T H.264 §7.4.1).
     pub(crate) fn note_h264(&mut self, header: u8) {
         match h264_type(header) {
             h264::IDR_SLICE => self.is_key = true,

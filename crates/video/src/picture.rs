@@ -1,4 +1,4 @@
-//! Uncompressed pictures in I420, what the camera draws and the encoder reads.
+//! Uncompressed pictures in I420: the camera's output and the encoder's input.
 
 /// One picture in I420 (planar YCbCr 4:2:0, BT.601 video range): luma at full size, both chroma
 /// planes at half width and half height, rows without padding.
@@ -67,7 +67,8 @@ impl Picture {
         )
     }
 
-    /// Takes the colour out of a rectangle, given in luma pixels; what lies outside is cut off.
+    /// Takes the colour out of a rectangle, given in luma pixels; parts outside of the picture are
+    /// cut off.
     pub(crate) fn fill_chroma_neutral(
         &mut self,
         left: usize,
@@ -83,7 +84,7 @@ impl Picture {
         }
     }
 
-    /// Fills a rectangle's luma; what lies outside the picture is cut off.
+    /// Fills a rectangle's luma; parts outside of the picture are cut off.
     pub(crate) fn fill_luma(
         &mut self,
         left: usize,

@@ -1,4 +1,4 @@
-//! How pictures are coded, from what stands in front of them in the byte stream.
+//! Coding types of pictures, read from headers in the byte stream.
 
 use core::num::NonZeroUsize;
 
@@ -16,8 +16,8 @@ const HEVC_PPS_COUNT: usize = 64;
 /// Slice headers are read as far as the type, and parameter sets as far as it depends on them.
 const READ_LEN: usize = 16;
 
-/// Tells the types of a stream's pictures, which must come in order: HEVC's slice headers cannot be
-/// read without the parameter sets before them.
+/// Determines the types of a stream's pictures, which must come in order: HEVC's slice headers
+/// cannot be read without the parameter sets before them.
 #[derive(Clone, Debug)]
 pub struct PictureTypes {
     /// num_extra_slice_header_bits of each picture parameter set.
@@ -38,7 +38,7 @@ impl PictureTypes {
         Self::default()
     }
 
-    /// The type of the next picture; `None` if it cannot be told.
+    /// Returns the type of the next picture; `None` if it cannot be determined.
     pub fn of(&mut self, codec: VideoCodec, bytes: &[u8]) -> Option<PictureType> {
         match codec {
             VideoCodec::H264 => annex_b::picture_type(bytes),
@@ -81,8 +81,8 @@ impl PictureTypes {
         Some(())
     }
 
-    /// Of a picture's slice that says how it is coded: §7.3.6.1. Those behind the first begin with
-    /// an address that is not read here.
+    /// Reads a slice's coding type: §7.3.6.1. Slices behind the picture's first begin with an
+    /// address, which is not read here.
     fn slice_type(&self, unit: &[u8], kind: u8) -> Option<PictureType> {
         let mut bits = hevc_bits(unit);
         if !bits.read_bit("first_slice_segment_in_pic_flag").ok()? {

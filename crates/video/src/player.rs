@@ -1,5 +1,5 @@
-//! What a viewer of live video sees: which frames are displayed, when, and how long the picture
-//! stands still.
+//! The experience of a viewer of live video: the frames that are displayed, their times, and the
+//! durations of freezes.
 //!
 //! Nothing is decoded here, and no clock is read: a frame goes in when the receiver hands it out,
 //! and what becomes of it comes back.
@@ -18,26 +18,26 @@ pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
 /// A frame as the player gets it, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerFrame {
-    /// What is lost with it. Frames that need no others are all key frames.
+    /// Importance of the frame. All frames that do not need others are key frames.
     pub importance: Importance,
     /// When it was captured, by the viewer's clock.
     pub captured_at: Instant,
-    /// Whether all of it is there.
+    /// Whether the frame arrived completely.
     pub is_complete: bool,
 }
 
-/// What becomes of a frame.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is displayed.
     Displayed(Display),
-    /// It is there, and a frame that it needs is not.
+    /// It arrived, but a frame that it needs did not.
     Undecodable,
     /// It is not there.
     Lost,
 }
 
-/// How a frame is displayed.
+/// Display of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Display {
     /// When: now or later.
@@ -58,9 +58,9 @@ pub struct PlayerCounts {
     pub displayed: u64,
     /// Frames that came after their time, displayed or skipped.
     pub late: u64,
-    /// Frames that came so late that the next one was there too.
+    /// Frames that arrived so late that the next one had arrived, too.
     pub skipped: u64,
-    /// Frames that were there, but not all that they need.
+    /// Frames that arrived without all frames that they need.
     pub undecodable: u64,
     /// Frames that were not there.
     pub lost: u64,
@@ -70,7 +70,7 @@ pub struct PlayerCounts {
     pub freeze_time: Duration,
 }
 
-/// A viewer's player: a jitter buffer, a decoder's needs, and an eye on what stands still.
+/// A viewer's player: a jitter buffer, a decoder's dependencies, and a freeze detector.
 #[derive(Clone, Debug)]
 pub struct Player {
     started_at: Instant,
@@ -157,7 +157,7 @@ impl Player {
         }
     }
 
-    /// What it has counted.
+    /// Returns the counts so far.
     pub const fn counts(&self) -> &PlayerCounts {
         &self.counts
     }

@@ -1,4 +1,4 @@
-//! Frame-size models: what an encoder would produce, without encoding anything.
+//! Frame-size models: sequences of frames like an encoder's, without encoding.
 //!
 //! A model is one file in `source/` and one entry of [`SourceConfig`].
 
@@ -38,20 +38,20 @@ pub use statistical::Statistical;
 pub use stored::Stored;
 pub use trace::{FrameLadder, FrameLadderError, Trace};
 
-/// Key frames that losses call for come no sooner one after the other. Each takes so much of what
-/// the paths carry that the frames behind it may be late, and call for the next.
+/// Least time between key frames that losses request. Each key frame takes so large a part of the
+/// paths' capacity that the frames behind it may be late, and request the next.
 pub const LEAST_KEY_FRAME_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What of a frame matters to a transport.
+/// Properties of a frame that matter to a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameShape {
     /// Size of the encoded frame in bytes, at least 1.
     pub bytes: u32,
-    /// What is lost with it.
+    /// Importance of the frame.
     pub importance: Importance,
 }
 
-/// A source of encoded frames that is told a target bitrate.
+/// A source of encoded frames that follows a target bitrate.
 pub trait FrameSource: Debug + Send {
     /// When the next frame is due; `None` once the source has ended.
     fn next_at(&self) -> Option<Instant>;
@@ -85,8 +85,8 @@ pub enum SourceConfig {
         /// Targets above this are lowered to it.
         max_rate: DataRate,
     },
-    /// [`Gop`]: as ideal in the mean, with larger key frames (`"gop"`); or [`Ipb`], with B-frames
-    /// and sizes that vary.
+    /// [`Gop`]: on average like the ideal source, with larger key frames (`"gop"`); or [`Ipb`],
+    /// with B-frames and sizes that vary.
     Gop {
         /// Frames per second.
         frames_per_second: u32,
@@ -101,7 +101,8 @@ pub enum SourceConfig {
         /// Whether there is a key frame at once where a frame was given up; not where there is a
         /// structure.
         has_key_on_loss: bool,
-        /// How other frames differ, and how sizes vary; `None`: not at all.
+        /// Differences between frame types and variation of sizes; `None`: no such differences or
+        /// variation.
         structure: Option<IpbStructure>,
     },
     /// [`Live`]: an encoder that follows as real ones do (`"live"`).
@@ -112,7 +113,7 @@ pub enum SourceConfig {
         min_rate: DataRate,
         /// Targets above this are lowered to it.
         max_rate: DataRate,
-        /// How it follows, and how its frames differ.
+        /// Reaction to a new bitrate, and differences between frames.
         control: RateControl,
     },
     /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
@@ -122,10 +123,10 @@ pub enum SourceConfig {
         /// The bitrate.
         rate: DataRate,
     },
-    /// [`Statistical`]: a live encoder in the mean (`"rfc8593"`), or with a ladder the steady sizes
-    /// of a real one (`"hybrid"`).
+    /// [`Statistical`]: the average behaviour of a live encoder (`"rfc8593"`), or with a ladder the
+    /// steady sizes of a real one (`"hybrid"`).
     Statistical {
-        /// Frames per second in the mean.
+        /// Average number of frames per second.
         frames_per_second: u32,
         /// Targets below this are raised to it.
         min_rate: DataRate,

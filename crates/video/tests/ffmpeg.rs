@@ -253,7 +253,7 @@ fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
     let of_packets = split(&made(&codec, &["-f", "mpegts"]));
     let of_packets: Vec<_> = of_packets.iter().map(|unit| unit.importance).collect();
     assert_eq!(of_packets, of_bytes);
-    // Even frames: that is what the refresh is for.
+    // Even frames are the purpose of the refresh.
     let largest = units[1..].iter().map(|unit| unit.annex_b.len()).max();
     let mean = units[1..]
         .iter()

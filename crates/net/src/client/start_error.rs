@@ -17,7 +17,7 @@ pub enum StartError {
     /// More paths than a session may have.
     #[error("{count} paths: a session has at most {}", PathId::LIMIT)]
     TooManyPaths {
-        /// How many were asked for.
+        /// The requested number.
         count: usize,
     },
     /// There is no path of this number to be replaced.

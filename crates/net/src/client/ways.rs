@@ -31,8 +31,8 @@ use crate::waker::Waker;
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The same for a path that does not answer in a session that other paths carry.
 const LONGEST_PAUSE_IN_SESSION: Duration = Duration::from_secs(60);
-/// How often such a path is looked at: after one look without an answer it calls another address,
-/// after three if it was heard before.
+/// Interval at which such a path is checked. After one check without an answer it calls another
+/// address, after three if it was heard before.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// One path of a client.

@@ -10,8 +10,8 @@ use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 
-/// A running client. Its channel goes on when a session is lost and there is a new one; what is
-/// sent meanwhile is dropped.
+/// A running client. Its channel continues when a session is lost and replaced; datagrams sent
+/// meanwhile are dropped.
 #[derive(Debug)]
 pub struct DatagramClient {
     runtime: Runtime<ClientRole<Datagrams>>,
@@ -51,14 +51,14 @@ impl DatagramClient {
         self.runtime.look(ClientRole::snapshot)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Ends the session once what was sent is there or given up, at the latest after
-    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) tells when it is
-    /// over.
+    /// Ends the session once all datagrams have arrived or been given up, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
     }

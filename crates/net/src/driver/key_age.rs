@@ -2,7 +2,8 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// A key seals no longer than this: whoever steals one reads so much (WireGuard has the same age).
+/// Maximum age of a key, and with it the period that a stolen key reveals (WireGuard has the same
+/// age).
 const LIFETIME: Duration = Duration::from_secs(120);
 
 /// Since when the present key seals.

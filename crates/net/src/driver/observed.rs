@@ -1,4 +1,4 @@
-//! What the driver tells an observer of packets.
+//! The driver's reports to an observer of packets.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Observed {
     observer: Option<Arc<dyn PacketObserver>>,
     peer: PublicKey,
     cargo: Cargo,
-    /// How many of each path were lost when it was looked at last.
+    /// Lost packets of each path at the last check.
     lost_counts: Vec<u64>,
 }
 

@@ -5,8 +5,8 @@
 //! bytes 1–8  token
 //! ```
 //!
-//! They are sealed as all datagrams of the path are, and stay below the transport: what it
-//! challenges is whether a path carries anything, here it is where the path's other end is.
+//! They are sealed as all datagrams of the path are, and stay below the transport. The transport's
+//! challenges test whether a path delivers packets; these find the address of the path's other end.
 //!
 //! A question asks whether a carrier works that the path does not use, and is echoed by the way
 //! that it came. It is as long as its echo and moves no route.
@@ -34,7 +34,7 @@ const MAX_ANSWERS: usize = 8;
 /// While all addresses are proven, copies are opened this seldom: they cost as much as datagrams.
 const COPY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What travels in such a datagram.
+/// Content of such a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Challenge(Token),

@@ -1,4 +1,4 @@
-//! Tests of routes: who is believed to be the peer, and when.
+//! Tests of routes: the address that is believed to be the peer's, and its changes.
 
 use super::*;
 use std::net::Ipv4Addr;
@@ -116,7 +116,7 @@ fn a_copy_from_elsewhere_moves_nothing() {
     for millis in 0..10_000 {
         bed.hear(millis, 2);
         for challenge in bed.challenges() {
-            // The peer answers what it hears, and the bystander copies that, too.
+            // The peer answers each challenge that it receives, and the bystander copies that, too.
             if challenge.to == address(1) {
                 bed.answer(millis, challenge.token);
             }

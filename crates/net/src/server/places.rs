@@ -1,4 +1,4 @@
-//! Peers that share places: so many of them may have a session at a time.
+//! Groups of peers that share places, with a limit on their simultaneous sessions.
 
 use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
@@ -8,9 +8,9 @@ use super::sessions::{Owner, Sessions};
 /// Peers of whom only some may have a session at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Who shares them.
+    /// The peers that share them.
     pub peers: Vec<PublicKey>,
-    /// How many of them may have a session of the same cargo.
+    /// Maximum number of their sessions of the same cargo.
     pub max_sessions: usize,
 }
 

@@ -8,7 +8,7 @@ use anabranch_units::Instant;
 use crate::lanes::Peer;
 use crate::served::{Audience, Served};
 
-/// Whose session it is, and what it carries: of each, there is one at a time.
+/// Owner of a session and its cargo: there is one session of each at a time.
 pub(super) type Owner = (PublicKey, Cargo);
 
 /// One session.
@@ -29,8 +29,7 @@ impl Held {
     }
 }
 
-/// All of them. A turn costs what the sessions cost that have something to do, however many others
-/// there are.
+/// All sessions of a server. The cost of a turn depends only on the sessions with something to do.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_index: BTreeMap<u32, Held>,
@@ -106,7 +105,7 @@ impl Sessions {
         self.by_index.values_mut().max_by_key(|held| held.number)
     }
 
-    /// Those that have something to do now.
+    /// Returns the sessions with something to do now.
     pub(super) fn due(&self, now: Instant) -> Vec<u32> {
         let due = self.agenda.range(..=(now, u32::MAX));
         let mut due: Vec<u32> = due.map(|(_, index)| *index).collect();

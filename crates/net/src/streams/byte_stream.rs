@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Shared;
 
-/// A reliable stream of bytes each way, carried by all paths of its session. Dropping it gives up
-/// what was not [shut down](tokio::io::AsyncWriteExt::shutdown), as a TCP reset does.
+/// A reliable stream of bytes each way, carried by all paths of its session. Dropping it gives up a
+/// half that was not [shut down](tokio::io::AsyncWriteExt::shutdown), as a TCP reset does.
 ///
 /// # Errors
 /// Reading and writing fail with [`io::ErrorKind::ConnectionReset`] if the peer has given the
@@ -23,7 +23,7 @@ use super::Shared;
 pub struct ByteStream {
     shared: Arc<Shared>,
     id: StreamId,
-    /// What was taken from the stream and did not fit the reader's buffer.
+    /// Bytes taken from the stream that did not fit the reader's buffer.
     rest: Bytes,
 }
 
@@ -144,7 +144,7 @@ impl StreamWriter<'_> {
         written.map_err(error)
     }
 
-    /// Ends the writing half behind what was written. The peer's goes on.
+    /// Ends the writing half behind the written bytes. The peer's half continues.
     pub fn finish(&mut self) {
         self.shared.act(|state| state.mux.finish(self.id));
     }
@@ -218,7 +218,7 @@ impl AsyncWrite for ByteStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the writing half behind what was written. The peer's goes on.
+    /// Ends the writing half behind the written bytes. The peer's half continues.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.split().1.finish();
         Poll::Ready(Ok(()))

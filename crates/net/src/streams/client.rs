@@ -75,14 +75,14 @@ impl StreamClient {
         self.runtime.look(ClientRole::snapshot)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Ends the session once what was written has arrived, at the latest after
-    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) tells when it is
-    /// over.
+    /// Ends the session once all written bytes have arrived, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
     }

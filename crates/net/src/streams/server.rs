@@ -27,7 +27,7 @@ pub struct Accepted {
     pub stream: ByteStream,
 }
 
-/// A running server. Dropping it tells its clients that it goes away, and ends their streams.
+/// A running server. Dropping it notifies its clients, and ends their streams.
 #[derive(Debug)]
 pub struct StreamServer {
     runtime: Runtime<ServerRole>,
@@ -115,8 +115,8 @@ impl StreamServer {
         self.runtime.look(ServerRole::snapshots)
     }
 
-    /// The session that [`Event::Ended`](crate::Event::Ended) told of, as it was at its end; for
-    /// each such event, in their order, once. Of the last 16 that nobody asked for.
+    /// Returns the last state of the session of the oldest [`Event::Ended`](crate::Event::Ended),
+    /// once for each such event, in their order. Keeps the last 16 that were not taken.
     pub fn take_ended(&self) -> Option<Snapshot> {
         self.runtime.look(|role, _| role.take_ended())
     }
@@ -138,12 +138,13 @@ impl StreamServer {
         self.runtime.look(|role, _| role.take_turned_away())
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Tells the clients that this server goes away and stops listening.
+    /// Notifies the clients that this server leaves, and stops listening.
     pub fn close(&self) {
         self.runtime.change(|role, _| role.close());
     }

@@ -184,7 +184,7 @@ impl Connection {
     /// Sends the datagrams for which the kernel has room, and drops the others.
     ///
     /// # Errors
-    /// How many were dropped, and why.
+    /// The number of dropped datagrams, and the reason.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         let datagrams = || batch.bytes.chunks(batch.datagram_bytes);
         let failed = |error| Err((datagrams().count(), error));

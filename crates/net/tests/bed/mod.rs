@@ -10,7 +10,7 @@ use anabranch_net::{ClientConfig, ClientPath, Clock, Event, Events, Via, stream_
 use anabranch_secure::SecretKey;
 use anabranch_units::Seed;
 
-/// How long anything may take: the machine may be busy.
+/// Limit for any wait: the machine may be busy.
 pub const PATIENCE: StdDuration = StdDuration::from_secs(20);
 
 pub fn loopback(port: u16) -> SocketAddr {

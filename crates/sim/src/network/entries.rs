@@ -17,13 +17,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// What the order goes by, save how they were noted.
+    /// Returns the sort key. Entries with the same key keep the order in which they were noted.
     fn order(&self) -> u128 {
         u128::from(self.at.as_nanos()) << 64 | u128::from(self.flow.0)
     }
 }
 
-/// What enters links in a window. Flows note it one after the other, each in the order of time.
+/// Packets that enter links in a window. Flows note them one after the other, each in the order of
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     noted: Vec<Entry>,
@@ -33,7 +34,7 @@ pub(super) struct Entries {
     ends: Vec<u32>,
 }
 
-/// So few are sorted by comparing alone.
+/// Number of entries up to which comparing alone sorts fastest.
 const FEW: usize = 16;
 
 impl Entries {
@@ -60,8 +61,8 @@ impl Entries {
         self.noted.drain(..)
     }
 
-    /// Sorts by spans of time so short that one holds an entry or two, and then what is in each.
-    /// For packets that a thousand flows send by turns that is looking at each a few times.
+    /// Sorts by spans of time that hold an entry or two each, then within each span. When a
+    /// thousand flows send by turns, this looks at each packet only a few times.
     fn spread(&mut self) {
         let nanos = |entry: &Entry| entry.at.as_nanos();
         let first = self.noted.iter().map(nanos).min().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What becomes of packets that would be sent now, for those who are to know.
+//! Forecasts of the network's effect on packets that are sent now.
 
 use anabranch_link::{Departure, Forecast};
 use anabranch_units::Instant;
@@ -28,8 +28,9 @@ impl RouteForecast {
 }
 
 impl Network {
-    /// What a route's links in one direction would do to packets that come, given all that is on
-    /// them now. `None` while one of them is down. What others will send is not in it.
+    /// Returns the effect of a route's links in one direction on new packets, given all packets on
+    /// the links now. `None` while one of the links is down. Future packets of other flows are not
+    /// included.
     pub(crate) fn forecast(
         &mut self,
         now: Instant,
@@ -38,7 +39,7 @@ impl Network {
         traffic: &Traffic,
     ) -> Option<RouteForecast> {
         let mut links = Vec::new();
-        // What goes from the link before on to this one.
+        // Packets that go from the link before on to this one.
         let mut coming: Vec<Departure> = Vec::new();
         for hop in 0_u8.. {
             let Some(link) = self.routes[route.index()].hop(direction, hop) else {

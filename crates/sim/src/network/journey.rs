@@ -1,4 +1,4 @@
-//! What the network must remember of a packet.
+//! The network's record of a packet.
 
 use anabranch_core::{PathId, SendReason};
 use anabranch_units::Instant;
@@ -18,7 +18,7 @@ pub(super) struct Journey {
     size_bytes: u32,
     pub(super) session: u32,
     pub(super) route: RouteId,
-    /// Of the [`FragmentId`], if there is one.
+    /// Frame of the [`FragmentId`], if there is one.
     frame: u32,
     fragment: u16,
     has_fragment: bool,

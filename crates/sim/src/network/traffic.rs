@@ -1,5 +1,5 @@
-//! What is on its way for some of the flows. Flows of different lanes can take their turns at the
-//! same time, as each lane has its own.
+//! Packets in flight of some of the flows. Each lane has its own, so that flows of different lanes
+//! can take their turns at the same time.
 
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::{Dropped, Packet};
@@ -20,28 +20,28 @@ use crate::trace_hash::TraceHash;
 pub(crate) struct Traffic {
     /// By [`Packet::id`].
     pub(super) journeys: Vec<Journey>,
-    /// What of the journeys' payloads does not fit into them.
+    /// Payload bytes that exceed the space in the journeys.
     more: Vec<More>,
-    /// Those that have ended, for packets to come.
+    /// Indices of journeys that have ended, for new packets.
     free_journeys: Vec<u32>,
     /// By route and direction: the link that it begins with.
     first_links: Vec<[LinkId; 2]>,
-    /// What has arrived in this window, link by link.
+    /// Arrivals in this window, link by link.
     pub(crate) arrivals: Vec<Arrival>,
-    /// What the flows have sent in this window. Flows note it one after the other, each in the
-    /// order of time.
+    /// Packets that the flows have sent in this window. Flows note them one after the other, each
+    /// in the order of time.
     pub(super) noted: Vec<Entry>,
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
 }
 
-/// Traffic, and who is told of it, by flow.
+/// Traffic and its observer, by flow.
 pub(crate) trait Lanes {
-    /// Who is told.
+    /// The observer's type.
     type Observer: Observer;
 
-    /// Those of a flow.
+    /// Returns the traffic and the observer of a flow.
     fn of(&mut self, flow: FlowId) -> (&mut Traffic, &mut Self::Observer);
 
     /// The traffic of all, in the same order each time.
@@ -183,7 +183,7 @@ impl Traffic {
         });
     }
 
-    /// A link has lost a packet. What it was.
+    /// Records that a link has dropped a packet, and returns the packet's description.
     pub(super) fn lose(&mut self, dropped: &Dropped) -> PacketEvent {
         let id = dropped.packet.id as u32;
         self.free_journeys.push(id);

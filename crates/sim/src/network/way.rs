@@ -1,4 +1,4 @@
-//! The links over which a party hears, and what is due on them.
+//! The links over which a party receives, and their due events.
 
 use anabranch_link::Link;
 use anabranch_units::Instant;
@@ -13,7 +13,7 @@ use crate::topology::LinkId;
 pub(super) struct LinkState {
     pub(super) link: Link,
     pub(super) alarm: Alarm,
-    /// Who hears what passes it.
+    /// The party that receives the packets of this link.
     pub(super) party: Party,
     /// Whether a route ends with it.
     pub(super) is_last: bool,
@@ -35,12 +35,12 @@ impl LinkState {
     }
 }
 
-/// What goes on on the links over which a party hears.
+/// State of the links over which a party receives.
 #[derive(Debug, Default)]
 pub(super) struct Way {
     /// The links with which a route ends.
     pub(super) ends: Vec<LinkId>,
-    /// What enters a link in this window.
+    /// Packets that enter a link in this window.
     pub(super) entries: Entries,
     /// When links give packets back with which a route ends.
     pub(super) deliveries: EventQueue<LinkId>,

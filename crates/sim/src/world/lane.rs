@@ -78,7 +78,7 @@ impl Lane {
         self.due = due;
     }
 
-    /// Takes in what arrives in a window, and notes who will read it.
+    /// Takes in a window's arrivals, and notes the flows that will read them.
     fn take_in(&mut self, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
         let traffic = &mut self.traffic;
         self.inboxes
@@ -123,7 +123,7 @@ impl Lane {
         self.agendas[window.party].plan(flow_id, flow.wakes_at(sides));
     }
 
-    /// Lets a generator send what it sends in the window.
+    /// Sends the packets of a generator that are due in the window.
     fn generate(&mut self, flow: FlowId, window: Window, observer: &mut impl Observer) {
         let Some(generator) = self.flows.generator(flow) else {
             return;
@@ -153,7 +153,7 @@ impl Lane {
     }
 }
 
-/// A lane, and who is told of its flows.
+/// A lane and the observer of its flows.
 pub(super) struct Watched<'a, O> {
     pub(super) lane: &'a mut Lane,
     pub(super) observer: &'a mut O,

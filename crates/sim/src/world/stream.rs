@@ -12,7 +12,7 @@ use crate::flow::{Side, Work};
 use crate::head_of_line::HeadOfLine;
 use crate::observer::Observer;
 
-/// How many bytes a source hands over at a time.
+/// Number of bytes that a source writes at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Work {
@@ -42,7 +42,7 @@ impl Work {
 }
 
 impl<O: Observer> Turn<'_, O> {
-    /// Tells of the bytes of a stream that can be read now, and how long they have waited.
+    /// Reports the bytes of a stream that have become readable, and the time that they waited.
     #[inline]
     pub(super) fn watch_head_of_line(&mut self) {
         let (now, flow_id) = (self.now, self.flow_id);
@@ -58,7 +58,7 @@ impl<O: Observer> Turn<'_, O> {
         });
     }
 
-    /// Does what a stream's events ask for.
+    /// Handles a stream's events.
     pub(super) fn serve_stream(&mut self, side: Side) {
         if side == Side::Sender {
             self.hear_requests();
@@ -123,7 +123,7 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
-    /// The server of a viewer's segments reads what is asked for.
+    /// Reads requests at the server of a viewer's segments.
     fn hear_requests(&mut self) {
         let flow = &mut *self.flow;
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
@@ -171,7 +171,8 @@ impl<O: Observer> Turn<'_, O> {
         _ = sender.finish();
     }
 
-    /// A viewer's picture changes, who may then take more of the film.
+    /// Continues playback at a change of a viewer's picture; the viewer may then take more of the
+    /// film.
     pub(super) fn go_on_viewing(&mut self) {
         self.serve_stream(Side::Receiver);
         self.serve(Side::Receiver);

@@ -1,4 +1,4 @@
-//! Who moves lanes: this thread, or some at the same time.
+//! Movers of lanes: this thread, or several at the same time.
 
 use std::sync::mpsc;
 use std::thread::Scope;
@@ -9,7 +9,7 @@ use crate::network::Network;
 use crate::observer::Observer;
 use crate::parties::Window;
 
-/// How lanes are moved.
+/// Strategy for moving lanes.
 pub(super) trait Mover<'a, O> {
     /// Moves all lanes to the end of a window.
     fn move_all(
@@ -99,7 +99,7 @@ impl<'a, O: Observer> Mover<'a, O> for Helpers<'a, O> {
     }
 }
 
-/// Lends helpers for so many lanes, and ends them.
+/// Lends `lane_count` helpers to `run`, and ends them.
 pub(super) fn with_helpers<'a, O: Observer + Send + 'a>(
     lane_count: usize,
     run: impl FnOnce(&mut Helpers<'a, O>),

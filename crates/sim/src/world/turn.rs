@@ -27,7 +27,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// So many zeros.
+    /// Returns `size` zeros.
     pub(super) fn zeros(&mut self, size: usize) -> Bytes {
         if self.zeros.len() < size {
             self.zeros = vec![0; size.next_power_of_two()].into();
@@ -36,16 +36,16 @@ impl Buffers {
     }
 }
 
-/// A flow, and what it needs of the world while it is its turn.
+/// A flow, and the parts of the world that it uses during its turn.
 pub(super) struct Turn<'a, O> {
     /// The ends whose turn it is.
     pub(super) sides: &'static [Side],
     pub(super) window: Window,
-    /// How far this flow is.
+    /// Instant that this flow has reached.
     pub(super) now: Instant,
     pub(super) flow_id: FlowId,
     pub(super) flow: &'a mut Flow,
-    /// What arrives in the window and has not been read, by side.
+    /// Unread arrivals of the window, by side.
     pub(super) inboxes: [&'a [Arrival]; 2],
     pub(super) traffic: &'a mut Traffic,
     /// For those who look at it.
@@ -172,8 +172,8 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Sender);
     }
 
-    /// The calls that follow every call of an endpoint: what it sends, what it tells, when it wants
-    /// to be called next.
+    /// Makes the calls that follow every call of an endpoint: sends its datagrams, handles its
+    /// events, plans its next timeout.
     pub(super) fn serve(&mut self, side: Side) {
         let now = self.now;
         if side == Side::Sender && self.flow.truth.is_some() {
@@ -241,7 +241,8 @@ impl<O: Observer> Turn<'_, O> {
         end.deadline = deadline.map(|(at, timer)| (at.max(now), timer));
     }
 
-    /// Shows a clairvoyant scheduler what the links hold, which need all that was sent for it.
+    /// Shows an oracle the state of the links. This requires that all packets sent so far have been
+    /// carried.
     #[cold]
     fn tell_truth(&mut self) {
         let Some(truth) = &self.flow.truth else {
@@ -258,7 +259,7 @@ impl<O: Observer> Turn<'_, O> {
     }
 }
 
-/// Tells the observer what an endpoint tells its application. Apart, as most turns tell nothing.
+/// Reports an endpoint's event to the observer. A function of its own, as most turns have no event.
 #[inline(never)]
 fn report(
     now: Instant,

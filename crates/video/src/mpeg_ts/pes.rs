@@ -3,7 +3,7 @@
 /// Bytes of a PES packet up to and with its length field.
 const START_LEN: usize = 6;
 
-/// What the start of a video PES packet says.
+/// Fields of the start of a video PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PesHeader {
     /// When to decode, 33 bits in units of 1/90,000 s: the DTS, or the PTS where there is no DTS.

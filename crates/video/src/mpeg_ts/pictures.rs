@@ -17,7 +17,7 @@ pub struct PictureExtractor {
 pub struct ExtractedPicture {
     /// The elementary stream's bytes.
     pub bytes: Vec<u8>,
-    /// How they are coded.
+    /// Codec of the pictures.
     pub codec: VideoCodec,
     /// When it is to be shown: the PTS, 33 bits in units of 1/90,000 s.
     pub presented_at: Option<u64>,

@@ -19,7 +19,7 @@ const SPAN_WITHOUT_VIDEO: Duration = Duration::from_millis(40);
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
 /// A picture that takes longer than this is handed over in parts.
 const SPAN_WITH_VIDEO: Duration = Duration::from_millis(500);
-/// A start code, and as many bytes behind it as tell of a picture.
+/// Length of a start code and the bytes behind it that describe a picture.
 const START_LEN: usize = 3 + 3;
 /// The four bytes that a picture header of MPEG-2 begins with.
 const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
@@ -41,8 +41,8 @@ pub struct TransportUnit {
     pub end: u64,
 }
 
-/// How far a stream has come with its pictures: whoever waits for bytes learns from it which pauses
-/// lie inside a picture.
+/// Position of a stream within its pictures. A reader that waits for bytes learns from it which
+/// pauses lie inside of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PictureProgress {
     /// Pictures that have started.
@@ -77,7 +77,7 @@ pub struct TransportUnitSplitter {
     /// or its end was seen.
     remaining_pes_len: Option<usize>,
     stuffing: Stuffing,
-    /// What was handed over of the current picture, if its end was a guess.
+    /// Slices already handed over of the current picture, if its end was a guess.
     handed_over: Option<Slices>,
     progress: PictureProgress,
     /// The last eight bytes of video, for start codes that span packets.
@@ -90,7 +90,7 @@ pub struct TransportUnitSplitter {
     sync_loss_count: u64,
 }
 
-/// What a stuffed packet tells of a picture of unknown length.
+/// Meaning of a stuffed packet for a picture of unknown length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stuffing {
     /// Nothing: the next picture ends this one.
@@ -110,7 +110,7 @@ struct Unit {
     tables_at: Option<usize>,
     has_video: bool,
     slices: Slices,
-    /// What was handed over before of the picture that this unit continues.
+    /// Slices handed over earlier of the picture that this unit continues.
     continued: Option<Slices>,
     clock: Option<Duration>,
     /// The stream's time at the first clock value in this unit.
@@ -159,7 +159,7 @@ impl TransportUnitSplitter {
         self.timeline.estimate()
     }
 
-    /// How far the stream has come.
+    /// Returns the stream's progress.
     pub fn progress(&self) -> PictureProgress {
         PictureProgress {
             may_be_whole: self.unit.has_video && self.remaining_pes_len.is_none(),
@@ -174,8 +174,9 @@ impl TransportUnitSplitter {
         self.incoming.extend_from_slice(bytes);
     }
 
-    /// The next complete unit; `None` until more bytes are pushed. A unit is complete with the last
-    /// byte of its picture where the stream tells the picture's length, else when the next starts.
+    /// Returns the next complete unit; `None` until more bytes are pushed. A unit is complete with
+    /// the last byte of its picture if the stream gives the picture's length, else when the next
+    /// picture starts.
     pub fn next_unit(&mut self) -> Option<TransportUnit> {
         let mut at = 0;
         let complete = loop {
@@ -230,7 +231,7 @@ impl TransportUnitSplitter {
         self.skipped_bytes
     }
 
-    /// How often a packet did not start where it should.
+    /// Returns the number of packets that did not start at the expected position.
     pub const fn sync_loss_count(&self) -> u64 {
         self.sync_loss_count
     }
@@ -510,8 +511,8 @@ fn tail_of(bytes: &[u8]) -> u64 {
 }
 
 impl Unit {
-    /// The importance of the picture, or of what is left of it: the rest of a key frame is no key
-    /// frame, since decoding cannot start there.
+    /// Returns the importance of the picture, or of its remaining part: the rest of a key frame is
+    /// no key frame, since decoding cannot start there.
     fn importance(&self) -> Importance {
         match self.continued.map(|slices| slices.importance()) {
             None => self.slices.importance(),

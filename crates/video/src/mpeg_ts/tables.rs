@@ -12,7 +12,7 @@ const CRC_LEN: usize = 4;
 const PAT_TABLE_ID: u8 = 0x00;
 const PMT_TABLE_ID: u8 = 0x02;
 
-/// How a video stream is coded, as far as its key frames are recognised.
+/// Codec of a video stream, as far as its key frames are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VideoCodec {
     /// MPEG-1 or MPEG-2 (ITU-T H.262).
@@ -26,7 +26,7 @@ pub enum VideoCodec {
 }
 
 impl VideoCodec {
-    /// From a stream type (§2.4.4.9, table 2-34); `None` for what is no video.
+    /// Returns the codec of a stream type (§2.4.4.9, table 2-34); `None` if it is no video.
     const fn from_stream_type(stream_type: u8) -> Option<VideoCodec> {
         match stream_type {
             0x01 | 0x02 => Some(VideoCodec::Mpeg2),

@@ -19,14 +19,14 @@ const PROGRAM_NUMBER: u16 = 1;
 const MAP_PID: u16 = 0x1000;
 const VIDEO_PID: u16 = 0x100;
 
-/// A player shows a picture this long after the clock reference that came with it; what lies in
-/// between is its time for reading and decoding.
+/// Delay of presentation behind the clock reference sent with the picture: the player's time for
+/// reading and decoding. Chosen.
 const PRESENTATION_DELAY: Duration = Duration::from_millis(200);
 
 /// Payload of a packet without adaptation field in bytes.
 const PAYLOAD_LEN: usize = 184;
-/// Of the first packet of a picture: less an adaptation field with a clock reference and a PES
-/// header with a PTS.
+/// Payload bytes in the first packet of a picture, less an adaptation field with a clock reference
+/// and a PES header with a PTS.
 const FIRST_PAYLOAD_LEN: usize = PAYLOAD_LEN - 8 - 14;
 /// Bytes of the PES header that its length field counts.
 const COUNTED_HEADER_LEN: usize = 8;
@@ -63,7 +63,7 @@ impl<W: Write> TransportStreamWriter<W> {
     /// after the start. Where it has no access unit delimiter it gets one, as H.222.0 §2.14.1 asks.
     ///
     /// # Errors
-    /// What the sink reports.
+    /// Errors of the sink.
     pub fn write(&mut self, annex_b: &[u8], at: Duration, is_key: bool) -> io::Result<()> {
         self.buffer.clear();
         if is_key || !self.is_started {

@@ -1,10 +1,10 @@
-//! Which frames can be decoded, told from what is lost with each.
+//! Decodability of frames, derived from their importance.
 
 use anabranch_units::Importance;
 
-/// Follows frames in coding order. A frame can be decoded if it is there and all are that it may
-/// need: back to the last key frame, every frame but the disposable ones. Which of them it needs in
-/// truth only its encoder knows.
+/// Follows frames in coding order. A frame can be decoded if it has arrived together with all
+/// frames that it may need: every frame back to the last key frame except the disposable ones. Only
+/// the encoder knows which of them it really needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decodability {
     is_chain_intact: bool,
@@ -30,8 +30,8 @@ impl Decodability {
 mod tests {
     use super::*;
 
-    /// What becomes of frames written as in "I P b": lower case for those that are disposable,
-    /// with a `-` behind those that are lost.
+    /// Returns the outcomes of frames written as in "I P b": lower case marks disposable frames, a
+    /// trailing `-` lost ones.
     fn decodable(frames: &str) -> String {
         let mut decodability = Decodability::default();
         let of = |frame: &str| {

@@ -7,7 +7,8 @@ use anabranch_units::{Duration, Instant};
 
 /// Over how many displayed frames the time that a frame stays is averaged.
 const AVERAGED: usize = 30;
-/// A freeze is at least so many times that average, and longer than it by so much.
+/// Factor and excess over the average gap from which on a gap counts as a freeze (W3C webrtc-stats,
+/// `freezeCount`).
 const FACTOR: u64 = 3;
 const EXCESS: Duration = Duration::from_millis(150);
 
@@ -20,8 +21,8 @@ pub struct Freeze {
     pub to: Instant,
 }
 
-/// Tells freezes from the instants at which frames are displayed: a gap of at least max(3·avg, avg
-/// + 150 ms), avg being the mean gap of the last 30 frames before it.
+/// Detects freezes by the instants at which frames are displayed: a gap of at least max(3·avg, avg
+/// + 150 ms), avg being the average of the 30 gaps before it.
 #[derive(Clone, Debug, Default)]
 pub struct FreezeDetector {
     gaps: VecDeque<Duration>,

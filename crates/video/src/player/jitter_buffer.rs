@@ -1,4 +1,4 @@
-//! How long frames are kept back so that they can be displayed evenly.
+//! The delay of frames in front of the display, for even display.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,12 +6,13 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant, ParseQuantityError, percentile_place};
 
-/// What a player does about frames that take different times.
+/// A player's treatment of frames with varying delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterBuffer {
-    /// Nothing: each is displayed as soon as it is there (`off`).
+    /// No delay: each frame is displayed as soon as it arrives (`off`).
     Off,
-    /// Each is displayed so long after its capture, if it is there (a time, such as `200 ms`).
+    /// Each frame that has arrived is displayed at this delay after its capture (a time, such as
+    /// `200 ms`).
     Fixed(Duration),
     /// The same, as long as 95 % of the last 10 s' frames took, 20 to 500 ms (`adaptive`).
     #[default]
@@ -51,8 +52,8 @@ const WINDOW: Duration = Duration::from_secs(10);
 const PERCENT: u8 = 95;
 const MIN_DELAY: Duration = Duration::from_millis(20);
 const MAX_DELAY: Duration = Duration::from_millis(500);
-/// The delay shrinks by this part of the time that passes: the picture runs so much faster, which
-/// nobody sees. The choice of 5 % is ours.
+/// Inverse of the rate at which the delay shrinks over time. The picture runs 5 % faster meanwhile,
+/// which nobody sees. The 5 % are our choice.
 const SHRINKING: u64 = 20;
 
 /// The time from capture to display.
@@ -61,7 +62,7 @@ pub(super) struct PlayoutDelay {
     buffer: JitterBuffer,
     /// When frames came and how long they took, oldest first.
     recent: VecDeque<(Instant, Duration)>,
-    /// How long the slowest of them took, in ascending order: some more of them than are late.
+    /// Delays of the slowest frames, in ascending order: some more frames than the late ones.
     slowest: Vec<Duration>,
     delay: Duration,
     set_at: Option<Instant>,
@@ -107,7 +108,7 @@ impl PlayoutDelay {
         self.delay = target.max(shrunk);
     }
 
-    /// A frame that took so long counts no more.
+    /// Removes a frame with this delay.
     fn forget(&mut self, took: Duration) {
         let index = self.slowest.partition_point(|other| *other < took);
         // Else it is faster than they, and not among them.
@@ -116,7 +117,7 @@ impl PlayoutDelay {
         }
     }
 
-    /// A frame that took so long counts from now on.
+    /// Adds a frame with this delay.
     fn remember(&mut self, took: Duration) {
         let index = self.slowest.partition_point(|other| *other <= took);
         let are_all = self.slowest.len() == self.recent.len();

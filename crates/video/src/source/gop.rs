@@ -7,8 +7,8 @@ use super::{FrameShape, FrameSource, Ideal, LEAST_KEY_FRAME_INTERVAL, SourceConf
 /// Groups of one key frame and `interval - 1` others. With the ideal frame of `b` bytes, another
 /// frame has `b * interval / (interval - 1 + ratio)` bytes and a key frame `ratio` times that.
 ///
-/// A key frame that a loss has called for begins a group, too, and what it is larger by comes on
-/// top of the mean.
+/// A key frame requested by a loss also begins a group. Its excess size comes on top of the
+/// average.
 #[derive(Clone, Debug)]
 pub struct Gop {
     ideal: Ideal,

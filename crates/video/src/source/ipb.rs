@@ -8,7 +8,7 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 
-/// How the frames of a group differ, and how their sizes vary.
+/// Differences between the frames of a group, and the variation of their sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IpbStructure {
     /// B-frames between two frames that others need, at most 16.
@@ -19,7 +19,7 @@ pub struct IpbStructure {
     pub noise: f64,
     /// The same of a group's size: scenes differ.
     pub variation: f64,
-    /// How long scenes last: the time in which the correlation of groups' sizes falls to 1/e.
+    /// Duration of scenes: the time in which the correlation of groups' sizes falls to 1/e.
     pub variation_time: Duration,
 }
 
@@ -292,8 +292,9 @@ mod tests {
             .chunks(48)
             .map(|group| libm::log(total(group)))
             .collect();
-        // What is slower than the minute whose mean is exact is missing: some 25 % of the variance,
-        // being that of the mean of 30 numbers with a correlation of 0.82 from one to the next.
+        // Variation slower than the minute whose average is exact is missing. That is about 25 % of
+        // the variance: the variance of the average of 30 numbers whose neighbours have a
+        // correlation of 0.82.
         let spread = deviation(&groups);
         assert!((0.16..0.19).contains(&spread), "{spread}");
         let mean = groups.iter().sum::<f64>() / groups.len() as f64;

@@ -1,10 +1,10 @@
-//! A live encoder that is told its bitrate while it runs, as `anabranch send --target-to` tells it.
+//! A live encoder whose bitrate is set while it runs, as `anabranch send --target-to` does.
 //!
 //! A rate control has a buffer (VBV), in time at its bitrate. If the bitrate falls, the encoder
-//! goes on as before until the excess has filled the buffer, and then follows at once. If it grows,
-//! it is approached exponentially, in twice the buffer to 1/e. Key frames are larger, at the
-//! same mean over a group, and all sizes vary. Growth is told at most twice a second, changes of
-//! less than 3 % never, drops at once: `crates/cli/src/target/news.rs`.
+//! keeps its rate until the excess has filled the buffer, and then follows at once. If the bitrate
+//! grows, the encoder approaches it exponentially, in twice the buffer to 1/e. Key frames are
+//! larger, at the same average over a group, and all sizes vary. Growth is reported at most twice a
+//! second, drops at once, and changes of less than 3 % never: `crates/cli/src/target/news.rs`.
 //!
 //! Calibrated with x264: `docs/decisions/0191-a-live-encoder.md`.
 
@@ -14,16 +14,16 @@ use super::ipb::normal;
 use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, LEAST_KEY_FRAME_INTERVAL, SourceConfigError, check_rates};
 
-/// From one time that growth is told to the next.
+/// Least time between reports of growth, as in `crates/cli/src/target/news.rs`.
 const TELL_INTERVAL: Duration = Duration::from_millis(500);
-/// Smaller changes are not told.
+/// Least relative change that is reported, as in `crates/cli/src/target/news.rs`.
 const LEAST_CHANGE: f64 = 0.03;
-/// What the buffer has room for when the bitrate falls, as x264 has at first.
+/// Share of the buffer that is free when the bitrate falls, as x264 has at first.
 const ROOM: f64 = 0.9;
 /// In how many buffers growth is followed to 1/e, and an excess is made up for.
 const FOLLOWS_IN: f64 = 2.0;
 
-/// How an encoder holds its bitrate.
+/// An encoder's rate control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateControl {
     /// The rate control's buffer, in time at the bitrate.
@@ -58,11 +58,11 @@ pub struct Live {
     rates: (DataRate, DataRate),
     control: RateControl,
     rng: Rng,
-    /// What it was told, and when; `None` before the first frame.
+    /// Last reported target and its time; `None` before the first frame.
     told: Option<(Instant, f64)>,
     /// The bitrate in force, in bit/s.
     rate: f64,
-    /// What the buffer holds of an excess, in bits.
+    /// Excess in the buffer, in bits.
     excess: f64,
     /// The index of the present group's key frame.
     key_index: u64,
@@ -105,7 +105,8 @@ impl Live {
         })
     }
 
-    /// Tells the encoder the target, if it is worth its attention. What it aims at from now on.
+    /// Reports the target to the encoder if the change is large enough. Returns the encoder's
+    /// target from now on.
     fn tell(&mut self, now: Instant, target: DataRate) -> f64 {
         let target = target.clamp(self.rates.0, self.rates.1).bits_per_second() as f64;
         let (at, told) = match self.told {
@@ -243,7 +244,7 @@ mod tests {
         let rate = |index: usize| f64::from(frames[index].bytes) * 8.0 * 25.0 / 1e6;
         // 2 Mbit/s too much fill 0.54 Mbit in 270 ms: x264 was measured to go on for 280 ms.
         assert!(rate(25 + 5) > 2.99 && rate(25 + 6) < 1.01, "{}", rate(31));
-        // 1.2 s after it was told.
+        // 1.2 s after the report.
         let expected = 3.0 - 2.0 * libm::exp(-1.0);
         assert!((rate(75 + 29) - expected).abs() < 0.05, "{}", rate(104));
     }

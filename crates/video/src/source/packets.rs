@@ -4,8 +4,8 @@ use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates};
 
-/// Packets, each of them a frame of its own, spaced by their time at the target bitrate. None is
-/// more important than another: what is in them is unknown.
+/// Packets as frames of their own, spaced by their duration at the target bitrate. None is more
+/// important than another, as their content is unknown.
 #[derive(Clone, Debug)]
 pub struct Packets {
     packet_bytes: u32,

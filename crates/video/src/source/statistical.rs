@@ -7,8 +7,8 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use super::{FrameLadder, FrameShape, FrameSource, SourceConfigError, check_rates};
 
-/// Frames of a live encoder in the mean: sizes and intervals vary, a new target is followed after a
-/// while, and a large change begins with a large frame.
+/// The average behaviour of a live encoder: sizes and intervals vary, a new target is followed
+/// after a while, and a large change begins with a large frame.
 ///
 /// Deviations: §5.2 calls the reaction time after a change transient, and Table 1 the burst's
 /// 8 frames; here the frames are counted. What change is large the text leaves open: here one of

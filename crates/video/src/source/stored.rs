@@ -94,7 +94,7 @@ mod tests {
             kind: None,
             importance,
         };
-        // Not at even times. The last lasts 50 ms, as the others in the mean.
+        // At uneven times. The last frame lasts 50 ms, the average of the others.
         let frames = [
             (10, 6_000, Importance::Key),
             (50, 1_000, Importance::Disposable),

@@ -36,7 +36,7 @@ pub enum FrameLadderError {
         line: usize,
         /// The number that the frame must have.
         frame: usize,
-        /// How many bitrates there are.
+        /// Number of bitrates.
         count: usize,
     },
     /// There is nothing left to repeat.
@@ -51,8 +51,8 @@ const SIZE_BYTES: std::ops::RangeInclusive<f64> = 10.0..=1e6;
 
 impl FrameLadder {
     /// Reads comma-separated values: a heading `frame,200 kbit/s,400 kbit/s,…` of ascending
-    /// bitrates, then for each frame its number from 0 and its size in bytes at each. What follows
-    /// a `#` does not count, nor do empty lines.
+    /// bitrates, then for each frame its number from 0 and its size in bytes at each. Text after a
+    /// `#` and empty lines are ignored.
     ///
     /// # Errors
     /// A [`FrameLadderError`] that names the line.

@@ -1,4 +1,4 @@
-//! What this machine has that tests can do without.
+//! Programs installed on this machine that tests can do without.
 
 use std::process::Command;
 

@@ -140,8 +140,8 @@ fn of_unknown_lengths(mut stream: Vec<u8>) -> Vec<u8> {
     stream
 }
 
-/// What comes out of a live splitter while the stream is pushed, packet by packet, and flushed
-/// after those packets.
+/// Returns the units of a live splitter while the stream is pushed, packet by packet, and flushed
+/// after the given packets.
 fn split_live(stream: &[u8], flushed_after: &[usize]) -> Vec<TransportUnit> {
     let mut splitter = TransportUnitSplitter::live();
     let mut units = Vec::new();
