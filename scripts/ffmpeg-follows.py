@@ -20,7 +20,7 @@ import time
 LOWER, HIGHER = 0.95, 1.5
 # After a start, in seconds: growth is not followed before, drops are.
 SETTLES, DROPS_SETTLE = 5.0, 1.0
-# What audio and MPEG-TS leave of the target, and what rate control may overshoot.
+# Share of the target that is left by audio, MPEG-TS and overshoots of the rate control.
 SHARE = 0.85
 
 target = None
@@ -68,7 +68,7 @@ def main():
             if encoder is not None:
                 encoder.terminate()
                 encoder.wait()
-                # What has not been tried yet is found step by step.
+                # Growth beyond twice the present bitrate takes several steps.
                 wanted = min(wanted, 2 * bitrate)
             bitrate, started_at = wanted, now
             encoder = start(bitrate, began_at, output, source)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 VERDICTS = ["holds", "differs", "cannot be known"]
-# For each unit of the findings: what it is shown in, the factor and digits.
+# For each unit of the findings: the unit that is shown, the factor and digits.
 UNITS = {
     "ratio": (" %", 100, 2), "ms": (" ms", 1, 0), "bits_per_second": (" kbit/s", 1e-3, 0),
     "bytes": (" kB", 1e-3, 1), "number": ("", 1, 3),

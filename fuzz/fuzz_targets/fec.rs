@@ -1,5 +1,5 @@
-//! The decoder of forward error correction takes any symbols and repair symbols. What it recovers
-//! it says once, and as long as nobody lied that is what was sent.
+//! The decoder of forward error correction accepts any symbols and repair symbols. It returns each
+//! recovered symbol once, and if nobody lied it equals the sent one.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![recovered, sliding.done(), forged.done()]
 }
 
-/// What symbol `number` is, of a length of its own.
+/// Returns symbol `number`, of a length of its own.
 fn symbol(number: u64) -> Vec<u8> {
     let first = number.wrapping_mul(31);
     (0..=number % 40)

@@ -19,7 +19,7 @@ const BOUND: Bound = Bound {
     bytes_per_byte: 32,
 };
 
-/// How the endpoint is made: names of the registries, by number.
+/// Set-up of the endpoint: names of the registries, by number.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     scheduler: u8,

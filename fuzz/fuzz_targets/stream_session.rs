@@ -155,7 +155,7 @@ struct Bed {
     server: End,
     /// The order in which the client has opened streams, and how much it has written.
     written: BTreeMap<StreamId, (u8, u64)>,
-    /// How much the server has read.
+    /// Number of bytes that the server has read.
     read: BTreeMap<StreamId, u64>,
     is_honest: bool,
     /// The next packet number of a hostile peer.

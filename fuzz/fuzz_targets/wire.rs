@@ -1,4 +1,4 @@
-//! The wire codec reads any bytes without panicking, and what it reads of a report is consistent.
+//! The wire codec reads any bytes without panicking, and the contents of a report are consistent.
 #![no_main]
 
 use anabranch_core::{Config, MediaConfig, MediaSession, PathOptions, StreamSession};

@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 /// Memory that an input may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// Of the state before the first byte.
+    /// Bytes of the state before the first byte.
     pub fixed_bytes: usize,
     /// For each byte of input.
     pub bytes_per_byte: usize,

@@ -1,4 +1,4 @@
-//! What a relay is made from.
+//! The set-up of a relay.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,12 +19,13 @@ pub struct RelayConfig {
 /// A link between whoever sends to `listen`, and `target`.
 #[derive(Clone, Debug)]
 pub struct RelayLink {
-    /// What errors call it.
+    /// The link's name in errors.
     pub name: String,
-    /// Where it waits for the client; with port 0, at a port that
-    /// [`Relay::listen_addr`](crate::Relay::listen_addr) tells. The client is whoever sent last.
+    /// Local address for the client; with port 0, [`Relay::listen_addr`](crate::Relay::listen_addr)
+    /// returns the port. The client is the source of the last datagram.
     pub listen: SocketAddr,
-    /// Where it sends what comes from the client. It gives back only what comes from there.
+    /// Destination of the client's datagrams. Only datagrams from this address go back to the
+    /// client.
     pub target: SocketAddr,
     /// From the client to the target.
     pub forward: LinkConfig,
@@ -47,7 +48,7 @@ pub enum RelayError {
         action: &'static str,
         /// The address that the link was given.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A direction's configuration is not valid.
@@ -57,7 +58,7 @@ pub enum RelayError {
         link: String,
         /// "forward" or "reverse".
         direction: &'static str,
-        /// What is wrong with it.
+        /// The mistake in its set-up.
         source: LinkConfigError,
     },
     /// The relay's thread could not be started.

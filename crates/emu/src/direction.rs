@@ -15,7 +15,7 @@ const MAX_HELD_BYTES: usize = 64 << 20;
 /// Payload allocations kept for later datagrams.
 const MAX_SPARE_COUNT: usize = 1_024;
 
-/// What happened to the datagrams of one direction.
+/// Counters of the datagrams of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStatistics {
     /// On the link. Its instants count from the relay's start or its origin, whichever was earlier.
@@ -35,7 +35,8 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl<'a> Arrived<'a> {
-    /// What `buffer` begins with. Every source, address and port, is a flow of its own.
+    /// Makes an arrived datagram of the start of `buffer`. Every source, address and port, is a
+    /// flow of its own.
     pub(crate) fn new(arrival: &Arrival, buffer: &'a [u8]) -> Self {
         Arrived {
             payload: &buffer[..arrival.len],

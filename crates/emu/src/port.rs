@@ -16,7 +16,7 @@ use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 /// Datagrams read from one socket before the others have their turn.
 const MAX_BATCH_COUNT: usize = 64;
 
-/// What happened on one link of a relay.
+/// Counters of one link of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayLinkStatistics {
     /// From the client to the target.
@@ -86,8 +86,7 @@ impl Port {
         })
     }
 
-    /// Reads what has arrived, sends what is due, and says when something is next due. Never
-    /// blocks.
+    /// Reads arrived datagrams, sends due ones, and returns the next due time. Never blocks.
     pub(crate) fn serve(&self, scratch: &mut [u8; MAX_DATAGRAM_BYTES]) -> Option<Instant> {
         let traffic = &mut *self.lock();
         // The clock is read under the lock: a link's time must not go back.
@@ -150,7 +149,8 @@ fn is_sent(socket: &Socket, to: SocketAddr, payload: &[u8], ecn: Ecn) -> bool {
     }
 }
 
-/// What IP and UDP put before a payload: 20 + 8 bytes (RFC 791, RFC 768) or 40 + 8 (RFC 8200).
+/// Returns the size of the headers of IP and UDP: 20 + 8 bytes (RFC 791, RFC 768) or 40 + 8 (RFC
+/// 8200).
 fn header_bytes(address: SocketAddr) -> u32 {
     if address.is_ipv4() { 28 } else { 48 }
 }

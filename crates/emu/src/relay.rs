@@ -61,7 +61,7 @@ impl Relay {
         self.ports[link_index].listen_addr
     }
 
-    /// What happened on the link up to the present.
+    /// Returns the link's statistics up to the present.
     ///
     /// # Panics
     /// If there is no such link.
@@ -69,7 +69,8 @@ impl Relay {
         self.ports[link_index].statistics()
     }
 
-    /// How late the machine let the links get to their work, in the worse of the last two seconds.
+    /// Returns the delays of the links' work that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         let punctuality = self.punctuality.lock();
         let mut punctuality = punctuality.unwrap_or_else(PoisonError::into_inner);

@@ -64,7 +64,7 @@ fn with_delay(millis: u64) -> LinkConfig {
     }
 }
 
-/// How long a datagram and its answer take.
+/// Returns the times that a datagram and its answer take.
 fn round_trip(
     client: &UdpSocket,
     target: &UdpSocket,

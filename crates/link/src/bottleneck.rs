@@ -13,8 +13,8 @@ use crate::queue::Load;
 use crate::statistics::QueueStatistics;
 use crate::transmitter::Transmitter;
 
-/// A transmitter of limited rate behind a managed queue, whose discipline decides what leaves when
-/// it is to leave; otherwise as [`DropTail`](crate::DropTail).
+/// A transmitter of limited rate behind a managed queue. The discipline picks each packet at the
+/// instant at which it leaves; otherwise as [`DropTail`](crate::DropTail).
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
     transmitter: Transmitter,
@@ -61,7 +61,7 @@ impl Bottleneck {
         self.load().bytes
     }
 
-    /// What happened up to `now`, which is not before the last call.
+    /// Returns the statistics up to `now`, which is not before the last call.
     pub(crate) fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.advance(now);
         let mut statistics = self.ledger.statistics;
@@ -77,7 +77,7 @@ impl Bottleneck {
         statistics
     }
 
-    /// Lets all that is inside pass in the forecast of what is behind, which becomes that of both.
+    /// Passes all packets inside through the forecast `behind`, which becomes the forecast of both.
     pub(crate) fn forecast(
         &self,
         now: Instant,

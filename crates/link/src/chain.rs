@@ -10,13 +10,13 @@ use crate::packet::Packet;
 /// Two elements in a row; chains of chains make longer ones, without dynamic dispatch.
 ///
 /// A packet enters the second at the very instant at which it left the first, however late the
-/// driver calls. [`next_at`](Element::next_at) is when a packet leaves the whole, so that a driver
-/// is not woken for what happens in between.
+/// driver calls. [`next_at`](Element::next_at) is the time at which a packet leaves the whole
+/// chain, so that a driver is not woken for steps inside.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B> {
     first: A,
     second: B,
-    /// What the second refused.
+    /// Packets that the second refused.
     dropped: VecDeque<Dropped>,
 }
 
@@ -40,8 +40,8 @@ impl<A: Element, B: Element> Chain<A, B> {
         &self.second
     }
 
-    /// The element at which packets enter, to read what it measures. Packets are not to be pushed
-    /// or popped there.
+    /// Returns the element at which packets enter, to read its measurements. Packets must not be
+    /// pushed or popped there.
     pub fn first_mut(&mut self) -> &mut A {
         &mut self.first
     }

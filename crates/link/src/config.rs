@@ -1,4 +1,4 @@
-//! What a link is made from.
+//! The set-up of a link.
 
 use core::fmt;
 
@@ -20,8 +20,8 @@ pub struct LinkConfig {
     /// Rates that hold from an instant on, in any order. At rate zero nothing is sent and nothing
     /// lost.
     pub rate_schedule: Vec<(Instant, DataRate)>,
-    /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
-    /// bucket. It needs a rate and a drop-tail queue.
+    /// Number of unused bytes of a pause that may leave at once afterwards: a token bucket. It
+    /// needs a rate and a drop-tail queue.
     pub burst_bytes: u64,
     /// Opportunities to send, instead of a rate and its schedule.
     pub trace: Option<Trace>,
@@ -29,13 +29,13 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Propagation delays that hold from an instant on, in any order.
     pub delay_schedule: Vec<(Instant, Duration)>,
-    /// How the propagation delay varies.
+    /// Variation of the propagation delay.
     pub jitter: Option<JitterModel>,
     /// Packets that take longer than others, and are overtaken.
     pub detour: Option<DetourModel>,
-    /// How much the queue before the bottleneck holds.
+    /// Capacity of the queue in front of the bottleneck.
     pub queue: QueueLimit,
-    /// How that queue is managed.
+    /// Discipline of that queue.
     pub discipline: Discipline,
     /// Losses behind the bottleneck.
     pub loss: LossModel,
@@ -112,7 +112,7 @@ impl LinkConfig {
 pub enum LinkConfigError {
     /// A probability of the loss model is outside 0..=1.
     Probability(f64),
-    /// A number of the queue discipline makes no sense; what would is said.
+    /// An invalid number of the queue discipline, with a description of the valid ones.
     Discipline(&'static str),
     /// A rate, or a schedule of rates, and a trace.
     RateAndTrace,
@@ -126,7 +126,7 @@ pub enum LinkConfigError {
     JitterExceedsDelay {
         /// The shortest delay.
         delay: Duration,
-        /// What the jitter needs.
+        /// The least delay that the jitter needs.
         needed: Duration,
     },
 }

@@ -62,7 +62,7 @@ impl Delay {
 }
 
 impl Delay {
-    /// What becomes of packets that enter, and when those leave that are in flight.
+    /// Returns the effect on new packets, and appends the departures of the packets in flight.
     pub(crate) fn forecast(&self, inside: &mut Vec<Departure>) -> Forecast {
         inside.extend(self.in_flight.iter().map(|(at, packet)| Departure {
             id: packet.id,

@@ -8,7 +8,7 @@ use anabranch_units::{Duration, Rng, Seed};
 pub struct DetourModel {
     /// The share of packets that take it, 0 to 1.
     pub share: f64,
-    /// How much longer they take.
+    /// Additional delay of such packets.
     pub delay: Duration,
 }
 
@@ -27,7 +27,7 @@ impl Detour {
         }
     }
 
-    /// How much longer the next packet takes.
+    /// Returns the additional delay of the next packet.
     pub(crate) fn next_delay(&mut self) -> Duration {
         match self.rng.chance(self.model.share) {
             true => self.model.delay,

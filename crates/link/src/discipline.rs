@@ -31,12 +31,12 @@ use red::Red;
 /// due while nothing happened.
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_micros(100);
 
-/// How the queue before a bottleneck is managed. Whatever the discipline, the queue holds no more
+/// Discipline of the queue in front of a bottleneck. With any discipline, the queue holds no more
 /// than its [`QueueLimit`]. With `ecn`, packets of ECN-capable transports are marked "congestion
 /// experienced" where others are dropped early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Discipline {
-    /// First in, first out; what does not fit on arrival is dropped.
+    /// First in, first out; packets that do not fit on arrival are dropped.
     DropTail {
         /// Packets of ECN-capable transports are marked on arrival if the queue with them and with
         /// the packet in service exceeds this.
@@ -119,7 +119,7 @@ pub(crate) trait QueueDiscipline {
     /// The packet to send next, at `now`; those dropped instead go to the ledger.
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet>;
 
-    /// What waits.
+    /// Returns the load of the waiting packets.
     fn load(&self) -> Load;
 
     /// Takes any packet out, without judging it.
@@ -147,7 +147,7 @@ impl Refused {
     }
 }
 
-/// What a bottleneck counts, and the packets that its queue took in and dropped later.
+/// Counters of a bottleneck, and the packets that its queue accepted and dropped later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) dropped: VecDeque<Dropped>,

@@ -14,7 +14,7 @@ use crate::statistics::QueueStatistics;
 use crate::trace::Trace;
 use crate::transmitter::{TraceCursor, Transmitter};
 
-/// Serialises packets at a rate, first in, first out, before they enter what it wraps.
+/// Serialises packets at a rate, first in, first out, before they enter the inner element.
 ///
 /// The queue holds `q` bytes, the packet in service included until its last bit has left; an
 /// arriving packet is dropped if `q + size` exceeds the limit. Service is back to back: the next
@@ -23,8 +23,8 @@ use crate::transmitter::{TraceCursor, Transmitter};
 /// it enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
 /// starts with the first opportunity that it uses.
 ///
-/// Nothing that comes later changes when a packet leaves. So it is handed on at once, with the
-/// instant at which it will have left, and only its size stays in the queue until then.
+/// Later arrivals do not change when a packet leaves. It is therefore passed on at once with its
+/// departure time, and only its size stays in the queue until then.
 #[derive(Clone, Debug)]
 pub struct DropTail<E> {
     transmitter: Transmitter,
@@ -35,11 +35,11 @@ pub struct DropTail<E> {
     load: Load,
     /// When the last bit of the last packet leaves; with a token bucket, when it would without.
     free_at: Instant,
-    /// How many bytes leave at once after a pause: a token bucket, full at first.
+    /// Number of bytes that leave at once after a pause: a token bucket, full at first.
     burst_bytes: u64,
     ledger: Ledger,
-    /// What the inner element refuses, in the order of the instants at which that happens: until
-    /// then it counts as inside.
+    /// Packets that the inner element refuses, in the order of the refusals; until then they count
+    /// as inside.
     doomed: VecDeque<Dropped>,
     inner: E,
 }
@@ -90,8 +90,8 @@ impl<E: Element> DropTail<E> {
         self
     }
 
-    /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
-    /// bucket, as the generic cell rate algorithm has it. Not with a trace.
+    /// Sets the number of unused bytes of a pause that may leave at once afterwards: a token
+    /// bucket, as in the generic cell rate algorithm. Not with a trace.
     #[must_use]
     pub(crate) fn with_burst(mut self, bytes: u64) -> Self {
         self.burst_bytes = bytes;
@@ -113,7 +113,7 @@ impl<E: Element> DropTail<E> {
         (now, self.free_at.max(now))
     }
 
-    /// What packets enter behind the transmitter.
+    /// Returns the element behind the transmitter.
     pub(crate) fn inner(&self) -> &E {
         &self.inner
     }
@@ -123,7 +123,7 @@ impl<E: Element> DropTail<E> {
         self.load.bytes
     }
 
-    /// What happened up to `now`, which is not before the last call.
+    /// Returns the statistics up to `now`, which is not before the last call.
     pub fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.retire(now);
         let mut statistics = self.ledger.statistics;
@@ -131,7 +131,7 @@ impl<E: Element> DropTail<E> {
         statistics
     }
 
-    /// Those inside have not been accounted, as that is done when a packet leaves.
+    /// Adds the packets inside, which are otherwise accounted when they leave.
     fn record_inside(&self, now: Instant, statistics: &mut QueueStatistics) {
         for packet in &self.queued {
             let stay = now.saturating_since(packet.entered_at);
@@ -164,7 +164,7 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// Tells what was refused by `now`.
+    /// Reports packets that were refused by `now`.
     #[inline]
     fn tell_doomed(&mut self, now: Instant) {
         while let Some(dropped) = self.doomed.front().filter(|dropped| dropped.at <= now) {
@@ -173,7 +173,7 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// What it would do to packets that come at `now`, given what is behind.
+    /// Returns the effect on packets that arrive at `now`, given the effect of the inner element.
     pub(crate) fn forecast(&self, behind: Forecast, inside: &mut Vec<Departure>) -> Forecast {
         let queued = self.queued.iter();
         let forecast = Forecast {

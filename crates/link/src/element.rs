@@ -6,12 +6,13 @@ use crate::packet::Packet;
 
 /// A part of a network that takes packets in and gives them back later, or loses them.
 ///
-/// The driver's loop: [`push`](Element::push) what arrives; at [`next_at`](Element::next_at), or
-/// later, [`pop`](Element::pop) until `None`; after either, [`take_dropped`](Element::take_dropped)
-/// until `None`. No packet vanishes: each that is pushed comes back from exactly one of the three.
+/// The driver's loop: [`push`](Element::push) each arriving packet; at
+/// [`next_at`](Element::next_at), or later, [`pop`](Element::pop) until `None`; after either,
+/// [`take_dropped`](Element::take_dropped) until `None`. No packet vanishes: each that is pushed
+/// comes back from exactly one of the three.
 ///
-/// Instants never go back from call to call. Being called late changes neither what is lost nor any
-/// later time: an element acts as of the instants at which things were due.
+/// Instants never go back from call to call. A late call changes neither the losses nor any later
+/// time: an element acts as of the instants at which its steps were due.
 pub trait Element {
     /// Takes a packet in at `now`, or drops it on the spot.
     ///
@@ -22,9 +23,9 @@ pub trait Element {
     /// Gives back the next packet that has left by `now`, in the order of leaving.
     fn pop(&mut self, now: Instant) -> Option<Packet>;
 
-    /// Gives back the next packet that will leave before `before`, and when, if that is certain at
-    /// `now` whatever is pushed from `now` on: what has nothing but a delay ahead of it. A driver
-    /// that knows how far it can look ahead takes packets in batches so. They leave in order.
+    /// Returns the next packet that will leave before `before`, and its departure time, if no push
+    /// from `now` on can change them: only a delay lies ahead of it. A driver with a known
+    /// look-ahead takes packets in batches this way. They leave in order.
     fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)>;
 
     /// The earliest instant at which a packet may leave or be dropped; `None` if no packet inside
@@ -40,11 +41,11 @@ pub trait Element {
     /// Brings the state up to `now` without giving anything back.
     fn advance(&mut self, _now: Instant) {}
 
-    /// Empties the element at `now` and appends to `lost` everything that was in it. What had left
-    /// before must have been popped.
+    /// Empties the element at `now` and appends all its packets to `lost`. Packets that left before
+    /// must have been popped.
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>);
 
-    /// How many packets are inside: pushed, not yet popped, not dropped.
+    /// Returns the number of packets inside: pushed, not yet popped, not dropped.
     fn held_packets(&self) -> usize;
 
     /// The least time that any packet spends inside, at any time. With it a driver knows how far it

@@ -1,4 +1,4 @@
-//! What a link would do to packets that came, as far as it is determined by now.
+//! Forecasts of a link's effect on new packets, as far as its present state determines it.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct Departure {
 pub struct Forecast {
     /// `None`: nothing limits the rate.
     pub(crate) transmitter: Option<Transmitter>,
-    /// `None`: the queue's discipline decides what it takes in.
+    /// Capacity of the queue; `None` if the queue's discipline decides.
     pub(crate) capacity: Option<Capacity>,
     /// The queue's packets, and when each one's last bit is sent.
     pub(crate) queued: VecDeque<(Instant, Load)>,
@@ -39,8 +39,9 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// A packet of so many bytes enters at `entry`, which is not before the last one's. When it
-    /// leaves; `None` if it never does: the queue has no room for it, or the link stands still.
+    /// Passes a packet of `size_bytes` that enters at `entry`, which is not before the last one's.
+    /// Returns the time at which it leaves; `None` if the queue has no room for it, or the link
+    /// stands still.
     pub fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         while self.queued.front().is_some_and(|(at, _)| *at <= entry) {
             self.queued.pop_front();
@@ -59,7 +60,7 @@ impl Forecast {
         is_ever(self.last_release_at)
     }
 
-    /// What [`Forecast::pass`] would answer.
+    /// Returns the answer that [`Forecast::pass`] would give.
     pub fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         if !self.has_room(entry, Load::of_bytes(size_bytes)) {
             return None;

@@ -4,12 +4,12 @@ use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use crate::schedule::Schedule;
 
-/// How packets' propagation delays vary around a link's delay.
+/// Variation of packets' propagation delays around a link's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JitterModel {
     /// By how much each packet's delay varies.
     pub amount: JitterAmount,
-    /// What keeps packets in order.
+    /// Rule that keeps packets in order.
     pub order: JitterOrder,
 }
 
@@ -22,7 +22,7 @@ pub enum JitterAmount {
         std: Duration,
         /// Standard deviations at which the amount is cut off (N_STD).
         max_deviations: f64,
-        /// What the amount is added to.
+        /// Base that the amount is added to.
         shape: JitterShape,
     },
     /// Any amount from zero to this is equally likely, on top of the link's delay.
@@ -52,7 +52,7 @@ pub enum JitterShape {
     Folded,
 }
 
-/// What keeps packets in order whose delays vary.
+/// Rule that keeps packets with varying delays in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterOrder {
     /// A packet leaves no earlier than the one before it did, plus that one's serialisation time at
@@ -67,7 +67,7 @@ pub enum JitterOrder {
 }
 
 impl JitterModel {
-    /// How much earlier than after the link's delay a packet may leave.
+    /// Returns the maximum time by which a packet may leave earlier than after the link's delay.
     pub fn max_advance(&self) -> Duration {
         match self.amount {
             JitterAmount::Normal {

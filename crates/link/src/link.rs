@@ -18,12 +18,12 @@ use crate::schedule::Schedule;
 use crate::statistics::{LinkStatistics, QueueStatistics};
 use crate::transmitter::{TraceCursor, Transmitter};
 
-/// What a link is made of.
+/// Elements of a link.
 #[derive(Clone, Debug)]
 enum Elements {
     /// Nothing but delay, as most ways back are.
     Line(Delay),
-    /// What comes leaves in this order or not at all.
+    /// Packets leave in the order of arrival or not at all.
     DropTail(Box<Outage<DropTail<Loss<Delay>>>>),
     Managed(Box<Outage<Chain<Bottleneck, Loss<Delay>>>>),
 }
@@ -169,7 +169,7 @@ impl Link {
         Some(dropped)
     }
 
-    /// How many packets are inside: pushed, not yet popped, not dropped.
+    /// Returns the number of packets inside: pushed, not yet popped, not dropped.
     pub fn held_packets(&self) -> usize {
         of_elements!(&self.elements, inner => inner.held_packets())
     }
@@ -189,7 +189,7 @@ impl Link {
         }
     }
 
-    /// What happened up to `now`, which is not before the last call.
+    /// Returns the statistics up to `now`, which is not before the last call.
     pub fn statistics(&mut self, now: Instant) -> LinkStatistics {
         Element::advance(self, now);
         while let Some(dropped) = self.take_uncounted() {
@@ -213,8 +213,9 @@ fn mtu_of(config: &LinkConfig) -> Option<Box<Schedule<u32>>> {
 }
 
 impl Link {
-    /// What the link would do to packets that come at `now` or later if nothing else came, and when
-    /// those leave that are `inside`, in their order. `None` while the link is down.
+    /// Returns the link's effect on packets that arrive at `now` or later without other arrivals,
+    /// and appends the departures of the packets inside, in their order. `None` while the link is
+    /// down.
     pub fn forecast(&mut self, now: Instant, inside: &mut Vec<Departure>) -> Option<Forecast> {
         Element::advance(self, now);
         match &self.elements {
@@ -232,9 +233,9 @@ impl Link {
         }
     }
 
-    /// How long a packet of so many bytes takes that enters at `now`: what waits before it, its
-    /// serialization and the delay. `None` if it would not come out: the link is down or stands
-    /// still, or its queue is full.
+    /// Returns the transit time of a packet of `size_bytes` that enters at `now`: the queueing
+    /// delay, its serialisation and the propagation delay. `None` if it would not leave: the link
+    /// is down or stands still, or its queue is full.
     pub fn transit_time(&mut self, now: Instant, size_bytes: u32) -> Option<Duration> {
         let forecast = self.forecast(now, &mut Vec::new())?;
         forecast.exit_at(now, size_bytes).map(|at| at - now)

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant, Rng, Seed};
 use crate::element::{DropCause, Dropped, Element};
 use crate::packet::Packet;
 
-/// How chance loses packets. All probabilities are in 0..=1.
+/// Model of random losses. All probabilities are in 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LossModel {
     /// None is lost.
@@ -72,7 +72,7 @@ impl LossModel {
     }
 }
 
-/// Loses packets at random before they enter what it wraps.
+/// Loses packets at random before they enter the inner element.
 #[derive(Clone, Debug)]
 pub struct Loss<E> {
     model: LossModel,
@@ -97,7 +97,7 @@ impl<E: Element> Loss<E> {
         }
     }
 
-    /// What packets enter that chance spares.
+    /// Returns the element that surviving packets enter.
     pub(crate) fn inner(&self) -> &E {
         &self.inner
     }

@@ -1,4 +1,4 @@
-//! What travels over a link.
+//! Packets, as links see them.
 
 use anabranch_units::{Ecn, Instant};
 
@@ -7,8 +7,8 @@ use anabranch_units::{Ecn, Instant};
 /// few numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// Size on the wire in bytes, headers of all layers included: what is serialised and what the
-    /// queue counts.
+    /// Size on the wire in bytes, with headers of all layers, for serialisation and for the queue's
+    /// limit.
     pub size_bytes: u32,
     /// Explicit congestion notification.
     pub ecn: Ecn,

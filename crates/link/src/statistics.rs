@@ -1,15 +1,15 @@
-//! What a link counts.
+//! Statistics of links.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::element::DropCause;
 
-/// What happened on a link up to an instant.
+/// Counters of a link up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
     /// When this was read.
     pub read_at: Instant,
-    /// How long was observed: since the origin, or since the statistics that were subtracted.
+    /// Duration of the observation: since the origin, or since the statistics that were subtracted.
     pub observed: Duration,
     /// Packets pushed, those dropped at once included.
     pub offered_packets: u64,
@@ -21,16 +21,17 @@ pub struct LinkStatistics {
     pub delivered_bytes: u64,
     /// Packets lost, by cause.
     pub dropped: DropCounts,
-    /// Packets inside when this was read. What is offered is delivered, dropped or held.
+    /// Packets inside when this was read. Each offered packet is delivered, dropped or held.
     pub held_packets: u64,
     /// Bytes in the bottleneck's queue when this was read, those of the packet in service included.
     pub queued_bytes: u64,
-    /// What happened at the bottleneck.
+    /// Counters of the bottleneck.
     pub queue: QueueStatistics,
 }
 
 impl LinkStatistics {
-    /// What happened after `earlier` was read of the same link. Maxima are those of the whole time.
+    /// Returns the difference to `earlier` counts of the same link. Maxima are those of the whole
+    /// time.
     pub fn since(&self, earlier: &LinkStatistics) -> LinkStatistics {
         LinkStatistics {
             read_at: self.read_at,
@@ -109,7 +110,7 @@ impl DropCounts {
     }
 }
 
-/// What happened at a bottleneck up to an instant.
+/// Counters of a bottleneck up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatistics {
     /// Packets sent in full.
@@ -148,8 +149,8 @@ impl QueueStatistics {
         self.max_wait = self.max_wait.max(wait);
     }
 
-    /// A packet was queued for so long, service included: the sum over packets of size times stay
-    /// is the integral of the queue over time.
+    /// Records that a packet was queued for `stay`, service included. The sum over packets of size
+    /// times stay is the integral of the queue over time.
     pub(crate) fn record_stay(&mut self, size_bytes: u32, stay: Duration) {
         self.byte_nanos += u128::from(size_bytes) * u128::from(stay.as_nanos());
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// What one opportunity serves, in bytes on the wire.
+/// Bytes on the wire that one opportunity serves (mahimahi's value).
 pub(crate) const OPPORTUNITY_BYTES: u32 = 1_504;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// When a link may send. As text, each line is a time in milliseconds at which 1504 bytes may be
-/// sent, of one packet or of several, in part or in full; a packet leaves with its last byte. Of
-/// equal lines each is an opportunity. What an opportunity could have sent and did not is lost. The
+/// Opportunities of a link to send. As text, each line is a time in milliseconds at which 1504
+/// bytes may be sent, of one packet or of several, in part or in full; a packet leaves with its
+/// last byte. Of equal lines each is an opportunity. Unused bytes of an opportunity are lost. The
 /// last line is also the period after which the trace repeats.
 ///
 /// Copies share the list.
@@ -21,7 +21,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 pub struct Trace {
     /// In milliseconds, ascending; the last is above zero.
     opportunities: Arc<[u64]>,
-    /// How far into the trace the clock's origin lies, in nanoseconds, less than a period.
+    /// Position of the clock's origin in the trace, in nanoseconds, less than a period.
     offset: u64,
 }
 
@@ -72,7 +72,7 @@ impl Trace {
         Duration::from_nanos(last.saturating_mul(NANOS_PER_MILLI))
     }
 
-    /// What it can carry over a period, bytes on the wire over time.
+    /// Returns the capacity of a period, bytes on the wire over time.
     pub fn mean_rate(&self) -> DataRate {
         let bytes = self.opportunities.len() as u64 * u64::from(OPPORTUNITY_BYTES);
         DataRate::from_bytes_per(bytes, self.period())
@@ -88,8 +88,8 @@ impl Trace {
         }
     }
 
-    /// What it can carry by `at`, in bytes on the wire, from an instant on that is always the same:
-    /// two such numbers differ by what it can carry after the earlier one, up to the later.
+    /// Returns the capacity up to `at`, in bytes on the wire, counted from a fixed instant. The
+    /// difference of two results is the capacity after the earlier instant, up to the later.
     pub fn bytes_by(&self, at: Instant) -> u64 {
         self.first_after(at) * u64::from(OPPORTUNITY_BYTES)
     }

@@ -1,4 +1,4 @@
-//! A token bucket lets through at once what was not sent in a pause, and no more than it holds.
+//! A token bucket releases the unused bytes of a pause at once, and no more than it holds.
 
 use anabranch_link::{CoDelOptions, Discipline, LinkConfig, LinkConfigError, Packet};
 use anabranch_units::{DataRate, Instant, Seed};

@@ -22,7 +22,7 @@ enum Sender {
     Reno,
     /// Scalable: a packet more each round trip, half a packet less at each mark (RFC 9331 §4.3).
     Scalable,
-    /// A packet of so many bytes each interval, whatever happens.
+    /// A packet of this size each interval, independent of any feedback.
     Constant(u32, Duration),
 }
 
@@ -144,7 +144,7 @@ impl Bed {
         }
     }
 
-    /// What is measured starts now.
+    /// Starts the measurement.
     fn start_measuring(&mut self) {
         self.from = self.link.statistics(self.now);
         for state in &mut self.states {
@@ -178,7 +178,7 @@ impl Bed {
     fn on_dropped(&mut self, packet: Packet, at: Instant) {
         let (flow, sent_at) = (packet.flow as usize, self.sent_at[packet.id as usize]);
         self.states[flow].dropped_at.push(at);
-        // Told of by the packets behind it.
+        // The packets behind it reveal the loss.
         let at = self.now + self.flows[flow].rtt + ms(1);
         self.schedule(at, flow, Event::Lost { sent_at });
     }

@@ -1,4 +1,4 @@
-//! What a link says that it would do to a packet, against what it then does.
+//! A link's forecast of its effect on a packet, compared with its real effect.
 
 #[path = "support/quantities.rs"]
 mod quantities;

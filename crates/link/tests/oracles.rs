@@ -58,7 +58,7 @@ fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Li
     (fates, link)
 }
 
-/// Pops and tells the rest.
+/// Pops all remaining packets and records their fates.
 fn finish(fates: &mut [String], link: &mut Link) {
     while let Some(at) = link.next_at() {
         while let Some(packet) = link.pop(at) {
@@ -368,7 +368,7 @@ fn an_outage_loses_queue_and_propagation_and_nothing_after_its_end() {
             (at_ms(95), 3)
         ]
     );
-    // … and the outage is told of when it starts, not when a packet would have left.
+    // … and the outage is reported when it starts, not when a packet would have left.
     assert_eq!(link.next_at(), Some(at_ms(100)));
     assert!(link.pop(at_ms(100)).is_none());
     let dropped = drain_dropped(&mut link);

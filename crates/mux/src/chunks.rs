@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 /// Bytes of messages that are shorter share memory: each alone would take many times its length.
 const SHORT_BYTES: usize = 1 << 10;
-/// How many of them share it.
+/// Size of a piece of shared memory.
 const SHARED_BYTES: usize = 16 << 10;
 
 /// Bytes that can be read.

@@ -12,12 +12,12 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `mux.rs` | all streams of a session: whose turn it is, what a message does |
+//! | `mux.rs` | all streams of a session: their turns, and the effects of messages |
 //! | `send.rs`, `receive.rs` | the two halves of a stream |
-//! | `limits.rs` | how much memory a session takes |
-//! | `session_window.rs` | how many bytes the peer may have in all streams, and in all sessions |
-//! | `chunks.rs` | bytes for a reader, of which short ones share memory |
-//! | `peer_ids.rs` | which streams the peer has opened, though messages overtake one another |
+//! | `limits.rs` | limits on a session's memory |
+//! | `session_window.rs` | the bytes that the peer may have in all streams, and in all sessions |
+//! | `chunks.rs` | bytes for a reader; short messages share memory |
+//! | `peer_ids.rs` | the streams that the peer has opened, though messages overtake one another |
 //! | `message.rs` | messages as bytes |
 //!
 //! Streams and their windows are as QUIC's (RFC 9000 §2–4), over messages as SCTP's, which may

@@ -28,7 +28,7 @@ const SESSION_CREDIT: u8 = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub(crate) u64);
 
-/// What a message says.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// Bytes of the stream, and whether it ends behind them.

@@ -1,4 +1,4 @@
-//! All streams of a session: whose turn it is, and what a message does.
+//! All streams of a session: their turns, and the effects of messages.
 
 use core::task::Poll;
 use std::collections::{BTreeMap, VecDeque};
@@ -52,7 +52,7 @@ pub enum OpenError {
     /// There are as many as there may be.
     #[error("{max} streams are open")]
     TooMany {
-        /// How many there may be.
+        /// The maximum number.
         max: usize,
     },
     /// The session is over.
@@ -60,7 +60,7 @@ pub enum OpenError {
     SessionOver,
 }
 
-/// How the peer has broken the protocol. The session cannot go on.
+/// Violations of the protocol by the peer. The session cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// Bytes that are no message, or of a stream that only this end may open.
@@ -80,7 +80,7 @@ pub enum Violation {
     TooManyGaps,
 }
 
-/// Of so many streams it is counted how much they could send: more is much in any case.
+/// Number of streams whose sendable bytes are counted: more streams are busy enough in any case.
 const MAX_COUNTED: usize = 16;
 
 #[derive(Debug)]
@@ -106,13 +106,13 @@ pub struct Mux {
     opened: VecDeque<StreamId>,
     /// Streams that have something to send, in the order of their turns.
     ready: VecDeque<StreamId>,
-    /// Those whose turn came when the session's credit had ended.
+    /// Streams whose turn came after the session's credit had ended.
     parked: VecDeque<StreamId>,
-    /// How many bytes of all streams have left …
+    /// Number of bytes of all streams that have left …
     sent_bytes: u64,
     /// … and may leave.
     max_sent_bytes: u64,
-    /// How many bytes the peer may send in all streams.
+    /// Credit of the peer for all streams.
     window: SessionWindow,
     /// Messages beyond gaps, of all streams.
     ahead_count: usize,
@@ -120,7 +120,7 @@ pub struct Mux {
     notices: VecDeque<Message>,
     events: VecDeque<Event>,
     windows_bytes: u64,
-    /// How many streams the peer has opened.
+    /// Number of streams that the peer has opened.
     peer_count: usize,
     is_over: bool,
 }
@@ -153,12 +153,12 @@ impl Mux {
         }
     }
 
-    /// How many bytes have arrived and were not read, of all streams.
+    /// Returns the number of bytes of all streams that have arrived and are unread.
     pub fn held_bytes(&self) -> u64 {
         self.window.held_bytes()
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     pub fn stream_count(&self) -> usize {
         self.streams.len()
     }
@@ -203,7 +203,7 @@ impl Mux {
         self.opened.pop_front()
     }
 
-    /// What has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -217,7 +217,8 @@ impl Mux {
         self.write_with(id, |send, capacity| send.write(bytes, capacity))
     }
 
-    /// As [`write`](Self::write), without a copy: what is taken is shared, and gone from `bytes`.
+    /// Writes like [`write`](Self::write), without a copy: accepted bytes are shared, and gone from
+    /// `bytes`.
     ///
     /// # Errors
     /// [`StreamError`]; nothing was taken.
@@ -253,7 +254,7 @@ impl Mux {
         Poll::Ready(Ok(taken))
     }
 
-    /// How many bytes may wait in a stream.
+    /// Returns the number of bytes that may wait in a stream.
     fn send_capacity(&self) -> usize {
         let limits = &self.limits;
         let all = limits.all_send_bytes.min(self.window.send_bytes() as usize);
@@ -261,7 +262,7 @@ impl Mux {
         share.min(limits.send_bytes).max(limits.min_send_bytes)
     }
 
-    /// How many bytes could leave now, of the streams whose turn comes next.
+    /// Returns the number of bytes that could leave now, of the streams with the next turns.
     pub fn sendable_bytes(&self) -> u64 {
         let next = self.ready.iter().take(MAX_COUNTED);
         let streams = next.filter_map(|id| self.streams.get(id));
@@ -269,12 +270,12 @@ impl Mux {
         bytes.min(self.session_credit())
     }
 
-    /// How many bytes of all streams may leave.
+    /// Returns the number of bytes of all streams that may leave.
     fn session_credit(&self) -> u64 {
         self.max_sent_bytes - self.sent_bytes
     }
 
-    /// Ends the sending half, behind what was written.
+    /// Ends the sending half behind the written bytes.
     pub fn finish(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.send.finish();
@@ -343,7 +344,7 @@ impl Mux {
         }
     }
 
-    /// Gives up what has not been sent, and says so.
+    /// Gives up unsent bytes, and notifies the peer.
     fn reset(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.send.reset()
@@ -352,8 +353,8 @@ impl Mux {
         }
     }
 
-    /// Lets a stream go: what was finished is still sent, the rest is given up, and the peer is
-    /// told that nothing more is read.
+    /// Releases a stream: finished data is still sent, the rest is given up, and the peer learns
+    /// that no more is read.
     pub fn release(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -392,7 +393,8 @@ impl Mux {
         }
     }
 
-    /// The session is over: so are its streams, but for what has arrived. It ends once.
+    /// Ends the session and its streams, except for bytes that have arrived. Further calls have no
+    /// effect.
     pub fn end(&mut self) {
         if core::mem::replace(&mut self.is_over, true) {
             return;
@@ -411,10 +413,10 @@ impl Mux {
         !self.notices.is_empty() || !self.ready.is_empty()
     }
 
-    /// The next message for the peer, of `max_bytes` at most: notices first, then of each stream in
-    /// turn. `head` becomes its beginning, of at most
-    /// [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES). Returned is the rest, shared with what was
-    /// written if it lies together there.
+    /// Returns the next message for the peer, of `max_bytes` at most: notices first, then of each
+    /// stream in turn. `head` becomes its beginning, of at most
+    /// [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES). The returned rest shares the written bytes if
+    /// they lie together.
     pub fn next_message(&mut self, max_bytes: usize, head: &mut Vec<u8>) -> Option<Bytes> {
         head.clear();
         if let Some(notice) = self.notices.pop_front() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// How far the peer's streams may run ahead of one whose first message has not come.
+/// Number of streams that the peer may open beyond one whose first message has not arrived.
 const MAX_UNSEEN: usize = 1 << 14;
 
 /// Every other number belongs to the peer, which uses them in order.
@@ -10,16 +10,16 @@ const MAX_UNSEEN: usize = 1 << 14;
 pub(crate) struct PeerIds {
     /// The first that the peer has not used, as far as is known.
     next: u64,
-    /// Those below that have not been seen.
+    /// Streams below that have not been seen.
     unseen: BTreeSet<u64>,
 }
 
-/// What is known of a stream that the peer may have opened.
+/// State of a stream that the peer may have opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// This is the first that is heard of it.
     New,
-    /// It is there, or was.
+    /// It exists, or did.
     Before,
     /// It is too far ahead of others.
     TooFar,

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use crate::chunks::Chunks;
 use crate::mux::Violation;
 
-/// What has arrived and has not been read.
+/// Bytes that have arrived and are unread.
 #[derive(Debug)]
 pub(crate) struct ReceiveHalf {
     /// Bytes that can be read.
     ready: Chunks,
-    /// What has arrived beyond a gap, by offset.
+    /// Bytes that have arrived beyond a gap, by offset.
     ahead: BTreeMap<u64, Bytes>,
     held: Held,
     /// All bytes below have arrived.
@@ -23,7 +23,7 @@ pub(crate) struct ReceiveHalf {
     highest: u64,
     /// The peer may send everything below.
     told_max_offset: u64,
-    /// How far the peer may be ahead of the reader.
+    /// Number of bytes by which the peer may be ahead of the reader.
     window_bytes: u64,
     /// The first credit that the window's present size has given.
     grown_at: u64,
@@ -35,7 +35,7 @@ pub(crate) struct ReceiveHalf {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) bytes: u64,
-    /// How many messages lie beyond a gap.
+    /// Number of messages beyond a gap.
     pub(crate) ahead_count: usize,
 }
 
@@ -158,29 +158,29 @@ impl ReceiveHalf {
         self.held = Held::default();
     }
 
-    /// How much the window holds.
+    /// Returns the size of the window.
     pub(crate) fn window_bytes(&self) -> u64 {
         self.window_bytes
     }
 
-    /// The offset up to which the peer may send, if it is time to tell: when half of the window has
-    /// been read.
+    /// Returns the offset up to which the peer may send, if it is time to announce it: when half of
+    /// the window has been read.
     pub(crate) fn credit(&mut self) -> Option<u64> {
         let told_left = self.told_max_offset.saturating_sub(self.read_offset);
         let is_due = self.takes_more() && told_left <= self.window_bytes / 2;
         is_due.then(|| self.tell())
     }
 
-    /// The peer had more to send when its credit ended at `offset`. If the reader keeps up, it is
-    /// the window that limits the stream: it is doubled if it may grow by so much. Returns the new
-    /// credit, if there is any.
+    /// Handles the peer's notice that its credit ended at `offset` with more to send. If the reader
+    /// keeps up, the window limits the stream, and is doubled if `may_grow` permits. Returns the
+    /// new credit, if any.
     pub(crate) fn on_blocked(
         &mut self,
         offset: u64,
         may_grow: impl FnOnce(u64) -> bool,
     ) -> Option<u64> {
         let keeps_up = self.offset - self.read_offset <= self.window_bytes / 4;
-        // What is said of a credit from before the window grew says nothing of the window.
+        // A notice about a credit from before the window grew does not concern this window.
         let is_of_window = offset >= self.grown_at;
         if !is_of_window || !keeps_up || !self.takes_more() || !may_grow(self.window_bytes) {
             return None;

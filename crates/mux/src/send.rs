@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::message::{MAX_HEADER_BYTES, Message, StreamId};
 
-/// What has been written and has not left.
+/// Bytes that have been written and are unsent.
 #[derive(Debug)]
 pub(crate) struct SendHalf {
     queue: VecDeque<Bytes>,
@@ -18,7 +18,7 @@ pub(crate) struct SendHalf {
     state: State,
     /// Whether a writer waits for room.
     is_refused: bool,
-    /// The credit whose end the peer has been told of.
+    /// Credit whose end was reported to the peer.
     told_blocked_at: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl SendHalf {
         Some(taken)
     }
 
-    /// How many of so many bytes are taken now.
+    /// Returns the number of bytes accepted now, out of `wanted`.
     fn admit(&mut self, wanted: usize, capacity: usize) -> Option<usize> {
         let taken = wanted.min(capacity.saturating_sub(self.queued_bytes));
         self.is_refused = taken < wanted;
@@ -82,7 +82,7 @@ impl SendHalf {
         }
     }
 
-    /// Gives up what has not left. Returns whether the peer is to know.
+    /// Gives up unsent bytes. Returns whether the peer must be notified.
     pub(crate) fn reset(&mut self) -> bool {
         let is_news = matches!(self.state, State::Open | State::Ending);
         if is_news {
@@ -132,7 +132,8 @@ impl SendHalf {
         }
     }
 
-    /// Where credit has ended although there is more to send, if the peer has not been told.
+    /// Returns the offset at which credit has ended with more to send, unless it was reported to
+    /// the peer.
     pub(crate) fn take_blocked(&mut self) -> Option<u64> {
         let at = self.max_offset;
         let is_blocked = self.queued_bytes > 0 && self.offset >= at;
@@ -143,7 +144,7 @@ impl SendHalf {
         is_news.then_some(at)
     }
 
-    /// How many bytes may leave now.
+    /// Returns the number of bytes that may leave now.
     pub(crate) fn sendable_bytes(&self) -> u64 {
         let credit = self.max_offset.saturating_sub(self.offset);
         credit.min(self.queued_bytes as u64)
@@ -185,7 +186,7 @@ impl SendHalf {
         Some(bytes)
     }
 
-    /// Takes so many of the bytes that wait.
+    /// Takes `count` of the waiting bytes.
     fn take(&mut self, count: usize) -> Bytes {
         self.queued_bytes -= count;
         self.offset += count as u64;
@@ -196,7 +197,7 @@ impl SendHalf {
         }
     }
 
-    /// Takes what lies in several pieces.
+    /// Takes bytes from several pieces.
     fn gather(&mut self, count: usize) -> Bytes {
         let mut gathered = Vec::with_capacity(count);
         while gathered.len() < count

@@ -1,5 +1,5 @@
-//! How many bytes the peer may have in all streams together: QUIC's MAX_DATA (RFC 9000 §4.1), whose
-//! memory all sessions of a program share.
+//! Limit of the bytes that the peer may have in all streams together: QUIC's MAX_DATA (RFC 9000
+//! §4.1), whose memory all sessions of a program share.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -30,12 +30,12 @@ impl Budget {
         }))
     }
 
-    /// How many bytes no session has.
+    /// Returns the number of bytes that belong to no session.
     fn left_bytes(&self) -> u64 {
         self.0.left_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of a session may wait to be sent.
+    /// Returns the number of bytes of a session that may wait to be sent.
     fn send_bytes(&self) -> u64 {
         self.0.bytes / self.0.session_count.load(Ordering::Relaxed).max(1)
     }
@@ -59,11 +59,11 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct SessionWindow {
     budget: Budget,
-    /// What every session has.
+    /// Bytes that every session has.
     least_bytes: u64,
     /// This one's part of the budget.
     taken_bytes: u64,
-    /// Of all streams, how many bytes have come …
+    /// Number of bytes of all streams that have arrived …
     received: u64,
     /// … and have been read, or are of no use any more.
     consumed: u64,
@@ -84,13 +84,13 @@ impl SessionWindow {
         }
     }
 
-    /// How many bytes of the session may wait to be sent, so that all sessions' do not exceed the
-    /// budget.
+    /// Returns the number of bytes of the session that may wait to be sent, so that all sessions
+    /// together stay within the budget.
     pub(crate) fn send_bytes(&self) -> u64 {
         self.budget.send_bytes()
     }
 
-    /// How many bytes are held.
+    /// Returns the number of bytes held.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.received - self.consumed
     }

@@ -89,7 +89,7 @@ impl Pair {
     }
 }
 
-/// Byte `offset` of what an end writes to a stream.
+/// Returns byte `offset` of the data that an end writes to a stream.
 fn byte(end: usize, id: u64, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ (offset >> 8) ^ id.wrapping_mul(7) ^ end as u64) as u8
 }
@@ -163,7 +163,7 @@ fn work(
     }
 }
 
-/// Of each stream, which one it was to be opened.
+/// For each stream, its number in the order of opening.
 type Numbers = BTreeMap<StreamId, u64>;
 
 #[test]
@@ -326,8 +326,8 @@ fn a_window_does_not_grow_for_a_reader_that_is_slow() {
     assert!(unread <= limits().window_bytes as usize, "{unread}");
 }
 
-/// How many bytes can be under way to a reader that reads all of them at once: of the window, what
-/// has been told when half of it was read.
+/// Returns the number of bytes that can be in flight to a reader that reads all of them at once.
+/// New credit arrives when half of the window has been read.
 fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
     let mut widest = 0;
     for _ in 0..40 {
@@ -344,7 +344,7 @@ fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
             assert_eq!(pair.client().handle_message(credit), Ok(()));
         }
     }
-    // What is left is not the next stream's.
+    // Remaining messages must not count for the next stream.
     pair.settle();
     widest
 }

@@ -50,8 +50,7 @@ pub use wishes::{Cargo, Wishes};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
-/// Length of a response: shorter than what it answers, so that nobody can use a responder to
-/// amplify.
+/// Length of a response: shorter than an initiation, so that nobody can use a responder to amplify.
 pub const RESPONSE_BYTES: usize = 76;
 /// Version of the protocol: of everything that the ends send each other, not of the handshake
 /// alone. Ends of different versions cannot have a session.
@@ -78,7 +77,7 @@ const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const MARKS_BYTES: usize = 2 * MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 
-/// A session that both ends know, and what they agreed on.
+/// A session that both ends know, and the parameters agreed on.
 #[derive(Debug)]
 pub struct Agreed {
     /// The session.

@@ -6,8 +6,8 @@
 //! secret n + 1  = HKDF-Expand(secret n, "anabranch update", 32)
 //! ```
 //!
-//! HKDF is RFC 5869's with SHA-256. As in TLS 1.3 (RFC 8446 §7.2), whoever reads a key out of
-//! memory learns nothing of the keys before it, and everything of those after it.
+//! HKDF is RFC 5869's with SHA-256. As in TLS 1.3 (RFC 8446 §7.2), an attacker that reads a key out
+//! of memory learns nothing of the keys before it, but every key after it.
 
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk};

@@ -98,7 +98,7 @@ impl SecretKey {
     /// Reads what [`to_text`](Self::to_text) writes, space around it allowed.
     ///
     /// # Errors
-    /// What is wrong with the text, as a [`ParseKeyError`].
+    /// A [`ParseKeyError`] that describes the mistake in the text.
     pub fn from_text(text: &str) -> Result<Self, ParseKeyError> {
         let text = text.trim();
         if text.starts_with(PUBLIC_PREFIX) {
@@ -157,8 +157,8 @@ impl PublicKey {
     /// The key with these bytes.
     ///
     /// # Errors
-    /// [`ParseKeyError::SmallOrder`] for the few points with which every shared secret is zero:
-    /// whoever trusted one would trust everybody.
+    /// [`ParseKeyError::SmallOrder`] for the few points with which every shared secret is zero: an
+    /// end that trusted one would trust everybody.
     pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, ParseKeyError> {
         let mut x25519 = x25519();
         // Clamping makes every scalar a multiple of the cofactor: any one shows small order.

@@ -1,6 +1,6 @@
-//! The kinds of datagrams, and what can be read of them without a key.
+//! The kinds of datagrams, and the fields that can be read of them without a key.
 
-/// What a datagram is, by its first byte.
+/// Kind of a datagram, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -10,7 +10,7 @@ pub enum Kind {
     Response = 2,
     /// A protected datagram: for the [`Session`](crate::Session) that [`receiver_index`] names.
     Data = 3,
-    /// What a responder under load answers instead of a response: for the
+    /// The answer of a responder under load instead of a response: for the
     /// [`Initiator`](crate::Initiator) that sent there.
     CookieReply = 4,
     /// A responder does not know the session: see

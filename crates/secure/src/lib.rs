@@ -22,9 +22,9 @@
 //! # Routing
 //!
 //! Each end names a session by a 32-bit index of its own choosing. [`classify`] and
-//! [`receiver_index`] read what a server needs to find the session without touching a key.
+//! [`receiver_index`] read the fields by which a server finds the session without touching a key.
 //!
-//! The formats, and what is not yet defended, are in `docs/protocol-security.md`.
+//! The formats, and the attacks without a defence yet, are in `docs/protocol-security.md`.
 
 mod counter;
 mod framing;

@@ -52,13 +52,13 @@ pub(crate) fn mac(key: &hmac::Key, bytes: &[u8]) -> Mac {
         .expect("a tag is longer than the part of it that is used")
 }
 
-/// Whether `claimed` is the mark that `key` makes on `bytes`. Compared as one number, so that the
-/// time tells nothing of where two marks differ.
+/// Returns whether `claimed` is the mark that `key` makes on `bytes`. They are compared as one
+/// number, so that the time does not reveal the position of a difference.
 pub(crate) fn is_mac(key: &hmac::Key, bytes: &[u8], claimed: &Mac) -> bool {
     u128::from_ne_bytes(mac(key, bytes)) == u128::from_ne_bytes(*claimed)
 }
 
-/// What a responder gave to an initiator's address: proof that the initiator receives there.
+/// A responder's cookie for an initiator's address: proof that the initiator receives there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cookie(Mac);
 
@@ -92,7 +92,7 @@ impl fmt::Debug for Cookie {
     }
 }
 
-/// What a responder makes cookies of. It keeps nothing of those that it gave away.
+/// Secrets from which a responder makes cookies. It keeps no cookies.
 pub(crate) struct CookieJar {
     /// The newest secret first.
     secrets: [hmac::Key; 2],
@@ -118,8 +118,8 @@ impl CookieJar {
         self.secrets[0] = fresh_secret();
     }
 
-    /// The reply that tells `source` its cookie; only who sent the initiation with the first mark
-    /// `asked` takes it.
+    /// Returns the reply with the cookie of `source`. Only the end that sent the initiation with
+    /// the first mark `asked` accepts it.
     pub(crate) fn reply(&mut self, source: SocketAddr, asked: &Mac) -> [u8; COOKIE_REPLY_BYTES] {
         let mut cookie = mac(&self.secrets[0], &source_bytes(source));
         let counted = self.next_nonce.to_be_bytes();

@@ -15,17 +15,17 @@
 //!
 //! # Limits of AES-GCM
 //!
-//! A key's secrecy wears with the blocks it encrypts: an attacker who could tell AES from a random
-//! function gains about s²/2¹²⁹ from s blocks of 16 bytes. So each direction takes another key
-//! (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that is 2⁻⁶⁶ a
-//! key, where QUIC allows 2⁻⁵⁷ (RFC 9001 §B.1.1).
+//! A key's secrecy wears with the blocks it encrypts: an attacker's advantage in distinguishing AES
+//! from a random function grows to about s²/2¹²⁹ with s blocks of 16 bytes. So each direction takes
+//! another key (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that
+//! is 2⁻⁶⁶ a key, where QUIC allows 2⁻⁵⁷ (RFC 9001 §B.1.1).
 //!
 //! # Key updates
 //!
-//! As QUIC's (RFC 9001 §6), without an answer: who seals takes the next key when it likes and says
-//! so in the header. Who opens takes it when a datagram opens with it, and keeps the one before for
-//! datagrams that were overtaken. Two bits tell next from previous on a path that was silent for
-//! more than a generation, which QUIC's one bit could not.
+//! Like QUIC's (RFC 9001 §6), but without an answer. The sealing end takes the next key at any time
+//! and indicates it in the header. The opening end takes it when a datagram opens with it, and
+//! keeps the key before for datagrams that were overtaken. Two bits distinguish next from previous
+//! on a path that was silent for more than a generation, which QUIC's one bit could not.
 
 use core::fmt;
 
@@ -42,14 +42,14 @@ use crate::reset::ResetToken;
 pub const HEADER_BYTES: usize = 10;
 /// Bytes behind a datagram's ciphertext.
 pub const TAG_BYTES: usize = 16;
-/// How much longer than its plaintext a protected datagram is.
+/// Number of bytes by which a protected datagram exceeds its plaintext.
 pub const PROTECTION_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
-/// How many paths a session has: path ids are 0 to one less.
+/// Maximum number of paths of a session: path ids are 0 to one less.
 pub const MAX_PATHS: usize = 32;
-/// How many datagrams a session seals, over all paths, before it refuses. No counter comes near
-/// 2⁶⁴, so no nonce repeats; at a million datagrams a second it takes 36,000 years.
+/// Number of datagrams that a session seals, over all paths, before it refuses. No counter comes
+/// near 2⁶⁴, so no nonce repeats; at a million datagrams a second it takes 36,000 years.
 pub const MAX_SEALED_COUNT: u64 = 1 << 60;
-/// How many datagrams one key seals, over all paths, before the next key does.
+/// Number of datagrams that one key seals, over all paths, before the next key does.
 pub const KEY_UPDATE_DATAGRAMS: u64 = 1 << 22;
 
 const COUNTER_AT: usize = 6;
@@ -82,9 +82,9 @@ pub enum SealError {
     KeyExhausted,
 }
 
-/// Why an arriving datagram was dropped. Any of these may come of chance or of an attacker; the
-/// kind is for counters. All but `Forged` are found without the key, so what they say of a datagram
-/// is only what it claims.
+/// Reason for which an arriving datagram was dropped. Any of these may come from chance or from an
+/// attacker; the kind is for counters. All but `Forged` are found without the key, so they rely on
+/// unauthenticated fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Rejected {
     /// Shorter than header and tag.
@@ -124,7 +124,7 @@ impl Rejected {
     ];
 }
 
-/// What [`Session::open`] found in a datagram.
+/// Content of a datagram that [`Session::open`] has opened.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
     /// The path that the peer sealed it for, below [`MAX_PATHS`]. Authenticated, unlike the
@@ -156,7 +156,7 @@ pub struct Session {
     reset_token: Option<ResetToken>,
 }
 
-/// What a handshake leaves behind for its session.
+/// Keys and indices that a handshake agrees on for its session.
 pub(crate) struct Agreement<'a> {
     pub(crate) sealing_key: &'a [u8; 32],
     pub(crate) opening_key: &'a [u8; 32],
@@ -189,7 +189,8 @@ impl Session {
         self.local_index
     }
 
-    /// The index that the peer chose: the [`receiver_index`](crate::receiver_index) of what leaves.
+    /// Returns the index that the peer chose: the [`receiver_index`](crate::receiver_index) of
+    /// outgoing datagrams.
     pub fn remote_index(&self) -> u32 {
         self.remote_index
     }
@@ -263,9 +264,9 @@ impl Session {
         Ok(())
     }
 
-    /// Seals with the next key from now on, unless this one has sealed nothing. Not more often than
-    /// the peer is known to hear this end: who misses all datagrams of a generation opens none of
-    /// those after it.
+    /// Seals with the next key from now on, unless this one has sealed nothing. It must not be
+    /// called more often than the peer is known to receive: an end that misses all datagrams of a
+    /// generation opens none after it.
     pub fn update_key(&mut self) {
         if self.sealing.sealed_count > 0 {
             self.sealing.update();

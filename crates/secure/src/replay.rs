@@ -3,14 +3,14 @@
 const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = 32;
 
-/// How far, in datagrams, a datagram may trail the greatest counter of its path and still be
+/// Number of datagrams by which a datagram may trail the greatest counter of its path and still be
 /// accepted: about 0.2 s of reordering at 100 Mbit/s. Paths do not trail each other: each has its
 /// own window.
 ///
 /// One word less than the bitmap holds, so that the window advances by whole words (RFC 6479 §2).
 pub const REPLAY_WINDOW_DATAGRAMS: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
-/// What the window says of a counter that it has not been told of yet.
+/// The window's verdict on a counter that has not been accepted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     Fresh,
@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// What the bitmap stands for, with a set that never forgets.
+    /// A set of counters that never forgets, as a model of the bitmap.
     #[derive(Default)]
     struct NaiveWindow {
         accepted: BTreeSet<u64>,

@@ -1,4 +1,4 @@
-//! Resets: how a responder that does not know a session tells its initiator so.
+//! Resets: a responder's notice to an initiator that it does not know the session.
 //!
 //! ```text
 //! byte 0      kind, 5
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! After RFC 9000 §10.3. The token is a function of the responder's secret key and of the session
-//! index, so a responder that was restarted can make it again. The handshake tells it to the
+//! index, so a responder that was restarted can make it again. The handshake sends it to the
 //! initiator, encrypted; nobody else knows it before the responder uses it.
 
 use ring::hmac;
@@ -42,7 +42,7 @@ impl ResetToken {
     /// Whether the datagram is the reset of the session that the responder calls `remote_index`.
     pub(crate) fn is_in(&self, datagram: &[u8], remote_index: u32) -> bool {
         let expected = reset(remote_index, self);
-        // Compared in a time that does not tell how much of it is right.
+        // Compared in constant time, so that it does not reveal the number of correct bytes.
         datagram.ct_eq(&expected).into()
     }
 }

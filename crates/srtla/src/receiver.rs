@@ -1,4 +1,4 @@
-//! Groups of links: how they register, what is acknowledged, when they are over.
+//! Groups of links: registration, acknowledgements, timeouts.
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,7 +9,7 @@ use crate::names::{Names, SECRET_BYTES};
 use crate::places::{self, MAX_GROUPS, Origin, Place};
 use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
-/// So many links of a sender.
+/// Maximum number of links of a sender.
 pub const MAX_LINKS: usize = 16;
 /// A link that is silent for longer is forgotten, and a group without links. Idle links send a
 /// keepalive each second.
@@ -20,14 +20,15 @@ const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of the SRT listener that a link gets for each byte that it brought: its address may be
 /// forged. With SRTLA's own answers these are less than three, as in RFC 9000, section 8.1.
 const ANSWERS_PER_BYTE: u64 = 2;
-/// What was not asked for is forgotten, the oldest first. One call makes a quarter of it at most.
+/// Maximum number of queued events; beyond it, the oldest are forgotten. One call makes a quarter
+/// of it at most.
 const MAX_EVENTS: usize = 4 * MAX_GROUPS * (MAX_LINKS + 1);
 
 /// A sender, as long as it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(u64);
 
-/// What a datagram of a link leads to.
+/// Result of a datagram from a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Nothing: the link is unknown, or it is not SRTLA.
@@ -43,7 +44,7 @@ pub enum Taken {
     },
 }
 
-/// What has become of groups and links.
+/// Events of groups and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A link of a sender that the SRT listener has accepted. Strangers' links are not reported.
@@ -54,7 +55,7 @@ pub enum Event {
     GroupEnded(GroupId),
 }
 
-/// A link, and what it did.
+/// A link and its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSummary {
     /// The sender's address there.
@@ -63,7 +64,7 @@ pub struct LinkSummary {
     pub datagram_count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What the sender told of it at last.
+    /// Last report of the sender on this link.
     pub info: Option<SenderInfo>,
     /// Whether there was an [`Event::LinkAccepted`] of it.
     pub was_accepted: bool,
@@ -129,7 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Takes what the SRT listener answers a group. Returns the links that it goes to.
+    /// Takes an answer of the SRT listener to a group. Returns the links that it goes to.
     pub fn handle_srt(&mut self, now: Instant, group: GroupId, datagram: &[u8]) -> Vec<SocketAddr> {
         let id = group;
         let group = self.groups.get_mut(&group);
@@ -156,7 +157,7 @@ impl Receiver {
         paid.collect()
     }
 
-    /// Forgets what has been silent for too long. To be called once a second.
+    /// Removes links and groups that have been silent for too long. Must be called once a second.
     pub fn handle_time(&mut self, now: Instant) {
         let mut gone = Vec::new();
         for (&id, group) in &mut self.groups {
@@ -172,12 +173,12 @@ impl Receiver {
         gone.into_iter().for_each(|id| self.remove(id));
     }
 
-    /// What has happened since the last call.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// How many senders there are.
+    /// Returns the number of senders.
     pub fn group_count(&self) -> usize {
         self.groups.len()
     }
@@ -359,7 +360,7 @@ impl Link {
     }
 }
 
-/// In a time that does not tell how much of a name was right.
+/// Compares in constant time, so that it does not reveal the correct part of a name.
 fn is_same(left: &Id, right: &Id) -> bool {
     let differences = left.iter().zip(right).map(|(left, right)| left ^ right);
     core::hint::black_box(differences.fold(0, |all, one| all | one)) == 0

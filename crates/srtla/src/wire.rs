@@ -1,9 +1,9 @@
 //! Datagrams of SRTLA and of SRT, as far as the receiver looks into them. All numbers are
 //! big-endian.
 
-/// How many bytes name a group; the first half is the sender's choice, the second the receiver's.
+/// Length of a group's name; the first half is the sender's choice, the second the receiver's.
 pub const ID_BYTES: usize = 256;
-/// So many packets of a link are acknowledged at a time.
+/// Number of packets of a link that are acknowledged at a time.
 pub(crate) const ACKED_AT_ONCE: usize = 10;
 /// Shorter datagrams are not SRT.
 const LEAST_SRT_BYTES: usize = 16;
@@ -20,14 +20,14 @@ const REG_NGP: u16 = 0x9211;
 const SRT_KEEPALIVE: u16 = 0x8001;
 const SRT_ACK: u16 = 0x8002;
 
-/// Behind the type and time of a keepalive: what follows is a [`SenderInfo`].
+/// Number behind the type and time of a keepalive that announces a [`SenderInfo`].
 const INFO_MAGIC: u16 = 0xc01f;
 const INFO_VERSION: u16 = 1;
 
 /// A group's name.
 pub(crate) type Id = [u8; ID_BYTES];
 
-/// What a link brings.
+/// A message from a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Message<'a> {
     /// REG1: a sender wants a group.
@@ -40,7 +40,7 @@ pub(crate) enum Message<'a> {
     Srt { number: Option<u32> },
 }
 
-/// What a sender tells of a link in its keepalives (irlserver/srtla_send: 38 bytes).
+/// A sender's report on a link in its keepalives (irlserver/srtla_send: 38 bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
     /// The sender's window, in thousandths of a packet.
@@ -49,14 +49,14 @@ pub struct SenderInfo {
     pub in_flight: i32,
     /// The smoothed round-trip time, in milliseconds.
     pub rtt_millis: u32,
-    /// How many negative acknowledgements named packets of this link.
+    /// Number of negative acknowledgements that named packets of this link.
     pub nak_count: u32,
-    /// What the sender sends by this link.
+    /// Rate at which the sender sends by this link.
     pub bytes_per_second: u32,
 }
 
 impl<'a> Message<'a> {
-    /// `None` for what a receiver takes no notice of.
+    /// Parses a datagram; `None` for datagrams that a receiver ignores.
     pub(crate) fn parse(datagram: &'a [u8]) -> Option<Self> {
         let (kind, rest) = datagram.split_first_chunk()?;
         match u16::from_be_bytes(*kind) {

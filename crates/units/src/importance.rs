@@ -1,6 +1,6 @@
-//! What is lost with a frame of video.
+//! Importance of a frame of video.
 
-/// How much depends on a frame, from most to least.
+/// Importance of a frame for other frames, from most to least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Importance {
     /// Decoding can start here: all frames up to the next key frame need it.
@@ -13,7 +13,8 @@ pub enum Importance {
 }
 
 impl Importance {
-    /// What is known of a frame of which only this is known: other frames are taken for references.
+    /// Returns the importance of a frame if only `is_key` is known: other frames count as
+    /// references.
     pub const fn key_if(is_key: bool) -> Self {
         match is_key {
             true => Importance::Key,

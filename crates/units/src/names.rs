@@ -1,7 +1,7 @@
 //! Names that people mistype.
 
-/// The names that there are, for a message about one that there is not: "a, b, c", or "none".
-/// Where one of them is near what was asked for, it is asked whether that was meant.
+/// Returns the known names for a message about an unknown one: "a, b, c", or "none". If a known
+/// name is near `asked`, the text asks whether it was meant.
 pub fn known_names<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() {
@@ -45,7 +45,7 @@ fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
         .map(|(.., name)| name)
 }
 
-/// How many characters are to be put in, left out, changed or swapped with their neighbours to get
+/// Returns the number of characters to insert, remove, change or swap with their neighbours to get
 /// from one to the other (the optimal string alignment distance).
 fn edit_count(from: &[char], to: &[char]) -> usize {
     // Of each beginning of `to`, for the beginnings of `from` two and one characters shorter.

@@ -4,10 +4,11 @@ use crate::time::{Duration, Instant};
 
 /// Lateness is counted in windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
-/// What is this late is as punctual as a machine with other work can be.
+/// Lateness up to which a machine with other work counts as punctual.
 const TOLERANCE: Duration = Duration::from_millis(5);
 
-/// How long work that was due waited for the processor in one second, where it was more than 5 ms.
+/// Time for which due work waited for the processor in one second, counting waits of more than 5
+/// ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lateness {
     /// All waits together. More than a second after one long wait.

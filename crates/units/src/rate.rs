@@ -70,7 +70,7 @@ impl DataRate {
         self.0 == 0
     }
 
-    /// How long `bytes` bytes take at this rate, rounded up to the nanosecond;
+    /// Returns the time that `bytes` take at this rate, rounded up to the nanosecond;
     /// [`Duration::MAX`] at rate zero.
     pub const fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
@@ -89,7 +89,7 @@ impl DataRate {
         }
     }
 
-    /// How many whole bytes pass in `span`.
+    /// Returns the number of whole bytes that pass in `span`.
     pub const fn bytes_in(self, span: Duration) -> u64 {
         if let Some(bit_nanos) = self.0.checked_mul(span.as_nanos()) {
             return bit_nanos / BIT_NANOS_PER_BYTE_SECOND as u64;

@@ -1,4 +1,4 @@
-//! What the element is told by its properties.
+//! The element's properties as settings.
 
 use std::fs;
 
@@ -38,10 +38,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What a session is opened with.
+    /// Returns the set-up for opening a session.
     ///
     /// # Errors
-    /// What is wrong with which property, in words.
+    /// The name of the wrong property and the mistake, in words.
     pub(super) fn config(&self) -> Result<ClientConfig, String> {
         let key = fs::read_to_string(&self.key);
         let key = key.map_err(|error| format!("key: cannot read {:?}: {error}", self.key))?;

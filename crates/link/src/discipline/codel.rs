@@ -14,7 +14,7 @@ use crate::queue::{Capacity, Fifo, Load};
 /// Parameters of CoDel; the defaults are those of RFC 8289 §4.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelOptions {
-    /// How long packets may wait (TARGET).
+    /// Acceptable waiting time of packets (TARGET).
     pub target: Duration,
     /// For how long they may wait longer than that (INTERVAL).
     pub interval: Duration,
@@ -39,7 +39,7 @@ impl CoDelOptions {
     }
 }
 
-/// What CoDel knows of one queue.
+/// State of CoDel for one queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Control {
     /// When packets will have waited longer than the target for an interval (first_above_time_).

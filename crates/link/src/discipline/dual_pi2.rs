@@ -24,13 +24,13 @@ pub struct DualPi2Options {
     pub max_rtt: Duration,
     /// Delay from which packets of the L4S queue are marked.
     pub step_threshold: Duration,
-    /// What relates the L4S queue's probability to the controller's (k).
+    /// Factor between the L4S queue's probability and the controller's (k).
     pub coupling: f64,
     /// Which queue sends next.
     pub scheduler: DualQueueScheduler,
 }
 
-/// How the queues of DualPI2 share the link (RFC 9332 §4.2.2).
+/// Scheduling of the two queues of DualPI2 (RFC 9332 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualQueueScheduler {
     /// Weighted round robin: the classic queue is sure of a tenth of the bytes.
@@ -39,7 +39,7 @@ pub enum DualQueueScheduler {
     TimeShiftedFifo,
 }
 
-/// The classic queue's part of the bytes that both queues send, one in so many.
+/// Inverse of the classic queue's share of the bytes that both queues send.
 const CLASSIC_SHARE: i64 = 10;
 /// Packets in the L4S queue up to which none is marked by the step (Th_len).
 const UNMARKED_PACKETS: usize = 1;
@@ -183,7 +183,8 @@ impl DualPi2 {
         let is_late = self.l4s.fifo.head_age(now) >= self.options.step_threshold;
         let mut packet = self.l4s.fifo.pop()?;
         let coupled = self.coupled_probability();
-        // Marks can say no more: what does not react is dropped as in the classic queue.
+        // Marks have reached their limit: packets of flows that do not react are dropped as in the
+        // classic queue.
         if coupled >= 1.0 && self.l4s.is_hit(self.classic_probability()) {
             ledger.drop_queued(now, DropCause::EarlyDrop, packet);
             return None;
@@ -325,8 +326,8 @@ mod tests {
         assert!(ledger.dropped.iter().all(is_classic));
     }
 
-    /// The marks of so many packets that come at once and leave together after this time, while the
-    /// controller is at rest.
+    /// Returns the marks of `count` packets that arrive at once and leave together after this time,
+    /// while the controller is at rest.
     fn marks(ecn: Ecn, count: usize, after: Duration) -> Vec<bool> {
         let mut dual = dual(DualPi2Options::default());
         let mut ledger = Ledger::default();

@@ -21,7 +21,7 @@ const MAX_DROP_BATCH: usize = 64;
 pub struct FqCoDelOptions {
     /// CoDel's, of each queue.
     pub codel: CoDelOptions,
-    /// How many queues there are; flows whose hashes agree share one.
+    /// Number of queues; flows whose hashes agree share one.
     pub bucket_count: u32,
     /// Bytes that a queue may send in its turn.
     pub quantum: u32,
@@ -224,7 +224,7 @@ mod tests {
         let (one, other) = (queue(1), queue(2));
         let mut hit = vec![false; 1_024];
         (0..1_024).for_each(|flow| hit[one.bucket_of(flow)] = true);
-        // 1 - 1/e of the buckets are hit in the mean, with a deviation of 10.
+        // On average, 1 - 1/e of the buckets are hit, with a deviation of 10.
         let hit_count = hit.iter().filter(|is_hit| **is_hit).count();
         assert!(hit_count.abs_diff(647) < 40, "{hit_count}");
         let moved = (0..1_024).filter(|flow| one.bucket_of(*flow) != other.bucket_of(*flow));

@@ -25,9 +25,9 @@ const MAX_MARK_PROBABILITY: f64 = 0.1;
 pub struct PieOptions {
     /// The delay that the controller steers to (QDELAY_REF).
     pub target: Duration,
-    /// How often the probability is updated (T_UPDATE).
+    /// Interval between updates of the probability (T_UPDATE).
     pub update_interval: Duration,
-    /// How long a burst into an idle queue passes unharmed (MAX_BURST).
+    /// Duration for which a burst into an idle queue passes unharmed (MAX_BURST).
     pub max_burst: Duration,
     /// Whether drops are kept from coming too close or too far from each other (§5.4).
     pub is_derandomised: bool,
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(pie.burst_allowance, ms(150));
     }
 
-    /// How many of 1,000 packets are hit if so many bytes wait.
+    /// Returns the number of hits among 1,000 packets while packets of these sizes wait.
     fn hits(queued_bytes: [u32; 2], delay: Duration, probability: f64) -> usize {
         let mut pie = pie(PieOptions {
             max_burst: Duration::ZERO,

@@ -12,8 +12,8 @@ use super::{Ledger, QueueDiscipline, Refused};
 use crate::packet::Packet;
 use crate::queue::{Capacity, Fifo, Load, QueueLimit};
 
-/// Parameters of RED. The defaults are those of ns-2. The queue is what waits, without the packet
-/// in service.
+/// Parameters of RED. The defaults are those of ns-2. The queue consists of the waiting packets,
+/// without the packet in service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedOptions {
     /// Average queue from which packets are dropped (min_th).

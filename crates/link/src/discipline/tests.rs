@@ -1,4 +1,4 @@
-//! What holds of every discipline, and options that make none.
+//! Properties of every discipline, and rejected options.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn queue(discipline: &Discipline, limit: QueueLimit) -> Queue {
     discipline.build(limit, RATE, Seed(1)).expect("it manages")
 }
 
-/// Of flow `id`, 500 bytes, every second of an L4S transport.
+/// Returns a packet of flow `id`, 500 bytes; every second one belongs to an L4S transport.
 fn packet(id: u64) -> Packet {
     Packet {
         id,
@@ -37,7 +37,7 @@ fn packet(id: u64) -> Packet {
     }
 }
 
-/// Puts so many in at the first instant; returns how many were taken.
+/// Enqueues `count` packets at the first instant; returns the number of accepted ones.
 fn fill(queue: &mut Queue, count: u64, in_service: Load, ledger: &mut Ledger) -> usize {
     let taken = (0..count).map(|id| queue.enqueue(at(0), packet(id), in_service, ledger));
     taken.filter(|taken| taken.is_ok()).count()
@@ -258,7 +258,7 @@ fn the_others_refuse_times_of_nothing() {
     assert_refused(&duals.map(Discipline::DualPi2), "a coupling above zero");
 }
 
-/// How many of so many packets that come at these intervals, and of which none leaves, are taken
+/// Returns how many of `count` packets, arriving at these intervals while none leaves, are accepted
 /// unmarked, marked, and dropped.
 fn fates(discipline: &Discipline, ecn: Ecn, count: u64, gap: Duration) -> [usize; 3] {
     let mut ledger = Ledger::default();

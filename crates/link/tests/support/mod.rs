@@ -30,7 +30,7 @@ pub fn drain<E: Element>(element: &mut E, end: Instant) -> Vec<(Instant, u64)> {
     departures
 }
 
-/// All that was lost and not told yet.
+/// Returns all losses that have not been reported yet.
 pub fn drain_dropped<E: Element>(element: &mut E) -> Vec<Dropped> {
     core::iter::from_fn(|| element.take_dropped()).collect()
 }

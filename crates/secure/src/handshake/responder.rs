@@ -72,7 +72,7 @@ impl Responder {
         }
     }
 
-    /// How long media may take, in milliseconds, as this end wishes; 0: no wish.
+    /// Sets this end's wished delay of media in milliseconds; 0: no wish.
     pub fn set_latency_millis(&mut self, latency_millis: u16) {
         self.latency_millis = latency_millis;
     }

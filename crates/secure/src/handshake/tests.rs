@@ -217,7 +217,7 @@ fn another_protocol_version_is_refused_and_told_the_responders() {
     assert!(PROLOGUE.ends_with(VERSION.to_string().as_bytes()));
 }
 
-/// Puts the first mark on what stands before it, as whoever knows the responder's key can.
+/// Puts the first mark on the bytes before it, as anybody with the responder's key can.
 fn mark(initiation: &mut [u8], responder: &PublicKey) {
     let (marked, macs) = initiation.split_at_mut(initiation.len() - MARKS_BYTES);
     macs[..MAC_BYTES].copy_from_slice(&mac::mac(&mac::first_key(responder), marked));
@@ -239,7 +239,7 @@ fn every_flipped_bit_of_an_initiation_is_refused() {
         if bit / 8 == 0 || bit / 8 >= FIRST_MAC_AT {
             continue;
         }
-        // What an attacker who knows the responder's key can do.
+        // Possible for an attacker who knows the responder's key.
         mark(&mut tampered, &ends.responder_key);
         let expected = match bit / 8 {
             VERSION_AT => HandshakeError::OtherVersion(tampered[VERSION_AT]),
@@ -522,7 +522,8 @@ fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
     // The responder itself cannot be reset: the initiator has no such key.
     let responders = answer.agreed.session;
     assert!(!responders.is_reset(&reset));
-    // Shorter than what it answers: the shortest datagrams that the transport sends have two bytes.
+    // Shorter than the datagram that it answers: the shortest datagrams that the transport sends
+    // have two bytes.
     assert!(reset.len() < crate::PROTECTION_OVERHEAD_BYTES);
 }
 

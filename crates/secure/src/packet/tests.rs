@@ -31,7 +31,7 @@ fn sealed(session: &mut Session, path_id: u8, plaintext: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// What `session` makes of a copy of `datagram`.
+/// Returns the result of opening a copy of `datagram` by `session`.
 fn opened(session: &mut Session, datagram: &[u8]) -> Result<(u8, Vec<u8>), Rejected> {
     let mut datagram = datagram.to_vec();
     session

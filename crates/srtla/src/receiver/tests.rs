@@ -32,14 +32,14 @@ fn video(number: u32) -> Vec<u8> {
     packet
 }
 
-/// What an SRT listener answers.
+/// Returns an answer of an SRT listener.
 fn answer(kind: u16) -> Vec<u8> {
     let mut bytes = kind.to_be_bytes().to_vec();
     bytes.resize(44, 0);
     bytes
 }
 
-/// What a sender does as BELABOX's: one link asks for a group, all join.
+/// A sender that behaves like BELABOX's: one link asks for a group, all join.
 struct Sender {
     half: [u8; ID_BYTES / 2],
     links: Vec<SocketAddr>,

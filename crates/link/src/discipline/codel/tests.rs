@@ -44,8 +44,8 @@ impl Bed {
     }
 }
 
-/// How many packets of these bytes are dropped in 5 s if so many stay behind the one that leaves
-/// every 20 ms.
+/// Returns the number of drops in 5 s of packets of `bytes`, while `count` of them stay behind the
+/// one that leaves every 20 ms.
 fn drops_with_standing(count: usize, bytes: u32, largest_bytes: u32) -> usize {
     let mut bed = Bed::default();
     bed.push(0, 1, largest_bytes);
