@@ -14,7 +14,7 @@ const BOUND: Bound = Bound {
     bytes_per_byte: 64,
 };
 
-/// A secret key that is always the same.
+/// Returns a secret key that is always the same.
 fn secret(number: u8) -> SecretKey {
     let digits = format!("{}{}A", "A".repeat(41), char::from(b'B' + number % 25));
     SecretKey::from_text(&format!("absec_{digits}")).expect("a secret key")
@@ -38,7 +38,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// All keys that seeds can make, of one name.
+/// Returns all keys that seeds can make, of one name.
 fn files_of_many() -> String {
     (0..25)
         .map(|number| format!("{} crew streams=25\n", key(number)))

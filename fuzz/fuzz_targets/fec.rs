@@ -110,7 +110,7 @@ fn symbol(number: u64) -> Vec<u8> {
         .collect()
 }
 
-/// The repair symbol that a sender makes, if one can.
+/// Returns the repair symbol that a sender makes, if one can.
 fn repair(first: u64, count: u8, row: u8) -> Option<(RepairHeader, Vec<u8>)> {
     let header = RepairHeader {
         first,

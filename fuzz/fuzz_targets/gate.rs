@@ -85,7 +85,7 @@ impl Bed {
         Some(())
     }
 
-    /// An initiation with one of the cookies, or none.
+    /// Handles an initiation with one of the cookies, or none.
     fn initiation(&mut self, source: SocketAddr, which: u8) {
         let initiator = &STRANGER.initiator;
         let cookie = self.cookies.get(usize::from(which));
@@ -112,7 +112,7 @@ impl Bed {
         }
     }
 
-    /// A datagram that this target did not make.
+    /// Handles a datagram that this target did not make.
     fn anything(&mut self, source: SocketAddr, datagram: &[u8]) {
         if self.responder.screen(datagram).is_ok() {
             assert_eq!(datagram, STRANGER.initiator.message());

@@ -1,6 +1,6 @@
 //! A media session that sends, with any scheduler and controller, survives any sequence of
-//! datagrams, frames and moments, its invariants hold, and it asks to be called again at most once
-//! for each moment.
+//! datagrams, frames and instants. Its invariants hold, and it requests at most one further call
+//! for each instant.
 #![no_main]
 
 use anabranch_controllers::CONTROLLERS;
@@ -12,8 +12,8 @@ use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use libfuzzer_sys::fuzz_target;
 
-/// 64 MiB of frames that wait for others, of which the newest may have 8 MiB more, and the session's
-/// state. Then of each frame and its packets the headers, copies and repairs; frames count as input.
+/// Memory bound. Fixed: 64 MiB of frames that wait for others, 8 MiB more for the newest of them,
+/// and the session's state. Per byte of input, which includes frames: headers, copies and repairs.
 const BOUND: Bound = Bound {
     fixed_bytes: 74 << 20,
     bytes_per_byte: 32,
@@ -80,7 +80,7 @@ impl Setup {
         Writer::default().raw(numbers).u16(self.deadline_millis)
     }
 
-    /// A session of this set-up, unless that is refused.
+    /// Returns a session of this set-up, unless that is refused.
     fn session(self, seed: Seed) -> Option<MediaSession> {
         let mut session = MediaSession::new(self.config(), seed, Instant::ZERO).ok()?;
         for _ in 0..1 + self.paths % 3 {
@@ -130,8 +130,8 @@ fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) 
     Some(given_bytes)
 }
 
-/// A session under test that sends frames to an honest one and takes as many of it, of which some
-/// datagrams are lost.
+/// Records a session under test that sends frames to an honest one and receives as many from it,
+/// while some datagrams are lost.
 fn seed(setup: Setup) -> Vec<u8> {
     let mut ends = [1, 2].map(|seed| setup.session(Seed(seed)).expect("a session"));
     let (mut now, mut steps) = (Instant::ZERO, setup.write());

@@ -30,7 +30,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The head with its middle, between two bars, repeated: long heads are short inputs.
+/// Returns the head with its middle, between two bars, repeated: long heads are short inputs.
 fn repeated(bytes: &[u8], count: usize) -> Vec<u8> {
     let mut parts = bytes.splitn(3, |byte| *byte == b'|');
     match (parts.next(), parts.next(), parts.next()) {

@@ -40,7 +40,7 @@ const BOUND: Bound = Bound {
     bytes_per_byte: 4,
 };
 
-/// One datagram of each kind, with nothing that is true.
+/// Returns one datagram of each kind, with invalid contents.
 fn seeds() -> Vec<Vec<u8>> {
     let lengths = [(1, 137), (2, 76), (3, 60), (4, 45), (5, 21), (6, 18)];
     let of = |(kind, length): (u8, usize)| [&[kind, 3][..], &vec![0; length - 2]].concat();

@@ -1,5 +1,5 @@
-//! With any datagrams of links and of the SRT listener, the receiver of SRTLA neither panics nor
-//! grows.
+//! The receiver of SRTLA neither panics nor grows, with any datagrams of links and of the SRT
+//! listener.
 #![no_main]
 
 use std::net::{Ipv4Addr, SocketAddr};

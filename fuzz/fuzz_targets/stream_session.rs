@@ -271,7 +271,7 @@ impl Bed {
         }
     }
 
-    /// Lets the server read all that there is of a stream.
+    /// Reads all available bytes of a stream at the server.
     fn read(&mut self, number: u8) {
         let Some(id) = self.server.stream(number) else {
             return;

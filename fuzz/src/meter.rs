@@ -54,7 +54,7 @@ unsafe impl GlobalAlloc for Counting {
 pub struct Bound {
     /// Bytes of the state before the first byte.
     pub fixed_bytes: usize,
-    /// For each byte of input.
+    /// Bytes for each byte of input.
     pub bytes_per_byte: usize,
 }
 
@@ -81,7 +81,7 @@ impl Meter {
         }
     }
 
-    /// The most bytes that were held.
+    /// Returns the maximum number of bytes held.
     pub fn peak_bytes(&self) -> usize {
         PEAK.load(Ordering::Relaxed)
             .saturating_sub(self.held_before)

@@ -11,19 +11,19 @@ impl<'a> Reader<'a> {
         Reader(input)
     }
 
-    /// A byte.
+    /// Reads a byte.
     pub fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    /// Two bytes, the lower one first.
+    /// Reads two bytes, the lower one first.
     pub fn u16(&mut self) -> Option<u16> {
         Some(u16::from_le_bytes([self.u8()?, self.u8()?]))
     }
 
-    /// A length of two bytes, and as many bytes, or all that are left.
+    /// Reads a length of two bytes, and as many bytes, or all that are left.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.u16()?).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }
@@ -60,7 +60,7 @@ impl Writer {
         self.u16(length).raw(bytes)
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn done(self) -> Vec<u8> {
         self.0
     }

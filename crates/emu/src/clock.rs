@@ -9,8 +9,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock whose origin is `wanted`, or the present if that is earlier or nothing is wanted;
-    /// and how long after the clock's origin the wanted one lies.
+    /// Returns a clock whose origin is `wanted`, or the present if that is earlier or there is no
+    /// wish, and the time by which the wanted origin lies after the clock's.
     #[allow(clippy::disallowed_methods, reason = "the emulator's clock")]
     pub(crate) fn since(wanted: Option<std::time::Instant>) -> (Clock, Duration) {
         let present = std::time::Instant::now();

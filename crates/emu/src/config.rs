@@ -11,8 +11,8 @@ use anabranch_units::{Duration, Seed};
 pub struct RelayConfig {
     /// The links, which know nothing of each other.
     pub links: Vec<RelayLink>,
-    /// From when the instants of schedules and outages count, past or future; `None`: from the
-    /// start of the relay.
+    /// Origin of the instants of schedules and outages, past or future; `None`: the start of the
+    /// relay.
     pub origin: Option<std::time::Instant>,
 }
 
@@ -27,15 +27,15 @@ pub struct RelayLink {
     /// Destination of the client's datagrams. Only datagrams from this address go back to the
     /// client.
     pub target: SocketAddr,
-    /// From the client to the target.
+    /// Direction from the client to the target.
     pub forward: LinkConfig,
-    /// From the target to the client.
+    /// Direction from the target to the client.
     pub reverse: LinkConfig,
-    /// Where both directions' chance comes from.
+    /// Seed of both directions' random numbers.
     pub seed: Seed,
 }
 
-/// Why a relay did not start.
+/// Reasons for which a relay did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
@@ -66,7 +66,7 @@ pub enum RelayError {
     Thread(#[source] io::Error),
 }
 
-/// `config`, everything that it schedules `ahead` later.
+/// Returns `config`, with everything that it schedules `ahead` later.
 pub(crate) fn postponed(config: &LinkConfig, ahead: Duration) -> LinkConfig {
     let mut config = config.clone();
     config

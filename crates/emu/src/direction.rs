@@ -18,7 +18,8 @@ const MAX_SPARE_COUNT: usize = 1_024;
 /// Counters of the datagrams of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStatistics {
-    /// On the link. Its instants count from the relay's start or its origin, whichever was earlier.
+    /// Statistics of the link. Its instants count from the relay's start or its origin, whichever
+    /// was earlier.
     pub link: LinkStatistics,
     /// Datagrams refused before the link because the relay held 64 MiB already.
     pub overflow_packets: u64,
@@ -59,7 +60,7 @@ pub(crate) struct Direction {
     link: Link,
     header_bytes: u32,
     held_bytes: usize,
-    /// By the packet's [`Packet::id`].
+    /// Payloads by the packet's [`Packet::id`].
     payloads: Vec<Vec<u8>>,
     /// Places in `payloads` of no packet.
     vacant: Vec<u64>,
@@ -68,7 +69,7 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
-    /// `header_bytes` are those that IP and UDP add to each datagram on the wire.
+    /// Creates a direction in which IP and UDP add `header_bytes` to each datagram on the wire.
     pub(crate) fn new(link: Link, header_bytes: u32) -> Self {
         Direction {
             link,
@@ -119,7 +120,7 @@ impl Direction {
         }
     }
 
-    /// The packet's payload is not needed any more; few allocations are kept for later ones.
+    /// Releases the packet's payload; a few allocations are kept for later ones.
     fn forget(&mut self, id: u64) {
         let payload = &mut self.payloads[id as usize];
         self.held_bytes -= payload.len();

@@ -19,9 +19,9 @@ const MAX_BATCH_COUNT: usize = 64;
 /// Counters of one link of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayLinkStatistics {
-    /// From the client to the target.
+    /// Direction from the client to the target.
     pub forward: DirectionStatistics,
-    /// From the target to the client.
+    /// Direction from the target to the client.
     pub reverse: DirectionStatistics,
 }
 
@@ -138,8 +138,8 @@ impl Port {
     }
 }
 
-/// Whether the operating system takes it. A pending ICMP error makes one call fail that has nothing
-/// to do with it.
+/// Returns whether the operating system accepts it. A pending ICMP error makes one unrelated call
+/// fail.
 fn is_sent(socket: &Socket, to: SocketAddr, payload: &[u8], ecn: Ecn) -> bool {
     match socket.send(to, payload, ecn) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

@@ -53,7 +53,7 @@ impl Relay {
         })
     }
 
-    /// Where the link listens, its port never 0.
+    /// Returns the address at which the link listens, its port never 0.
     ///
     /// # Panics
     /// If there is no such link.
@@ -96,7 +96,8 @@ impl Relay {
 }
 
 impl Drop for Relay {
-    /// As [`Relay::stop`], but a panic of the thread goes no further than the message it printed.
+    /// Stops the relay as [`Relay::stop`] does, but ignores a panic of the thread, which has
+    /// printed its message.
     fn drop(&mut self) {
         let _ = self.join();
     }

@@ -55,7 +55,8 @@ fn timeout_until(at: Instant, now: Instant) -> Timespec {
     }
 }
 
-/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+/// Requests exact timers, as Linux by default may wake a thread 50 µs late to wake several at a
+/// time.
 fn request_exact_timers() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));

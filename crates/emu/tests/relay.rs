@@ -289,7 +289,7 @@ fn what_cannot_start_says_which_link_and_why() {
     );
 }
 
-/// The ECN field of the next datagram.
+/// Returns the ECN field of the next datagram.
 fn received_mark(socket: &UdpSocket) -> Ecn {
     let mut bytes = [0; 2_000];
     let mut slices = [IoSliceMut::new(&mut bytes)];

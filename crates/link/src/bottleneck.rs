@@ -19,7 +19,7 @@ use crate::transmitter::Transmitter;
 pub(crate) struct Bottleneck {
     transmitter: Transmitter,
     queue: Queue,
-    /// When service starts, while the queue has a packet and the transmitter no opportunity yet.
+    /// Start of service, while the queue has a packet and the transmitter no opportunity yet.
     starts_at: Option<Instant>,
     in_service: Option<InService>,
     /// Packets that have left and that nobody has popped yet: the driver is late.
@@ -35,7 +35,7 @@ struct InService {
 }
 
 impl Bottleneck {
-    /// An idle transmitter behind an empty queue.
+    /// Creates an idle transmitter behind an empty queue.
     pub(crate) fn new(transmitter: Transmitter, queue: Queue) -> Self {
         Bottleneck {
             transmitter,
@@ -56,7 +56,7 @@ impl Bottleneck {
         self.queue.load().plus(self.service_load())
     }
 
-    /// Bytes queued as of the last call, those of the packet in service included.
+    /// Returns the bytes queued as of the last call, including the packet in service.
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.load().bytes
     }
@@ -115,7 +115,7 @@ impl Bottleneck {
         behind
     }
 
-    /// The transmitter is free at `now`: it takes the next packet, when it may.
+    /// Takes the next packet when it may, as the transmitter is free at `now`.
     fn begin(&mut self, now: Instant, was_idle: bool) {
         debug_assert!(self.in_service.is_none(), "one packet is served at a time");
         let starts_at = match &mut self.transmitter {
@@ -143,7 +143,7 @@ impl Bottleneck {
         }
     }
 
-    /// Whether the start or the end of a service is due by `now`.
+    /// Returns whether the start or the end of a service is due by `now`.
     #[inline]
     fn is_due(&self, now: Instant) -> bool {
         let in_service = self.in_service.as_ref();
@@ -199,7 +199,8 @@ impl Element for Bottleneck {
             .map(|(_, packet)| packet)
     }
 
-    /// When the packet in service ends is not certain, as the rate may be a queue's discipline's.
+    /// Returns only packets that have left: the end of service is uncertain, as the rate may depend
+    /// on a queue's discipline.
     #[inline]
     fn pop_before(&mut self, now: Instant, _before: Instant) -> Option<(Instant, Packet)> {
         if !self.departed.is_empty() {

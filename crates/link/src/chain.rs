@@ -21,7 +21,7 @@ pub struct Chain<A, B> {
 }
 
 impl<A: Element, B: Element> Chain<A, B> {
-    /// `first`, and behind it `second`.
+    /// Creates a chain of `first` and, behind it, `second`.
     pub fn new(first: A, second: B) -> Self {
         Chain {
             first,
@@ -30,12 +30,12 @@ impl<A: Element, B: Element> Chain<A, B> {
         }
     }
 
-    /// The element at which packets enter.
+    /// Returns the element at which packets enter.
     pub fn first(&self) -> &A {
         &self.first
     }
 
-    /// The element at which packets leave.
+    /// Returns the element at which packets leave.
     pub fn second(&self) -> &B {
         &self.second
     }

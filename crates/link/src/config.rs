@@ -39,7 +39,7 @@ pub struct LinkConfig {
     pub discipline: Discipline,
     /// Losses behind the bottleneck.
     pub loss: LossModel,
-    /// When the link goes down, and for how long; see [`Outage`](crate::Outage).
+    /// Start and duration of each outage; see [`Outage`](crate::Outage).
     pub outages: Vec<(Instant, Duration)>,
     /// The longest packet that passes; longer ones vanish without a word. `None` has no limit.
     pub mtu: Option<u32>,
@@ -48,7 +48,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// Whether packets only take their time on it: nothing queues them, and nothing loses them.
+    /// Returns whether the link only delays packets: it neither queues nor loses any.
     pub(crate) fn is_line(&self) -> bool {
         self.rate.is_none()
             && self.trace.is_none()
@@ -60,7 +60,7 @@ impl LinkConfig {
             && self.mtu_schedule.is_empty()
     }
 
-    /// An idle link. Its chance comes from `seed` alone.
+    /// Builds an idle link. Its random numbers come from `seed` alone.
     ///
     /// # Errors
     /// A [`LinkConfigError`] if a number is out of its range, or two settings exclude each other.
@@ -106,7 +106,7 @@ impl LinkConfig {
     }
 }
 
-/// Why a link cannot be built.
+/// Reasons for which a link cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LinkConfigError {

@@ -21,13 +21,13 @@ pub struct Delay {
     jitter: Option<Jitter>,
     /// Boxed, since few links have one.
     detour: Option<Box<Detour>>,
-    /// In the order of release.
+    /// Packets in the order of release.
     in_flight: VecDeque<(Instant, Packet)>,
     last_release_at: Instant,
 }
 
 impl Delay {
-    /// A line without packets in flight.
+    /// Creates a line without packets in flight.
     pub fn new(delay: Schedule<Duration>) -> Self {
         Delay {
             delay,
@@ -38,7 +38,7 @@ impl Delay {
         }
     }
 
-    /// A line whose delay varies as `model` has it, by chance from `seed`. `rate` gives packets'
+    /// Creates a line whose delay varies by `model`, at random from `seed`. `rate` gives packets'
     /// serialisation times, below which jitter without reordering does not bring them together.
     pub fn with_jitter(
         delay: Schedule<Duration>,
@@ -52,7 +52,7 @@ impl Delay {
         }
     }
 
-    /// The same line, on which some packets take a detour, by chance from `seed`.
+    /// Returns the same line, on which random packets, from `seed`, take a detour.
     pub fn with_detour(self, model: DetourModel, seed: Seed) -> Self {
         Delay {
             detour: Some(Box::new(Detour::new(model, seed))),

@@ -61,7 +61,7 @@ impl Default for Discipline {
 }
 
 impl Discipline {
-    /// Why no queue can be made of it.
+    /// Returns the reason for which no queue can be made of it.
     pub(crate) fn mistake(&self) -> Option<&'static str> {
         match self {
             Discipline::DropTail { .. } => None,
@@ -73,7 +73,7 @@ impl Discipline {
         }
     }
 
-    /// An empty queue before a transmitter of `rate`; `None` if nothing manages it.
+    /// Builds an empty queue in front of a transmitter of `rate`; `None` if nothing manages it.
     pub(crate) fn build(&self, limit: QueueLimit, rate: DataRate, seed: Seed) -> Option<Queue> {
         let capacity = limit.capacity(rate);
         Some(match self {
@@ -94,7 +94,7 @@ impl Discipline {
 }
 
 impl Discipline {
-    /// See [`Discipline::DropTail`].
+    /// Returns the threshold of [`Discipline::DropTail`].
     pub(crate) fn mark_above(&self) -> Option<QueueLimit> {
         match self {
             Discipline::DropTail { mark_above } => *mark_above,
@@ -116,7 +116,7 @@ pub(crate) trait QueueDiscipline {
         ledger: &mut Ledger,
     ) -> Result<(), Refused>;
 
-    /// The packet to send next, at `now`; those dropped instead go to the ledger.
+    /// Returns the packet to send next, at `now`; dropped packets go to the ledger.
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet>;
 
     /// Returns the load of the waiting packets.
@@ -155,7 +155,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A packet that waited is dropped.
+    /// Records that a waiting packet is dropped.
     pub(crate) fn drop_queued(&mut self, now: Instant, cause: DropCause, packet: Packet) {
         let stay = now.saturating_since(packet.entered_at);
         self.statistics.record_stay(packet.size_bytes, stay);

@@ -33,7 +33,7 @@ pub struct DropTail<E> {
     /// Packets whose last bit had not left at the last call, in the order of service.
     queued: VecDeque<Queued>,
     load: Load,
-    /// When the last bit of the last packet leaves; with a token bucket, when it would without.
+    /// Departure of the last packet's last bit; with a token bucket, its departure without one.
     free_at: Instant,
     /// Number of bytes that leave at once after a pause: a token bucket, full at first.
     burst_bytes: u64,
@@ -49,18 +49,20 @@ pub struct DropTail<E> {
 struct Queued {
     size_bytes: u32,
     entered_at: Instant,
-    /// When its first bit leaves, and its last one.
+    /// Departure of its first bit; that of the last one follows.
     starts_at: Instant,
     ends_at: Instant,
 }
 
 impl<E: Element> DropTail<E> {
-    /// An idle transmitter behind a queue. `limit` in time is taken at the rate before any change.
+    /// Creates an idle transmitter behind a queue. `limit` in time is taken at the rate before any
+    /// change.
     pub fn new(rate: Schedule<DataRate>, limit: QueueLimit, inner: E) -> Self {
         DropTail::of(Transmitter::Rate(rate), limit, inner)
     }
 
-    /// The same, sending as `trace` has it. `limit` in time is taken at the trace's mean rate.
+    /// Does the same with the opportunities of `trace`. `limit` in time is taken at the trace's
+    /// average rate.
     pub fn with_trace(trace: Trace, limit: QueueLimit, inner: E) -> Self {
         let transmitter = Transmitter::Trace(TraceCursor::new(trace));
         DropTail::of(transmitter, limit, inner)
@@ -81,8 +83,9 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// Packets of ECN-capable transports are marked on arrival if the queue with them and with the
-    /// packet in service exceeds this, as data centre switches do it (RFC 8257 §3.1).
+    /// Sets a threshold for marking. Packets of ECN-capable transports are marked on arrival if the
+    /// queue with them and with the packet in service exceeds it, as data centre switches do (RFC
+    /// 8257 §3.1).
     #[must_use]
     pub fn marking_above(mut self, limit: Option<QueueLimit>) -> Self {
         let rate = self.transmitter.initial_rate();
@@ -98,7 +101,7 @@ impl<E: Element> DropTail<E> {
         self
     }
 
-    /// When the first and the last bit leave of a packet that comes at `now`.
+    /// Returns the departures of the first and the last bit of a packet that arrives at `now`.
     #[inline]
     fn serve(&mut self, now: Instant, size_bytes: u32) -> (Instant, Instant) {
         let is_idle = self.free_at <= now;
@@ -118,7 +121,7 @@ impl<E: Element> DropTail<E> {
         &self.inner
     }
 
-    /// Bytes queued as of the last call, those of the packet in service included.
+    /// Returns the bytes queued as of the last call, including the packet in service.
     pub fn queued_bytes(&self) -> u64 {
         self.load.bytes
     }

@@ -28,9 +28,10 @@ pub trait Element {
     /// look-ahead takes packets in batches this way. They leave in order.
     fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)>;
 
-    /// The earliest instant at which a packet may leave or be dropped; `None` if no packet inside
-    /// ever will. It may come to nothing (a packet is lost on its way out), but once `pop` of that
-    /// instant has answered `None`, `next_at` is later. A packet pushed may bring it forward.
+    /// Returns the earliest instant at which a packet may leave or be dropped; `None` if no packet
+    /// inside ever will. No packet need leave then (it may be lost on its way out), but once `pop`
+    /// of that instant has returned `None`, `next_at` is later. A pushed packet may bring it
+    /// forward.
     fn next_at(&self) -> Option<Instant>;
 
     /// Gives back a packet that was taken in and lost later.
@@ -48,14 +49,14 @@ pub trait Element {
     /// Returns the number of packets inside: pushed, not yet popped, not dropped.
     fn held_packets(&self) -> usize;
 
-    /// The least time that any packet spends inside, at any time. With it a driver knows how far it
-    /// can look ahead.
+    /// Returns the least time that any packet spends inside, at any time. A driver derives from it
+    /// how far it can look ahead.
     fn min_delay(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// No packet that enters at `entry` or later leaves before this instant. It lets a chain sleep
-    /// while a packet only moves from one of its elements to the next.
+    /// Returns an instant before which no packet leaves that enters at `entry` or later. With it, a
+    /// chain sleeps while a packet only moves from one of its elements to the next.
     fn earliest_exit(&self, entry: Instant) -> Instant {
         entry
     }
@@ -64,31 +65,31 @@ pub trait Element {
 /// A packet that was lost, where and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Why.
+    /// Reason for the drop.
     pub cause: DropCause,
-    /// When.
+    /// Time of the drop.
     pub at: Instant,
     /// What.
     pub packet: Packet,
 }
 
-/// Why a packet was lost.
+/// Reason for which a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropCause {
     /// The queue had no room for it.
     QueueFull,
     /// Chance took it: noise, interference, a loss model.
     RandomLoss,
-    /// It was on the link, or came to it, while the link was down.
+    /// The packet was on the link, or arrived at it, while the link was down.
     Outage,
     /// The queue's discipline chose it, although there was room.
     EarlyDrop,
-    /// It was longer than the link's MTU.
+    /// The packet was longer than the link's MTU.
     TooLarge,
 }
 
 impl DropCause {
-    /// All causes, in the order of their counters.
+    /// Every cause, in the order of their counters.
     pub const ALL: [DropCause; 5] = [
         DropCause::QueueFull,
         DropCause::RandomLoss,
@@ -97,7 +98,7 @@ impl DropCause {
         DropCause::TooLarge,
     ];
 
-    /// The name that reports use.
+    /// Returns the name that reports use.
     pub const fn name(self) -> &'static str {
         match self {
             DropCause::QueueFull => "queue full",

@@ -15,14 +15,14 @@ pub struct Departure {
     pub id: u64,
     /// Its bytes on the wire.
     pub size_bytes: u32,
-    /// When it leaves the link.
+    /// Departure from the link.
     pub at: Instant,
 }
 
-/// When packets would leave that entered a link, made by [`Link::forecast`](crate::Link::forecast):
-/// from the queue, the rate, the delay and their changes to come. Exact for a drop-tail queue; of
-/// other disciplines it knows the packets that wait, but not which of them will be dropped or
-/// overtaken. Neither random loss nor jitter nor outages to come are in it.
+/// Prediction of departures from a link, made by [`Link::forecast`](crate::Link::forecast) from the
+/// queue, the rate, the delay and their changes to come. It is exact for a drop-tail queue. For
+/// other disciplines it includes the waiting packets, but not which of them will be dropped or
+/// overtaken. Random losses, jitter and future outages are not included.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// `None`: nothing limits the rate.
@@ -31,10 +31,10 @@ pub struct Forecast {
     pub(crate) capacity: Option<Capacity>,
     /// The queue's packets, and when each one's last bit is sent.
     pub(crate) queued: VecDeque<(Instant, Load)>,
-    /// When the transmitter has sent all of them.
+    /// Time at which the transmitter has sent all of them.
     pub(crate) free_at: Instant,
     pub(crate) delay: Schedule<Duration>,
-    /// When the packet leaves that entered last.
+    /// Departure of the last packet that entered.
     pub(crate) last_release_at: Instant,
 }
 

@@ -7,13 +7,13 @@ use crate::schedule::Schedule;
 /// Variation of packets' propagation delays around a link's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JitterModel {
-    /// By how much each packet's delay varies.
+    /// Variation of each packet's delay.
     pub amount: JitterAmount,
     /// Rule that keeps packets in order.
     pub order: JitterOrder,
 }
 
-/// By how much a packet's delay varies.
+/// Variation of a packet's delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum JitterAmount {
     /// A normally distributed amount (z of RFC 8868 §3.1.3), cut off at a number of deviations.
@@ -30,7 +30,7 @@ pub enum JitterAmount {
 }
 
 impl Default for JitterAmount {
-    /// The values that RFC 8868 §3.1.3 recommends.
+    /// Returns the values that RFC 8868 §3.1.3 recommends.
     fn default() -> Self {
         JitterAmount::Normal {
             std: Duration::from_millis(5),
@@ -62,7 +62,7 @@ pub enum JitterOrder {
     /// A packet leaves no earlier than the one before it did. Several may leave together, as from a
     /// radio that gathers packets.
     Bunched,
-    /// Nothing: packets may overtake each other (random bounded PDV of RFC 8868 §3.1.1).
+    /// No rule: packets may overtake each other (random bounded PDV of RFC 8868 §3.1.1).
     Reordered,
 }
 
@@ -101,7 +101,7 @@ impl Jitter {
         }
     }
 
-    /// When a packet leaves that enters at `now` a link with this `delay`.
+    /// Returns the departure of a packet that enters a link with this `delay` at `now`.
     pub(crate) fn release_at(&mut self, now: Instant, delay: Duration, size_bytes: u32) -> Instant {
         let varied = now + self.varied(delay);
         let gap = match self.model.order {
@@ -148,7 +148,7 @@ impl Jitter {
         self.next_release_at
     }
 
-    /// Nothing is left to be overtaken.
+    /// Forgets earlier packets, as none is left to be overtaken.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.next_release_at = now;
     }

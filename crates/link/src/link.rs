@@ -21,7 +21,7 @@ use crate::transmitter::{TraceCursor, Transmitter};
 /// Elements of a link.
 #[derive(Clone, Debug)]
 enum Elements {
-    /// Nothing but delay, as most ways back are.
+    /// Delay only, as on most return paths.
     Line(Delay),
     /// Packets leave in the order of arrival or not at all.
     DropTail(Box<Outage<DropTail<Loss<Delay>>>>),
@@ -142,18 +142,18 @@ impl Link {
         Some(popped)
     }
 
-    /// The least time that any packet spends on the link; see [`Element::min_delay`].
+    /// Returns the least time that any packet spends on the link; see [`Element::min_delay`].
     pub fn min_delay(&self) -> Duration {
         of_elements!(&self.elements, inner => inner.min_delay())
     }
 
-    /// No packet that enters at `entry` or later leaves before this instant; see
+    /// Returns an instant before which no packet leaves that enters at `entry` or later; see
     /// [`Element::earliest_exit`].
     pub fn earliest_exit(&self, entry: Instant) -> Instant {
         of_elements!(&self.elements, inner => inner.earliest_exit(entry))
     }
 
-    /// When a packet next leaves or is lost; see [`Element::next_at`].
+    /// Returns the next time at which a packet leaves or is lost; see [`Element::next_at`].
     pub fn next_at(&self) -> Option<Instant> {
         of_elements!(&self.elements, inner => inner.next_at())
     }
@@ -174,7 +174,7 @@ impl Link {
         of_elements!(&self.elements, inner => inner.held_packets())
     }
 
-    /// Bytes in the bottleneck's queue at `now`, those of the packet in service included.
+    /// Returns the bytes in the bottleneck's queue at `now`, including the packet in service.
     pub fn queued_bytes(&mut self, now: Instant) -> u64 {
         match &mut self.elements {
             Elements::Line(_) => 0,

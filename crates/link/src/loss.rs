@@ -8,7 +8,7 @@ use crate::packet::Packet;
 /// Model of random losses. All probabilities are in 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LossModel {
-    /// None is lost.
+    /// No losses.
     #[default]
     None,
     /// Each packet is lost on its own.
@@ -32,7 +32,7 @@ pub enum LossModel {
 }
 
 impl LossModel {
-    /// The share of packets lost in the long run.
+    /// Returns the share of packets lost in the long run.
     pub fn mean_loss_ratio(&self) -> f64 {
         match *self {
             LossModel::None => 0.0,
@@ -54,7 +54,7 @@ impl LossModel {
         }
     }
 
-    /// The first probability that is outside 0..=1.
+    /// Returns the first probability that is outside 0..=1.
     pub(crate) fn invalid_probability(&self) -> Option<f64> {
         let probabilities = match *self {
             LossModel::None => [0.0; 4],
@@ -82,7 +82,7 @@ pub struct Loss<E> {
 }
 
 impl<E: Element> Loss<E> {
-    /// `inner`, of whose packets `model` takes some.
+    /// Creates an element that loses packets by `model` in front of `inner`.
     ///
     /// # Panics
     /// If a probability of `model` is outside 0..=1.

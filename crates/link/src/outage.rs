@@ -24,8 +24,8 @@ pub struct Outage<E> {
 }
 
 impl<E: Element> Outage<E> {
-    /// `inner`, down from each of the instants for the span beside it. Outages may stand in any
-    /// order and overlap.
+    /// Takes `inner` down at each of the instants for the duration that follows it. Outages may be
+    /// in any order and overlap.
     pub fn new(outages: &[(Instant, Duration)], inner: E) -> Self {
         Outage {
             upcoming: merged(outages),
@@ -86,7 +86,7 @@ impl<E: Element> Outage<E> {
     }
 }
 
-/// The intervals in order, those that overlap or touch made one, empty ones left out.
+/// Returns the intervals in order, without empty ones; those that overlap or touch are merged.
 fn merged(outages: &[(Instant, Duration)]) -> VecDeque<(Instant, Instant)> {
     let mut outages: Vec<_> = outages.iter().filter(|(_, span)| !span.is_zero()).collect();
     outages.sort();
@@ -168,7 +168,7 @@ impl<E: Element> Element for Outage<E> {
         self.inner.min_delay()
     }
 
-    /// After an outage nothing is left to queue behind.
+    /// Returns an earlier exit if an outage is coming, after which the queue is empty.
     fn earliest_exit(&self, entry: Instant) -> Instant {
         let exit_at = self.inner.earliest_exit(entry);
         match self.upcoming.front() {

@@ -16,13 +16,13 @@ pub struct Packet {
     pub flow: u32,
     /// The driver's own handle; no link reads it.
     pub id: u64,
-    /// When it entered the queue that it stands in or last stood in, which overwrites it
-    /// (the enqueue time of RFC 8289 §5.1).
+    /// Time of entry into its present or last queue, which overwrites it (the enqueue time of RFC
+    /// 8289 §5.1).
     pub entered_at: Instant,
 }
 
 impl Packet {
-    /// A packet of `size_bytes` on the wire.
+    /// Creates a packet of `size_bytes` on the wire.
     pub fn of_size(size_bytes: u32) -> Packet {
         Packet {
             size_bytes,

@@ -13,8 +13,8 @@ use crate::packet::Packet;
 pub enum QueueLimit {
     /// A number of bytes on the wire.
     Bytes(u64),
-    /// As many bytes as the link's rate before any change (of a trace: its mean rate) carries in
-    /// this time: a real buffer does not grow and shrink with the rate.
+    /// The bytes that the link's rate before any change (of a trace: its average rate) carries in
+    /// this time. A real buffer does not grow and shrink with the rate.
     Time(Duration),
     /// A number of packets of any size.
     Packets(usize),

@@ -7,7 +7,7 @@ use crate::element::DropCause;
 /// Counters of a link up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// When this was read.
+    /// Time of the reading.
     pub read_at: Instant,
     /// Duration of the observation: since the origin, or since the statistics that were subtracted.
     pub observed: Duration,
@@ -47,14 +47,15 @@ impl LinkStatistics {
         }
     }
 
-    /// Share of the observed time in which the bottleneck was sending, in 0..=1; with a trace,
-    /// bytes sent over its mean capacity, which a part of its period may exceed.
+    /// Returns the share of the observed time in which the bottleneck was sending, in 0..=1. With a
+    /// trace, it is the bytes sent over its average capacity, which a part of its period may
+    /// exceed.
     pub fn utilisation(&self) -> f64 {
         ratio(self.queue.busy.as_secs_f64(), self.observed.as_secs_f64())
     }
 
-    /// Mean over the observed time of the bytes in the queue, those of the packet in service
-    /// included.
+    /// Returns the average bytes in the queue over the observed time, including the packet in
+    /// service.
     pub fn mean_queued_bytes(&self) -> f64 {
         ratio(
             self.queue.byte_nanos as f64,
@@ -62,7 +63,7 @@ impl LinkStatistics {
         )
     }
 
-    /// Bytes on the wire that came out, over the observed time.
+    /// Returns the bytes on the wire that were delivered, over the observed time.
     pub fn delivered_rate(&self) -> DataRate {
         match self.observed.is_zero() {
             true => DataRate::ZERO,
@@ -70,7 +71,7 @@ impl LinkStatistics {
         }
     }
 
-    /// Lost packets over offered ones, in 0..=1.
+    /// Returns lost packets over offered ones, in 0..=1.
     pub fn loss_ratio(&self) -> f64 {
         ratio(self.dropped.total() as f64, self.offered_packets as f64)
     }
@@ -89,12 +90,12 @@ fn ratio(numerator: f64, denominator: f64) -> f64 {
 pub struct DropCounts([u64; DropCause::ALL.len()]);
 
 impl DropCounts {
-    /// Packets lost for `cause`.
+    /// Returns the packets lost for `cause`.
     pub fn of(&self, cause: DropCause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// Packets lost for any cause.
+    /// Returns the packets lost for any cause.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -117,8 +118,8 @@ pub struct QueueStatistics {
     pub served_packets: u64,
     /// Bytes sent of those packets.
     pub served_bytes: u64,
-    /// Time with a packet in service; with a trace, the time that the packets sent take at its mean
-    /// rate, so that over whole periods it is the share of its capacity that was used.
+    /// Time with a packet in service. With a trace, it is the time that the sent packets take at
+    /// its average rate, and thus, over whole periods, the used share of its capacity.
     pub busy: Duration,
     /// Integral over time of the bytes queued, in byte · ns.
     pub byte_nanos: u128,
@@ -135,7 +136,7 @@ pub struct QueueStatistics {
 }
 
 impl QueueStatistics {
-    /// Mean time from a packet's arrival to its start of service, over packets.
+    /// Returns the average time from a packet's arrival to its start of service, over packets.
     pub fn mean_wait(&self) -> Duration {
         match self.started_packets {
             0 => Duration::ZERO,

@@ -19,14 +19,14 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Copies share the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// In milliseconds, ascending; the last is above zero.
+    /// Times in milliseconds, ascending; the last is above zero.
     opportunities: Arc<[u64]>,
     /// Position of the clock's origin in the trace, in nanoseconds, less than a period.
     offset: u64,
 }
 
 impl Trace {
-    /// A trace of these times in milliseconds.
+    /// Creates a trace of these times in milliseconds.
     ///
     /// # Errors
     /// An empty list, one that does not ascend, or one whose last time is zero.
@@ -66,7 +66,7 @@ impl Trace {
         }
     }
 
-    /// The time after which it repeats.
+    /// Returns the time after which it repeats.
     pub fn period(&self) -> Duration {
         let last = self.opportunities.last().copied().unwrap_or(0);
         Duration::from_nanos(last.saturating_mul(NANOS_PER_MILLI))
@@ -78,7 +78,7 @@ impl Trace {
         DataRate::from_bytes_per(bytes, self.period())
     }
 
-    /// The same trace, everything `later` later. Since it repeats, it also covers the time before.
+    /// Returns the same trace, moved by `later`. Since it repeats, it also covers the time before.
     pub fn postponed(&self, later: Duration) -> Trace {
         let period = self.period().as_nanos();
         let back = later.as_nanos() % period;
@@ -94,7 +94,7 @@ impl Trace {
         self.first_after(at) * u64::from(OPPORTUNITY_BYTES)
     }
 
-    /// The number of the first opportunity after `at`.
+    /// Returns the number of the first opportunity after `at`.
     pub(crate) fn first_after(&self, at: Instant) -> u64 {
         let millis = at.as_nanos().saturating_add(self.offset) / NANOS_PER_MILLI;
         let period_millis = self.period().as_nanos() / NANOS_PER_MILLI;
@@ -105,7 +105,7 @@ impl Trace {
         lap * self.opportunities.len() as u64 + index as u64
     }
 
-    /// When opportunity `number` is.
+    /// Returns the time of opportunity `number`.
     pub(crate) fn opportunity_at(&self, number: u64) -> Instant {
         let count = self.opportunities.len() as u64;
         let in_lap = self.opportunities[(number % count) as usize];
@@ -126,7 +126,7 @@ impl FromStr for Trace {
     }
 }
 
-/// Why a text or list is no trace.
+/// Reasons for which a text or list is no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The line, from 1, of the text; the place in the list.

@@ -1,4 +1,4 @@
-//! When a bottleneck may send: at a rate, or at the opportunities of a trace.
+//! Transmission of a bottleneck: at a rate, or at the opportunities of a trace.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -14,7 +14,7 @@ pub(crate) enum Transmitter {
 }
 
 impl Transmitter {
-    /// The rate before any change, or the mean rate of the trace.
+    /// Returns the rate before any change, or the average rate of the trace.
     pub(crate) fn initial_rate(&self) -> DataRate {
         match self {
             Transmitter::Rate(rate) => rate.initial(),
@@ -50,7 +50,7 @@ impl Transmitter {
         }
     }
 
-    /// When the last bit leaves of a packet whose first bit leaves at `start`.
+    /// Returns the departure of a packet's last bit, if its first bit leaves at `start`.
     #[inline]
     pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {
         match self {
@@ -85,7 +85,7 @@ fn service_end(schedule: &Schedule<DataRate>, start: Instant, size_bytes: u32) -
     from + remaining_time(rate, remaining)
 }
 
-/// [`DataRate::time_for`], but nothing at the rate that stands for "no limit".
+/// Returns [`DataRate::time_for`], but zero at the rate that stands for "no limit".
 fn service_time(rate: DataRate, size_bytes: u32) -> Duration {
     if rate == DataRate::MAX {
         Duration::ZERO

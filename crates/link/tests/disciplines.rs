@@ -69,7 +69,7 @@ struct State {
     last_cut_at: Instant,
     delivered_bytes: u64,
     marked_count: u64,
-    /// From arrival at the queue to the last bit's departure, and when.
+    /// Departures, with the time from arrival at the queue to the last bit.
     stays: Vec<(Instant, Duration)>,
     dropped_at: Vec<Instant>,
 }
@@ -240,7 +240,7 @@ impl Bed {
         delivered(&self.states[flow]) / self.states.iter().map(delivered).sum::<f64>()
     }
 
-    /// Mean over packets of the time in the queue, service included, in milliseconds.
+    /// Returns the average time of packets in the queue, service included, in milliseconds.
     fn mean_stay(&self, flow: usize) -> f64 {
         let stays = &self.states[flow].stays;
         stays
@@ -256,7 +256,7 @@ impl Bed {
     }
 }
 
-/// Half the window, once for all packets of one round trip.
+/// Halves the window, once for all packets of one round trip.
 fn cut(state: &mut State, sent_at: Instant, now: Instant) {
     if sent_at >= state.last_cut_at {
         state.window = (state.window / 2.0).max(2.0);

@@ -8,7 +8,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use quantities::{at_ms, megabits, ms};
 
-/// A link that changes its rate and delay, stands still for a while and goes down.
+/// Returns a link that changes its rate and delay, stands still for a while and goes down.
 fn lively() -> LinkConfig {
     LinkConfig {
         rate: Some(megabits(2)),
@@ -25,8 +25,8 @@ fn lively() -> LinkConfig {
     }
 }
 
-/// Pushes packets of any size at any time for 6 s, asking before each one how long it will take,
-/// and returns how many answers were right and how many said "never".
+/// Pushes packets of any size at any time for 6 s, and asks for a forecast before each one. Returns
+/// the number of right answers, and of those that said "never".
 fn compare(config: &LinkConfig, seed: u64) -> (usize, usize) {
     let mut link = config.build(Seed(seed)).unwrap();
     let mut rng = Seed(seed).rng();

@@ -43,7 +43,7 @@ fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)>
     left
 }
 
-/// The recommended deviation, cut elsewhere or of another shape.
+/// Returns the recommended deviation, cut elsewhere or of another shape.
 fn normal(max_deviations: f64, shape: JitterShape) -> JitterModel {
     JitterModel {
         amount: JitterAmount::Normal {

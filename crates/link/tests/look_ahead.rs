@@ -10,7 +10,7 @@ use support::{at_ms, drain, drain_dropped, exponential, lively_configs, megabits
 /// Packets by their number, and when.
 type Fates = Vec<(Instant, u64)>;
 
-/// Random arrivals for 4 s; the packets' departures and drops.
+/// Drives a link with random arrivals for 4 s. Returns the packets' departures and drops.
 fn driven(
     config: &LinkConfig,
     mut drive: impl FnMut(&mut Link, &[(Instant, Packet)]) -> Fates,

@@ -12,7 +12,7 @@ use support::{
     at_ms, drain, drain_dropped, exponential, lively_config, lively_configs, megabits, ms, packet,
 };
 
-/// A queue, and nothing behind it.
+/// Returns a queue without anything behind it.
 fn by_schedule(rate: Schedule<DataRate>, limit: QueueLimit) -> DropTail<Delay> {
     let nothing = Delay::new(Schedule::constant(Duration::ZERO));
     DropTail::new(rate, limit, nothing)
@@ -22,7 +22,7 @@ fn constant(rate: DataRate, limit: QueueLimit) -> DropTail<Delay> {
     by_schedule(Schedule::constant(rate), limit)
 }
 
-/// Random arrivals for 4 s, popped as `lateness` has it; every packet's fate by its id.
+/// Pushes random arrivals for 4 s, and pops with `lateness`. Returns every packet's fate by its id.
 fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Link) {
     let mut link = config.build(Seed(seed)).expect("a valid configuration");
     let mut rng = Seed(seed).derive("arrivals").rng();
@@ -206,7 +206,8 @@ fn an_unlimited_link_adds_its_delay_and_nothing_else() {
     );
 }
 
-/// Mean wait in an M/D/1 queue: service · ρ / (2 (1 − ρ)) (Pollaczek & Khinchine).
+/// Returns the error against the average wait in an M/D/1 queue: service · ρ / (2 (1 − ρ))
+/// (Pollaczek & Khinchine).
 fn mean_wait_error(load: f64, packet_count: u64) -> f64 {
     let size_bytes = 1_250;
     let service = megabits(10).time_for(u64::from(size_bytes));

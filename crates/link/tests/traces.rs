@@ -28,7 +28,7 @@ fn push(link: &mut DropTail<Delay>, at: Instant, id: u64, size_bytes: u32) {
     assert!(link.push(at, packet).is_ok());
 }
 
-/// All that leaves, in milliseconds.
+/// Returns all departures, in milliseconds.
 fn drain<E: Element>(element: &mut E) -> Vec<(u64, u64)> {
     let mut departures = Vec::new();
     while let Some(at) = element.next_at() {

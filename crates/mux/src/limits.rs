@@ -14,20 +14,20 @@ pub struct Limits {
     /// … which is less where there are many streams: of all of them no more than this and the
     /// session's share of the [`Budget`](crate::Budget), or the least that each may have.
     pub all_send_bytes: usize,
-    /// That least.
+    /// Least number of bytes that may wait in each stream.
     pub min_send_bytes: usize,
     /// Number of bytes by which the peer may be ahead of a stream's reader at first. Both ends must
     /// agree on it.
     pub window_bytes: u64,
-    /// And at last, if that is what limits the stream.
+    /// Maximum of the same, to which the window grows if it limits the stream.
     pub max_window_bytes: u64,
     /// The windows of all streams together do not grow beyond this.
     pub all_windows_bytes: u64,
     /// Number of bytes by which the peer may be ahead of the readers of all streams together at
     /// first. Both ends must agree on it.
     pub session_window_bytes: u64,
-    /// And at last, as the streams' windows grow. The difference is taken from
-    /// the [`Budget`](crate::Budget).
+    /// Maximum of the same, as the streams' windows grow. The difference is taken from the
+    /// [`Budget`](crate::Budget).
     pub max_session_window_bytes: u64,
 }
 

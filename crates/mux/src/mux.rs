@@ -12,12 +12,12 @@ use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
 use crate::session_window::{Budget, SessionWindow};
 
-/// Which end of the session this is.
+/// Role of this end in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It has asked for the session.
+    /// The end that requested the session.
     Client,
-    /// It was asked.
+    /// The end that accepted it.
     Server,
 }
 
@@ -32,7 +32,7 @@ pub enum Event {
     Writable(StreamId),
 }
 
-/// Why a stream ended before its time.
+/// Reason for which a stream ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// The peer has given it up, or wants no more of it.
@@ -46,7 +46,7 @@ pub enum StreamError {
     SessionOver,
 }
 
-/// Why no stream could be opened.
+/// Reason for which no stream could be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// There are as many as there may be.
@@ -126,7 +126,8 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Without streams. Bytes that arrive and are not read take their memory from the budget.
+    /// Creates a multiplexer without streams. Arrived, unread bytes take their memory from the
+    /// budget.
     pub fn new(role: Role, limits: Limits, budget: Budget) -> Self {
         let (own, peers) = match role {
             Role::Client => (0, 1),
@@ -198,7 +199,7 @@ impl Mux {
         self.streams.insert(id, stream);
     }
 
-    /// The next stream that the peer has opened.
+    /// Returns the next stream that the peer has opened.
     pub fn accept(&mut self) -> Option<StreamId> {
         self.opened.pop_front()
     }
@@ -230,7 +231,8 @@ impl Mux {
         self.write_with(id, |send, capacity| send.write_shared(bytes, capacity))
     }
 
-    /// Lets `write` take what there is room for, which it returns; `None`: there is none.
+    /// Calls `write`, which takes as much as there is room for, and returns its result; pending
+    /// without room.
     fn write_with(
         &mut self,
         id: StreamId,
@@ -283,8 +285,8 @@ impl Mux {
         }
     }
 
-    /// The next bytes of a stream; `None` at its end. Pending: [`Event::Readable`] says when to try
-    /// again.
+    /// Returns the next bytes of a stream; `None` at its end. If pending, [`Event::Readable`]
+    /// signals the time for another try.
     ///
     /// # Errors
     /// [`StreamError`]: the end will not come.
@@ -313,8 +315,8 @@ impl Mux {
         }
     }
 
-    /// Lets a stream's receiving half do something, maybe with bytes that have arrived, and counts
-    /// those that it holds no longer. `None`: the stream is over.
+    /// Calls `act` on a stream's receiving half, maybe with bytes that have arrived, and counts the
+    /// bytes that it no longer holds. `None`: the stream is over.
     fn receive<T>(
         &mut self,
         id: StreamId,
@@ -379,7 +381,7 @@ impl Mux {
         }
     }
 
-    /// A stream waits for its turn if it has something that may leave.
+    /// Queues a stream for its turn if it has something that may leave.
     fn queue(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -408,7 +410,7 @@ impl Mux {
         }
     }
 
-    /// Whether [`next_message`](Self::next_message) has one.
+    /// Returns whether [`next_message`](Self::next_message) has one.
     pub fn has_message(&self) -> bool {
         !self.notices.is_empty() || !self.ready.is_empty()
     }
@@ -519,7 +521,7 @@ impl Mux {
         Ok(())
     }
 
-    /// The stream, which may be a new one of the peer's; `None` if it is over.
+    /// Returns the stream, which may be a new one of the peer's; `None` if it is over.
     fn find(&mut self, id: StreamId) -> Result<Option<&mut Stream>, Violation> {
         if self.is_own(id) {
             if id.0 >= self.next_id {
@@ -535,7 +537,7 @@ impl Mux {
         Ok(self.streams.get_mut(&id))
     }
 
-    /// The peer opens a stream.
+    /// Admits a stream that the peer opens.
     fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
         let max = self.limits.max_streams;
         // Notices about streams that are over take memory until they leave.

@@ -1,4 +1,4 @@
-//! Which streams the peer has opened, though messages overtake one another.
+//! The streams that the peer has opened, though messages overtake one another.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,9 @@ pub(crate) struct PeerIds {
 pub(crate) enum Seen {
     /// This is the first that is heard of it.
     New,
-    /// It exists, or did.
+    /// The stream exists, or did.
     Before,
-    /// It is too far ahead of others.
+    /// The stream is too far ahead of others.
     TooFar,
 }
 
@@ -33,7 +33,7 @@ impl PeerIds {
         }
     }
 
-    /// A message of stream `id` has come, which is one of the peer's.
+    /// Records a message of stream `id`, which is one of the peer's.
     pub(crate) fn see(&mut self, id: u64) -> Seen {
         if id < self.next {
             return match self.unseen.remove(&id) {

@@ -15,9 +15,9 @@ pub(crate) struct ReceiveHalf {
     /// Bytes that have arrived beyond a gap, by offset.
     ahead: BTreeMap<u64, Bytes>,
     held: Held,
-    /// All bytes below have arrived.
+    /// Offset below which all bytes have arrived.
     offset: u64,
-    /// All bytes below have been read.
+    /// Offset below which all bytes have been read.
     read_offset: u64,
     /// The offset behind the last byte that has arrived.
     highest: u64,
@@ -109,7 +109,7 @@ impl ReceiveHalf {
         Ok(before < self.offset || is_last)
     }
 
-    /// The bytes and messages in memory.
+    /// Returns the bytes and messages in memory.
     pub(crate) fn held(&self) -> Held {
         self.held
     }
@@ -118,7 +118,7 @@ impl ReceiveHalf {
         self.final_offset == Some(self.offset)
     }
 
-    /// The next bytes.
+    /// Returns the next bytes.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop()?;
         self.held.bytes -= bytes.len() as u64;
@@ -126,7 +126,7 @@ impl ReceiveHalf {
         Some(bytes)
     }
 
-    /// Whether the reader has come to the end.
+    /// Returns whether the reader has reached the end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.final_offset == Some(self.read_offset)
     }
@@ -135,7 +135,7 @@ impl ReceiveHalf {
         self.state == State::Reset
     }
 
-    /// The peer has given the stream up. Returns whether that is news.
+    /// Records that the peer has given up the stream. Returns whether that is new.
     pub(crate) fn on_reset(&mut self) -> bool {
         let is_news = self.state == State::Open && !self.is_complete();
         if is_news {
@@ -144,7 +144,7 @@ impl ReceiveHalf {
         is_news
     }
 
-    /// The reader wants no more. Returns whether the peer is to know.
+    /// Stops the half, as the reader wants no more. Returns whether the peer must be notified.
     pub(crate) fn stop(&mut self) -> bool {
         let is_news = self.state == State::Open && !self.is_complete();
         self.give_up(State::Stopped);

@@ -25,7 +25,7 @@ pub(crate) struct SendHalf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Nothing more will be written.
+    /// The writer has finished.
     Ending,
     /// The end has left.
     Ended,
@@ -91,7 +91,7 @@ impl SendHalf {
         is_news
     }
 
-    /// The peer wants no more. Returns whether that is news.
+    /// Records that the peer wants no more. Returns whether that is new.
     pub(crate) fn on_stop(&mut self) -> bool {
         let is_news = matches!(self.state, State::Open | State::Ending);
         if is_news {
@@ -106,7 +106,7 @@ impl SendHalf {
         self.queued_bytes = 0;
     }
 
-    /// The peer takes everything below this offset; it does not take that back.
+    /// Records that the peer accepts everything below this offset; credit is never withdrawn.
     pub(crate) fn on_credit(&mut self, max_offset: u64) {
         self.max_offset = self.max_offset.max(max_offset);
     }
@@ -119,12 +119,12 @@ impl SendHalf {
         self.state == State::Stopped
     }
 
-    /// Whether nothing will leave any more.
+    /// Returns whether no more messages will leave.
     pub(crate) fn is_over(&self) -> bool {
         !matches!(self.state, State::Open | State::Ending)
     }
 
-    /// Whether a message could leave now.
+    /// Returns whether a message could leave now.
     pub(crate) fn is_ready(&self) -> bool {
         match self.queued_bytes {
             0 => self.state == State::Ending,
@@ -150,13 +150,13 @@ impl SendHalf {
         credit.min(self.queued_bytes as u64)
     }
 
-    /// Whether a writer that was refused may try again: once half of the capacity is free.
+    /// Returns whether a writer that was refused may try again: once half of the capacity is free.
     pub(crate) fn take_writable(&mut self, capacity: usize) -> bool {
         self.queued_bytes <= capacity / 2 && core::mem::take(&mut self.is_refused)
     }
 
-    /// The next message, of `max_bytes` at most and no more data than `session_credit`, in two
-    /// parts.
+    /// Returns the next message, of `max_bytes` at most and no more data than `session_credit`, in
+    /// two parts.
     pub(crate) fn next(
         &mut self,
         id: StreamId,

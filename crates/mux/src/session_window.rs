@@ -21,7 +21,7 @@ struct Shared {
 }
 
 impl Budget {
-    /// A budget of `bytes` in each direction.
+    /// Creates a budget of `bytes` in each direction.
     pub fn new(bytes: u64) -> Self {
         Budget(Arc::new(Shared {
             bytes,
@@ -95,7 +95,7 @@ impl SessionWindow {
         self.received - self.consumed
     }
 
-    /// Bytes of a stream have come.
+    /// Counts arrived bytes of a stream.
     pub(crate) fn on_received(&mut self, bytes: u64) -> Result<(), Violation> {
         self.received = self.received.saturating_add(bytes);
         match self.received > self.told_max {
@@ -104,14 +104,13 @@ impl SessionWindow {
         }
     }
 
-    /// Bytes of a stream are held no longer.
+    /// Counts bytes of a stream that are no longer held.
     pub(crate) fn on_consumed(&mut self, bytes: u64) {
         self.consumed += bytes;
     }
 
-    /// The bytes of all streams up to which the peer may send, when it should learn that: half of
-    /// the window has been read, or the window should have twice its size. `wanted`: the size that
-    /// it should have.
+    /// Returns the peer's credit for all streams if it must be announced now: half of the window
+    /// has been read, or the window should double. `wanted` is the size that it should have.
     pub(crate) fn credit(&mut self, wanted: u64) -> Option<u64> {
         let ahead = self.told_max - self.consumed;
         let window = self.least_bytes + self.taken_bytes;

@@ -16,7 +16,7 @@ fn server() -> Mux {
     Mux::new(Role::Server, limits, Budget::new(0))
 }
 
-/// Data of one of the first 32 streams that a client opens.
+/// Returns data of one of the first 32 streams that a client opens.
 fn data(stream: u8, offset: u16, bytes: &[u8]) -> Bytes {
     let mut message = vec![0, 2 * stream];
     message.extend_from_slice(&(offset | 0x4000).to_be_bytes());
@@ -28,7 +28,7 @@ fn accept_all(mux: &mut Mux) -> Vec<StreamId> {
     core::iter::from_fn(|| mux.accept()).collect()
 }
 
-/// The server's last credit for all streams.
+/// Returns the server's last credit for all streams.
 fn session_credit(mux: &mut Mux) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut last = None;

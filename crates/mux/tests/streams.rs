@@ -32,7 +32,7 @@ struct Pair {
     rng: Rng,
 }
 
-/// A message as one.
+/// Returns the next message in one piece.
 fn next_message(mux: &mut Mux) -> Option<Bytes> {
     let mut head = Vec::new();
     let rest = mux.next_message(MESSAGE_BYTES, &mut head)?;
@@ -59,7 +59,7 @@ impl Pair {
         &mut self.ends[1]
     }
 
-    /// Lets some messages leave, and some arrive in any order.
+    /// Makes some messages leave, and some arrive in any order.
     fn carry(&mut self, count: u64) {
         for _ in 0..count {
             let from = self.rng.below(2) as usize;
@@ -79,7 +79,7 @@ impl Pair {
         }
     }
 
-    /// Lets all messages arrive.
+    /// Delivers all messages.
     fn settle(&mut self) {
         while self.ends.iter().any(Mux::has_message)
             || self.on_the_way.iter().any(|waiting| !waiting.is_empty())
@@ -135,7 +135,7 @@ fn read_some(mux: &mut Mux, end: usize, at: (u64, StreamId), progress: &mut Prog
     }
 }
 
-/// Lets an end write to and read from each of its streams, and let go of those that are over.
+/// Writes to and reads from each stream of an end, and releases those that are over.
 fn work(
     pair: &mut Pair,
     end: usize,
@@ -230,7 +230,7 @@ fn what_could_leave_is_counted_as_far_as_windows_let_it() {
     assert_eq!(pair.client().sendable_bytes(), 0);
 }
 
-/// A stream whose first bytes the server has read.
+/// Returns a stream whose first bytes the server has read.
 fn opened(pair: &mut Pair) -> (StreamId, StreamId) {
     let id = pair.client().open().expect("there is room");
     assert_eq!(pair.client().write(id, b"hello"), Poll::Ready(Ok(5)));

@@ -17,7 +17,7 @@ const RUN: Duration = Duration::from_secs(4);
 /// Ticks per second of the kernel's clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU seconds of the thread called `name`, in user and kernel mode.
+/// Returns the CPU seconds of the thread called `name`, in user and kernel mode.
 fn cpu_seconds(name: &str) -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks

@@ -56,15 +56,15 @@ pub struct ClientConfig {
     pub latency: Option<Duration>,
     /// Whether the transport's deadline holds, whatever is agreed on.
     pub keeps_deadline: bool,
-    /// For how long an answer to the first handshake is waited for, once it has left.
+    /// Limit for the wait for an answer to the first handshake, once it has left.
     pub connect_timeout: Duration,
-    /// For how long a peer that is sent something may stay silent on all paths; `None`: for ever.
-    /// After a second of it, new sessions are asked for, and at once from a receiver that said that
-    /// it goes away.
+    /// Limit for the silence of a peer that is sent data, on all paths; `None`: no limit. New
+    /// sessions are requested after a second of silence, and at once after a receiver announced
+    /// that it leaves.
     pub give_up_after: Option<Duration>,
-    /// For how long a closing sender waits for its last frames to arrive.
+    /// Limit for a closing sender's wait for the arrival of its last frames.
     pub drain_timeout: Duration,
-    /// Where the transport's chance comes from; `None`: from the operating system.
+    /// Seed of the transport's random numbers; `None`: from the operating system.
     pub seed: Option<Seed>,
     /// Whether TCP is used where UDP is blocked.
     pub tcp: TcpFallback,
@@ -73,7 +73,8 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual timeouts.
+    /// Returns the set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual
+    /// timeouts.
     pub fn new(local_key: SecretKey, peer_key: PublicKey, paths: Vec<ClientPath>) -> Self {
         ClientConfig {
             transport: Config::new(default_controller(), default_scheduler()),
@@ -100,7 +101,7 @@ impl ClientConfig {
     }
 }
 
-/// Why there is no session to hand anything in to.
+/// Reason for which no session can accept data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSession {
     NotYet,
@@ -139,7 +140,7 @@ impl<L: Load + fmt::Debug> fmt::Debug for ClientRole<L> {
 }
 
 impl<L: Load> ClientRole<L> {
-    /// The session as its owner may change it, unless it is closing.
+    /// Returns the session for changes by its owner, unless it is closing.
     pub(crate) fn open_driver(&mut self) -> Result<&mut Driver<L>, NoSession> {
         match &mut self.driver {
             Some(_) if self.closing_at.is_some() => Err(NoSession::Closing),
@@ -153,12 +154,12 @@ impl<L: Load> ClientRole<L> {
         self.closing_at.get_or_insert(now);
     }
 
-    /// The owner has gone: nothing is waited for.
+    /// Records that the owner has gone: further waiting is useless.
     pub(crate) fn abandon(&mut self) {
         self.is_abandoned = true;
     }
 
-    /// From now on the user pays for a path by volume, or does not, in later sessions too.
+    /// Sets whether the user pays for a path by volume, in later sessions, too.
     pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
         if let Some(way) = self.ways.get_mut(index) {
             way.cap = cap;
@@ -211,7 +212,7 @@ impl<L: Load> ClientRole<L> {
         })
     }
 
-    /// The receiver says that it does not know the session.
+    /// Handles a receiver's notice that it does not know the session.
     fn handle_reset(&mut self, now: Instant, datagram: &[u8]) {
         let Some(driver) = &self.driver else { return };
         if self.closing_at.is_none()
@@ -223,7 +224,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Asks for a session in place of the one that is silent.
+    /// Requests a session to replace the silent one.
     fn reconnect(&mut self, now: Instant) -> &mut Handshake {
         if self.handshake.is_none() && !self.has_receiver_left() {
             let silent_for = self.silent_for(now);
@@ -312,7 +313,7 @@ impl<L: Load> ClientRole<L> {
         self.events.tell(event);
     }
 
-    /// Asks for the first session when it is due, and gives up in the end.
+    /// Requests the first session when it is due, and gives up in the end.
     fn advance_first_handshake(&mut self, now: Instant, ports: &[Port]) -> Next {
         if self.is_abandoned || self.closing_at.is_some() {
             return self.end(Ended::Closed);
@@ -356,7 +357,7 @@ impl<L: Load> ClientRole<L> {
         Next::Wait(next.into_iter().flatten().min())
     }
 
-    /// Asks for another session while the one that there is does not answer.
+    /// Requests another session while the present one does not answer.
     fn advance_reconnection(&mut self, now: Instant, ports: &[Port]) {
         let Some(driver) = &self.driver else { return };
         if self.closing_at.is_some() {
@@ -482,18 +483,18 @@ fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     Initiator::new(local, peer, random::session_index(), wishes)
 }
 
-/// A latency as handshakes have it: at most a minute or so, and 0 for none.
+/// Converts a latency for handshakes: at most about a minute, and 0 for none.
 pub(crate) fn millis_of(latency: Option<Duration>) -> u16 {
     let millis = latency.map_or(0, |latency| latency.as_millis().max(1));
     u16::try_from(millis).unwrap_or(u16::MAX)
 }
 
-/// The reverse.
+/// Converts a latency of handshakes back.
 pub(crate) fn latency_of(millis: u16) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
-/// Why a client ends to which nothing came for `waited`.
+/// Returns the end of a client that received nothing for `waited`.
 fn peer_lost(waited: Duration, left_at: Option<Instant>, now: Instant) -> Ended {
     match left_at {
         Some(left_at) => Ended::ReceiverLeft {

@@ -17,7 +17,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose origin is the present.
+    /// Starts a clock whose origin is the present.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn start() -> Clock {
         Clock {
@@ -25,12 +25,12 @@ impl Clock {
         }
     }
 
-    /// The origin, for whatever else is to count from it.
+    /// Returns the origin, for other clocks that count from it.
     pub fn origin(&self) -> std::time::Instant {
         self.origin
     }
 
-    /// The present.
+    /// Returns the present time.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn now(&self) -> Instant {
         let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
@@ -64,7 +64,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The moment by the clock that was read.
+    /// Returns the time of the reading by the clock that was read.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -87,7 +87,7 @@ impl Reading {
         }
     }
 
-    /// Time since the stamp, zero if there is none or it lies ahead.
+    /// Returns the time since the stamp, zero if there is none or it lies ahead.
     fn waited(&self, timestamp: Option<StdDuration>) -> Duration {
         let waited = timestamp.and_then(|timestamp| self.wall.checked_sub(timestamp));
         Duration::from_std(waited.unwrap_or_default())
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Arrival of a datagram whose stamp lies `waited` before the reading.
+    /// Returns the arrival of a datagram whose stamp lies `waited` before the reading.
     fn arrival(waited: StdDuration, earliest: Instant) -> Instant {
         let reading = reading();
         reading.arrival(Some(reading.wall - waited), earliest)

@@ -40,7 +40,7 @@ const MAX_QUEUED_BYTES: usize = 8 << 20;
 /// Approximate memory of a datagram beyond its bytes.
 const OVERHEAD_BYTES: usize = 64;
 
-/// The transport's set-up for datagrams that are worth nothing later than `deadline` after they
+/// Returns the transport's set-up for datagrams that are worthless later than `deadline` after they
 /// were sent.
 pub fn datagram_transport(deadline: Duration) -> Config {
     let mut config = Config::new(default_controller(), default_scheduler());
@@ -86,7 +86,7 @@ impl Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Which session carries them, counted from 1; 0: none.
+    /// Number of the session that carries them, from 1; 0: none.
     session: u64,
     session_count: u64,
     /// No session will follow.
@@ -143,7 +143,7 @@ impl DatagramChannel {
         is_taken
     }
 
-    /// The next datagram of the peer; `None` once the session is over, or the client.
+    /// Waits for the peer's next datagram; returns `None` once the session is over, or the client.
     pub async fn recv(&self) -> Option<Bytes> {
         loop {
             {
@@ -169,7 +169,7 @@ impl DatagramChannel {
 /// A session of datagrams that a client has opened.
 #[derive(Debug)]
 pub struct AcceptedDatagrams {
-    /// Who.
+    /// Public key of the peer.
     pub peer: PublicKey,
     /// Its datagrams.
     pub channel: DatagramChannel,

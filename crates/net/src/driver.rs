@@ -80,7 +80,7 @@ pub(crate) struct Driver<L: Load> {
     session: Session,
     peer: PublicKey,
     latency: Option<Duration>,
-    /// When deadlines are fitted to the latency and the paths' delays next.
+    /// Time at which deadlines are next adapted to the latency and the paths' delays.
     fit_at: Option<Instant>,
     paths: Vec<DriverPath>,
     outbox: Outbox,
@@ -93,11 +93,11 @@ pub(crate) struct Driver<L: Load> {
     /// Frames that have come, and when the newest did.
     frames_received: u64,
     media_until: Instant,
-    /// When something that the peer answers was first sent since it was last heard.
+    /// Time of the first packet that needs an answer, since the peer was last heard.
     unanswered_since: Option<Instant>,
-    /// When a copy of a datagram was opened last.
+    /// Time at which a copy of a datagram was last opened.
     copy_heard_at: Instant,
-    /// When the receiver of this end's media said that it goes away.
+    /// Time at which the receiver of this end's media announced that it leaves.
     peer_left_at: Option<Instant>,
     is_closed_by_peer: bool,
     is_replaced: bool,
@@ -116,7 +116,7 @@ struct DriverPath {
     /// Whether anything has come by it.
     is_heard: bool,
     heard_at: Instant,
-    /// That of the last authentic datagram.
+    /// Carrier of the last authentic datagram.
     carrier: Carrier,
     /// The only carrier whose challenges are answered; `None`: all.
     answered_carrier: Option<Carrier>,
@@ -126,7 +126,7 @@ struct DriverPath {
 }
 
 impl DriverPath {
-    /// Whether this end has chosen where it leads, and has heard nothing by it.
+    /// Returns whether this end has chosen its destination, and has received nothing by it.
     fn is_new(&self) -> bool {
         !self.is_heard && self.route.as_ref().is_some_and(Route::is_proven)
     }
@@ -189,7 +189,7 @@ impl<L: Load> Driver<L> {
         self.peer
     }
 
-    /// The addresses that are proven to be the peer's.
+    /// Returns the addresses that are proven to be the peer's.
     pub(crate) fn proven_addresses(&self) -> impl Iterator<Item = Address> {
         let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         routes.filter(|route| route.is_proven()).map(Route::address)
@@ -233,12 +233,12 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Whether anything has come by a path since it leads to where it does.
+    /// Returns whether anything has arrived by a path since it has its present destination.
     pub(crate) fn has_heard_path(&self, index: usize) -> bool {
         self.paths.get(index).is_some_and(|path| path.is_heard)
     }
 
-    /// Whether a path has not answered where it leads to, or no longer does.
+    /// Returns whether a path has not answered from its destination, or no longer does.
     pub(crate) fn is_path_lost(&self, index: usize) -> bool {
         self.is_out(index) || !self.has_heard_path(index)
     }
@@ -277,8 +277,8 @@ impl<L: Load> Driver<L> {
         false
     }
 
-    /// As [`receive_adopting`](Self::receive_adopting), with a datagram that the session has
-    /// opened.
+    /// Does the same as [`receive_adopting`](Self::receive_adopting), with a datagram that the
+    /// session has opened.
     pub(crate) fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
         // Both ends number their paths in the same order, whatever arrives first.
         while self.paths.len() <= authentic.path.index() {
@@ -318,7 +318,7 @@ impl<L: Load> Driver<L> {
         self.endpoint.reported_rate(PathId(index as u8))
     }
 
-    /// The peer was restarted, and knows nothing of the session `before`.
+    /// Continues the session `before`, of which a restarted peer knows nothing.
     pub(crate) fn go_on_from(&mut self, now: Instant, before: &mut Driver<L>) {
         let now = self.pass_to(now);
         L::go_on(now, &mut before.endpoint, &mut self.endpoint);
@@ -333,12 +333,12 @@ impl<L: Load> Driver<L> {
         self.endpoint.is_drained()
     }
 
-    /// Whether the owner may have handed in something that is to be sent.
+    /// Returns whether the owner may have handed in data to be sent.
     pub(crate) fn may_have_news(&self) -> bool {
         self.load.may_have_news()
     }
 
-    /// Frames are worthless when they are later than the latency agreed on.
+    /// Makes frames worthless when they are later than the latency agreed on.
     pub(crate) fn follow_latency(&mut self) {
         self.fit_at = self.latency.map(|_| self.time);
     }
@@ -354,7 +354,7 @@ impl<L: Load> Driver<L> {
         self.endpoint.suspend_path(now, PathId(index as u8));
     }
 
-    /// From now on the user pays for a path by volume, or does not.
+    /// Sets whether the user pays for a path by volume.
     pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
         let now = self.pass_to(now);
         self.endpoint
@@ -364,18 +364,19 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// When the receiver of this end's media said that it goes away, if it did.
+    /// Returns the time at which the receiver of this end's media announced that it leaves, if it
+    /// did.
     pub(crate) fn peer_left_at(&self) -> Option<Instant> {
         self.peer_left_at
     }
 
-    /// The peer has closed the session, and is waited for.
+    /// Records that the peer has closed the session; its return is awaited.
     pub(crate) fn on_peer_left(&mut self, now: Instant) {
         self.load.end();
         self.peer_left_at.get_or_insert(now);
     }
 
-    /// Whether the datagram proves that the peer does not know the session.
+    /// Returns whether the datagram proves that the peer does not know the session.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         self.session.is_reset(datagram)
     }
@@ -391,18 +392,18 @@ impl<L: Load> Driver<L> {
         self.session
     }
 
-    /// Since when the peer has been silent although it was sent something.
+    /// Returns the start of the peer's silence, if it was sent data.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         self.unanswered_since
     }
 
-    /// For how long the peer has been silent although it was sent something.
+    /// Returns the duration of the peer's silence, if it was sent data.
     pub(crate) fn unanswered_for(&self, now: Instant) -> Duration {
         self.unanswered_since
             .map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
-    /// When the peer was last heard.
+    /// Returns the time at which the peer was last heard.
     pub(crate) fn heard_at(&self) -> Instant {
         self.heard_at
     }
@@ -482,7 +483,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// When to call [`advance`](Self::advance) next.
+    /// Returns the time for the next call of [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let of_endpoint = self.endpoint.poll_timeout().map(|(at, _)| at);
         let others = [self.routes_next_at(), self.report_at()];

@@ -26,24 +26,24 @@ pub enum Event {
     FramePart(FramePart),
     /// A frame was given up.
     FrameDropped {
-        /// Which.
+        /// Number of the frame.
         id: FrameId,
-        /// Where and why.
+        /// Place and reason of the drop.
         reason: DropReason,
     },
     /// The encoder is asked for another bitrate.
     TargetBitrate(DataRate),
     /// A path is trusted more or less than before.
     PathState {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// Its state now.
         state: PathState,
     },
-    /// Nothing comes from the receiver: a sender asks for a new session, and goes on sending by
-    /// the old one until it has one.
+    /// The receiver is silent: a sender requests a new session, and meanwhile continues to send by
+    /// the old one.
     Reconnecting {
-        /// For how long nothing has come.
+        /// Duration of the silence.
         silent_for: Duration,
     },
     /// The receiver has said that it goes away, as one does that is restarted. A sender asks for a
@@ -52,19 +52,19 @@ pub enum Event {
     /// A sender has a new session in place of the one that fell silent. Frames are numbered from
     /// zero again.
     Reconnected {
-        /// For how long nothing came.
+        /// Duration of the silence.
         silent_for: Duration,
     },
     /// A path has no local side now: its interface or address is not there. It is waited for.
     PathAbsent {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// The missing interface or address.
         reason: String,
     },
     /// A path that was absent has a local side again.
     PathPresent {
-        /// Which path.
+        /// The path.
         path: PathId,
     },
     /// The receiver refuses a session, for a reason that is new. A sender asks again until
@@ -83,23 +83,23 @@ pub enum Event {
     NameResolved {
         /// Host and port.
         name: String,
-        /// All of them, in the resolver's order.
+        /// All addresses, in the resolver's order.
         addresses: Vec<SocketAddr>,
     },
     /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host.
     /// Said once.
     TriesTcp {
-        /// Where, by the first path whose address is known.
+        /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
     },
     /// TCP answers on some path and UDP on none: the session goes on by TCP.
     UdpBlocked {
-        /// Where, by the first path whose address is known.
+        /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
     },
     /// A client's path goes by another carrier from now on.
     PathCarrier {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// The carrier.
         carrier: Carrier,
@@ -109,7 +109,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it says that a session begins or ends.
+    /// Returns whether it reports the begin or end of a session.
     pub(crate) fn is_milestone(&self) -> bool {
         matches!(
             self,
@@ -118,7 +118,7 @@ impl Event {
     }
 }
 
-/// Why a session is over.
+/// Reason for the end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
@@ -131,11 +131,11 @@ pub enum Ended {
         /// Duration of the silence.
         waited: Duration,
     },
-    /// Nobody answered the handshake.
+    /// No answer to the handshake.
     NoAnswer {
-        /// Where to.
+        /// The called addresses.
         remotes: Vec<SocketAddr>,
-        /// For how long it was tried.
+        /// Duration of the attempt.
         waited: Duration,
         /// This end's public key, which the peer must allow.
         local_key: PublicKey,
@@ -147,9 +147,9 @@ pub enum Ended {
         /// Time for which it was tried.
         waited: Duration,
     },
-    /// Nothing came from the peer for this long.
+    /// The peer was silent for too long.
     PeerSilent {
-        /// For how long.
+        /// Duration of the silence.
         waited: Duration,
     },
     /// Another session took its place at the receiver. At a sender: that of another program with

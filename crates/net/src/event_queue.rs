@@ -99,10 +99,10 @@ impl Events {
         received.map(|event| self.taken(event))
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     ///
     /// # Errors
-    /// There is none now, or the session is over.
+    /// If there is none now, or the session is over.
     pub fn try_recv(&self) -> Result<Event, TryRecvError> {
         self.queue.try_recv().map(|event| self.taken(event))
     }

@@ -115,13 +115,13 @@ impl Gate {
         Verdict::Admit
     }
 
-    /// Whether one more answer without public-key work may be sent.
+    /// Returns whether one more answer without public-key work may be sent.
     pub fn may_answer(&mut self, now: Instant) -> bool {
         self.cheap_answers.refill(now, CHEAP_ANSWERS);
         self.cheap_answers.take()
     }
 
-    /// Whether the cookies' secret is to change now.
+    /// Returns whether the cookies' secret must change now.
     pub fn is_rotation_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.rotate_at;
         if is_due {

@@ -32,10 +32,10 @@ pub(crate) struct Handshake {
     /// Cookies from a receiver under load, by the path they belong to.
     cookies: BTreeMap<usize, Cookie>,
     pub(crate) started_at: Instant,
-    /// When an initiation was first due while a path had an address.
+    /// Time at which an initiation was first due while a path had an address.
     asked_at: Option<Instant>,
     answered_at: Option<Instant>,
-    /// When an initiation first left this machine.
+    /// Time at which an initiation first left this machine.
     pub(crate) first_sent_at: Option<Instant>,
     last_sent_at: Option<Instant>,
     retry_at: Instant,
@@ -69,12 +69,12 @@ impl Handshake {
         }
     }
 
-    /// Whether a reset is to be believed of a session that was last heard at `heard_at`.
+    /// Returns whether a reset may be believed of a session that was last heard at `heard_at`.
     pub(crate) fn may_believe_reset(now: Instant, heard_at: Instant) -> bool {
         now.saturating_since(heard_at) >= BELIEVE_RESET_AFTER
     }
 
-    /// The receiver has proven not to know the session before.
+    /// Records that the receiver has proven not to know the session before.
     pub(crate) fn on_reset(&mut self) {
         self.is_old_forgotten = true;
         self.retry_soon();
@@ -114,7 +114,7 @@ impl Handshake {
         }
     }
 
-    /// Asks with another initiation, when the next one is due.
+    /// Sends another initiation, when the next one is due.
     pub(crate) fn ask_again(&mut self, initiator: Initiator) {
         self.initiator = initiator;
     }
@@ -132,7 +132,7 @@ impl Handshake {
         self.refused.replace(refused) != Some(refused)
     }
 
-    /// The last reason that the receiver gave for refusing a session.
+    /// Returns the last reason that the receiver gave for refusing a session.
     pub(crate) fn refused(&self) -> Option<Refused> {
         self.refused
     }
@@ -158,27 +158,28 @@ impl Handshake {
         Ok(())
     }
 
-    /// Since when no answer has come, though there is an address to ask.
+    /// Returns the start of the wait for an answer, if there is an address to ask.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         self.asked_at.max(self.answered_at)
     }
 
-    /// When the receiver last answered, with a session or without.
+    /// Returns the time at which the receiver last answered, with a session or without.
     pub(crate) fn answered_at(&self) -> Option<Instant> {
         self.answered_at
     }
 
-    /// The receiver has answered, with a session or without.
+    /// Records that the receiver has answered, with a session or without.
     pub(crate) fn on_answer(&mut self, now: Instant) {
         self.answered_at = Some(now);
     }
 
-    /// There is another way to the receiver: the initiation is sent again at once.
+    /// Sends the initiation again at once, as there is another way to the receiver.
     pub(crate) fn on_new_way(&mut self, now: Instant) {
         self.retry_at = self.retry_at.min(now);
     }
 
-    /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
+    /// Takes the new session, once it is to be used. `has_old` says whether there is an old one
+    /// that may still speak.
     pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Agreed> {
         let may_speak = has_old && !self.is_old_forgotten;
         let grace = self.grace;
@@ -188,12 +189,12 @@ impl Handshake {
         Some(agreed)
     }
 
-    /// Whether a session is agreed on, though it is not used yet.
+    /// Returns whether a session is agreed on, though it is not used yet.
     pub(crate) fn has_agreed(&self) -> bool {
         self.agreed.is_some()
     }
 
-    /// There is an address that has not been asked: the initiation is due now.
+    /// Makes the initiation due now, as there is an address that has not been asked.
     pub(crate) fn on_new_address(&mut self, now: Instant) {
         self.retry_at = self.retry_at.min(now);
         self.retry_after = FIRST_RETRY;
@@ -234,7 +235,7 @@ impl Handshake {
         true
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next action.
     pub(crate) fn next_at(&self) -> Instant {
         match &self.agreed {
             Some((_, at)) => *at + self.grace,

@@ -35,12 +35,12 @@ pub(crate) struct Peer {
 /// A socket that is connected to one peer.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// Whose datagrams come here. Its socket is the listening one, by which answers leave.
+    /// Peer whose datagrams come here. Its socket is the listening one, by which answers leave.
     pub(crate) peer: Peer,
     pub(crate) socket: Socket,
 }
 
-/// All lanes of an end.
+/// The lanes of an end.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     /// Lanes by the number that the kernel reports.
@@ -79,7 +79,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Readable when a lane is.
+    /// Returns a descriptor that is readable when a lane is.
     pub(crate) fn watch(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(AsFd::as_fd)
     }
@@ -111,7 +111,7 @@ fn watch(_: &mut Option<OwnedFd>, _: &Socket, _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The numbers of the sockets that have something.
+/// Returns the numbers of the sockets with datagrams to read.
 #[cfg(target_os = "linux")]
 fn ready(all: &OwnedFd) -> Vec<u64> {
     use rustix::event::{Timespec, epoll};
@@ -156,7 +156,7 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     Socket::new(UdpSocket::from(socket))
 }
 
-/// `local` as a socket of `listening`'s family has it.
+/// Converts `local` to the family of `listening`'s socket.
 fn of_family(local: IpAddr, listening: SocketAddr) -> io::Result<IpAddr> {
     match (local.to_canonical(), listening.is_ipv6()) {
         (IpAddr::V4(local), true) => Ok(local.to_ipv6_mapped().into()),

@@ -86,7 +86,7 @@ pub(crate) struct Head {
     pub(crate) interval: Duration,
 }
 
-/// Whether a plaintext is a report.
+/// Returns whether a plaintext is a report.
 pub(crate) fn is_report(plaintext: &[u8]) -> bool {
     plaintext.first() == Some(&KIND)
 }

@@ -32,13 +32,14 @@ pub(crate) trait Load: Send + 'static {
     /// Adapts the transport's set-up to paths with `header_bytes` of headers below a packet.
     fn prepare(config: &mut Config, header_bytes: u32);
 
-    /// As [`prepare`](Self::prepare), at the end that was asked for the session.
+    /// Does the same as [`prepare`](Self::prepare), at the end that accepts the session.
     fn prepare_server(_config: &mut Config, _header_bytes: u32) {}
 
-    /// This end has opened the session, which is to last while there is nothing to send.
+    /// Keeps a session that this end has opened alive while there is nothing to send.
     fn keep_alive(session: &mut Session<Self::Content>);
 
-    /// The peer has lost the session `before`, whose content goes on in `next` as far as it can.
+    /// Continues the content of the session `before`, which the peer has lost, in `next` as far as
+    /// possible.
     fn go_on(
         _now: Instant,
         _before: &mut Session<Self::Content>,
@@ -56,12 +57,13 @@ pub(crate) trait Load: Send + 'static {
     /// send.
     fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
 
-    /// Whether the owner may have handed in something since the last [`exchange`](Self::exchange).
+    /// Returns whether the owner may have handed in data since the last
+    /// [`exchange`](Self::exchange).
     fn may_have_news(&self) -> bool {
         true
     }
 
-    /// The driver, if the owner hands frames in by its own calls.
+    /// Returns the driver, if the owner hands frames in by its own calls.
     fn frames(_driver: &mut Driver<Self>) -> Option<&mut Driver<Frames>>
     where
         Self: Sized,
@@ -69,10 +71,10 @@ pub(crate) trait Load: Send + 'static {
         None
     }
 
-    /// Something happened in the transport that is not the driver's concern.
+    /// Handles an event of the transport that is not the driver's concern.
     fn on_event(&mut self, event: CoreEvent, events: &EventSender);
 
-    /// The session is over.
+    /// Ends the load with its session.
     fn end(&mut self);
 }
 
@@ -115,7 +117,7 @@ impl Load for Frames {
         session.target_bitrate()
     }
 
-    /// Frames that have not arrived are sent again, as far as they can be in time.
+    /// Sends frames that have not arrived again, if they can arrive in time.
     fn go_on(now: Instant, before: &mut MediaSession, next: &mut MediaSession) {
         next.go_on_from(now, before);
     }

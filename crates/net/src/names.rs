@@ -24,7 +24,7 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(300);
 /// Finds the addresses of names. May block.
 pub(crate) trait Resolve: fmt::Debug + Send + Sync + 'static {
     /// # Errors
-    /// Why there are none, in words.
+    /// The reason for the failure, in words.
     fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String>;
 }
 
@@ -63,7 +63,7 @@ struct Entry {
     desk: Arc<Desk>,
     has_thread: bool,
     is_asked: bool,
-    /// When it may be asked next, unless it is asked now.
+    /// Time of the next question, unless a question is open.
     next_at: Instant,
     pause: Duration,
     addresses: Vec<SocketAddr>,
@@ -71,7 +71,7 @@ struct Entry {
     warn_at: Instant,
 }
 
-/// Where a name's thread takes questions and leaves answers.
+/// Questions to a name's thread, and its answers.
 #[derive(Debug, Default)]
 struct Desk {
     slip: Mutex<Slip>,
@@ -123,13 +123,13 @@ impl Names {
         }
     }
 
-    /// When [`ask`](Self::ask) does something next.
+    /// Returns the time at which [`ask`](Self::ask) next has something to do.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let idle = self.entries.iter().filter(|entry| !entry.is_asked);
         idle.map(|entry| entry.next_at).min()
     }
 
-    /// The session is up: if it falls silent, pauses begin with the shortest.
+    /// Makes pauses begin with the shortest again, as the session is up.
     pub(crate) fn restart(&mut self) {
         for entry in &mut self.entries {
             entry.pause = FIRST_PAUSE;
@@ -311,7 +311,7 @@ mod tests {
         is_woken
     }
 
-    /// Asks at `now`, and waits for the answer.
+    /// Sends the question at `now`, and waits for the answer.
     fn answer(names: &mut Names, wakeup: &Wakeup, now: Instant) -> Answer {
         names.ask(now, &name(), LONGEST);
         assert!(is_woken(wakeup, 10), "the answer wakes the paths");

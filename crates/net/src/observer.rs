@@ -10,14 +10,14 @@ use anabranch_units::Instant;
 /// Observer of the packets of all sessions of an end. It runs in the thread that serves the
 /// sockets, so it must be quick and must not wait. Without an observer there is no cost.
 pub trait PacketObserver: fmt::Debug + Send + Sync {
-    /// Something happened to a packet.
+    /// Handles an event of a packet.
     fn on_packet(&self, event: &PacketEvent);
 }
 
 /// Something that happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
-    /// When, by the end's clock. A paced packet's is the moment that the pacer gave it.
+    /// Time by the end's clock. For a paced packet, it is the time set by the pacer.
     pub at: Instant,
     /// Public key of the other end.
     pub peer: PublicKey,
@@ -32,22 +32,22 @@ pub struct PacketEvent {
 /// Events of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketNews {
-    /// It left.
+    /// The packet left.
     Sent {
         /// Counts the datagrams of the path in this session, as its header says; both ends know it.
         number: u64,
         /// Bytes of UDP's payload: with packet protection, without headers of IP and UDP.
         bytes: usize,
-        /// Why.
+        /// Reason for sending it.
         reason: SendReason,
-        /// Which fragment of which frame it carries, if any.
+        /// Frame and index of the fragment that it carries, if any.
         fragment: Option<(FrameId, u16)>,
     },
-    /// It arrived and is authentic.
+    /// The packet arrived and is authentic.
     Received {
-        /// As in [`Sent`](Self::Sent).
+        /// Number as in [`Sent`](Self::Sent).
         number: u64,
-        /// As in [`Sent`](Self::Sent).
+        /// Bytes as in [`Sent`](Self::Sent).
         bytes: usize,
     },
     /// Packets of the path count as lost; the event does not name them.

@@ -53,8 +53,8 @@ impl Outbox {
         self.bytes_count >= FULL_BYTES
     }
 
-    /// Lets `write` append a plaintext and `seal` protect it; the datagram goes to the last parcel
-    /// of its path if it fits there. Returns whether there was a datagram.
+    /// Appends a plaintext by `write` and protects it by `seal`. The datagram goes to the last
+    /// parcel of its path if it fits there. Returns whether there was a datagram.
     ///
     /// # Errors
     /// The error of `seal`. The datagram is then lost.
@@ -139,8 +139,8 @@ fn is_mtu_probe(transmit: &Transmit) -> bool {
     transmit.reason == SendReason::MtuProbe
 }
 
-/// Whether a datagram may follow in the parcel: segmentation offload lets only the last one be
-/// shorter.
+/// Returns whether a datagram may follow in the parcel: segmentation offload lets only the last one
+/// be shorter.
 fn takes(parcel: &Parcel, transmit: &Transmit, range: &Range<usize>, max_count: usize) -> bool {
     let is_open = parcel.range.len().is_multiple_of(parcel.datagram_bytes);
     is_open
@@ -161,8 +161,8 @@ mod tests {
     const PROBE_SIZE: usize = 1_446;
     const OVERHEAD: usize = HEADER_BYTES + TAG_BYTES;
 
-    /// Path, datagram count and bytes of the parcels that datagrams of these paths and plaintext
-    /// sizes make.
+    /// Returns path, datagram count and bytes of the parcels that datagrams of these paths and
+    /// plaintext sizes make.
     fn parcels(datagrams: &[(u8, usize)], max_count: usize) -> Vec<(u8, usize, usize)> {
         let mut outbox = Outbox::default();
         for &(path, size) in datagrams {

@@ -35,7 +35,7 @@ pub(crate) struct Port {
     /// Whether its sockets [coalesce](Socket::coalesce).
     coalesces: bool,
     look_at: Instant,
-    /// Why it cannot be sent by.
+    /// Reason for which it is unusable.
     absence: Option<String>,
     is_absence_told: bool,
     /// The TCP connection beside the socket or instead of it.
@@ -69,7 +69,8 @@ impl Port {
         }
     }
 
-    /// A port of a path whose other end has no known address yet. [`Port::redirect`] opens it.
+    /// Creates a port of a path whose other end has no known address yet. [`Port::redirect`] opens
+    /// it.
     pub(crate) fn nowhere() -> Port {
         Port {
             absence: Some("the receiver's address is not known yet".to_owned()),
@@ -88,7 +89,7 @@ impl Port {
         }
     }
 
-    /// A port that is never opened again.
+    /// Creates a port that is never opened again.
     pub(crate) fn fixed(socket: Socket) -> Port {
         Port::new(Some(socket), None)
     }
@@ -114,7 +115,7 @@ impl Port {
         }
     }
 
-    /// A server's port that accepts TCP connections.
+    /// Creates a server's port that accepts TCP connections.
     pub(crate) fn listening(listener: Listener) -> Port {
         Port {
             tcp: Tcp::Listening(listener),
@@ -122,7 +123,7 @@ impl Port {
         }
     }
 
-    /// A port without socket, for an accepted connection.
+    /// Creates a port without socket, for an accepted connection.
     pub(crate) fn vacant() -> Port {
         Port::new(None, None)
     }
@@ -135,7 +136,7 @@ impl Port {
         &mut self.tcp
     }
 
-    /// The client's TCP connection, or its absence.
+    /// Returns the client's TCP connection, or its absence.
     pub(crate) fn dial(&self) -> Option<&Dial> {
         match &self.tcp {
             Tcp::Dialled(dial) => Some(dial),
@@ -143,7 +144,7 @@ impl Port {
         }
     }
 
-    /// Whether datagrams leave by TCP alone.
+    /// Returns whether datagrams leave by TCP only.
     pub(crate) fn is_by_tcp(&self) -> bool {
         match &self.tcp {
             Tcp::None | Tcp::Listening(_) => false,
@@ -156,7 +157,7 @@ impl Port {
         }
     }
 
-    /// An authentic datagram of a session has come by this port.
+    /// Records that an authentic datagram of a session has arrived by this port.
     pub(crate) fn on_authentic(&self, now: Instant, carrier: Carrier) {
         match (&self.tcp, carrier) {
             (Tcp::Accepted(accepted), _) => accepted.on_authentic(now),
@@ -165,7 +166,7 @@ impl Port {
         }
     }
 
-    /// Lets datagrams come together from now on ([`Socket::coalesce`]).
+    /// Makes the kernel hand over datagrams together from now on ([`Socket::coalesce`]).
     pub(crate) fn coalesce(&mut self) {
         self.coalesces = true;
         self.socket.iter_mut().for_each(Socket::coalesce);
@@ -202,7 +203,7 @@ impl Port {
         }
     }
 
-    /// As [`Socket::send`].
+    /// Sends a batch as [`Socket::send`] does.
     ///
     /// # Errors
     /// As there; without a socket, the missing interface or address.
@@ -239,7 +240,7 @@ impl Port {
         self.tcp.serve(index, clock, buffers, take);
     }
 
-    /// When [`tend`](Self::tend) has something to do.
+    /// Returns the time at which [`tend`](Self::tend) has something to do.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         [self.look_due_at(), self.tcp.tend_at()]
             .into_iter()

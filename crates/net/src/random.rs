@@ -4,7 +4,7 @@ use anabranch_units::Seed;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// # Panics
-/// If the operating system has no randomness to give.
+/// If the operating system has no randomness.
 fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new()
@@ -13,12 +13,12 @@ fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A seed that nobody can guess.
+/// Returns a seed that nobody can guess.
 pub(crate) fn seed() -> Seed {
     Seed(u64::from_ne_bytes(bytes()))
 }
 
-/// A number to name a session by.
+/// Returns a number that names a session.
 pub(crate) fn session_index() -> u32 {
     u32::from_ne_bytes(bytes())
 }

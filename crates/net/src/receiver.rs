@@ -63,12 +63,12 @@ impl Receiver {
         Ok((Receiver { runtime, local }, Receptions { queue, handle }))
     }
 
-    /// Where it listens, the port never 0.
+    /// Returns the local address, whose port is never 0.
     pub fn local_addr(&self) -> SocketAddr {
         self.local.udp
     }
 
-    /// Where it accepts TCP connections, if it does; the port is never 0.
+    /// Returns the address for TCP connections, if it accepts any; the port is never 0.
     pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
         self.local.tcp
     }
@@ -79,7 +79,7 @@ impl Receiver {
         self.runtime.look(ServerRole::snapshot)
     }
 
-    /// The sessions as they are.
+    /// Returns the present state of all sessions.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         self.runtime.look(ServerRole::snapshots)
     }
@@ -90,7 +90,7 @@ impl Receiver {
         self.runtime.lateness()
     }
 
-    /// Lets in the owners of these keys from now on, and nobody else: sessions of others end.
+    /// Sets the keys whose owners are admitted; sessions of others end.
     pub fn set_allowed(&self, allowed: &[PublicKey]) {
         self.runtime
             .change(|role, now| role.set_allowed(now, allowed));
@@ -143,10 +143,10 @@ impl Receptions {
         begun.map(|begun| self.reception(begun))
     }
 
-    /// The next session, if there is one.
+    /// Returns the next session, if there is one.
     ///
     /// # Errors
-    /// There is none now, or the receiver is over.
+    /// If there is none now, or the receiver is over.
     pub fn try_recv(&self) -> Result<Reception, TryRecvError> {
         self.queue.try_recv().map(|begun| self.reception(begun))
     }

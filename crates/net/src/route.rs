@@ -1,4 +1,4 @@
-//! Where a path's datagrams go, and when that may change.
+//! The destination of a path's datagrams, and its changes.
 //!
 //! A datagram that opens proves its author, not its origin: an observer can copy datagrams, send
 //! the copies from another address, and be faster. Therefore an address is believed after it has
@@ -13,8 +13,8 @@
 //!                             A                     A                 A
 //! ```
 //!
-//! A peer whose NAT gave it another address is followed one round-trip time and a quarter after its
-//! first datagram from there.
+//! If a peer's NAT gave it another address, it is followed one round-trip time and a quarter after
+//! its first datagram from there.
 //!
 //! While no address has answered, at the beginning or after neither has in a trial, all addresses
 //! that send authentic datagrams are challenged ([`search`]).
@@ -29,11 +29,11 @@ use ring::hmac;
 use crate::socket::Arrival;
 use search::Search;
 
-/// For how long a new address may try to answer.
+/// Limit for a new address to answer.
 const TRIAL: Duration = Duration::from_secs(3);
 /// After this long a newer datagram has the challenges sent again: one of them may be lost.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
-/// For how long an address that failed is not tried again, so that another one can be.
+/// Pause before an address that failed is tried again, so that another one can be.
 const REFUSAL: Duration = Duration::from_secs(1);
 /// Least time for which the old address's answer is awaited beyond the new address's answer.
 const MIN_GRACE: Duration = Duration::from_millis(10);
@@ -41,7 +41,8 @@ const MIN_GRACE: Duration = Duration::from_millis(10);
 /// §8.1).
 const AMPLIFICATION: u64 = 3;
 
-/// IPv4 and UDP headers: 20 + 8 bytes (RFC 791, RFC 768); with IPv6 40 + 8 (RFC 8200).
+/// Returns the size of IPv4 and UDP headers: 20 + 8 bytes (RFC 791, RFC 768); with IPv6 40 + 8 (RFC
+/// 8200).
 pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
     if peer.ip().to_canonical().is_ipv4() {
         28
@@ -123,7 +124,7 @@ struct Trial {
     challenged_at: Instant,
     /// Whether challenges wait to be sent.
     is_due: bool,
-    /// When the route moves to the new address, which has answered.
+    /// Time at which the route moves to the new address, which has answered.
     moves_at: Option<Instant>,
     has_moved: bool,
 }
@@ -150,7 +151,8 @@ impl Trial {
 }
 
 impl Route {
-    /// The way to `peer` by a socket that has one address: this end's choice, and not questioned.
+    /// Creates a route to `peer` by a socket that has one address. It is this end's choice, and not
+    /// questioned.
     pub(crate) fn to(socket: usize, peer: SocketAddr) -> Self {
         Route {
             address: Address {
@@ -167,8 +169,8 @@ impl Route {
         }
     }
 
-    /// The way back to where an authentic datagram came from. `token` gives a number that nobody
-    /// can guess.
+    /// Creates a route back to the source of an authentic datagram. `token` returns numbers that
+    /// nobody can guess.
     pub(crate) fn back(now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) -> Self {
         let secret = [token(), token()].map(Token::to_be_bytes);
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_flattened());
@@ -193,7 +195,7 @@ impl Route {
         self.allowance_bytes.is_none()
     }
 
-    /// Whether no address has answered, so that copies of datagrams are worth opening.
+    /// Returns whether no address has answered, so that copies of datagrams are worth opening.
     pub(crate) fn is_sought(&self) -> bool {
         self.search.is_some()
     }
@@ -231,8 +233,8 @@ impl Route {
         }
     }
 
-    /// The challenges to be sent now. To a new address goes one for each datagram from there at
-    /// most, and it is shorter than three of them: the limit on amplification holds.
+    /// Returns the challenges to be sent now. A new address gets at most one for each datagram from
+    /// there, and it is shorter than three of them: the limit on amplification holds.
     pub(crate) fn challenges(&mut self) -> impl Iterator<Item = Challenge> + use<> {
         let due = self.trial.as_mut().filter(|trial| trial.is_due);
         let of_trial = due.map(|trial| {
@@ -285,7 +287,7 @@ impl Route {
         }
     }
 
-    /// When to call [`advance`](Self::advance).
+    /// Returns the time for [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let trial = self.trial.as_ref()?;
         let moves_at = trial.moves_at.filter(|_| !trial.has_moved);

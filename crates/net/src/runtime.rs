@@ -28,11 +28,11 @@ pub(crate) trait Role: Send + 'static {
     );
     /// Performs due steps.
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next;
-    /// A port cannot be sent by any more, for this reason, or can again.
+    /// Reports that a port has become unusable, for this reason, or usable again.
     fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
     /// Adds the ports of paths that have joined.
     fn take_ports(&mut self, _now: Instant, _ports: &mut Vec<Port>) {}
-    /// The peers whose datagrams are to have queues of their own, and a number that changes when
+    /// Returns the peers whose datagrams need queues of their own, and a number that changes when
     /// they do, or when ports have joined.
     fn peers(&self) -> (u64, &[Peer]) {
         (0, &[])
@@ -49,7 +49,7 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// As `self`, but no later than `at`.
+    /// Returns `self`, but no later than `at`.
     pub(crate) fn by(self, at: Option<Instant>) -> Next {
         match self {
             Next::Wait(next_at) => Next::Wait([next_at, at].into_iter().flatten().min()),
@@ -78,7 +78,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Why the sockets are not watched for now.
+/// Reason for which the sockets are not watched for now.
 enum Watched {
     PortIsDue,
     PeersChanged,
@@ -150,7 +150,7 @@ impl<R: Role> Runtime<R> {
         })
     }
 
-    /// Another way to the role, which may outlive its thread.
+    /// Returns another handle of the role, which may outlive its thread.
     pub(crate) fn handle(&self) -> Handle<R> {
         self.handle.clone()
     }
@@ -170,7 +170,7 @@ impl<R> Deref for Runtime<R> {
 }
 
 impl<R: Role> Handle<R> {
-    /// Lets the owner look at the role.
+    /// Shows the owner the role.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&mut R, Instant) -> T) -> T {
         let mut role = self.shared.lock();
         // The clock is read under the lock, so that time does not go back.
@@ -191,7 +191,7 @@ impl<R: Role> Handle<R> {
 }
 
 impl<R: Role> Shared<R> {
-    /// A panic of the thread does not take the counters with it.
+    /// Locks the role. After a panic of the thread, the counters can still be read.
     fn lock(&self) -> MutexGuard<'_, R> {
         self.role.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -358,7 +358,8 @@ fn timespec(wait: Duration) -> Timespec {
     }
 }
 
-/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+/// Requests exact timers, as Linux by default may wake a thread 50 µs late to wake several at a
+/// time.
 fn request_exact_timers() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));

@@ -1,11 +1,12 @@
-//! Which of a name's addresses a path calls.
+//! The choice among a name's addresses for a path.
 //!
-//! Sources: RFC 8305 (Happy Eyeballs), §4: families alternate, in the resolver's order otherwise;
+//! Sources: RFC 8305 (Happy Eyeballs). §4: families alternate, in the resolver's order otherwise.
 //! §5: the next address is tried when one does not answer in time, and addresses to which the
-//! interface has no route are left out. Deviations: one address is tried at a time, since an
-//! initiation to each would open a session at each; the delay is the handshake's, which grows; the
-//! address that last had the session is tried for longer, and for five minutes after a resolver has
-//! dropped it.
+//! interface has no route are left out.
+//!
+//! Deviations: one address is tried at a time, since an initiation to each would open a session at
+//! each. The delay is the handshake's, which grows. The address that last had the session is tried
+//! for longer, and for five minutes after a resolver has dropped it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +17,7 @@ const MAX_CANDIDATES: usize = 16;
 /// Number of initiations to the address that last had the session: their back-off makes it 1.75 s,
 /// in which the old session may speak again.
 const PROVEN_ATTEMPTS: u32 = 3;
-/// The same, if the name has other addresses alone by now.
+/// The same number, if the name has only other addresses by now.
 const DROPPED_ATTEMPTS: u32 = 2;
 /// Time for which the address that had the session is still tried after its name has lost it. A
 /// resolver may lie: a hotel's gives its own address for every name.
@@ -69,14 +70,14 @@ impl Search {
         self.attempts = 0;
     }
 
-    /// The address at this host that the path may call.
+    /// Returns the address at this host that the path may call.
     pub(crate) fn known_at(&self, host: IpAddr) -> Option<SocketAddr> {
         let proven = self.proven.iter().map(|(address, _)| address);
         let known = self.current.iter().chain(&self.candidates).chain(proven);
         known.copied().find(|address| address.ip() == host)
     }
 
-    /// Whether the path may call the address.
+    /// Returns whether the path may call the address.
     pub(crate) fn knows(&self, address: SocketAddr) -> bool {
         let is_proven = self.proven.is_some_and(|(proven, _)| proven == address);
         is_proven || self.candidates.contains(&address)
@@ -93,7 +94,7 @@ impl Search {
         self.attempts += 1;
     }
 
-    /// The receiver there has answered, though not with a session.
+    /// Records that the receiver there has answered, though not with a session.
     pub(crate) fn on_sign(&mut self) {
         self.attempts = 0;
     }
@@ -139,7 +140,7 @@ impl Search {
     }
 }
 
-/// Lets the families alternate, beginning with that of the first address (RFC 8305 §4).
+/// Makes the families alternate, beginning with that of the first address (RFC 8305 §4).
 fn alternate(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let mut unique: Vec<SocketAddr> = Vec::new();
     for address in addresses {

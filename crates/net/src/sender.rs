@@ -13,7 +13,7 @@ use crate::load::Frames;
 use crate::runtime::Runtime;
 use crate::snapshot::{PathSnapshot, Snapshot};
 
-/// Why a frame was not taken.
+/// Reason for which a frame was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// There is no session yet: wait for [`Event::Connected`].
@@ -66,7 +66,7 @@ impl Sender {
         self.snapshot().target_bitrate
     }
 
-    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ClientRole::snapshot)
     }
@@ -97,8 +97,8 @@ impl Sender {
             .change(|role, now| role.replace_path(now, path.index(), by, port))
     }
 
-    /// From now on the user pays for a path by volume, or does not. If so, it stands by while the
-    /// others suffice.
+    /// Sets whether the user pays for a path by volume. If so, it stands by while the others
+    /// suffice.
     pub fn set_metered(&self, path: PathId, is_metered: bool) {
         self.runtime
             .change(|role, now| role.set_metered(now, path.index(), is_metered));

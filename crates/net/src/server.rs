@@ -61,7 +61,7 @@ pub struct ServerConfig {
     pub clock: Clock,
     /// Local address; with port 0, the started end reports the port.
     pub listen: SocketAddr,
-    /// Where it accepts TCP connections, too, for peers whose networks block UDP.
+    /// Local address for TCP connections, for peers whose networks block UDP.
     pub listen_tcp: Option<SocketAddr>,
     /// This end's key.
     pub local_key: SecretKey,
@@ -71,24 +71,25 @@ pub struct ServerConfig {
     pub max_sessions: usize,
     /// Peers of whom only some may have a session of the same cargo at a time.
     pub places: Vec<Places>,
-    /// For how long a peer may be silent before its session is over.
+    /// Silence of a peer after which its session is over.
     pub silence_timeout: Duration,
-    /// For how long a peer must be silent before another peer may take its place. Longer than a
-    /// sender without input keeps still.
+    /// Silence of a peer after which another peer may take its place. It is longer than the silence
+    /// of a sender without input.
     pub takeover_after: Duration,
     /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
     /// their wishes. `None`: no wish.
     pub latency: Option<Duration>,
-    /// For how long an incomplete frame holds up those after it, if not for the latency agreed on.
+    /// Time for which an incomplete frame delays those after it, instead of the latency agreed on.
     pub reassembly_wait: Option<Duration>,
-    /// Where the transport's chance comes from; `None`: from the operating system.
+    /// Seed of the transport's random numbers; `None`: from the operating system.
     pub seed: Option<Seed>,
     /// Hears of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ServerConfig {
-    /// The set-up with which `local_key`'s owner listens for the `allowed`, with the usual timeout.
+    /// Returns the set-up with which `local_key`'s owner listens for the `allowed`, with the usual
+    /// timeout.
     pub fn new(listen: SocketAddr, local_key: SecretKey, allowed: Vec<PublicKey>) -> Self {
         ServerConfig {
             transport: Config::new(default_controller(), default_scheduler()),
@@ -129,7 +130,7 @@ impl ServerConfig {
     }
 }
 
-/// Where a server listens, the ports never 0.
+/// Local addresses of a server, whose ports are never 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalAddresses {
     pub(crate) udp: SocketAddr,
@@ -187,18 +188,18 @@ impl ServerRole {
         }
     }
 
-    /// Whether a session of `owner` may begin now.
+    /// Returns whether a session of `owner` may begin now.
     fn may_enter(&self, now: Instant, owner: Owner) -> bool {
         self.has_room(owner) || self.displaced_by(now, owner).is_some()
     }
 
-    /// Whether another session of `owner` displaces none.
+    /// Returns whether another session of `owner` displaces none.
     fn has_room(&self, owner: Owner) -> bool {
         places::has_room(&self.sessions, &self.places, self.max_sessions, owner)
     }
 
-    /// Which session has to make room for one of `owner`: its own, or one that has been silent for
-    /// long, of those whose place it takes.
+    /// Returns the session that must make room for one of `owner`: its own, or the longest silent
+    /// one of those whose place it may take.
     fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
         let own = self.sessions.iter().find(|(_, held)| held.owner() == owner);
         let own = own.map(|(index, _)| index);
@@ -267,8 +268,8 @@ impl ServerRole {
         });
     }
 
-    /// The first protected datagram of a session: if it opens, the session is the current one.
-    /// Returns whether it does.
+    /// Opens the first protected datagram of a session. If it opens, the session becomes the
+    /// current one. Returns whether it does.
     fn confirm(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
         let Some(index) = receiver_index(datagram) else {
             return false;
@@ -336,13 +337,13 @@ impl ServerRole {
         audience.events.tell(Event::Ended(ended));
     }
 
-    /// The sessions as they are.
+    /// Returns the present state of all sessions.
     pub(crate) fn snapshots(&mut self, now: Instant) -> Vec<Snapshot> {
         let sessions = self.sessions.iter_mut();
         sessions.map(|held| held.session.snapshot(now)).collect()
     }
 
-    /// The newest session, or the last that was.
+    /// Returns the newest session's present or last state.
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let newest = self.sessions.newest_mut();
         let seen = newest.map(|held| {
@@ -363,7 +364,7 @@ impl ServerRole {
         }
     }
 
-    /// One session as it is; `None` once it is over.
+    /// Returns the present state of one session; `None` once it is over.
     pub(crate) fn snapshot_of(&mut self, index: u32, now: Instant) -> Option<Snapshot> {
         let held = self.sessions.get_mut(index)?;
         let seen = Some(held.session.snapshot(now));
@@ -399,7 +400,7 @@ impl ServerRole {
         self.places = places;
     }
 
-    /// Lets in the owners of these keys from now on, and ends the sessions of others.
+    /// Sets the keys whose owners are admitted, and ends the sessions of others.
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
@@ -457,7 +458,8 @@ impl Role for ServerRole {
 }
 
 impl ServerRole {
-    /// When to do it next, or why the session is over.
+    /// Performs due steps of a session. Returns the time of the next ones, or the reason for its
+    /// end.
     fn advance_session(
         &mut self,
         now: Instant,
@@ -488,7 +490,7 @@ impl ServerRole {
         self.sessions.touch_all();
     }
 
-    /// The oldest of the sessions that are over and were not asked for.
+    /// Returns the oldest ended session that was not taken.
     pub(crate) fn take_ended(&mut self) -> Option<Snapshot> {
         self.ended.pop_front()
     }

@@ -12,19 +12,19 @@ use crate::tcp::Carrier;
 /// A session as it is, or was when it ended.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// When this was seen.
+    /// Time of the snapshot.
     pub at: Instant,
-    /// When the session began; `None` before.
+    /// Begin of the session; `None` before.
     pub connected_at: Option<Instant>,
     /// Number of earlier sessions of a sender whose receiver fell silent or left.
     pub past_sessions: u64,
-    /// At a sender: when the receiver said that it goes away, if no session has followed.
+    /// Time at which a sender's receiver announced that it leaves, if no session has followed.
     pub peer_left_at: Option<Instant>,
     /// Public key of the other end; `None` before the session.
     pub peer: Option<PublicKey>,
     /// Cargo of the session; `None` before the session.
     pub cargo: Option<Cargo>,
-    /// When the newest frame of the peer's media was whole; `None` before the first.
+    /// Time at which the newest frame of the peer's media was complete; `None` before the first.
     pub media_until: Option<Instant>,
     /// Delay that media may take beyond the fastest path's delay, if both ends agreed on one.
     pub latency: Option<Duration>,
@@ -86,7 +86,7 @@ pub struct PathSnapshot {
     pub counters: PathCounters,
     /// The phase of the path's congestion controller, by its source's own name.
     pub controller_state: &'static str,
-    /// Where its datagrams go; `None` at a receiver that has heard nothing of it yet.
+    /// Destination of its datagrams; `None` at a receiver that has received nothing by it yet.
     pub peer: Option<SocketAddr>,
     /// The carrier of the last datagram that came by it.
     pub carrier: Carrier,

@@ -17,7 +17,7 @@ use crate::tcp::Carrier;
 /// Buffer size requested of the operating system, so that a burst outlasts a moment without a
 /// processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// As much as datagrams that come together can be.
+/// Size of a read: the maximum of coalesced datagrams.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 16;
 /// Datagrams per system call.
 const RECEIVE_BUFFER_COUNT: usize = BATCH_SIZE;
@@ -34,7 +34,7 @@ pub(crate) struct Socket {
     state: UdpSocketState,
 }
 
-/// Where a datagram came from, and when.
+/// Source and time of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// Index of the socket.
@@ -66,7 +66,7 @@ impl ReceiveBuffers {
         ReceiveBuffers(vec![vec![0; RECEIVE_BUFFER_BYTES]; RECEIVE_BUFFER_COUNT])
     }
 
-    /// One buffer of 64 KiB, for reads of a byte stream.
+    /// Returns one buffer of 64 KiB, for reads of a byte stream.
     pub(crate) fn first(&mut self) -> &mut [u8] {
         &mut self.0[0]
     }
@@ -87,9 +87,9 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Lets the kernel hand over datagrams that have come one after the other together, which costs
-    /// a fraction. It does not say any more when they came: that would be one time for all, and
-    /// there is no room for it ([`refuse_coalescing`]).
+    /// Lets the kernel hand over consecutive datagrams together, which costs a fraction. Arrival
+    /// times are then unavailable: there would be one for all of them, and there is no room for it
+    /// ([`refuse_coalescing`]).
     pub(crate) fn coalesce(&mut self) {
         if setsockopt(&self.socket, ReceiveTimestampns, &false).is_ok() {
             let _ = setsockopt(&self.socket, UdpGroSegment, &true);
@@ -186,8 +186,9 @@ impl Socket {
     }
 }
 
-/// Whether an interface refused a datagram for its length. quinn-udp forbids the fragmentation of
-/// datagrams, and has the kernel ignore ICMP's word on MTUs, which anyone may forge.
+/// Returns whether an interface refused a datagram for its length. quinn-udp forbids the
+/// fragmentation of datagrams, and makes the kernel ignore ICMP messages on MTUs, which anybody may
+/// forge.
 pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
 }

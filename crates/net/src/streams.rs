@@ -48,15 +48,16 @@ const _: () = assert!(MAX_HEADER_BYTES <= StreamSession::MAX_HEAD_BYTES);
 const MAX_UNSENT_BYTES: usize = 64 << 10;
 /// Least time within which a path that is back is found. A question has about 70 B.
 const SILENCE_QUESTION_INTERVAL: Duration = Duration::from_secs(1);
-/// Memory for the streams of all sessions of a server in each direction, beyond 1 MiB of arrived
-/// data per session and 16 KiB of unsent data per stream.
+/// Memory for the streams of all sessions of a server in each direction. In addition, each session
+/// may hold 1 MiB of arrived data, and each stream 16 KiB of unsent data.
 const SERVER_BUDGET_BYTES: u64 = 512 << 20;
-/// At a client, which has one session.
+/// The same for a client, which has one session.
 const CLIENT_BUDGET_BYTES: u64 = 64 << 20;
 /// Maximum number of bytes in flight: 400 Mbit/s at 300 ms.
 const WINDOW_BYTES: u64 = 16 << 20;
 
-/// The transport's set-up for streams, with this controller on each path and this scheduler.
+/// Returns the transport's set-up for streams, with this controller on each path and this
+/// scheduler.
 pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> Config {
     Config {
         loss_detection: LossDetection::TcpSack,
@@ -101,7 +102,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a task do something, and wakes the thread if that has left it something to do.
+    /// Runs a task's action, and wakes the thread if that has produced a message.
     fn act<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let (done, is_news) = {
             let mut state = self.lock();
@@ -256,7 +257,7 @@ impl Load for Streams {
         is_any
     }
 
-    /// Each exchange finds readable data and room without events.
+    /// Ignores events, as each exchange finds readable data and room.
     fn on_event(&mut self, _: CoreEvent, _: &EventSender) {}
 
     fn end(&mut self) {

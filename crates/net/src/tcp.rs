@@ -52,9 +52,9 @@ impl fmt::Display for Carrier {
 /// A client's use of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpFallback {
-    /// None.
+    /// No TCP.
     Off,
-    /// By this port of each path's remote host, while UDP is answered on no path.
+    /// This port of each path's remote host, while UDP is answered on no path.
     Port(u16),
     /// Always, by the paths' remote addresses and ports; UDP is not used.
     Only,
@@ -63,7 +63,7 @@ pub enum TcpFallback {
 /// The TCP side of a port.
 #[derive(Debug, Default)]
 pub(crate) enum Tcp {
-    /// None, or a closed connection's.
+    /// No TCP, or a closed connection's.
     #[default]
     None,
     /// A server's listening socket.
@@ -75,7 +75,7 @@ pub(crate) enum Tcp {
 }
 
 impl Tcp {
-    /// The socket to poll, and the events to poll for.
+    /// Returns the socket to poll, and the events to poll for.
     pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match self {
             Tcp::None => None,
@@ -105,7 +105,7 @@ impl Tcp {
         }
     }
 
-    /// When it has to be tended.
+    /// Returns the time at which it must be tended.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         match self {
             Tcp::None => None,

@@ -17,7 +17,7 @@ const MAX_NAME_BYTES: usize = 15;
 /// The local side of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
-    /// Whatever the routing table says.
+    /// The routing table's choice.
     #[default]
     DefaultRoute,
     /// A network interface, by name.
@@ -29,7 +29,7 @@ pub enum Via {
 impl FromStr for Via {
     type Err = Infallible;
 
-    /// An IP address is one; everything else names an interface.
+    /// Parses an IP address; everything else names an interface.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.parse() {
             Ok(address) => Via::Address(address),
@@ -48,7 +48,7 @@ impl fmt::Display for Via {
     }
 }
 
-/// Why a path cannot leave this machine as asked.
+/// Reasons for which a path cannot leave this machine as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ViaError {
     /// No such interface.
@@ -93,7 +93,7 @@ pub enum ViaError {
 }
 
 impl ViaError {
-    /// Whether it may change by itself: the interface or address is not there.
+    /// Returns whether the error may vanish by itself, as the interface or address is absent.
     pub(crate) fn is_absence(&self) -> bool {
         match self {
             ViaError::UnknownInterface { .. } | ViaError::NoAddress { .. } => true,
@@ -120,11 +120,12 @@ impl Via {
         }
     }
 
-    /// Whether the operating system knows a route to `remote` by this way now. Sends nothing.
+    /// Returns whether the operating system knows a route to `remote` by this way now. Sends
+    /// nothing.
     ///
-    /// Linux takes IPv4 destinations for neighbours of the interface that a socket is bound to if
-    /// it has no route, even if the interface has no address. So an address of the family is asked
-    /// for, too.
+    /// Without a route, Linux takes IPv4 destinations for neighbours of the interface that a socket
+    /// is bound to, even if the interface has no address. So the interface must have an address of
+    /// the family, too.
     pub(crate) fn has_route(&self, remote: SocketAddr) -> bool {
         if let Via::Interface(name) = self {
             let able = interfaces(&Remote::Address(remote)).unwrap_or_default();
@@ -137,13 +138,13 @@ impl Via {
         self.open(remote).is_ok_and(connect)
     }
 
-    /// A socket that reaches `remote` by this way.
+    /// Opens a socket that reaches `remote` by this way.
     pub(crate) fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
         let socket = self.bound(remote, Type::DGRAM, Protocol::UDP)?;
         Ok(socket.into())
     }
 
-    /// A socket for a TCP connection to `remote` by this way.
+    /// Opens a socket for a TCP connection to `remote` by this way.
     pub(crate) fn open_tcp(&self, remote: SocketAddr) -> Result<socket2::Socket, ViaError> {
         self.bound(remote, Type::STREAM, Protocol::TCP)
     }
@@ -180,11 +181,11 @@ impl Via {
     }
 }
 
-/// The interfaces by which `remote` may be reached: those that have an address of its family; of
+/// Returns the interfaces by which `remote` may be reached: those with an address of its family; of
 /// any, if it is a name.
 ///
 /// # Errors
-/// The operating system does not say.
+/// If the operating system does not list them.
 pub fn interfaces(remote: &Remote) -> io::Result<Vec<String>> {
     let may_reach = |interface: &if_addrs::Interface| match (interface.ip(), remote) {
         (IpAddr::V4(_), Remote::Address(remote)) => remote.is_ipv4(),

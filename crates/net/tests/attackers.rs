@@ -45,7 +45,7 @@ fn start_receiver(
     Receiver::start(config).expect("a port of loopback")
 }
 
-/// The next session that begins.
+/// Returns the next session that begins.
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
@@ -121,7 +121,8 @@ fn ended(events: &Events) -> Ended {
 const PASS: u8 = 0;
 /// A copy goes to the receiver from another address, and arrives first.
 const COPY: u8 = 1;
-/// All goes by the other address, as after a NAT forgot the first; nothing comes back by the old.
+/// All datagrams go by the other address, as after a NAT forgot the first; no answer comes back by
+/// the old one.
 const REBIND: u8 = 2;
 
 /// A wire between sender and receiver that someone sits at, and records initiations.
@@ -240,7 +241,7 @@ impl Drop for Tap {
     }
 }
 
-/// A session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more, which are over
+/// Runs a session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more within
 /// 2.5 s.
 fn session_over_a_tap(first: u8, mode: u8) -> (u64, Option<SocketAddr>, Tap) {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
@@ -369,8 +370,8 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
     assert_eq!(receiver.snapshot().session.frames_received, 25);
 }
 
-/// As many different initiations of the peer as it makes in months, at four times the rate at which
-/// a receiver without sessions does handshakes.
+/// Replays different initiations of the peer, as many as it makes in months, at four times the rate
+/// at which a receiver without sessions does handshakes.
 #[test]
 fn replays_at_rate_delay_no_handshake_and_no_frame() {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
@@ -444,7 +445,8 @@ fn answers_of(server: SocketAddr, datagrams: &[&[u8]]) -> Vec<Vec<u8>> {
     answers.collect()
 }
 
-/// Two servers to each of which somebody sends datagrams with the other's address as their source.
+/// Starts two servers, to each of which somebody sends datagrams with the other's address as their
+/// source.
 #[test]
 fn what_a_server_answers_no_server_answers() {
     let keys = [SecretKey::generate(), SecretKey::generate()];
@@ -535,7 +537,7 @@ impl Drop for Flood {
     }
 }
 
-/// CPU seconds of the thread called `name`.
+/// Returns the CPU seconds of the thread called `name`.
 fn cpu_seconds(name: &str) -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks
@@ -551,8 +553,7 @@ fn cpu_seconds(name: &str) -> f64 {
     ticks.sum::<f64>() / 100.0
 }
 
-/// 8 s of 5 Mbit/s while `messages` come at 100,000 a second, and a second sender that connects in
-/// the meantime.
+/// Sends 8 s of 5 Mbit/s while `messages` arrive at 100,000 a second, and a second sender connects.
 fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_BYTES]>) {
     const FRAMES: u64 = 200;
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());

@@ -110,7 +110,8 @@ async fn datagrams_of_any_size_come_back_over_a_path_that_loses_and_one_that_die
     wait_for(&events, |event| *event == Event::Ended(Ended::Closed));
 }
 
-/// A report is not answered: a session whose last word was one has lost nobody.
+/// Checks that reports are not answered: a session whose last datagram was a report has not lost
+/// its peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_in_which_nothing_is_said_any_more_lasts_and_ends_with_its_client() {
     let keys = [&SecretKey::generate(), &SecretKey::generate()];

@@ -169,7 +169,7 @@ fn send_one(sender: &Sender, clock: &Clock) {
     let _ = sender.send_frame(&frame);
 }
 
-/// A sender that has been connected for 300 ms, and has sent meanwhile.
+/// Returns a sender that has been connected for 300 ms, and has sent meanwhile.
 fn streaming(config: ClientConfig) -> (Sender, Events, Clock) {
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
@@ -186,7 +186,7 @@ fn send_for(sender: &Sender, clock: &Clock, span: Duration) {
     }
 }
 
-/// The next session that begins.
+/// Returns the next session that begins.
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
@@ -232,7 +232,7 @@ fn reconnecting(event: Event) -> Option<Duration> {
     }
 }
 
-/// When the first frame of the next session was captured.
+/// Returns the capture time of the first frame of the next session.
 fn first_capture(event: Event) -> Option<Instant> {
     match event {
         Event::FrameReceived(frame) => Some(frame.captured_at),
@@ -240,7 +240,7 @@ fn first_capture(event: Event) -> Option<Instant> {
     }
 }
 
-/// The first frame of the next session, by its number.
+/// Returns the number of the first frame of the next session.
 fn first_frame(event: Event) -> Option<u64> {
     match event {
         Event::FrameReceived(frame) => Some(frame.id.0),
@@ -270,7 +270,7 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     assert_eq!(wait_for(&events, ended), Ended::Closed);
 }
 
-/// The stopped receiver announces it, and the next one gets the stream.
+/// Checks that a stopped receiver announces it, and that the next one gets the stream.
 #[test]
 fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     let keys = Keys::new();

@@ -37,7 +37,7 @@ fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Receptions) 
     Receiver::start(config).expect("a port of loopback")
 }
 
-/// The next session that begins.
+/// Returns the next session that begins.
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
@@ -113,7 +113,7 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
     }
 }
 
-/// These tests are about the runtime: no controller's estimate shall matter.
+/// Fixes the rate, as these tests are about the runtime, independent of any controller's estimate.
 fn at_fixed_rate(config: &mut ClientConfig) {
     config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
@@ -350,7 +350,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
 }
 
-/// The first 16 bytes of an HMAC under a key that the public key `of` makes.
+/// Returns the first 16 bytes of an HMAC under a key that the public key `of` makes.
 fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
     let label = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
     let key = hmac::sign(&label, of.as_bytes());
@@ -359,7 +359,7 @@ fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
     *tag.as_ref().first_chunk().unwrap()
 }
 
-/// The formats of `docs/protocol-security.md` that are the same in every version.
+/// Checks the formats of `docs/protocol-security.md` that are the same in every version.
 #[test]
 fn ends_of_different_versions_say_so() {
     let (sender_key, receiver_key) = keys();

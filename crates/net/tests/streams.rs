@@ -179,7 +179,7 @@ async fn a_stream_does_not_notice_that_a_path_dies() {
     );
 }
 
-/// One path has a smaller MTU than the other; that of the other falls without a word.
+/// Gives one path a smaller MTU than the other, whose MTU then falls silently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_grow_to_what_paths_carry_and_every_byte_outlives_an_mtu_that_falls() {
     let key = SecretKey::generate();

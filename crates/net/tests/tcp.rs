@@ -295,7 +295,7 @@ fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Whether the server has closed a connection, having said nothing.
+/// Returns whether the server has closed a connection without an answer.
 fn is_closed(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0; 100]) {
         Ok(size) => size == 0,
@@ -340,7 +340,7 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
 /// A bystander on the way of UDP, which copies every datagram of a client into a TCP connection of
 /// its own. The first copies arrive before their originals, the others compete with them.
 struct Bystander {
-    /// Where the client sends to.
+    /// Destination of the client's datagrams.
     address: SocketAddr,
     /// The address from which the originals come to the receiver.
     origin: SocketAddr,

@@ -129,7 +129,7 @@ mod tests {
         stream
     }
 
-    /// The datagrams of a stream that comes in pieces that end at `cuts`.
+    /// Returns the datagrams of a stream that arrives in pieces that end at `cuts`.
     fn read(stream: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, StreamError> {
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (stream.len() + 1)).collect();
         ends.push(stream.len());

@@ -119,8 +119,8 @@ fn write_message(noise: &mut HandshakeState, payload: &[u8], message: &mut [u8])
     );
 }
 
-/// The session of a finished handshake. Noise's Split() gives the initiator's sending key first
-/// (§5.2).
+/// Returns the session of a finished handshake. Noise's Split() gives the initiator's sending key
+/// first (§5.2).
 ///
 /// The raw keys go to another AEAD than the handshake's, for speed. That is sound because snow's
 /// own transport under these keys is never made, and the prologue's version ties the keys to

@@ -19,12 +19,12 @@ const SECRET_BYTES: usize = 32;
 pub(crate) struct KeyChain(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl KeyChain {
-    /// The chain whose secret 0 is `secret`.
+    /// Creates the chain whose secret 0 is `secret`.
     pub(crate) fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         KeyChain(Zeroizing::new(*secret))
     }
 
-    /// The key of the next generation; generation 0's at first.
+    /// Returns the key of the next generation; generation 0's at first.
     pub(crate) fn next_key(&mut self) -> LessSafeKey {
         let secret = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let key = expanded(&secret, b"anabranch key");

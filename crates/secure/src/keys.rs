@@ -14,7 +14,8 @@ use crate::text::{self, DecodeError, ENCODED_CHARACTERS};
 const PUBLIC_PREFIX: &str = "abpub_";
 const SECRET_PREFIX: &str = "absec_";
 
-/// Why a text or 32 bytes are not a key. No message repeats any of the text: it may be a secret.
+/// Reason for which a text or 32 bytes are not a key. No message repeats any of the text: it may be
+/// a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParseKeyError {
     /// A secret key where a public one belongs.
@@ -81,10 +82,10 @@ impl From<DecodeError> for ParseKeyError {
 pub struct SecretKey(Box<Zeroizing<[u8; 32]>>);
 
 impl SecretKey {
-    /// A new key, from the operating system's random generator.
+    /// Generates a key with the operating system's random generator.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system has no randomness.
     pub fn generate() -> Self {
         let mut pair = snow::Builder::new(crate::handshake::noise_params())
             .generate_keypair()
@@ -115,8 +116,8 @@ impl SecretKey {
         Ok(secret)
     }
 
-    /// `absec_` and 43 characters of base64url, without a line's end: the content of a key file,
-    /// which only its owner may read. The text is wiped when dropped.
+    /// Returns `absec_` and 43 characters of base64url, without a line's end: the content of a key
+    /// file, which only its owner may read. The text is wiped when dropped.
     pub fn to_text(&self) -> Zeroizing<String> {
         // Room for all at once: a string that grows would leave pieces of the secret behind.
         let mut out = Zeroizing::new(String::with_capacity(
@@ -127,7 +128,7 @@ impl SecretKey {
         out
     }
 
-    /// The public half.
+    /// Returns the public half.
     pub fn public_key(&self) -> PublicKey {
         let mut x25519 = x25519();
         x25519.set(self.bytes());
@@ -154,7 +155,7 @@ impl fmt::Debug for SecretKey {
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// The key with these bytes.
+    /// Returns the key with these bytes.
     ///
     /// # Errors
     /// [`ParseKeyError::SmallOrder`] for the few points with which every shared secret is zero: an
@@ -174,14 +175,14 @@ impl PublicKey {
         }
     }
 
-    /// The key that a peer claims, only to be looked up among those that passed
-    /// [`from_bytes`](Self::from_bytes): that would cost a flooded responder one more
+    /// Returns the key that a peer claims, only for a search among keys that passed
+    /// [`from_bytes`](Self::from_bytes). Its check would cost a flooded responder one more
     /// multiplication.
     pub(crate) fn claimed(bytes: [u8; 32]) -> Self {
         PublicKey(bytes)
     }
 
-    /// The key's 32 bytes, as RFC 7748 encodes them.
+    /// Returns the key's 32 bytes, as RFC 7748 encodes them.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -39,12 +39,12 @@ const SOURCE_BYTES: usize = 18;
 /// A mark.
 pub type Mac = [u8; MAC_BYTES];
 
-/// The key of the first mark.
+/// Returns the key of the first mark.
 pub(crate) fn first_key(responder: &PublicKey) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, &derived("anabranch mac1", responder))
 }
 
-/// The mark that `key` makes on `bytes`.
+/// Returns the mark that `key` makes on `bytes`.
 pub(crate) fn mac(key: &hmac::Key, bytes: &[u8]) -> Mac {
     let tag = hmac::sign(key, bytes);
     *tag.as_ref()
@@ -63,7 +63,7 @@ pub(crate) fn is_mac(key: &hmac::Key, bytes: &[u8], claimed: &Mac) -> bool {
 pub struct Cookie(Mac);
 
 impl Cookie {
-    /// The second mark on an initiation.
+    /// Returns the second mark on an initiation.
     pub(crate) fn mac(&self, marked: &[u8]) -> Mac {
         mac(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), marked)
     }
@@ -103,7 +103,7 @@ pub(crate) struct CookieJar {
 
 impl CookieJar {
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system has no randomness.
     pub(crate) fn new(responder: &PublicKey) -> Self {
         CookieJar {
             secrets: [fresh_secret(), fresh_secret()],
@@ -142,7 +142,8 @@ impl CookieJar {
         reply
     }
 
-    /// Whether `claimed` is the second mark of an initiation whose maker has `source`'s cookie.
+    /// Returns whether `claimed` is the second mark of an initiation whose maker has `source`'s
+    /// cookie.
     pub(crate) fn proves(&self, source: SocketAddr, marked: &[u8], claimed: &Mac) -> bool {
         let source = source_bytes(source);
         self.secrets.iter().any(|secret| {
@@ -171,8 +172,8 @@ pub(crate) fn version_notice(
     notice
 }
 
-/// The version in a [`version_notice`]; `None` if it does not answer the initiation with the first
-/// mark `asked`.
+/// Returns the version in a [`version_notice`]; `None` if it does not answer the initiation with
+/// the first mark `asked`.
 pub(crate) fn noticed_version(responder: &PublicKey, asked: &Mac, datagram: &[u8]) -> Option<u8> {
     let version = *datagram.get(NOTICED_VERSION_AT)?;
     (datagram == version_notice(responder, asked, version)).then_some(version)
@@ -183,14 +184,14 @@ fn reply_key(responder: &PublicKey) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).expect("AES-256 takes 32 bytes"))
 }
 
-/// 32 bytes for one purpose that whoever knows the public key can make.
+/// Returns 32 bytes for one purpose, which anybody with the public key can compute.
 fn derived(label: &str, responder: &PublicKey) -> [u8; 32] {
     let key = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
     let tag = hmac::sign(&key, responder.as_bytes());
     *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
 }
 
-/// IPv4 and IPv4 within IPv6 are the same address.
+/// Returns the bytes of an address. IPv4 and IPv4 within IPv6 are the same address.
 fn source_bytes(source: SocketAddr) -> [u8; SOURCE_BYTES] {
     let address = match source.ip().to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped(),

@@ -53,13 +53,13 @@ pub const MAX_SEALED_COUNT: u64 = 1 << 60;
 pub const KEY_UPDATE_DATAGRAMS: u64 = 1 << 22;
 
 const COUNTER_AT: usize = 6;
-/// Where a key's generation stands in the byte of the path id.
+/// Position of a key's generation in the byte of the path id.
 const GENERATION_SHIFT: u32 = 6;
 /// The bits of that byte that are the path id; the one between stays zero.
 const PATH_MASK: u8 = MAX_PATHS as u8 - 1;
 const GENERATIONS: u8 = 4;
 
-/// Why a session will not seal: the caller's mistake, or a key that is used up.
+/// Reason for which a session refuses to seal: the caller's mistake, or a key that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
     /// No such path.
@@ -90,7 +90,7 @@ pub enum Rejected {
     /// Shorter than header and tag.
     #[error("too short")]
     TooShort,
-    /// Not a protected datagram by its first byte.
+    /// The first byte is not a protected datagram's.
     #[error("unknown kind")]
     UnknownKind,
     /// Addressed to another session.
@@ -106,7 +106,8 @@ pub enum Rejected {
     /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), so that nobody knows any more.
     #[error("too old")]
     TooOld,
-    /// Not sealed by the peer with this header, or changed since, or with a key that is gone.
+    /// The datagram was not sealed by the peer with this header, or changed since, or its key is
+    /// gone.
     #[error("forged")]
     Forged,
 }
@@ -183,8 +184,8 @@ impl Session {
         }
     }
 
-    /// The index that this end chose: the [`receiver_index`](crate::receiver_index) of what
-    /// arrives.
+    /// Returns the index that this end chose: the [`receiver_index`](crate::receiver_index) of
+    /// arriving datagrams.
     pub fn local_index(&self) -> u32 {
         self.local_index
     }
@@ -195,18 +196,18 @@ impl Session {
         self.remote_index
     }
 
-    /// Whether the peer has proven to hold this session's keys. True from the start for the
+    /// Returns whether the peer has proven to hold this session's keys. True from the start for the
     /// initiator; for the responder, once the first datagram opens.
     ///
-    /// A replayed initiation makes a responder answer with a session that nobody holds. So while
-    /// this is false, a responder sends nothing but the response, and keeps an earlier session with
+    /// A replayed initiation makes a responder answer with a session that nobody holds. While this
+    /// is false, a responder therefore sends only the response, and keeps an earlier session with
     /// the same peer.
     pub fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
 
-    /// Whether the datagram proves that the responder does not have this session: only the holder
-    /// of its secret key could make it. Never true for a responder.
+    /// Returns whether the datagram proves that the responder does not have this session: only the
+    /// holder of its secret key could make it. Never true for a responder.
     pub fn is_reset(&self, datagram: &[u8]) -> bool {
         self.reset_token
             .is_some_and(|token| token.is_in(datagram, self.remote_index))
@@ -217,8 +218,8 @@ impl Session {
         self.sealed_count
     }
 
-    /// The number that the next datagram sealed for the path `path_id` gets in its header; `None`
-    /// if there can be no such path.
+    /// Returns the number that the next datagram sealed for the path `path_id` gets in its header;
+    /// `None` if there can be no such path.
     pub fn next_number(&self, path_id: u8) -> Option<u64> {
         self.next_counters.get(usize::from(path_id)).copied()
     }
@@ -455,8 +456,8 @@ impl OpeningKeys {
         (generation + GENERATIONS - self.generation) % GENERATIONS
     }
 
-    /// The key of a generation, modulo [`GENERATIONS`]; `None` if it is neither the current one nor
-    /// beside it.
+    /// Returns the key of a generation, modulo [`GENERATIONS`]; `None` if it is neither the current
+    /// one nor next to it.
     fn key(&mut self, generation: u8) -> Option<&LessSafeKey> {
         match self.ahead(generation) {
             0 => Some(&self.current),

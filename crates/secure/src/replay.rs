@@ -18,7 +18,7 @@ pub(crate) enum Freshness {
     TooOld,
 }
 
-/// Which counters of one path were accepted. 264 bytes, whatever arrives.
+/// Accepted counters of one path, in 264 bytes.
 #[derive(Clone, Default)]
 pub(crate) struct ReplayWindow {
     /// One more than the greatest accepted counter.
@@ -28,12 +28,12 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// One more than the greatest accepted counter; 0 if there is none.
+    /// Returns one more than the greatest accepted counter; 0 if there is none.
     pub(crate) fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Whether a datagram with this counter may still be accepted. Changes nothing: an
+    /// Returns whether a datagram with this counter may still be accepted. Changes nothing: an
     /// unauthenticated datagram must not move the window.
     pub(crate) fn check(&self, counter: u64) -> Freshness {
         if counter >= self.expected {
@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(window.check(0), Freshness::Replayed);
     }
 
-    /// A step from the greatest counter so far: mostly near the window's edges, sometimes far
-    /// ahead.
+    /// Generates a step from the greatest counter so far: mostly near the window's edges, sometimes
+    /// far ahead.
     fn step() -> impl Strategy<Value = i64> {
         let window = REPLAY_WINDOW_DATAGRAMS as i64;
         prop_oneof![

@@ -39,7 +39,7 @@ impl ResetToken {
         &self.0
     }
 
-    /// Whether the datagram is the reset of the session that the responder calls `remote_index`.
+    /// Returns whether the datagram is the reset of the responder's session `remote_index`.
     pub(crate) fn is_in(&self, datagram: &[u8], remote_index: u32) -> bool {
         let expected = reset(remote_index, self);
         // Compared in constant time, so that it does not reveal the number of correct bytes.
@@ -57,14 +57,14 @@ impl ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
     }
 
-    /// The token of the session that the responder calls `local_index`.
+    /// Returns the token of the responder's session `local_index`.
     pub(crate) fn token(&self, local_index: u32) -> ResetToken {
         let tag = hmac::sign(&self.0, &local_index.to_be_bytes());
         let token = tag.as_ref().first_chunk();
         ResetToken(*token.expect("a tag has 32 bytes"))
     }
 
-    /// The reset of the session that the responder called `local_index`, were it its own.
+    /// Returns the reset of the session `local_index`, as if it were the responder's own.
     pub(crate) fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
         reset(local_index, &self.token(local_index))
     }

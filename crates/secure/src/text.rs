@@ -8,8 +8,8 @@ pub(crate) const ENCODED_CHARACTERS: usize = 43;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Why a text is not 32 bytes in base64url. Carries positions, never characters: the text may be a
-/// secret.
+/// Reason for which a text is not 32 bytes in base64url. It contains positions, never characters:
+/// the text may be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
     Length { character_count: usize },

@@ -1,4 +1,4 @@
-//! When flows have something to do of their own accord.
+//! Timers of flows.
 
 use anabranch_units::Instant;
 
@@ -9,8 +9,8 @@ use crate::flow::FlowId;
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     queue: EventQueue<FlowId>,
-    /// By the flow's number. They are here, side by side, as asking the flows themselves would have
-    /// them all in the processor's caches at once.
+    /// Alarms by the flow's number. They lie side by side here, as the flows themselves would fill
+    /// the processor's caches.
     alarms: Vec<Alarm>,
 }
 
@@ -29,7 +29,7 @@ impl Agenda {
         self.alarms[flow.index()].set(at, flow, &mut self.queue);
     }
 
-    /// When a flow is to be looked at next.
+    /// Returns the time at which a flow is to be checked next.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.queue.next_at()
     }

@@ -89,7 +89,7 @@ impl Objects {
         }
     }
 
-    /// When the first object is due, the flow starting at `start`.
+    /// Returns the start of the first object, if the flow starts at `start`.
     pub(crate) fn first_at(&mut self, start: Instant) -> Instant {
         match self.plan.starts_idle {
             true => start + self.idle_time(),
@@ -97,7 +97,7 @@ impl Objects {
         }
     }
 
-    /// The next object begins.
+    /// Begins the next object.
     pub(crate) fn begin(&mut self) {
         let ShortObjects {
             min_bytes,
@@ -109,7 +109,7 @@ impl Objects {
         self.is_active = true;
     }
 
-    /// From the present object's end to the next one's beginning.
+    /// Draws the time from the present object's end to the next one's beginning.
     pub(crate) fn idle_time(&mut self) -> Duration {
         // The number lies in [0, 1), and its complement above zero.
         let mean = self.plan.mean_idle;
@@ -190,8 +190,8 @@ impl Adaptive {
         }
     }
 
-    /// The viewer is handed bytes, and begins if that has not been done. Whether a request leaves,
-    /// and when the viewer next acts by itself.
+    /// Hands bytes to the viewer; starts playback if it has not started. Returns whether a
+    /// request leaves, and the time of the viewer's next action.
     pub(crate) fn watch(&mut self, now: Instant, bytes: u64) -> (bool, Option<Instant>) {
         let player = self
             .player
@@ -221,7 +221,7 @@ impl Adaptive {
         }
     }
 
-    /// Whether more will be asked for.
+    /// Returns whether there are more requests to come.
     pub(crate) fn has_more(&self) -> bool {
         self.left > 0
     }

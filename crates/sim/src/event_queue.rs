@@ -34,7 +34,7 @@ impl<E> PartialOrd for Planned<E> {
         Some(self.cmp(other))
     }
 
-    /// As a heap's largest element is its first, this is the other way round.
+    /// Compares in reverse, as a heap's first element is its largest.
     #[inline]
     fn le(&self, other: &Planned<E>) -> bool {
         self.order() >= other.order()
@@ -75,12 +75,12 @@ impl<E: Copy> EventQueue<E> {
         self.planned_count += 1;
     }
 
-    /// When the next event is due.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|planned| planned.at)
     }
 
-    /// The next event that is due before `before`.
+    /// Takes the next event that is due before `before`.
     pub(crate) fn pop_before(&mut self, before: Instant) -> Option<(Instant, E)> {
         self.next_at().filter(|at| *at < before)?;
         self.heap.pop().map(|Planned { at, event, .. }| (at, event))
@@ -113,8 +113,8 @@ impl Alarm {
         }
     }
 
-    /// Whether the event that has come at `at` is the one that was planned last, and not one that
-    /// an earlier deadline has overtaken.
+    /// Returns whether the event at `at` is the one planned last, not one that an earlier deadline
+    /// has replaced.
     #[inline]
     pub(crate) fn ring(&mut self, at: Instant) -> bool {
         let is_current = self.planned_at == at;

@@ -7,7 +7,7 @@ use crate::topology::RouteId;
 /// A flow of raw datagrams along a route's forward links: no endpoint, no feedback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorConfig {
-    /// Where its packets go.
+    /// Route of its packets.
     pub route: RouteId,
     /// Bytes of each packet on the wire.
     pub size_bytes: u32,
@@ -15,23 +15,23 @@ pub struct GeneratorConfig {
     pub rate: GeneratorRate,
     /// Spacing of packets at that rate.
     pub spacing: Spacing,
-    /// When it begins.
+    /// Start of the generator.
     pub start: Instant,
-    /// From when on it sends no more; `None`: never.
+    /// Time from which on it sends no more; `None`: never.
     pub stop: Option<Instant>,
 }
 
 /// Sending rate of a generator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GeneratorRate {
-    /// At a rate that changes at given instants, if at all.
+    /// A rate that may change at given instants.
     Steps {
         /// The rate to start with.
         rate: DataRate,
         /// Rates that hold from an instant on, in the order of time.
         changes: Vec<(Instant, DataRate)>,
     },
-    /// At a rate, and not at all, by turns.
+    /// A rate that is alternately on and off.
     OnOff {
         /// The rate while on.
         rate: DataRate,
@@ -74,10 +74,10 @@ pub enum GeneratorConfigError {
 }
 
 impl GeneratorConfig {
-    /// Whether it can be.
+    /// Checks the values.
     ///
     /// # Errors
-    /// A [`GeneratorConfigError`] that names the value that is wrong.
+    /// A [`GeneratorConfigError`] that names the wrong value.
     pub fn check(&self) -> Result<(), GeneratorConfigError> {
         // An IPv4 header, a UDP header and a byte.
         if !(29..=65_535).contains(&self.size_bytes) {
@@ -116,7 +116,7 @@ const UNITS_PER_BYTE: u128 = 8 * 1_000_000_000;
 pub(crate) struct Generator {
     pub(crate) config: GeneratorConfig,
     rng: Rng,
-    /// When the next packet leaves.
+    /// Departure of the next packet.
     next_at: Instant,
     /// The rate in force at `next_at`, and until when.
     rate: DataRate,
@@ -168,13 +168,13 @@ impl Generator {
         generator
     }
 
-    /// When the next packet leaves; `None`: there is none.
+    /// Returns the departure of the next packet; `None` if there is none.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let is_over = self.config.stop.is_some_and(|stop| stop <= self.next_at);
         (self.next_at < Instant::FAR_FUTURE && !is_over).then_some(self.next_at)
     }
 
-    /// The packet that is due has left.
+    /// Advances to the next packet after the due one has left.
     pub(crate) fn advance(&mut self) {
         let units = self.gap_units();
         self.wait_for(units);
@@ -251,7 +251,7 @@ impl Generator {
     }
 }
 
-/// Exponentially distributed with mean 1.
+/// Draws a number from the exponential distribution with mean 1.
 fn exponential(rng: &mut Rng) -> f64 {
     -libm::log(1.0 - rng.next_f64())
 }
@@ -262,8 +262,8 @@ mod tests {
 
     const MEGABIT: DataRate = DataRate::from_megabits_per_second(1);
 
-    /// The instants at which a generator of 1500 B packets that starts at `start_s` sends before
-    /// `stop_s`.
+    /// Returns the instants at which a generator of 1500 B packets that starts at `start_s` sends
+    /// before `stop_s`.
     fn sent(rate: GeneratorRate, spacing: Spacing, start_s: u64, stop_s: u64) -> Vec<Instant> {
         let config = GeneratorConfig {
             route: RouteId(0),

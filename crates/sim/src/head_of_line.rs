@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Instant};
 /// Received bytes of a stream, and the arrival times of those that cannot be read yet.
 #[derive(Debug, Default)]
 pub(crate) struct HeadOfLine {
-    /// All bytes below have arrived.
+    /// Offset below which all bytes have arrived.
     in_order: u64,
     /// Byte ranges received beyond a gap, by offset, with their arrival times.
     waiting: VecDeque<(Range<u64>, Instant)>,

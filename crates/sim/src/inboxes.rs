@@ -8,7 +8,7 @@ use crate::flow::{FlowId, Side};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
-    /// Which packet, for [`Network::arrive`](crate::network::Network::arrive).
+    /// Number of the packet, for [`Network::arrive`](crate::network::Network::arrive).
     pub(crate) id: u32,
     pub(crate) flow: FlowId,
     pub(crate) side: Side,
@@ -31,11 +31,11 @@ impl Arrival {
 /// thousands of ends reads memory in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Inboxes {
-    /// By time.
+    /// Arrivals by time.
     arrivals: Vec<Arrival>,
-    /// By end, and then by time.
+    /// Arrivals by end, and then by time.
     dealt: Vec<Arrival>,
-    /// By flow and side.
+    /// Inboxes by flow and side.
     inboxes: Vec<[Inbox; 2]>,
 }
 

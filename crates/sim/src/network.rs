@@ -62,7 +62,7 @@ pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
     division: Division,
-    /// By the party that hears.
+    /// Ways by the receiving party.
     ways: [Way; MAX_PARTIES],
 }
 
@@ -113,8 +113,8 @@ impl Network {
         roles.into_iter().map(only).collect()
     }
 
-    /// Whether senders and receivers hear of each other over different links, all of whose packets
-    /// have come to the end of their routes when they leave it, or none of them.
+    /// Returns whether senders and receivers are connected by different links only, and each link
+    /// is either the last one of all its packets or of none.
     pub(crate) fn is_divisible(&self) -> bool {
         let roles = self.roles();
         let mut links = self.routes.iter().flat_map(|route| {
@@ -167,7 +167,7 @@ impl Network {
         exits.min().unwrap_or(known_until)
     }
 
-    /// The links that end routes to a party.
+    /// Returns the links that end routes to a party.
     fn ends_of(&self, party: Party) -> impl Iterator<Item = &Link> {
         let ends = self.ways[party].ends.iter();
         ends.map(|link| &self.links[link.index()].link)
@@ -185,7 +185,7 @@ impl Network {
         route.index() < self.routes.len()
     }
 
-    /// When something next happens on a link that moves a party on.
+    /// Returns the next event of a link that concerns a party.
     pub(crate) fn next_at(&self, party: Party) -> Option<Instant> {
         let carried = &self.ways[self.division.peer_of(party)];
         let events = [

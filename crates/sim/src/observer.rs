@@ -10,13 +10,13 @@ use crate::topology::LinkId;
 /// Receiver of every event. All methods do nothing unless overridden. Calls are resolved at compile
 /// time, so that unobserved events cost nothing.
 pub trait Observer {
-    /// An endpoint has handed a datagram to the first link of a route.
+    /// Reports that an endpoint has handed a datagram to the first link of a route.
     fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {}
 
-    /// A datagram has arrived, `delay` after it was sent.
+    /// Reports that a datagram has arrived, `delay` after it was sent.
     fn on_delivered(&mut self, _now: Instant, _packet: &PacketEvent, _delay: Duration) {}
 
-    /// A link has lost a datagram.
+    /// Reports that a link has dropped a datagram.
     fn on_dropped(
         &mut self,
         _now: Instant,
@@ -26,13 +26,13 @@ pub trait Observer {
     ) {
     }
 
-    /// A source has produced a frame, and its sender has taken it.
+    /// Reports that a source has produced a frame, and that its sender has taken it.
     fn on_frame_captured(&mut self, _frame: &FrameEvent) {}
 
     /// Reports the outcome of a frame at the receiver. Each frame has one, in the order of capture.
     fn on_frame_outcome(&mut self, _now: Instant, _frame: &FrameEvent, _outcome: FrameOutcome) {}
 
-    /// A sender has given a frame up before it was wholly sent.
+    /// Reports that a sender has given up a frame that was not completely sent.
     fn on_frame_abandoned(&mut self, _now: Instant, _flow: FlowId) {}
 
     /// Reports that a receiver has received `_bytes` more of its stream in order.
@@ -43,13 +43,13 @@ pub trait Observer {
     fn on_stream_in_order(&mut self, _now: Instant, _flow: FlowId, _bytes: u64, _waited: Duration) {
     }
 
-    /// A stream that was begun at `began_at` has arrived to its end.
+    /// Reports that a stream that began at `_began_at` has arrived completely.
     fn on_stream_finished(&mut self, _now: Instant, _flow: FlowId, _began_at: Instant) {}
 
-    /// A sender asks its encoder for another bitrate.
+    /// Reports that a sender requests another bitrate from its encoder.
     fn on_target_bitrate(&mut self, _now: Instant, _flow: FlowId, _target: DataRate) {}
 
-    /// A sender trusts a path more, or less, than before.
+    /// Reports that a sender's trust in a path has changed.
     fn on_path_state(&mut self, _now: Instant, _flow: FlowId, _path: PathId, _state: PathState) {}
 }
 
@@ -59,9 +59,9 @@ impl Observer for () {}
 /// A datagram on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
-    /// Whose it is.
+    /// Flow of the packet.
     pub flow: FlowId,
-    /// Which of the flow's paths it takes.
+    /// Number of its path in the flow.
     pub path: PathId,
     /// Data go forward, feedback goes back.
     pub direction: Direction,
@@ -69,7 +69,7 @@ pub struct PacketEvent {
     pub size_bytes: u32,
     /// The piece of media that it carries; `None`: something else.
     pub fragment: Option<FragmentId>,
-    /// Why its session sent it; `None`: it is of no session.
+    /// Reason for which its session sent it; `None` for packets of generators.
     pub reason: Option<SendReason>,
 }
 
@@ -78,18 +78,18 @@ pub struct PacketEvent {
 pub struct FragmentId {
     /// The frame's number, from zero; a simulation has fewer than 2^32.
     pub frame: u32,
-    /// Which of the frame's fragments, from zero.
+    /// Index of the fragment in its frame, from zero.
     pub fragment: u16,
 }
 
 /// A frame of video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameEvent {
-    /// Whose it is.
+    /// Flow of the frame.
     pub flow: FlowId,
     /// Its number, from zero.
     pub index: u64,
-    /// When the source produced it.
+    /// Time at which the source produced it.
     pub captured_at: Instant,
     /// Its encoded size in bytes.
     pub size_bytes: u32,
@@ -100,14 +100,14 @@ pub struct FrameEvent {
 /// The outcome of a frame at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// All of it has arrived.
+    /// The frame has arrived completely.
     Complete {
-        /// When its last missing piece arrived, which is before it is handed out if it had to wait
-        /// for frames before it.
+        /// Arrival of the last missing piece. The frame is handed out later if it waits for frames
+        /// before it.
         completed_at: Instant,
     },
     /// Part of it arrived; the receiver waits no more.
     Incomplete,
-    /// Nothing of it arrived.
+    /// No part of it arrived.
     Missing,
 }

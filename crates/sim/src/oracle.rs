@@ -32,7 +32,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// longer known. About one full packet.
 const PIECE_BYTES: u64 = 1_300;
 
-/// By path number; `None`: the path is down.
+/// Forecasts by path number; `None` for a path that is down.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedTruth(Arc<Mutex<Vec<Option<RouteForecast>>>>);
 
@@ -49,7 +49,7 @@ pub(crate) fn listen(config: &mut Arc<Config>) -> Option<SharedTruth> {
     Some(truth)
 }
 
-/// Says how the paths are.
+/// Reports the state of the paths.
 pub(crate) fn tell(truth: &SharedTruth, paths: impl Iterator<Item = Option<RouteForecast>>) {
     let mut told = truth.0.lock().unwrap_or_else(PoisonError::into_inner);
     told.clear();
@@ -75,7 +75,7 @@ impl Scheduler for Untold {
 #[derive(Debug)]
 struct Oracle {
     truth: SharedTruth,
-    /// By path number.
+    /// Pacers by path number.
     pacers: Vec<Pacer>,
     wake_at: Option<Instant>,
 }
@@ -90,7 +90,7 @@ impl Oracle {
     }
 }
 
-/// When a path lets its next packet go.
+/// A path's pacing: the time at which its next packet may leave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pacer {
     rate: Option<DataRate>,
@@ -98,7 +98,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// A packet of `bytes` bytes leaves, no sooner than `now`. When it does.
+    /// Records that a packet of `bytes` leaves, at `now` or later. Returns its departure.
     fn let_go(&mut self, now: Instant, bytes: u64) -> Instant {
         let leaves_at = self.ready_at.max(now);
         let gap = self
@@ -119,7 +119,7 @@ struct Outlook<'a> {
 }
 
 impl Outlook<'_> {
-    /// After how long a packet bound now arrives, as the user's weight has it.
+    /// Returns the delay of a packet that is assigned now, divided by the user's weight.
     fn arrival(&self, now: Instant, packet: &PacketView) -> Option<Duration> {
         let leaves_at = self.pacer.ready_at.max(now);
         let at = self.forecast.exit_at(leaves_at, packet.bytes)?;

@@ -11,7 +11,7 @@ use crate::flow::{Direction, Side};
 /// Division of the flows' ends into parties, each of which is at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Division {
-    /// Not at all.
+    /// One party for all ends.
     #[default]
     Together,
     /// Senders and receivers: they hear of each other over different links only, so that either
@@ -26,7 +26,7 @@ pub(crate) type Party = usize;
 pub(crate) const MAX_PARTIES: usize = 2;
 
 impl Division {
-    /// All parties, in the order in which they are moved.
+    /// Returns all parties, in the order in which they advance.
     pub(crate) fn parties(self) -> core::ops::Range<Party> {
         match self {
             Division::Together => 0..1,
@@ -34,7 +34,7 @@ impl Division {
         }
     }
 
-    /// Where such ends belong.
+    /// Returns the party of such ends.
     pub(crate) fn party_of(self, side: Side) -> Party {
         match self {
             Division::Together => 0,
@@ -42,7 +42,7 @@ impl Division {
         }
     }
 
-    /// Which ends of a flow belong to a party.
+    /// Returns the ends of a flow that belong to a party.
     pub(crate) fn sides_of(self, party: Party) -> &'static [Side] {
         const BOTH: [Side; 2] = [Side::Sender, Side::Receiver];
         match self {
@@ -56,7 +56,7 @@ impl Division {
         self.party_of(Side::that_hears(direction))
     }
 
-    /// Whom this party hears, and who hears it.
+    /// Returns the party at the other end.
     pub(crate) fn peer_of(self, party: Party) -> Party {
         match self {
             Division::Together => party,
@@ -75,7 +75,8 @@ pub(crate) struct Window {
     pub(crate) known_until: Instant,
     /// The first instant after the window.
     pub(crate) before: Instant,
-    /// Where the party is after it. Without lookahead there may be more to do at the same instant.
+    /// Instant of the party after the window. Without lookahead there may be more to do at the same
+    /// instant.
     pub(crate) reached: Instant,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Window {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) division: Division,
-    /// By party: everything before has happened.
+    /// For each party, the instant before which everything has happened.
     reached: [Instant; MAX_PARTIES],
 }
 
@@ -91,14 +92,14 @@ pub(crate) struct Progress {
 const TICK: Duration = Duration::from_nanos(1);
 
 impl Progress {
-    /// Nothing happens to anybody before `at`.
+    /// Advances all parties to `at`, as nothing happens before.
     pub(crate) fn skip_to(&mut self, at: Instant) {
         for reached in &mut self.reached {
             *reached = at.max(*reached);
         }
     }
 
-    /// All are at `at`.
+    /// Sets the instant of all parties.
     pub(crate) fn set(&mut self, at: Instant) {
         self.reached = [at; MAX_PARTIES];
     }
@@ -159,8 +160,8 @@ mod tests {
         progress
     }
 
-    /// Returns the ends of the windows of both parties by turns, given the delay of what each
-    /// receives; `None` where one cannot advance.
+    /// Returns the ends of the windows of both parties by turns, given the delay to each
+    /// party; `None` where one cannot advance.
     fn ends(progress: &mut Progress, delays: [u64; 2], rounds: usize) -> Vec<Option<u64>> {
         let parties = || progress.division.parties();
         let turns: Vec<Party> = (0..rounds).flat_map(|_| parties()).collect();

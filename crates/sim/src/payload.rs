@@ -7,7 +7,7 @@ const START_BYTES: usize = 23;
 /// streams take two cache lines.
 const MORE_BYTES: usize = 40;
 
-/// As long as the longest datagrams of simulated media.
+/// Zeros, as many as the longest datagrams of simulated media have bytes.
 static ZEROS: [u8; 2_048] = [0; 2_048];
 
 /// A datagram's bytes, kept small: padding and the contents of simulated frames are zeros, which
@@ -64,7 +64,7 @@ impl Payload {
         }
     }
 
-    /// All of the bytes, in `buffer`; `more` is not looked at if all did fit.
+    /// Returns all bytes, in `buffer`; `more` is not read if all of them fit in place.
     pub(crate) fn unpack<'a>(&self, more: &More, buffer: &'a mut Unpacked) -> &'a [u8] {
         let length = self.length as usize;
         buffer.clear(length);
@@ -135,7 +135,7 @@ fn is_zeros(bytes: &[u8]) -> bool {
     bytes.is_empty() || (is_looked_at && ZEROS.get(..bytes.len()) == Some(bytes))
 }
 
-/// `bytes` without the zeros at their end, save a few.
+/// Returns `bytes` without most of the zeros at their end.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
     match is_zeros(bytes) {
         true => &[],

@@ -7,7 +7,7 @@ use crate::flow::Direction;
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// The link's number, for indexing.
+    /// Returns the link's number, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -18,7 +18,7 @@ impl LinkId {
 pub struct RouteId(pub u32);
 
 impl RouteId {
-    /// The route's number, for indexing.
+    /// Returns the route's number, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,7 +32,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// At least one.
+    /// Returns the links of one direction, at least one.
     pub(crate) fn links(&self, direction: Direction) -> &[LinkId] {
         match direction {
             Direction::Forward => &self.forward,

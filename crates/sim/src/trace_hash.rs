@@ -9,12 +9,12 @@ use core::fmt;
 pub struct TraceHash(u64);
 
 impl TraceHash {
-    /// The hash as a number.
+    /// Returns the hash as a number.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// That of the events of both.
+    /// Returns the hash of the events of both.
     pub(crate) const fn plus(self, other: TraceHash) -> TraceHash {
         TraceHash(self.0.wrapping_add(other.0))
     }
@@ -41,7 +41,7 @@ fn fold_product(a: u64, b: u64) -> u64 {
 }
 
 impl fmt::Display for TraceHash {
-    /// Sixteen hexadecimal digits.
+    /// Writes sixteen hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }

@@ -48,7 +48,7 @@ pub struct World {
     lanes: Vec<Lane>,
 }
 
-/// Why something cannot be added to a [`World`].
+/// Reasons for which something cannot be added to a [`World`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
@@ -81,8 +81,8 @@ pub enum WorldError {
 }
 
 impl World {
-    /// An empty world at instant zero. Every link and every endpoint draws its chance from a stream
-    /// of its own, derived from `seed`.
+    /// Creates an empty world at instant zero. Every link and every endpoint draws its random
+    /// numbers from a stream of its own, derived from `seed`.
     pub fn new(seed: Seed) -> World {
         World {
             seed,
@@ -108,7 +108,7 @@ impl World {
         self.lanes.resize_with(lane_count, Lane::default);
     }
 
-    /// Which of the lanes a flow is in, from zero.
+    /// Returns the number of a flow's lane, from zero.
     pub fn lane_of(&self, flow: FlowId) -> usize {
         lane_of(flow, self.lanes.len())
     }
@@ -249,7 +249,7 @@ impl World {
         FlowId(self.flow_count)
     }
 
-    /// The lane of the next flow, which the others know that they do not have.
+    /// Returns the lane of the next flow, and marks the flow as absent in the others.
     fn lane_for(&mut self, flow: FlowId) -> &mut Lane {
         let index = self.lane_of(flow);
         self.flow_count = flow.0.checked_add(1).expect("fewer than 2^32 flows");
@@ -262,8 +262,8 @@ impl World {
     }
 
     /// Runs all events that are due by `until`, that instant included. The observer receives the
-    /// events of one end of a flow in the order of time, and those of different ends and flows by
-    /// turns, but never an effect before its cause.
+    /// events of one end of a flow in the order of time. Events of different ends and flows
+    /// alternate, but an effect is never reported before its cause.
     ///
     /// # Panics
     /// If there are several lanes.
@@ -276,8 +276,8 @@ impl World {
         self.lanes = lanes;
     }
 
-    /// [`World::run_until`] by one thread for each lane. Each observer hears of the flows of its
-    /// lane only, and from one thread at a time.
+    /// Runs [`World::run_until`] with one thread per lane. Each observer receives only the events
+    /// of its lane's flows, from one thread at a time.
     ///
     /// # Panics
     /// If there are not as many observers as lanes, or one of them panics.
@@ -322,7 +322,7 @@ impl World {
         self.now = until;
     }
 
-    /// Before this instant a party hears of nothing that is still to be sent.
+    /// Returns the instant before which no packet that is still to be sent can reach the party.
     fn horizon(&self, party: Party) -> Instant {
         let known_until = self.progress.known_until(party);
         match self.looks_ahead {
@@ -364,12 +364,12 @@ impl World {
         events.min()
     }
 
-    /// The instant up to which everything has happened.
+    /// Returns the instant up to which everything has happened.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Hash of all that has happened.
+    /// Returns the hash of all events so far.
     pub fn trace_hash(&self) -> TraceHash {
         let hashes = self.lanes.iter().map(|lane| lane.traffic.hash());
         hashes.fold(TraceHash::default(), TraceHash::plus)
@@ -396,7 +396,7 @@ impl World {
         self.network.link(link).statistics(now)
     }
 
-    /// Whether a flow has two endpoints, which can be asked below; a generator has none.
+    /// Returns whether a flow has two endpoints, for the calls below; a generator has none.
     ///
     /// # Panics
     /// If the flow is not of this world.
@@ -470,7 +470,7 @@ impl World {
         *flow.ends[Side::Receiver as usize].endpoint.counters()
     }
 
-    /// The phase that the controller of a flow's path is in, by its source's own name.
+    /// Returns the phase of the controller of a flow's path, by its source's own name.
     ///
     /// # Panics
     /// If the flow or path is not of this world, or the flow no session.
@@ -480,7 +480,7 @@ impl World {
             .expect("flows keep their paths")
     }
 
-    /// The bitrate that a flow's encoder is asked for; zero of a stream.
+    /// Returns the bitrate requested of a flow's encoder; zero for a stream.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.

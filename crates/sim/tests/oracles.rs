@@ -70,7 +70,7 @@ fn link(rate: Option<DataRate>, delay_ms: u64) -> LinkConfig {
     }
 }
 
-/// A flow at a constant rate that is deaf to the network.
+/// Returns a flow at a constant rate that ignores the network's feedback.
 fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> FlowConfig {
     let media = MediaConfig {
         source: SourceLimits::Fixed,

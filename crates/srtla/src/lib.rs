@@ -18,7 +18,7 @@
 //! | `places.rs` | the number of groups, and which one gives way to another |
 //! | `receiver.rs` | groups of links: registration, acknowledgements, timeouts |
 //!
-//! The protocol has no specification. This follows what its implementations do: BELABOX/srtla (the
+//! The protocol has no specification. This crate follows its implementations: BELABOX/srtla (the
 //! first one; registration, an acknowledgement of ten packets, times), irlserver/srtla (answers of
 //! 32 bytes, groups that were not accepted give way to new ones) and irlserver/srtla_send
 //! (keepalives of 10 and 38 bytes).

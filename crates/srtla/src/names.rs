@@ -63,12 +63,12 @@ impl Names {
     }
 }
 
-/// Number of a slot of time.
+/// Returns the number of a slot of time.
 fn slot(now: Instant) -> u64 {
     now.as_nanos() / SLOT.as_nanos()
 }
 
-/// The bytes that the MAC covers: the time, the sender's half and the address.
+/// Returns the bytes that the MAC covers: the time, the sender's half and the address.
 fn marked(slot: u64, name: &Id) -> [u8; 8 + MAC_AT] {
     let mut bytes = [0; 8 + MAC_AT];
     bytes[..8].copy_from_slice(&slot.to_be_bytes());
@@ -76,7 +76,7 @@ fn marked(slot: u64, name: &Id) -> [u8; 8 + MAC_AT] {
     bytes
 }
 
-/// An address as a number; IPv4 and IPv4 within IPv6 are the same.
+/// Returns an address as a number; IPv4 and IPv4 within IPv6 are the same.
 pub(crate) fn bits(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),

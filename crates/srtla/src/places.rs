@@ -10,8 +10,8 @@ pub const MAX_GROUPS: usize = 64;
 /// Groups of one network at a time. A sender has one, and for ten seconds those that it has left.
 pub const MAX_GROUPS_OF_NETWORK: usize = 8;
 
-/// Where a sender registers from. Providers give a customer one IPv4 address or a few, and an IPv6
-/// network of 48 to 64 bits.
+/// Network from which a sender registers. Providers give a customer one IPv4 address or a few, and
+/// an IPv6 network of 48 to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// IPv4: the first 24 bits of the address; IPv6: 48.

@@ -31,13 +31,13 @@ pub struct GroupId(u64);
 /// Result of a datagram from a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Nothing: the link is unknown, or it is not SRTLA.
+    /// No action: the link is unknown, or the datagram is not SRTLA.
     Nothing,
     /// These bytes go back to the link.
     Answer(Vec<u8>),
     /// The datagram goes to the SRT listener by the group's socket, and these bytes to the link.
     Forward {
-        /// Whose socket.
+        /// Group whose socket sends it.
         group: GroupId,
         /// An acknowledgement, at every tenth packet.
         ack: Option<Vec<u8>>,
@@ -88,8 +88,8 @@ struct Group {
     links: Vec<Link>,
     /// The link of the newest datagram of SRT: what its listener answers goes there.
     latest: Option<SocketAddr>,
-    /// When the SRT listener showed last that it has accepted this sender: by an acknowledgement,
-    /// and after that by a keepalive, too.
+    /// Time of the last sign that the SRT listener has accepted this sender: an acknowledgement,
+    /// and after that also a keepalive.
     accepted_at: Option<Instant>,
 }
 
@@ -183,19 +183,19 @@ impl Receiver {
         self.groups.len()
     }
 
-    /// The addresses of a group's links.
+    /// Returns the addresses of a group's links.
     pub fn links(&self, group: GroupId) -> impl Iterator<Item = SocketAddr> + '_ {
         let group = self.groups.get(&group).into_iter();
         group.flat_map(Group::addresses)
     }
 
-    /// Whether a link of a registered sender is at this address.
+    /// Returns whether a link of a registered sender is at this address.
     pub fn has_link(&self, address: SocketAddr) -> bool {
         self.members.contains_key(&address)
     }
 
-    /// The links of the senders that the SRT listener has accepted, each with when it was heard
-    /// last.
+    /// Returns the links of the senders that the SRT listener has accepted, each with the time at
+    /// which it was last heard.
     pub fn accepted_links(&self, now: Instant) -> impl Iterator<Item = (&LinkSummary, Instant)> {
         let groups = self.groups.values();
         let groups = groups.filter(move |group| group.is_accepted(now));
@@ -230,7 +230,7 @@ impl Receiver {
         Some(group)
     }
 
-    /// REG2.
+    /// Handles a REG2.
     fn join(&mut self, now: Instant, from: SocketAddr, id: &Id) -> Vec<u8> {
         let mut all = self.groups.iter();
         let known = all.find(|(_, group)| is_same(&group.id, id));
@@ -348,7 +348,7 @@ impl Link {
         }
     }
 
-    /// A packet has come. The acknowledgement, if it is the tenth.
+    /// Records a packet. Returns the acknowledgement, if it is the tenth.
     fn acknowledge(&mut self, number: u32) -> Option<Vec<u8>> {
         self.unacked[self.unacked_count] = number;
         self.unacked_count += 1;

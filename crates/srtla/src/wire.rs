@@ -85,7 +85,7 @@ impl<'a> Message<'a> {
 }
 
 impl SenderInfo {
-    /// Out of a keepalive, behind its type.
+    /// Parses a keepalive, behind its type.
     fn parse(rest: &[u8]) -> Option<Self> {
         // A time in milliseconds, which is the sender's own affair.
         let (_, rest) = rest.split_first_chunk::<8>()?;
@@ -110,42 +110,42 @@ impl SenderInfo {
     }
 }
 
-/// Whether the SRT listener acknowledges: that goes to every link that has sent SRT.
+/// Returns whether the SRT listener acknowledges: that goes to every link that has sent SRT.
 pub(crate) fn is_srt_ack(datagram: &[u8]) -> bool {
     datagram.starts_with(&SRT_ACK.to_be_bytes())
 }
 
-/// Whether the SRT listener has nothing to say.
+/// Returns whether the SRT listener sends a keepalive.
 pub(crate) fn is_srt_keepalive(datagram: &[u8]) -> bool {
     datagram.starts_with(&SRT_KEEPALIVE.to_be_bytes())
 }
 
-/// Whether the SRT listener's answer is one at all.
+/// Returns whether the SRT listener's answer is SRT.
 pub(crate) fn is_srt(datagram: &[u8]) -> bool {
     datagram.len() >= LEAST_SRT_BYTES
 }
 
-/// REG2: the group's whole name.
+/// Returns a REG2: the group's whole name.
 pub(crate) fn group(id: &Id) -> Vec<u8> {
     [&REG2.to_be_bytes()[..], id].concat()
 }
 
-/// REG3: the link has joined.
+/// Returns a REG3: the link has joined.
 pub(crate) fn joined() -> Vec<u8> {
     padded(REG3)
 }
 
-/// REG_ERR: not this link, or not now.
+/// Returns a REG_ERR: not this link, or not now.
 pub(crate) fn refused() -> Vec<u8> {
     padded(REG_ERR)
 }
 
-/// REG_NGP: there is no such group; the sender asks for a new one.
+/// Returns a REG_NGP: there is no such group; the sender asks for a new one.
 pub(crate) fn no_group() -> Vec<u8> {
     padded(REG_NGP)
 }
 
-/// These packets have come by this link.
+/// Returns the acknowledgement of these packets by this link.
 pub(crate) fn ack(numbers: &[u32; ACKED_AT_ONCE]) -> Vec<u8> {
     let mut bytes = (u32::from(ACK) << 16).to_be_bytes().to_vec();
     bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));

@@ -22,7 +22,7 @@ impl Importance {
         }
     }
 
-    /// Whether decoding can start here.
+    /// Returns whether decoding can start here.
     pub const fn is_key(self) -> bool {
         matches!(self, Importance::Key)
     }

@@ -31,7 +31,7 @@ pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
 /// A shorter text is part of many names.
 const SHORTEST_PART: usize = 3;
 
-/// The name that takes the fewest edits, where a third of it is the most.
+/// Returns the name that takes the fewest edits, at most a third of its length.
 fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     let asked: Vec<char> = asked.to_lowercase().chars().collect();
     let edits = names.iter().map(|name| {

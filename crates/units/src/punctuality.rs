@@ -11,7 +11,7 @@ const TOLERANCE: Duration = Duration::from_millis(5);
 /// ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lateness {
-    /// All waits together. More than a second after one long wait.
+    /// Sum of the waits; more than a second after one long wait.
     pub total: Duration,
     /// The longest.
     pub worst: Duration,
@@ -27,8 +27,8 @@ pub struct Punctuality {
 }
 
 impl Punctuality {
-    /// The thread has got to its work. `due_at` is when it was to, no earlier than when that was
-    /// asked for; if something else woke it sooner, it is not late.
+    /// Records a turn of the thread that was due at `due_at`, which is no earlier than the request
+    /// for it. A turn that another event caused sooner is not late.
     pub fn on_turn(&mut self, now: Instant, due_at: Instant) {
         self.pass_to(now);
         let late = now.saturating_since(due_at);
@@ -38,7 +38,7 @@ impl Punctuality {
         }
     }
 
-    /// The worse of this second and the one before.
+    /// Returns the worse of this second and the one before.
     pub fn lateness(&mut self, now: Instant) -> Lateness {
         self.pass_to(now);
         self.current.max(self.last)

@@ -16,7 +16,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 /// End of the reservoir, as a share of the buffer. Below it, the lowest bitrate is fetched (90 s of
 /// 240 s in the paper).
 const RESERVOIR: f64 = 0.375;
-/// From here on the highest (216 s of 240 s).
+/// Buffer level from which on the highest bitrate is fetched (216 s of 240 s).
 const CUSHION_END: f64 = 0.9;
 
 /// Video in segments of several bitrates.
@@ -84,7 +84,7 @@ pub struct AdaptiveCounts {
     pub underflows: u64,
     /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,
-    /// From the beginning until the picture was first seen; `None`: it was not.
+    /// Time from the beginning until the first picture; `None` if there was none.
     pub start_up: Option<Duration>,
 }
 
@@ -107,9 +107,9 @@ impl AdaptiveCounts {
 enum State {
     /// The picture stands, since then.
     Buffering { since: Instant },
-    /// It moves.
+    /// The picture moves.
     Playing,
-    /// All has been seen.
+    /// The whole video has been shown.
     Ended,
 }
 
@@ -138,7 +138,7 @@ pub struct AdaptivePlayer {
 }
 
 impl AdaptivePlayer {
-    /// A viewer who begins at `now`.
+    /// Creates a viewer who begins at `now`.
     pub fn new(video: SegmentedVideo, buffer: SegmentBuffer, now: Instant) -> Self {
         AdaptivePlayer {
             video,
@@ -167,7 +167,7 @@ impl AdaptivePlayer {
         }
     }
 
-    /// Whether all segments have come.
+    /// Returns whether all segments have arrived.
     fn has_all(&self) -> bool {
         self.counts.segments == self.video.segment_count()
     }
@@ -186,7 +186,7 @@ impl AdaptivePlayer {
         self.advance(now);
     }
 
-    /// The bytes of the next segment, if it is to be asked for now.
+    /// Returns the bytes of the next segment, if it is to be requested now.
     pub fn next_request(&mut self, now: Instant) -> Option<u64> {
         self.advance(now);
         let has_room = self.buffered() + self.video.segment <= self.buffer.most;
@@ -214,7 +214,7 @@ impl AdaptivePlayer {
         self.buffered().saturating_sub(played)
     }
 
-    /// When something happens though no bytes come.
+    /// Returns the next action without arriving bytes.
     pub fn next_at(&self) -> Option<Instant> {
         if self.state != State::Playing {
             return None;
@@ -294,7 +294,8 @@ mod tests {
         player.counts(at(until * 1_000))
     }
 
-    /// Algorithm 1, line by line: reservoir 0.375, cushion to 0.9; the line from 1 to 8 Mbit/s.
+    /// Checks Algorithm 1, line by line: reservoir 0.375, cushion to 0.9; the line from 1 to 8
+    /// Mbit/s.
     #[test]
     fn the_rate_follows_the_buffer_by_the_algorithm() {
         let video = video(60);

@@ -1,4 +1,4 @@
-//! Which picture of a film each picture of its received copy is.
+//! The assignment of a received copy's pictures to the pictures of its film.
 //!
 //! The copy may have begun late, and lost or damaged pictures; its timestamps may have another
 //! origin. Transports carry coded pictures unchanged, so a picture is recognised by its bytes.
@@ -12,7 +12,7 @@ const COUNTER_BITS: u32 = 33;
 /// Properties of a coded picture that are known without decoding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When it is shown, in 1/90,000 s, on its film's own clock; `None` if the film does not say.
+    /// Presentation time, in 1/90,000 s, on its film's own clock; `None` if unknown.
     pub presented_at: Option<i64>,
     /// Fingerprint of its bytes: see [`annex_b::fingerprint`](crate::annex_b::fingerprint).
     pub fingerprint: Option<u64>,
@@ -24,13 +24,13 @@ pub enum Basis {
     /// Some by the bytes that they have in common with the source's, others by their time or place
     /// among those.
     Content,
-    /// All by their times.
+    /// Times, for all of them.
     Timestamps,
-    /// All by counting: a lost picture goes unnoticed, and shifts those after it.
+    /// Counting, for all of them: a lost picture goes unnoticed, and shifts the pictures after it.
     Order,
 }
 
-/// Where a copy's pictures belong.
+/// The assignment of a copy's pictures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alignment {
     /// Properties on which the alignment is based.
@@ -50,7 +50,7 @@ pub struct PresentationClock {
 }
 
 impl PresentationClock {
-    /// The time that a counter value means: that nearest to the last.
+    /// Returns the time for a counter value: the one nearest to the last time.
     pub fn unwrap(&mut self, counter: u64) -> i64 {
         let wrap = 1_i64 << COUNTER_BITS;
         let counter = (counter & (wrap as u64 - 1)) as i64;

@@ -210,8 +210,8 @@ impl Door {
         door
     }
 
-    /// Whether a line through the first packet and the last of `count` more, which came at `at`,
-    /// passes all packets. If so, they belong to the run.
+    /// Returns whether a line through the first packet and the last of `count` more, which arrived
+    /// at `at`, passes all packets. If so, they belong to the run.
     fn admits(&mut self, count: u64, at: Instant, tolerance: Duration) -> bool {
         let elapsed = at.saturating_since(self.from).as_nanos() as f64;
         let mut door = *self;

@@ -20,8 +20,8 @@ const WHITE_MINIMUM: u32 = 160;
 /// Pixels at a cell's border that are not looked at: the deblocking filter changes up to three.
 const BORDER: usize = 4;
 
-/// CRC-8 with polynomial x^8 + x^2 + x + 1 over the big-endian number. The initial value keeps an
-/// all-black and an all-white strip from being valid.
+/// Returns the CRC-8 with polynomial x^8 + x^2 + x + 1 over the big-endian number. The initial
+/// value keeps an all-black and an all-white strip from being valid.
 fn check_value(number: u32) -> u8 {
     number.to_be_bytes().into_iter().fold(0xa7, |crc, byte| {
         (0..8).fold(crc ^ byte, |crc: u8, _| {

@@ -81,7 +81,7 @@ impl core::fmt::Debug for Camera {
 }
 
 impl Camera {
-    /// A camera whose grain comes from `seed`.
+    /// Creates a camera whose grain comes from `seed`.
     pub fn new(seed: Seed) -> Self {
         let grain_seed = seed.derive("camera/grain");
         let mut rng = grain_seed.rng();
@@ -111,7 +111,7 @@ impl Camera {
         &self.picture
     }
 
-    /// A smooth slope of brightness and colour that drifts.
+    /// Draws a smooth slope of brightness and colour that drifts.
     fn draw_background(&mut self, frame_number: u32) {
         let drift = u64::from(frame_number);
         for y in 0..HEIGHT {
@@ -127,9 +127,9 @@ impl Camera {
         }
     }
 
-    /// Grain from none at the left border to [`GRAIN_AMPLITUDE`] at the right: whatever the
-    /// quantizer, some of it is near vanishing, so the encoded size follows the quantizer smoothly
-    /// and the rate control does not swing.
+    /// Adds grain, from none at the left border to [`GRAIN_AMPLITUDE`] at the right. With any
+    /// quantizer, some of it is near vanishing. The encoded size therefore follows the quantizer
+    /// smoothly, and the rate control does not oscillate.
     fn add_grain(&mut self, frame_number: u32) {
         let mut rng = self.frame_rng(frame_number);
         for y in 0..HEIGHT {
@@ -172,7 +172,7 @@ fn draw_disc(picture: &mut Picture, disc: &Disc, frame_number: u32) {
     }
 }
 
-/// A triangle wave of the given period, from 0 up to half the period and back.
+/// Returns a triangle wave of the given period, from 0 up to half the period and back.
 const fn triangle(phase: u64, period: u64) -> u64 {
     let position = phase % period;
     if position < period / 2 {

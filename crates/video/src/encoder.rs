@@ -69,7 +69,7 @@ pub struct EncodedPicture {
     pub is_key: bool,
 }
 
-/// Why a picture was not encoded.
+/// Reasons for which a picture was not encoded.
 #[derive(Debug, Error)]
 pub enum EncodeError {
     /// The configuration is outside the documented ranges.
@@ -107,7 +107,7 @@ pub struct H264Encoder {
     is_key_requested: bool,
     /// The share of the bitrate that the next key frame is coded at.
     key_percent: u64,
-    /// The same of the frames between.
+    /// Present share of the bitrate for other frames, in percent.
     other_percent: u64,
     /// Bits allowed for the frames since the last key frame, which is included; the field below
     /// counts the bits that they used.
@@ -126,7 +126,7 @@ impl core::fmt::Debug for H264Encoder {
 }
 
 impl H264Encoder {
-    /// An encoder ready for its first picture.
+    /// Creates an encoder ready for its first picture.
     ///
     /// # Errors
     /// [`EncodeError::Config`] for a configuration outside its ranges (level 3.1 holds 1280x720 at
@@ -171,7 +171,7 @@ impl H264Encoder {
         self.bitrate = clamp(bitrate);
     }
 
-    /// The bitrate aimed at.
+    /// Returns the target bitrate.
     pub const fn bitrate(&self) -> DataRate {
         self.bitrate
     }
@@ -295,7 +295,7 @@ fn share(bitrate: DataRate, percent: u64) -> DataRate {
     DataRate::from_bits_per_second(bitrate.bits_per_second() * percent / 100)
 }
 
-/// As OpenH264 takes it; the clamped range fits.
+/// Converts a bitrate for OpenH264; the clamped range fits.
 fn bits(bitrate: DataRate) -> i32 {
     bitrate.bits_per_second() as i32
 }

@@ -31,7 +31,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// Returns the spread of the values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -109,7 +109,7 @@ fn block_ssim(source: &[u8], picture: &[u8], width: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// A slope over 32 by 16 pixels.
+    /// Returns a slope over 32 by 16 pixels.
     fn slope() -> Vec<u8> {
         (0..32 * 16)
             .map(|at| (40 + at % 32 * 4 + at / 32) as u8)

@@ -9,16 +9,16 @@ use thiserror::Error;
 /// Coding type of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PictureType {
-    /// From itself alone.
+    /// Predicted from no other picture.
     I,
-    /// From pictures before it.
+    /// Predicted from pictures before it.
     P,
-    /// From pictures on both sides.
+    /// Predicted from pictures on both sides.
     B,
 }
 
 impl PictureType {
-    /// All of them.
+    /// All types.
     pub const ALL: [PictureType; 3] = [PictureType::I, PictureType::P, PictureType::B];
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for PictureType {
 /// One frame, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracedFrame {
-    /// When it is due, after the first.
+    /// Time after the first frame.
     pub at: Duration,
     /// Its size in bytes, at least 1.
     pub bytes: u32,
@@ -59,7 +59,7 @@ pub enum FrameTraceError {
          1 B to 8 MiB, its type I, P, B or ?, and \"key\", \"reference\" or \"disposable\""
     )]
     Row {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The number that the frame must have.
         frame: usize,
@@ -82,7 +82,7 @@ const IMPORTANCES: [(&str, Importance); 3] = [
 ];
 
 impl FrameTrace {
-    /// A trace of these frames, in coding order and the order of time.
+    /// Creates a trace of these frames, in coding order and the order of time.
     ///
     /// # Errors
     /// [`FrameTraceError::TooShort`]; [`FrameTraceError::Row`] for a frame out of order, or of no
@@ -123,7 +123,7 @@ impl FrameTrace {
         FrameTrace::new(frames)
     }
 
-    /// The trace as comma-separated values, with microseconds.
+    /// Returns the trace as comma-separated values, with microseconds.
     pub fn to_csv(&self) -> String {
         let mut text = format!("{HEADING}\n");
         for (index, frame) in self.frames.iter().enumerate() {
@@ -136,7 +136,7 @@ impl FrameTrace {
         text
     }
 
-    /// The frames, at least two.
+    /// Returns the frames, at least two.
     pub fn frames(&self) -> &[TracedFrame] {
         &self.frames
     }
@@ -154,12 +154,12 @@ impl FrameTrace {
         self.frames.len() as f64 / self.duration().as_secs_f64()
     }
 
-    /// All bytes.
+    /// Returns the sum of the frames' bytes.
     pub fn total_bytes(&self) -> u64 {
         self.frames.iter().map(|frame| u64::from(frame.bytes)).sum()
     }
 
-    /// The mean bitrate.
+    /// Returns the average bitrate.
     pub fn mean_rate(&self) -> DataRate {
         DataRate::from_bytes_per(self.total_bytes(), self.duration())
     }

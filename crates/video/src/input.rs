@@ -36,8 +36,8 @@ pub fn probe(first: &[u8]) -> InputKind {
     }
 }
 
-/// The stream may start amid a packet: sync bytes at packet distance anywhere in the first packet's
-/// length, at least two of them, decide.
+/// Returns whether the bytes are MPEG-TS. The stream may start amid a packet: at least two sync
+/// bytes at packet distance decide, from anywhere in the first packet's length.
 fn is_mpeg_ts(first: &[u8]) -> bool {
     (0..PACKET_LEN.min(first.len())).any(|offset| {
         let sync_bytes = first[offset..].iter().step_by(PACKET_LEN);
@@ -52,7 +52,8 @@ fn after_start_code(first: &[u8]) -> Option<&[u8]> {
     (2..=3).contains(&zero_count).then_some(rest)
 }
 
-/// A NAL unit that a stream of H.264 can start with: slice, SEI, SPS, PPS, AUD.
+/// Returns whether the bytes start with a NAL unit that can begin a stream of H.264: slice, SEI,
+/// SPS, PPS, AUD.
 fn is_annex_b(first: &[u8]) -> bool {
     let header = after_start_code(first).and_then(|unit| unit.first());
     header.is_some_and(|&header| {
@@ -67,8 +68,9 @@ fn is_annex_b(first: &[u8]) -> bool {
     })
 }
 
-/// A sequence header of MPEG-1 or 2 (ITU-T H.262 table 6-1), or a NAL unit of the base layer that
-/// a stream of HEVC can start with: VPS, SPS, PPS, AUD, SEI (ITU-T H.265 table 7-1).
+/// Returns whether the bytes start with a sequence header of MPEG-1 or 2 (ITU-T H.262 table 6-1),
+/// or with a NAL unit of the base layer that can begin a stream of HEVC: VPS, SPS, PPS, AUD, SEI
+/// (ITU-T H.265 table 7-1).
 fn is_elementary(first: &[u8]) -> bool {
     match after_start_code(first) {
         Some([0xb3, ..]) => true,

@@ -23,8 +23,8 @@ pub(crate) mod mpeg2 {
     pub(crate) const CODED_AS_P: u8 = 2;
     pub(crate) const CODED_AS_B: u8 = 3;
 
-    /// picture_coding_type, from the second byte behind [`PICTURE`]: ten bits of temporal
-    /// reference stand before it.
+    /// Returns picture_coding_type, from the second byte behind [`PICTURE`]: ten bits of temporal
+    /// reference precede it.
     pub(crate) const fn coding_type(byte: u8) -> u8 {
         byte >> 3 & 7
     }
@@ -93,13 +93,13 @@ impl SeiMessages {
         false
     }
 
-    /// Whether more is not looked at.
+    /// Returns whether further bytes are ignored.
     pub(crate) const fn is_over(&self) -> bool {
         self.seen_len >= Self::MAX_LEN
     }
 }
 
-/// Whether a NAL unit of H.264 in `bytes`, a byte stream, holds a recovery point.
+/// Returns whether a NAL unit of H.264 in `bytes`, a byte stream, holds a recovery point.
 pub(crate) fn has_h264_recovery_point(bytes: &[u8]) -> bool {
     let seis = header_positions(bytes).filter(|at| h264_type(bytes[*at]) == h264::SEI);
     seis.map(|at| &bytes[at + 1..]).any(|unit| {
@@ -110,7 +110,7 @@ pub(crate) fn has_h264_recovery_point(bytes: &[u8]) -> bool {
     })
 }
 
-/// The type of an H.264 NAL unit from its first byte.
+/// Returns the type of an H.264 NAL unit from its first byte.
 pub(crate) const fn h264_type(header: u8) -> u8 {
     header & 0x1f
 }
@@ -118,7 +118,7 @@ pub(crate) const fn h264_type(header: u8) -> u8 {
 /// The type of HEVC's NAL units of SEI messages that stand before a picture (table 7-1).
 pub(crate) const HEVC_PREFIX_SEI: u8 = 39;
 
-/// The type of an HEVC NAL unit from its first byte.
+/// Returns the type of an HEVC NAL unit from its first byte.
 pub(crate) const fn hevc_type(header: u8) -> u8 {
     header >> 1 & 0x3f
 }
@@ -181,13 +181,12 @@ impl Slices {
         }
     }
 
-    /// Whether nothing is known yet.
+    /// Returns whether no slice is known yet.
     pub(crate) const fn is_empty(&self) -> bool {
         !(self.is_key || self.has_reference || self.has_disposable)
     }
 
-    /// The importance of the picture that they are all of. One without known slices may be
-    /// anything.
+    /// Returns the importance of the slices' picture. One without known slices may be anything.
     pub(crate) const fn importance(&self) -> Importance {
         match (self.is_key, self.has_disposable && !self.has_reference) {
             (true, _) => Importance::Key,
@@ -208,7 +207,7 @@ pub(crate) fn header_positions(bytes: &[u8]) -> impl Iterator<Item = usize> + '_
     .filter(|&position| position < bytes.len())
 }
 
-/// The position of the first start code.
+/// Returns the position of the first start code.
 pub(crate) fn find_start_code(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     while at < bytes.len() {

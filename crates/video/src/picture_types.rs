@@ -33,7 +33,7 @@ impl Default for PictureTypes {
 }
 
 impl PictureTypes {
-    /// Before the first picture.
+    /// Creates the state before the first picture.
     pub fn new() -> Self {
         Self::default()
     }
@@ -48,7 +48,7 @@ impl PictureTypes {
         }
     }
 
-    /// The farthest-reaching of its slices' types.
+    /// Returns the farthest-reaching of its slices' types.
     fn of_hevc(&mut self, bytes: &[u8]) -> Option<PictureType> {
         let mut farthest = None;
         let mut positions = nal::header_positions(bytes).peekable();
@@ -69,7 +69,7 @@ impl PictureTypes {
         farthest
     }
 
-    /// §7.3.2.3.1; `None` for a damaged one.
+    /// Records a picture parameter set: §7.3.2.3.1. `None` for a damaged one.
     fn note_parameter_set(&mut self, unit: &[u8]) -> Option<()> {
         let mut bits = hevc_bits(unit);
         let id = bits.read_ue("pps_pic_parameter_set_id").ok()?;
@@ -104,13 +104,13 @@ impl PictureTypes {
     }
 }
 
-/// The bits behind a NAL unit's two bytes of header.
+/// Returns the bits behind a NAL unit's two bytes of header.
 fn hevc_bits(unit: &[u8]) -> BitReader<ByteReader<&[u8]>> {
     const HEADER_LEN: NonZeroUsize = NonZeroUsize::new(2).expect("two is not zero");
     BitReader::new(ByteReader::skipping_bytes(unit, HEADER_LEN))
 }
 
-/// By the first picture header.
+/// Returns the type in the first picture header.
 fn of_mpeg2(bytes: &[u8]) -> Option<PictureType> {
     let position = nal::header_positions(bytes).find(|&at| bytes[at] == mpeg2::PICTURE)?;
     match mpeg2::coding_type(*bytes.get(position + 2)?) {

@@ -20,7 +20,7 @@ pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
 pub struct PlayerFrame {
     /// Importance of the frame. All frames that do not need others are key frames.
     pub importance: Importance,
-    /// When it was captured, by the viewer's clock.
+    /// Capture time, by the viewer's clock.
     pub captured_at: Instant,
     /// Whether the frame arrived completely.
     pub is_complete: bool,
@@ -29,18 +29,18 @@ pub struct PlayerFrame {
 /// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is displayed.
+    /// The frame is displayed.
     Displayed(Display),
-    /// It arrived, but a frame that it needs did not.
+    /// The frame arrived, but a frame that it needs did not.
     Undecodable,
-    /// It is not there.
+    /// The frame did not arrive.
     Lost,
 }
 
 /// Display of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Display {
-    /// When: now or later.
+    /// Time of display: now or later.
     pub at: Instant,
     /// Whether its time had passed when it came.
     pub is_late: bool,
@@ -66,7 +66,7 @@ pub struct PlayerCounts {
     pub lost: u64,
     /// Times that the picture froze, by the W3C's definition.
     pub freezes: u64,
-    /// For how long in all.
+    /// Total duration of the freezes.
     pub freeze_time: Duration,
 }
 
@@ -82,7 +82,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player that waits for its first frame since `started_at`.
+    /// Creates a player that waits for its first frame since `started_at`.
     pub fn new(buffer: JitterBuffer, started_at: Instant) -> Self {
         Player {
             started_at,
@@ -138,12 +138,13 @@ impl Player {
         })
     }
 
-    /// Frames were lost of which nothing is known: not even how many.
+    /// Records that an unknown number of unknown frames was lost.
     pub fn on_unknown_loss(&mut self) {
         self.decodability.on_unknown_loss();
     }
 
-    /// The viewing ends at `at`; a picture that has stood still for too long until then is frozen.
+    /// Ends the viewing at `at`, and counts a picture that has stood still for too long until then
+    /// as frozen.
     pub fn finish(&mut self, at: Instant) -> Option<Freeze> {
         let freeze = self.freezes.until(at);
         self.count(freeze);
@@ -162,23 +163,23 @@ impl Player {
         &self.counts
     }
 
-    /// The present time from capture to display; `None`: frames are not kept back.
+    /// Returns the present time from capture to display; `None` if frames are not held back.
     pub fn delay(&self) -> Option<Duration> {
         self.delay.delay()
     }
 
-    /// When the first frame was displayed.
+    /// Returns the time at which the first frame was displayed.
     pub const fn first_shown_at(&self) -> Option<Instant> {
         self.first_shown_at
     }
 
-    /// From the start to the first frame's display.
+    /// Returns the time from the start to the first frame's display.
     pub fn start_up_delay(&self) -> Option<Duration> {
         Some(self.first_shown_at?.saturating_since(self.started_at))
     }
 
-    /// The share of the time from the first frame to `end` in which the picture was frozen; `None`:
-    /// there is no such time.
+    /// Returns the share of the time from the first frame to `end` in which the picture was frozen;
+    /// `None` if there is no such time.
     pub fn stall_ratio(&self, end: Instant) -> Option<f64> {
         let time = end.saturating_since(self.first_shown_at?);
         let is_measured = time > Duration::ZERO;
@@ -196,7 +197,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Frame `index` of 25 a second comes `took` ms after its capture.
+    /// Hands over frame `index`, of 25 a second, `took` ms after its capture.
     fn come(player: &mut Player, index: u64, took: u64) -> Fate {
         let captured_at = Instant::ZERO + FRAME * index;
         let frame = PlayerFrame {

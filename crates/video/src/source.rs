@@ -53,23 +53,25 @@ pub struct FrameShape {
 
 /// A source of encoded frames that follows a target bitrate.
 pub trait FrameSource: Debug + Send {
-    /// When the next frame is due; `None` once the source has ended.
+    /// Returns the time of the next frame; `None` once the source has ended.
     fn next_at(&self) -> Option<Instant>;
 
-    /// The frame that is due, encoded for `target`, over all paths together.
+    /// Returns the due frame, encoded for `target`, over all paths together.
     ///
     /// # Panics
     /// If no frame is due at `now`.
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape;
 
-    /// A frame was given up, so that those after it cannot be decoded until the next key frame: a
-    /// source that can makes the next one a key frame.
+    /// Reports that a frame was given up, so that later ones cannot be decoded until the next key
+    /// frame. A source that can makes the next one a key frame.
     fn on_frame_lost(&mut self) {}
 
-    /// The bitrate above which a higher target changes nothing; `None` if there is no such bitrate.
+    /// Returns the bitrate above which a higher target changes nothing; `None` if there is no such
+    /// bitrate.
     fn max_rate(&self) -> Option<DataRate>;
 
-    /// Whether frame sizes follow the target. A source that does not is sent at its own bitrate.
+    /// Returns whether frame sizes follow the target. A source that does not is sent at its own
+    /// bitrate.
     fn is_adaptive(&self) -> bool;
 }
 
@@ -161,7 +163,7 @@ pub enum SourceConfig {
     Audio {
         /// The bitrate.
         rate: DataRate,
-        /// From one frame to the next.
+        /// Time between frames.
         interval: Duration,
     },
     /// [`Packets`]: packets of equal size, each a frame of its own (`"packets"`).
@@ -237,12 +239,12 @@ impl SourceConfig {
     /// The names of the models that need a file of frame sizes beside.
     pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
 
-    /// All models' names.
+    /// Returns all models' names.
     pub fn all_names() -> Vec<&'static str> {
         [&Self::NAMES[..], &Self::NAMES_WITH_FILE].concat()
     }
 
-    /// The name of this model.
+    /// Returns the name of this model.
     pub const fn name(&self) -> &'static str {
         match self {
             SourceConfig::Ideal { .. } => Self::NAMES[0],
@@ -257,7 +259,8 @@ impl SourceConfig {
         }
     }
 
-    /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
+    /// Creates a source whose first frame is due at `start`, and whose random numbers, if any, come
+    /// from `seed`.
     ///
     /// # Errors
     /// A [`SourceConfigError`] that names the field outside its range.
@@ -340,11 +343,10 @@ impl SourceConfig {
 impl FromStr for SourceConfig {
     type Err = SourceConfigError;
 
-    /// The model of that name with its usual settings: 25 frames per second, 500 kbit/s to 2 Mbit/s
-    /// (Zhang & Lei); a key frame of five times the others every 2 s; up to 6 Mbit/s and what
-    /// [`RateControl::default`] says; a constant 1 Mbit/s;
-    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms; packets of 1,316 B at
-    /// a constant 1 Mbit/s.
+    /// Returns the model of that name with its usual settings: 25 frames per second, 500 kbit/s to
+    /// 2 Mbit/s (Zhang & Lei); a key frame of five times the others every 2 s; up to 6 Mbit/s and
+    /// [`RateControl::default`]; a constant 1 Mbit/s; the values of RFC 8593 Table 1; 20 kbit/s of
+    /// voice in frames of 20 ms; packets of 1,316 B at a constant 1 Mbit/s.
     fn from_str(name: &str) -> Result<Self, SourceConfigError> {
         let frames_per_second = 25;
         let min_rate = DataRate::from_kilobits_per_second(500);
@@ -414,7 +416,7 @@ fn check_rates(min_rate: DataRate, max_rate: DataRate) -> Result<(), SourceConfi
     Ok(())
 }
 
-/// The mean frame's size in bytes at `rate`: rate / (8 fps).
+/// Returns the average frame size in bytes at `rate`: rate / (8 fps).
 fn mean_frame_bytes(rate: DataRate, frames_per_second: u32) -> u64 {
     rate.bytes_in(Duration::from_secs(1)) / u64::from(frames_per_second)
 }

@@ -25,7 +25,7 @@ pub struct Buffering {
 }
 
 impl Default for Buffering {
-    /// VLC waits for 1 s of video from the network; that it takes 10 s is ours.
+    /// Returns VLC's wait for 1 s of video from the network. The limit of 10 s is our choice.
     fn default() -> Self {
         Buffering {
             caching: Duration::from_secs(1),
@@ -39,7 +39,7 @@ impl Default for Buffering {
 pub struct StoredVideo {
     /// For each frame, the number of bytes up to its end, and whether it is independent of others.
     frames: Vec<(u64, bool)>,
-    /// From one frame to the next.
+    /// Time between frames.
     interval: Duration,
 }
 
@@ -67,7 +67,7 @@ impl StoredVideo {
         }
     }
 
-    /// All its bytes.
+    /// Returns the total number of bytes.
     pub fn byte_count(&self) -> u64 {
         self.frames.last().map_or(0, |(end, _)| *end)
     }
@@ -94,7 +94,7 @@ pub struct StoredPlayerCounts {
     pub underflows: u64,
     /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,
-    /// From the beginning until the first frame was displayed; `None`: none was.
+    /// Time from the beginning until the first frame was displayed; `None` if none was.
     pub start_up: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ enum State {
         since: Instant,
         late_since: Option<Instant>,
     },
-    /// All frames are through.
+    /// All frames have been handled.
     Ended,
 }
 
@@ -137,7 +137,7 @@ pub struct StoredPlayer {
     buffering: Buffering,
     state: State,
     began_at: Instant,
-    /// When the first frame is displayed, by the player's present clock.
+    /// Time of the first frame's display, by the player's present clock.
     origin: Instant,
     /// The frame to be displayed next.
     next: usize,
@@ -148,7 +148,7 @@ pub struct StoredPlayer {
 }
 
 impl StoredPlayer {
-    /// A player that is opened at `now`.
+    /// Creates a player that is opened at `now`.
     pub fn new(film: StoredVideo, buffering: Buffering, now: Instant) -> Self {
         StoredPlayer {
             film,
@@ -179,7 +179,7 @@ impl StoredPlayer {
         }
     }
 
-    /// Whether the film is over.
+    /// Returns whether the film is over.
     pub fn has_ended(&self) -> bool {
         self.state == State::Ended
     }
@@ -208,7 +208,7 @@ impl StoredPlayer {
         self.advance(now);
     }
 
-    /// When something happens though no bytes come.
+    /// Returns the next action without arriving bytes.
     pub fn next_at(&self) -> Option<Instant> {
         match self.state {
             State::Playing => Some(self.due_at(self.next)),
@@ -286,7 +286,7 @@ impl StoredPlayer {
         }
     }
 
-    /// Frames have come, some of them late.
+    /// Continues after frames have arrived, some of them late.
     fn catch_up(&mut self, now: Instant, since: Instant, late_since: Option<Instant>) {
         if late_since.is_some_and(|late_since| late_since + self.buffering.caching <= now) {
             self.state = State::Buffering { since };
@@ -326,7 +326,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// A film of 25 frames a second, all of 1000 bytes, a key frame each second.
+    /// Returns a film of 25 frames a second, all of 1000 bytes, a key frame each second.
     fn film(seconds: u64) -> StoredVideo {
         StoredVideo {
             frames: (0..seconds * 25)

@@ -47,7 +47,7 @@ fn ffmpeg<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Vec<u8> {
     output.stdout
 }
 
-/// A stream of ffmpeg's making, in the given format, of 3 s at 25 frames per second.
+/// Returns a stream of ffmpeg's making, in the given format, of 3 s at 25 frames per second.
 fn made(codec: &[&str], format: &[&str]) -> Vec<u8> {
     let quiet = ["-v", "error"];
     ffmpeg(&[&quiet[..], &SOURCE, &AUDIO, codec, format, &["-"]].concat())
@@ -176,7 +176,7 @@ fn an_mp4_file_is_remuxed_by_the_arguments_given() {
     }
 }
 
-/// The camera's pictures in a transport stream.
+/// Returns the camera's pictures in a transport stream.
 #[cfg(feature = "codec")]
 fn camera_stream() -> Vec<u8> {
     use anabranch_units::{DataRate, Seed};
@@ -215,7 +215,7 @@ fn what_the_writer_wrote_plays_without_complaint() {
     }
 }
 
-/// Has ffmpeg decode all of the file and counts the pictures.
+/// Decodes all of the file by ffmpeg and counts the pictures.
 #[cfg(feature = "codec")]
 fn decode_all(path: &std::path::Path) {
     let path = path.to_str().unwrap();

@@ -66,7 +66,7 @@ impl AnabranchSink {
         element.emit_by_name::<()>("target", &[&target]);
     }
 
-    /// Asks the encoder for a key frame.
+    /// Requests a key frame from the encoder.
     fn ask_for_key_frame(&self) {
         let wanted = gst::Structure::builder("GstForceKeyUnit")
             .field("all-headers", true)

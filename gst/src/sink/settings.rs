@@ -15,11 +15,11 @@ pub(super) struct Settings {
     pub(super) via: String,
     pub(super) key: String,
     pub(super) peer: String,
-    /// In milliseconds.
+    /// Latency in milliseconds.
     pub(super) latency: u32,
-    /// In bit/s.
+    /// Minimum bitrate in bit/s.
     pub(super) min_bitrate: u32,
-    /// In bit/s.
+    /// Maximum bitrate in bit/s.
     pub(super) max_bitrate: u32,
 }
 

@@ -16,7 +16,7 @@ use crate::queue::{Capacity, Fifo, Load};
 pub struct CoDelOptions {
     /// Acceptable waiting time of packets (TARGET).
     pub target: Duration,
-    /// For how long they may wait longer than that (INTERVAL).
+    /// Time for which they may wait longer than that (INTERVAL).
     pub interval: Duration,
     /// Whether to mark.
     pub ecn: bool,
@@ -42,10 +42,12 @@ impl CoDelOptions {
 /// State of CoDel for one queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Control {
-    /// When packets will have waited longer than the target for an interval (first_above_time_).
+    /// Time at which packets will have waited longer than the target for an interval
+    /// (first_above_time_).
     first_above_at: Option<Instant>,
     is_dropping: bool,
-    /// When to drop next, while dropping; afterwards, when it would have been (drop_next_).
+    /// Time of the next drop, while dropping; afterwards, the time at which it would have been
+    /// (drop_next_).
     drop_next_at: Instant,
     /// Drops since dropping began (count_).
     drop_count: u64,
@@ -56,7 +58,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// The head of `fifo`, after those that had to be dropped (RFC 8289 §5.5).
+    /// Returns the head of `fifo`, behind those that had to be dropped (RFC 8289 §5.5).
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
@@ -86,7 +88,7 @@ impl Control {
         head
     }
 
-    /// The first packet, and whether it may be dropped.
+    /// Takes the first packet, and returns whether it may be dropped.
     fn take_head(
         &mut self,
         now: Instant,
@@ -109,7 +111,8 @@ impl Control {
         (Some(packet), now >= first_above_at)
     }
 
-    /// If dropping ended not long ago, it goes on at the rate that controlled the queue then.
+    /// Starts dropping. If dropping ended recently, it continues at the rate that controlled the
+    /// queue then.
     fn start_dropping(&mut self, now: Instant, options: &CoDelOptions) {
         self.is_dropping = true;
         let delta = self.drop_count.saturating_sub(self.last_drop_count);
@@ -139,7 +142,8 @@ fn strike(
     true
 }
 
-/// When to drop after `at`: the throughput of TCP falls with the square root of its loss rate.
+/// Returns the time of the next drop after `at`: the throughput of TCP falls with the square root
+/// of its loss rate.
 fn control_law(at: Instant, drop_count: u64, options: &CoDelOptions) -> Instant {
     at + options.interval.mul_f64(1.0 / (drop_count as f64).sqrt())
 }

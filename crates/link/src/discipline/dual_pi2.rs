@@ -1,10 +1,10 @@
-//! DualPI2 (RFC 9332 §4 and appendix A): a shallow queue for L4S traffic, marked by a step in its
-//! delay, and one for the rest, under a PI controller whose probability is squared for the latter
-//! and coupled to the former.
+//! DualPI2 (RFC 9332 §4 and appendix A). A shallow queue holds L4S traffic, and is marked by a step
+//! in its delay. Another queue holds the rest, under a PI controller whose probability is squared
+//! for the latter and coupled to the former.
 //!
-//! Deviations: the controller steers by the longer of both queues' delays, as Linux does, so that
-//! it also holds an overload of L4S traffic alone; probabilities are turned into drops and marks by
-//! accumulation (`recur` of appendix A), not by chance.
+//! Deviations: the controller uses the longer of both queues' delays, as Linux does, so that it
+//! also controls an overload of L4S traffic alone. Probabilities are turned into drops and marks by
+//! accumulation (`recur` of appendix A), not at random.
 
 use anabranch_units::{Duration, Ecn, Instant};
 
@@ -26,7 +26,7 @@ pub struct DualPi2Options {
     pub step_threshold: Duration,
     /// Factor between the L4S queue's probability and the controller's (k).
     pub coupling: f64,
-    /// Which queue sends next.
+    /// Scheduler of the two queues.
     pub scheduler: DualQueueScheduler,
 }
 
@@ -35,7 +35,7 @@ pub struct DualPi2Options {
 pub enum DualQueueScheduler {
     /// Weighted round robin: the classic queue is sure of a tenth of the bytes.
     WeightedRoundRobin,
-    /// By arrival, the L4S queue's packets as if they had come twice the target earlier.
+    /// The order of arrival, but the L4S queue's packets count as twice the target earlier.
     TimeShiftedFifo,
 }
 
@@ -66,12 +66,12 @@ impl DualPi2Options {
         )
     }
 
-    /// Tupdate = min(target, RTT_max / 3).
+    /// Returns Tupdate = min(target, RTT_max / 3).
     fn update_interval(&self) -> Duration {
         self.target.min(self.max_rtt / 3)
     }
 
-    /// alpha = 0.1 · Tupdate / RTT_max², beta = 0.3 / RTT_max; both per second.
+    /// Returns alpha = 0.1 · Tupdate / RTT_max² and beta = 0.3 / RTT_max; both per second.
     fn gains(&self) -> (f64, f64) {
         let max_rtt = self.max_rtt.as_secs_f64();
         let interval = self.update_interval().as_secs_f64();
@@ -102,7 +102,8 @@ struct Lane {
 }
 
 impl Lane {
-    /// Whether this packet is hit, so that the given share is in the long run (recur).
+    /// Returns whether this packet is hit, so that hits have the given share in the long run
+    /// (recur).
     fn is_hit(&mut self, probability: f64) -> bool {
         self.accumulated += probability;
         let is_hit = self.accumulated >= 1.0;
@@ -154,12 +155,12 @@ impl DualPi2 {
         self.delay = delay;
     }
 
-    /// p_C = p'²
+    /// Returns p_C = p'².
     fn classic_probability(&self) -> f64 {
         self.base_probability * self.base_probability
     }
 
-    /// p_CL = k · p'
+    /// Returns p_CL = k · p'.
     fn coupled_probability(&self) -> f64 {
         self.options.coupling * self.base_probability
     }
@@ -177,7 +178,7 @@ impl DualPi2 {
         }
     }
 
-    /// The next packet of the L4S queue, unless it had to be dropped.
+    /// Takes the next packet of the L4S queue, unless it had to be dropped.
     fn dequeue_l4s(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         let is_long = self.l4s.fifo.load().packets > UNMARKED_PACKETS;
         let is_late = self.l4s.fifo.head_age(now) >= self.options.step_threshold;
@@ -195,7 +196,7 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// The next packet of the classic queue, unless it had to be dropped.
+    /// Takes the next packet of the classic queue, unless it had to be dropped.
     fn dequeue_classic(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         let mut packet = self.classic.fifo.pop()?;
         let probability = self.classic_probability();
@@ -209,7 +210,8 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// While both wait, nine bytes of the L4S queue are as good as one of the classic queue.
+    /// Accounts a sent packet. While both queues wait, nine bytes of the L4S queue equal one of the
+    /// classic queue.
     fn account(&mut self, is_l4s: bool, packet: &Packet) {
         let size = i64::from(packet.size_bytes);
         let has_rival = match is_l4s {

@@ -99,7 +99,7 @@ impl Pie {
         }
     }
 
-    /// Whether updates change nothing until a packet comes.
+    /// Returns whether updates change nothing until a packet arrives.
     fn is_at_rest(&self) -> bool {
         self.fifo.load().is_empty()
             && self.delay.is_zero()
@@ -107,7 +107,7 @@ impl Pie {
             && self.burst_allowance == self.options.max_burst
     }
 
-    /// The periodic update of the probability (§4.2, §5.5, §4.4).
+    /// Performs the periodic update of the probability (§4.2, §5.5, §4.4).
     fn update(&mut self, delay: Duration) {
         let seconds = delay.as_secs_f64();
         let error = seconds - self.options.target.as_secs_f64();
@@ -131,7 +131,7 @@ impl Pie {
         }
     }
 
-    /// The steps are small while the probability is (§4.2).
+    /// Returns the factor of the steps, which is small while the probability is (§4.2).
     fn tuning(&self) -> f64 {
         match self.probability {
             p if p < 0.000_001 => 1.0 / 2_048.0,
@@ -148,7 +148,7 @@ impl Pie {
         delay < self.options.target / 2
     }
 
-    /// Whether chance hits a packet that arrives (§4.1).
+    /// Returns whether an arriving packet is hit, at random (§4.1).
     fn is_hit(&mut self) -> bool {
         if !self.burst_allowance.is_zero() {
             return false;

@@ -63,7 +63,7 @@ impl RedOptions {
     }
 }
 
-/// Both thresholds, and whether they count bytes.
+/// Returns both thresholds, and whether they count bytes.
 fn thresholds(options: &RedOptions, rate: DataRate) -> Option<(f64, f64, bool)> {
     let bytes = |limit| match limit {
         QueueLimit::Bytes(bytes) => Some(bytes as f64),
@@ -88,9 +88,9 @@ pub(crate) struct Red {
     packet_time: Duration,
     capacity: Capacity,
     fifo: Fifo,
-    /// In packets or bytes (avg).
+    /// Average length of the queue, in packets or bytes (avg).
     average: f64,
-    /// Since when the queue has been empty (q_time).
+    /// Time from which on the queue has been empty (q_time).
     empty_since: Option<Instant>,
     /// Packets in a row that could have been dropped and were not (count).
     spared_count: u32,
@@ -137,7 +137,7 @@ impl Red {
         }
     }
 
-    /// The drop probability before packets since the last drop are considered (p_b).
+    /// Returns the drop probability before packets since the last drop are considered (p_b).
     fn base_probability(&self) -> f64 {
         let (min, max) = (self.min_threshold, self.max_threshold);
         let max_probability = self.options.max_probability;
@@ -152,7 +152,8 @@ impl Red {
         }
     }
 
-    /// Whether chance hits this packet: uniformly the 1st to the 1/p_b-th since the last hit.
+    /// Returns whether this packet is hit, at random: uniformly the 1st to the 1/p_b-th since the
+    /// last hit.
     fn is_hit(&mut self, base_probability: f64) -> bool {
         let remaining = 1.0 - f64::from(self.spared_count) * base_probability;
         // The product is not quite 1 where it should be.

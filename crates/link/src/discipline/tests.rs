@@ -8,7 +8,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Each that manages a queue, with its defaults.
+/// Returns every discipline that manages a queue, with its defaults.
 fn all() -> [Discipline; 5] {
     [
         Discipline::Red(RedOptions::default()),
@@ -274,7 +274,7 @@ fn fates(discipline: &Discipline, ecn: Ecn, count: u64, gap: Duration) -> [usize
     [queue.load().packets - marked, marked, dropped]
 }
 
-/// With an average that follows the queue at once, and a probability that grows to 1.
+/// Returns RED with an average that follows the queue at once, and a probability that grows to 1.
 fn red(ecn: bool, is_gentle: bool) -> Discipline {
     Discipline::Red(RedOptions {
         weight: 0.5,

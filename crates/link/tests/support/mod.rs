@@ -11,7 +11,7 @@ use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 pub use quantities::{at_ms, megabits, ms};
 
-/// A packet of this number and size.
+/// Returns a packet of this number and size.
 pub fn packet(id: u64, size_bytes: u32) -> Packet {
     Packet {
         id,
@@ -35,12 +35,12 @@ pub fn drain_dropped<E: Element>(element: &mut E) -> Vec<Dropped> {
     core::iter::from_fn(|| element.take_dropped()).collect()
 }
 
-/// Exponentially distributed, of the given mean.
+/// Draws a duration from the exponential distribution with the given mean.
 pub fn exponential(rng: &mut Rng, mean: Duration) -> Duration {
     mean.mul_f64(-libm::log(1.0 - rng.next_f64()))
 }
 
-/// A link on which everything happens that can: changes, bursts of losses, outages.
+/// Returns a link with every kind of event: changes, bursts of losses, outages.
 pub fn lively_config() -> LinkConfig {
     LinkConfig {
         rate: Some(megabits(2)),
@@ -63,7 +63,7 @@ pub fn lively_config() -> LinkConfig {
     }
 }
 
-/// Every discipline, both kinds of jitter, and a trace.
+/// Returns links with every discipline, both kinds of jitter, and a trace.
 pub fn lively_configs() -> Vec<LinkConfig> {
     let red = |ecn| RedOptions {
         min_threshold: QueueLimit::Time(ms(10)),

@@ -16,7 +16,7 @@ use crate::tcp::fallback::News;
 use crate::tcp::{Carrier, TcpFallback};
 
 impl<L: Load> ClientRole<L> {
-    /// Since when no answer has come by any path, though something was sent.
+    /// Returns the start of the wait for an answer on any path, if a packet was sent.
     fn unanswered_since(&self) -> Option<Instant> {
         let handshake = self.handshake.as_ref();
         match &self.driver {
@@ -32,7 +32,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Where TCP leads on a path.
+    /// Returns the TCP destination of a path.
     fn tcp_remote(&self, index: usize) -> Option<SocketAddr> {
         let mut remote = self.ways.address(index)?;
         match self.config.tcp {
@@ -108,13 +108,13 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// When [`advance_carriers`](Self::advance_carriers) has something to do.
+    /// Returns the time at which [`advance_carriers`](Self::advance_carriers) has something to do.
     pub(super) fn carriers_next_at(&self) -> Option<Instant> {
         self.fallback.next_at(self.unanswered_since())
     }
 }
 
-/// The ports' TCP sides, with their paths' indexes.
+/// Returns the ports' TCP sides, with their paths' indexes.
 fn dials(ports: &[Port]) -> impl Iterator<Item = (usize, &Dial)> {
     let dials = ports.iter().enumerate();
     dials.filter_map(|(index, port)| port.dial().map(|dial| (index, dial)))

@@ -1,4 +1,4 @@
-//! Why an end did not start.
+//! Reasons for which an end did not start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use anabranch_core::{ConfigError, PathId};
 
 use crate::via::ViaError;
 
-/// Why an end did not start.
+/// Reasons for which an end did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -29,7 +29,7 @@ pub enum StartError {
     /// A path that joins may not need longer headers than those that there are.
     #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
     Family {
-        /// Where the path leads.
+        /// Destination of the path.
         remote: SocketAddr,
     },
     /// The transport's set-up cannot work.
@@ -38,7 +38,7 @@ pub enum StartError {
     /// A path cannot leave this machine as asked.
     #[error(transparent)]
     Via(#[from] ViaError),
-    /// Nothing can be received at the address.
+    /// The address cannot be listened at.
     #[error("cannot listen at {address}")]
     Listen {
         /// The address.

@@ -41,12 +41,12 @@ impl DatagramClient {
         Ok((DatagramClient { runtime, channel }, receiver))
     }
 
-    /// The way to the server and back.
+    /// Returns the channel to the server and back.
     pub fn channel(&self) -> &DatagramChannel {
         &self.channel
     }
 
-    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ClientRole::snapshot)
     }

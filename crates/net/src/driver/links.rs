@@ -50,7 +50,7 @@ impl LocalLink {
     }
 }
 
-/// When this end reports, at a client.
+/// A client's plan of reports.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     links: Vec<LocalLink>,
@@ -73,7 +73,7 @@ pub(super) struct Reported {
 struct ReportedLink {
     number: u32,
     link: LinkReport,
-    /// Since when something is sent by it, by each report.
+    /// Time from which on each report shows packets sent by it.
     is_sending_since: Option<Instant>,
 }
 
@@ -95,7 +95,7 @@ impl Reported {
         });
     }
 
-    /// Whether nothing gets through by any path, if the peer was last heard then.
+    /// Returns whether no path delivers anything, if the peer was last heard at `heard_at`.
     fn is_silent(&self, now: Instant, heard_at: Instant) -> bool {
         let longest = self.interval * SILENT_INTERVALS + SLACK;
         now.saturating_since(heard_at) > longest
@@ -103,7 +103,7 @@ impl Reported {
 }
 
 impl ReportedLink {
-    /// Whether something is sent by it that does not come, if it was last heard then.
+    /// Returns whether it loses all packets, if it was last heard at `heard_at`.
     fn carries_nothing(&self, now: Instant, heard_at: Instant) -> bool {
         self.is_sending_since
             .is_some_and(|since| now.saturating_since(since.max(heard_at)) > CARRIES_NOTHING_AFTER)
@@ -132,12 +132,12 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// The peer is to hear of a path's new state at once.
+    /// Makes the next report due at once, as a path has a new state.
     pub(super) fn hasten_report(&mut self) {
         self.reporter.due_at = Instant::ZERO;
     }
 
-    /// When [`report_links`](Self::report_links) has something to do.
+    /// Returns the time at which [`report_links`](Self::report_links) has something to do.
     pub(super) fn report_at(&self) -> Option<Instant> {
         let is_reporting = !self.reporter.links.is_empty() && self.peer_left_at.is_none();
         is_reporting.then_some(self.reporter.due_at)
@@ -260,7 +260,7 @@ impl<L: Load> Driver<L> {
     }
 }
 
-/// A path by which nothing has come.
+/// Returns the state of a path by which nothing has arrived.
 fn unheard(index: usize) -> PathSnapshot {
     PathSnapshot {
         view: PathView {

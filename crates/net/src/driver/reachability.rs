@@ -43,7 +43,7 @@ pub(super) enum Message {
     Echo(Token),
 }
 
-/// Whether a plaintext asks if a carrier works.
+/// Returns whether a plaintext is a question about a carrier.
 pub(super) fn is_question(plaintext: &[u8]) -> bool {
     matches!(Message::read(plaintext), Some(Message::Question(_)))
 }
@@ -158,8 +158,8 @@ impl<L: Load> Driver<L> {
         true
     }
 
-    /// Whether challenges that come by this carrier are answered: those by one that this end has
-    /// left are not, so that the peer leaves it, too.
+    /// Returns whether challenges by this carrier are answered. Those by a carrier that this end
+    /// has left are not, so that the peer leaves it, too.
     fn answers_to(&self, arrival: &Arrival, path: PathId) -> bool {
         let path = self.paths.get(path.index());
         let only = path.and_then(|path| path.answered_carrier);
@@ -173,12 +173,12 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Whether the transport has given a path up for now.
+    /// Returns whether the transport has given a path up for now.
     pub(crate) fn is_out(&self, index: usize) -> bool {
         self.paths.get(index).is_some_and(|path| path.is_out)
     }
 
-    /// Asks by UDP whether UDP works on a path that TCP carries.
+    /// Sends a question by UDP whether UDP works on a path that TCP carries.
     pub(crate) fn ask_by_udp(&mut self, index: usize, ports: &[Port]) {
         let path = PathId(index as u8);
         let route = self.paths.get(index).and_then(|path| path.route.as_ref());
@@ -221,7 +221,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// When [`advance_routes`](Self::advance_routes) has something to do.
+    /// Returns the time at which [`advance_routes`](Self::advance_routes) has something to do.
     pub(super) fn routes_next_at(&self) -> Option<Instant> {
         let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         routes.filter_map(Route::next_at).min()

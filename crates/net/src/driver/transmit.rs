@@ -13,9 +13,9 @@ use crate::socket::{Batch, is_message_too_long};
 /// system call takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
 
-/// A first question on a path is filled up to this: its answers, a question of the other end's and
-/// a report may have three times as many bytes together (RFC 9000 §8.2.1 has 1,200, which a path
-/// that stands by need not carry).
+/// Size of a first question on a path, filled up. The answers, a question of the other end's and a
+/// report may have three times as many bytes together. RFC 9000 §8.2.1 has 1,200 bytes, which a
+/// path that stands by need not carry.
 const FIRST_BYTES: usize = 100;
 
 impl<L: Load> Driver<L> {

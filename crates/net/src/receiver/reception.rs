@@ -69,7 +69,7 @@ impl Reception {
         &self.events
     }
 
-    /// The session as it is, or was when it ended.
+    /// Returns the session's present or last state.
     pub fn snapshot(&self) -> Snapshot {
         let seen = self
             .handle
@@ -79,7 +79,7 @@ impl Reception {
             .unwrap_or_default()
     }
 
-    /// The way to the sender: sessions carry frames both ways.
+    /// Returns the path to the sender: sessions carry frames both ways.
     pub fn return_path(&self) -> ReturnPath {
         ReturnPath {
             index: self.index,

@@ -25,7 +25,7 @@ fn at(millis: u64) -> Instant {
 }
 
 impl Bed {
-    /// A peer that was first heard from port `port`.
+    /// Creates a bed with a peer that was first heard from port `port`.
     fn new(port: u16) -> Self {
         let heard = Heard {
             from: address(port),
@@ -40,7 +40,7 @@ impl Bed {
         }
     }
 
-    /// One that has also answered.
+    /// Creates a bed with a peer that has also answered.
     fn proven(port: u16) -> Self {
         let mut bed = Bed::new(port);
         let [challenge] = bed.challenges()[..] else {
@@ -51,12 +51,12 @@ impl Bed {
         bed
     }
 
-    /// An answer comes, by whatever way.
+    /// Handles an answer, from any address.
     fn answer(&mut self, millis: u64, token: Token) {
         self.route.take_answer(at(millis), address(9), token);
     }
 
-    /// The next datagram of the peer comes from `port`.
+    /// Handles the peer's next datagram, from `port`.
     fn hear(&mut self, millis: u64, port: u16) {
         let counter = self.next_counter;
         self.next_counter += 1;
@@ -67,7 +67,7 @@ impl Bed {
         self.hear_one(millis, port, counter, false);
     }
 
-    /// A datagram that has come before comes from `port`.
+    /// Handles a copy of an earlier datagram, from `port`.
     fn hear_copy(&mut self, millis: u64, port: u16) {
         let counter = self.next_counter - 1;
         self.hear_one(millis, port, counter, true);
@@ -92,7 +92,7 @@ impl Bed {
         self.route.challenges().collect()
     }
 
-    /// The tokens that wait to be sent to these two ports, in this order.
+    /// Returns the tokens that wait to be sent to these two ports, in this order.
     fn tokens(&mut self, ports: [u16; 2]) -> [Token; 2] {
         let challenges = self.challenges();
         let sent: Vec<_> = challenges

@@ -54,16 +54,16 @@ struct Accepted {
     agreed: Option<Agreed>,
 }
 
-/// All of them.
+/// The candidates.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// The oldest first.
     entries: VecDeque<Entry>,
     /// Number of entries that are gone: that of the first in `entries`.
     gone_count: u64,
-    /// By first mark, the number of the newest entry.
+    /// Number of the newest entry, by first mark.
     by_mark: BTreeMap<Mac, u64>,
-    /// By session index.
+    /// Entries by session index.
     by_index: BTreeMap<u32, u64>,
 }
 
@@ -99,7 +99,7 @@ impl Candidates {
         });
     }
 
-    /// The response to an initiation that is a resend.
+    /// Returns the response to an initiation that is a resend.
     pub(super) fn resent(&self, now: Instant, mark: &Mac) -> Option<Resent> {
         let entry = self.entry(*self.by_mark.get(mark)?)?;
         let is_recent = now < entry.answered_at + RESEND_PERIOD;
@@ -109,12 +109,12 @@ impl Candidates {
         })
     }
 
-    /// Whether a session index is in use.
+    /// Returns whether a session index is in use.
     pub(super) fn has(&self, index: u32) -> bool {
         self.by_index.contains_key(&index)
     }
 
-    /// The candidate with this index that can be confirmed, and its owner.
+    /// Returns the candidate with this index that can be confirmed, and its owner.
     pub(super) fn get_mut(&mut self, now: Instant, index: u32) -> Option<(Owner, &mut Session)> {
         let place = self.place(*self.by_index.get(&index)?)?;
         let entry = self.entries.get_mut(place)?;
@@ -218,7 +218,8 @@ mod tests {
             (self.sender.public_key(), Cargo::Frames)
         }
 
-        /// A sender's session and the mark of its initiation, which arrives at `now`.
+        /// Makes a sender's session, and returns it with the mark of its initiation, which arrives
+        /// at `now`.
         fn shake_hands(&mut self, now: Instant, index: u32) -> (Session, Mac) {
             let wishes = Wishes::of(Cargo::Frames);
             let mut initiator = Initiator::new(&self.sender, &self.receiver_key, index, wishes);

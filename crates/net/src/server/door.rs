@@ -80,7 +80,7 @@ impl ServerRole {
         is_accepted
     }
 
-    /// Does a handshake's public-key work. Returns whether the session is accepted.
+    /// Performs a handshake's public-key work. Returns whether the session is accepted.
     fn shake_hands(
         &mut self,
         now: Instant,

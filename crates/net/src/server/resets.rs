@@ -33,7 +33,7 @@ impl Resets {
         }
     }
 
-    /// Whether `source` may get a reset now, which then counts.
+    /// Returns whether `source` may get a reset now, which then counts.
     pub(super) fn may_answer(&mut self, now: Instant, source: IpAddr) -> bool {
         let period = now.as_nanos() / SHUFFLED_EVERY.as_nanos();
         let hash = self.hasher.hash_one((period, Network::of(source)));

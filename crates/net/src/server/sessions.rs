@@ -33,7 +33,7 @@ impl Held {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_index: BTreeMap<u32, Held>,
-    /// When each is to be advanced.
+    /// Times at which the sessions are to be advanced.
     agenda: BTreeSet<(Instant, u32)>,
     begun_count: u64,
     /// The addresses of all peers, and how often they changed.
@@ -42,7 +42,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// A session has begun; it is advanced at the next turn.
+    /// Adds a session that has begun; it is advanced at the next turn.
     pub(super) fn add(&mut self, index: u32, session: Box<dyn Served>, audience: Audience) {
         self.begun_count += 1;
         let held = Held {
@@ -81,18 +81,18 @@ impl Sessions {
         self.by_index.values_mut()
     }
 
-    /// One of them, to look at.
+    /// Returns a session for reading.
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Held> {
         self.by_index.get_mut(&index)
     }
 
-    /// One of them that is about to change: it is advanced at the next turn.
+    /// Returns a session that is about to change: it is advanced at the next turn.
     pub(super) fn touch(&mut self, index: u32) -> Option<&mut Held> {
         self.put_off(index, Instant::ZERO);
         self.by_index.get_mut(&index)
     }
 
-    /// All of them have something to do.
+    /// Makes all sessions due now.
     pub(super) fn touch_all(&mut self) {
         let all: Vec<u32> = self.by_index.keys().copied().collect();
         for index in all {
@@ -100,7 +100,7 @@ impl Sessions {
         }
     }
 
-    /// The one that began last.
+    /// Returns the session that began last.
     pub(super) fn newest_mut(&mut self) -> Option<&mut Held> {
         self.by_index.values_mut().max_by_key(|held| held.number)
     }
@@ -118,12 +118,12 @@ impl Sessions {
         due
     }
 
-    /// When the next of them has something to do.
+    /// Returns the time of the next due session.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.agenda.first().map(|(at, _)| *at)
     }
 
-    /// A session has nothing to do until then.
+    /// Postpones a session's next step to `until`.
     pub(super) fn put_off(&mut self, index: u32, until: Instant) {
         if let Some(held) = self.by_index.get_mut(&index) {
             self.agenda.remove(&(held.next_at, index));
@@ -151,7 +151,7 @@ impl Sessions {
         self.peers_version += 1;
     }
 
-    /// The addresses that the peers have proven, and how often they changed.
+    /// Returns the addresses that the peers have proven, and the number of their changes.
     pub(super) fn peers(&self) -> (u64, &[Peer]) {
         (self.peers_version, &self.peers)
     }

@@ -51,8 +51,8 @@ impl ByteStream {
         }
     }
 
-    /// Both halves, for one to be read from while the other is written to. They move bytes without
-    /// copies.
+    /// Returns both halves, so that one can be read from while the other is written to. They move
+    /// bytes without copies.
     pub fn split(&mut self) -> (StreamReader<'_>, StreamWriter<'_>) {
         let (shared, id) = (&*self.shared, self.id);
         let rest = &mut self.rest;

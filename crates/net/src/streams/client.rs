@@ -12,7 +12,7 @@ use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 
-/// Why no stream was opened.
+/// Reason for which no stream was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// Wait for [`Event::Connected`](crate::Event::Connected).
@@ -70,7 +70,7 @@ impl StreamClient {
         Ok(ByteStream::new(Arc::clone(shared), id))
     }
 
-    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ClientRole::snapshot)
     }

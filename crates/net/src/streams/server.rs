@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 /// A stream that a client has opened.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Who.
+    /// Public key of the peer.
     pub peer: PublicKey,
     /// The stream.
     pub stream: ByteStream,
@@ -55,8 +55,8 @@ impl StreamServer {
         Ok((server, accepted, events))
     }
 
-    /// As [`start`](Self::start), for sessions of datagrams with the set-up `datagrams` too: these
-    /// come from the second queue.
+    /// Does the same as [`start`](Self::start), also for sessions of datagrams with the set-up
+    /// `datagrams`: these come from the second queue.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
@@ -95,22 +95,22 @@ impl StreamServer {
         Ok((server, accepted, accepted_datagrams, receiver))
     }
 
-    /// Where it listens, the port never 0.
+    /// Returns the local address, whose port is never 0.
     pub fn local_addr(&self) -> SocketAddr {
         self.local.udp
     }
 
-    /// Where it accepts TCP connections, if it does; the port is never 0.
+    /// Returns the address for TCP connections, if it accepts any; the port is never 0.
     pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
         self.local.tcp
     }
 
-    /// The newest session as it is, or was when it ended.
+    /// Returns the newest session's present or last state.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ServerRole::snapshot)
     }
 
-    /// The sessions as they are.
+    /// Returns the present state of all sessions.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         self.runtime.look(ServerRole::snapshots)
     }
@@ -121,7 +121,7 @@ impl StreamServer {
         self.runtime.look(|role, _| role.take_ended())
     }
 
-    /// Lets in the owners of these keys from now on, and nobody else: sessions of others end.
+    /// Sets the keys whose owners are admitted; sessions of others end.
     pub fn set_allowed(&self, allowed: &[PublicKey]) {
         self.runtime
             .change(|role, now| role.set_allowed(now, allowed));

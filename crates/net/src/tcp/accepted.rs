@@ -24,7 +24,7 @@ pub(crate) struct Accepted {
     pub(crate) connection: Connection,
     pub(crate) network: Network,
     pub(crate) accepted_at: Instant,
-    /// When it last brought an authentic datagram of a session.
+    /// Time of the last authentic datagram of a session.
     heard_at: Cell<Option<Instant>>,
     datagram_count: Cell<u32>,
 }
@@ -40,17 +40,17 @@ impl Accepted {
         }
     }
 
-    /// Whether it has brought an authentic datagram.
+    /// Returns whether it has brought an authentic datagram.
     pub(crate) fn is_proven(&self) -> bool {
         self.heard_at.get().is_some()
     }
 
-    /// It has brought an authentic datagram.
+    /// Records an authentic datagram.
     pub(crate) fn on_authentic(&self, now: Instant) {
         self.heard_at.set(Some(now));
     }
 
-    /// When to close it.
+    /// Returns the time at which it is to be closed.
     pub(crate) fn close_at(&self) -> Instant {
         match (self.connection.is_broken(), self.heard_at.get()) {
             (true, _) => Instant::ZERO,
@@ -59,7 +59,7 @@ impl Accepted {
         }
     }
 
-    /// As [`Connection::serve`], within the limits.
+    /// Serves the connection as [`Connection::serve`] does, within the limits.
     pub(crate) fn serve(
         &self,
         index: usize,
@@ -79,10 +79,10 @@ impl Accepted {
             });
     }
 
-    /// As [`Connection::send`], if the batch is for this connection's peer.
+    /// Sends a batch as [`Connection::send`] does, if it is for this connection's peer.
     ///
     /// # Errors
-    /// As there, or the peer's connection has been closed.
+    /// As there, or if the peer's connection has been closed.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         if batch.to == self.connection.peer() {
             return self.connection.send(batch);

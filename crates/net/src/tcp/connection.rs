@@ -72,10 +72,10 @@ impl Connection {
         Ok(Connection::new(socket.into(), peer, None, false))
     }
 
-    /// A connection from `peer`.
+    /// Creates a connection from `peer`.
     ///
     /// # Errors
-    /// The operating system cannot serve it without blocking.
+    /// If the operating system cannot serve it without blocking.
     pub(crate) fn accepted(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let local = stream.local_addr()?.ip();
@@ -100,12 +100,12 @@ impl Connection {
         self.peer
     }
 
-    /// Whether it can carry datagrams.
+    /// Returns whether it can carry datagrams.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.get() && !self.is_broken.get()
     }
 
-    /// Whether it is to be closed.
+    /// Returns whether it must be closed.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken.get()
     }
@@ -115,7 +115,7 @@ impl Connection {
         self.is_broken.set(true);
     }
 
-    /// The socket, and the events to poll for.
+    /// Returns the socket, and the events to poll for.
     pub(crate) fn polled(&self) -> (BorrowedFd<'_>, PollFlags) {
         let flags = match (self.is_open.get(), self.outgoing.borrow().rest.is_empty()) {
             (false, _) => PollFlags::OUT,

@@ -33,7 +33,7 @@ pub(crate) enum Manner {
 #[derive(Debug, Default)]
 pub(crate) struct Dial {
     manner: Cell<Manner>,
-    /// Where to connect to; `None`: nowhere.
+    /// Address to connect to; `None`: nowhere.
     target: Cell<Option<SocketAddr>>,
     connection: Option<Connection>,
     began_at: Instant,
@@ -58,7 +58,7 @@ impl Dial {
         self.connection.as_ref()
     }
 
-    /// Whether there is a connection that can carry datagrams.
+    /// Returns whether there is a connection that can carry datagrams.
     pub(crate) fn is_open(&self) -> bool {
         self.connection.as_ref().is_some_and(Connection::is_open)
     }
@@ -68,12 +68,12 @@ impl Dial {
         self.is_open() && !self.is_open_noted.replace(true)
     }
 
-    /// The connection has brought an authentic datagram.
+    /// Records that the connection has brought an authentic datagram.
     pub(crate) fn on_authentic(&self) {
         self.wait.set(FIRST_WAIT);
     }
 
-    /// As [`Connection::send`].
+    /// Sends a batch as [`Connection::send`] does.
     ///
     /// # Errors
     /// As there.
@@ -88,7 +88,7 @@ impl Dial {
         }
     }
 
-    /// When [`tend`](Self::tend) has something to do.
+    /// Returns the time at which [`tend`](Self::tend) has something to do.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         match (&self.connection, self.target.get()) {
             (Some(connection), target)

@@ -1,4 +1,4 @@
-//! When a client turns to TCP, and when it goes back.
+//! The client's change to TCP, and back.
 //!
 //! ```text
 //!        UDP unanswered for 3 s        TCP answers, UDP does not within 0.5 s
@@ -7,8 +7,8 @@
 //!   └─────────────────────────────┴──────────── every path is back at UDP ─────────┘
 //! ```
 //!
-//! While both are tried, every datagram leaves by both, and whichever arrives second is dropped as
-//! a replay. After the fallback each path is judged alone: it goes by TCP once TCP has answered on
+//! While both are tried, every datagram leaves by both, and the second copy to arrive is dropped as
+//! a replay. After the fallback each path is judged alone. It goes by TCP once TCP has answered on
 //! it, and back to UDP once UDP has answered three questions in a row, of which one is asked every
 //! 10 s. A path whose UDP fails again within a minute is asked half as often.
 
@@ -51,7 +51,7 @@ enum Phase {
     Udp,
     Trying,
     Fallen,
-    /// By the user's choice.
+    /// TCP, by the user's choice.
     TcpOnly,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Fallback {
 #[derive(Clone, Copy, Debug)]
 struct Path {
     manner: Manner,
-    /// When TCP first answered since it is tried.
+    /// Time of TCP's first answer in the present attempt.
     heard_by_tcp_at: Option<Instant>,
     told: Carrier,
     ask_at: Instant,
@@ -138,7 +138,7 @@ impl Fallback {
         }
     }
 
-    /// An authentic datagram has come by a path.
+    /// Records that an authentic datagram has arrived by a path.
     pub(crate) fn on_heard(&mut self, now: Instant, index: usize, carrier: Carrier) {
         let Some(path) = self.paths.get_mut(index) else {
             return;
@@ -155,7 +155,7 @@ impl Fallback {
         }
     }
 
-    /// Another path has the number of a path from now on.
+    /// Resets a path whose number another path takes.
     pub(crate) fn replace_path(&mut self, index: usize) {
         let new = self.new_path();
         if let Some(path) = self.paths.get_mut(index) {
@@ -176,7 +176,7 @@ impl Fallback {
         self.paths.iter_mut().for_each(|path| path.go_back(now));
     }
 
-    /// The path's connection is gone, or its UDP fails: both are tried.
+    /// Makes a path try both, as its connection is gone or its UDP fails.
     pub(crate) fn on_failure(&mut self, now: Instant, index: usize, carrier: Carrier) {
         let manner = match carrier {
             Carrier::Udp => Manner::Udp,
@@ -251,7 +251,7 @@ impl Fallback {
         }
     }
 
-    /// The oldest news that were not taken.
+    /// Takes the news so far, the oldest first.
     pub(crate) fn take_news(&mut self) -> Vec<News> {
         core::mem::take(&mut self.news)
     }
@@ -262,7 +262,7 @@ impl Fallback {
             .map_or(Manner::Udp, |path| path.manner)
     }
 
-    /// Whether a path is to have a connection.
+    /// Returns whether a path needs a connection.
     pub(crate) fn wants_connection(&self, now: Instant, index: usize) -> bool {
         self.paths.get(index).is_some_and(|path| {
             let lingers = path.heard_by_tcp_at.is_some()
@@ -271,7 +271,7 @@ impl Fallback {
         })
     }
 
-    /// Whether the path is to be asked by UDP now; if so, it counts as asked.
+    /// Returns whether the path is to be asked by UDP now; if so, it counts as asked.
     pub(crate) fn asks(&mut self, now: Instant, index: usize) -> bool {
         let path = self.paths.get_mut(index);
         let path = path.filter(|path| path.manner == Manner::Tcp && now >= path.ask_at);
@@ -287,7 +287,7 @@ impl Fallback {
         is_due
     }
 
-    /// When to decide next.
+    /// Returns the time of the next decision.
     pub(crate) fn next_at(&self, silent_since: Option<Instant>) -> Option<Instant> {
         let of_paths = |path: &Path| match path.manner {
             Manner::Tcp => Some(path.ask_at),
@@ -314,7 +314,7 @@ mod tests {
 
     const START: Option<Instant> = Some(Instant::ZERO);
 
-    /// A fallback of two paths, of which the first has been answered by TCP.
+    /// Returns a fallback of two paths, of which the first has been answered by TCP.
     fn fallen() -> Fallback {
         let mut fallback = Fallback::new(TcpFallback::Port(443));
         fallback.advance(at(0), START, 2);
@@ -330,7 +330,7 @@ mod tests {
         News::Carrier { index, carrier }
     }
 
-    /// Asks the first path at `millis`, which is answered 50 ms later.
+    /// Sends a question on the first path at `millis`, which is answered 50 ms later.
     fn ask_and_answer(fallback: &mut Fallback, millis: u64) {
         assert!(fallback.asks(at(millis), 0), "{millis}");
         fallback.on_heard(at(millis + 50), 0, Carrier::Udp);

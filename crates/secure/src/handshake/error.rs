@@ -1,4 +1,4 @@
-//! Why a handshake datagram is dropped, and why a session is refused.
+//! Reasons for which a handshake datagram is dropped, and for which a session is refused.
 
 use thiserror::Error;
 
@@ -8,7 +8,8 @@ use crate::keys::PublicKey;
 /// continues as if it had not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
-    /// Not a handshake datagram: its length, its kind or a field has a value that is never sent.
+    /// The datagram is no handshake's: its length, its kind or a field has a value that is never
+    /// sent.
     #[error("not a handshake datagram")]
     Malformed,
     /// Made by or for another key, or changed on its way.
@@ -36,7 +37,7 @@ pub enum HandshakeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// All places are taken by sessions of other peers.
+    /// Sessions of other peers occupy all places.
     NoPlace = 1,
     /// The responder does not carry the requested cargo.
     NotCarried = 2,

@@ -56,7 +56,8 @@ pub struct Answer {
 }
 
 impl Responder {
-    /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none.
+    /// Creates a responder that admits the holders of the `allowed` keys, and nobody if there are
+    /// none.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
@@ -77,7 +78,7 @@ impl Responder {
         self.latency_millis = latency_millis;
     }
 
-    /// Lets in the holders of these keys from now on, and nobody else.
+    /// Sets the keys whose holders are admitted.
     pub fn set_allowed(&mut self, allowed: &[PublicKey]) {
         self.allowed = allowed.iter().copied().collect();
     }
@@ -107,13 +108,13 @@ impl Responder {
         }
     }
 
-    /// The first mark of an initiation that [`screen`](Self::screen) let pass: two with the same
-    /// mark are the same initiation, whichever second mark they have. `None` for any other length.
+    /// Returns the first mark of an initiation that [`screen`](Self::screen) let pass. Two with the
+    /// same mark are the same initiation, with any second marks. `None` for any other length.
     pub fn mark(datagram: &[u8]) -> Option<Mac> {
         datagram.try_into().ok().map(first_mac).copied()
     }
 
-    /// Whether an initiation's maker has the cookie of the address that it came from.
+    /// Returns whether an initiation's maker has the cookie of the address that it came from.
     pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
         datagram
             .split_at_checked(SECOND_MAC_AT)
@@ -225,12 +226,12 @@ impl Responder {
         request.respond(&payload)
     }
 
-    /// The answer to a protected datagram for a session `local_index` that this end does not have:
-    /// it proves that to the session's initiator, and to nobody else. The holder of the key makes
-    /// the same one before a restart and after.
+    /// Returns the answer to a protected datagram for a session `local_index` that this end does
+    /// not have. It proves that to the session's initiator, and to nobody else. The holder of the
+    /// key makes the same one before a restart and after.
     ///
-    /// Not for an index that is in use; in answer to longer datagrams only; and not without a limit
-    /// of their rate.
+    /// It must not be sent for an index in use, nor in answer to datagrams that are not longer, nor
+    /// without a rate limit.
     pub fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
         self.reset_key.reset(local_index)
     }
@@ -245,12 +246,12 @@ impl fmt::Debug for Responder {
 }
 
 impl Request {
-    /// The peer's key, authenticated: its owner made the initiation at some time.
+    /// Returns the peer's key, authenticated: its owner made the initiation at some time.
     pub fn peer(&self) -> PublicKey {
         self.peer
     }
 
-    /// The cargo of the session that is asked for; `None` for one that this version does not know.
+    /// Returns the requested cargo of the session; `None` for one that this version does not know.
     pub fn cargo(&self) -> Option<Cargo> {
         self.cargo
     }
@@ -274,7 +275,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// An initiation of any version up to its first mark, and this mark.
+/// Returns an initiation of any version up to its first mark, and this mark.
 fn marked(datagram: &[u8]) -> Option<(&[u8], &Mac)> {
     let (marked, marks) = datagram.split_last_chunk::<MARKS_BYTES>()?;
     Some((marked, marks.first_chunk()?))

@@ -43,20 +43,20 @@ impl Ends {
         )
     }
 
-    /// The responder's answer to an initiation that it accepts.
+    /// Returns the responder's answer to an initiation that it accepts.
     fn accept(&self, local_index: u32, initiation: &[u8]) -> Answer {
         let request = self.responder.read_initiation(initiation).unwrap();
         self.responder.accept(request, local_index, false)
     }
 
-    /// The reason for which the responder drops an initiation.
+    /// Returns the reason for which the responder drops an initiation.
     fn refusal(&self, initiation: &[u8]) -> HandshakeError {
         let request = self.responder.read_initiation(initiation);
         request.unwrap_err()
     }
 }
 
-/// The session of a response that agrees to one.
+/// Returns the session of a response that accepts it.
 fn agreed(reply: Result<Reply, HandshakeError>) -> Session {
     match reply.unwrap() {
         Reply::Agreed(agreed) => agreed.session,
@@ -358,7 +358,7 @@ fn a_replayed_initiation_gets_a_session_that_nobody_can_confirm() {
     assert_carries(&mut ours, &mut first.agreed.session);
 }
 
-/// As after a restart with a clock that was set back.
+/// Checks the order after a restart with a clock that was set back.
 #[test]
 fn initiations_are_accepted_in_any_order() {
     let ends = ends();

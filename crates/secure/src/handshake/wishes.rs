@@ -27,7 +27,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// A session that carries `cargo`, with no other wish.
+    /// Returns wishes for a session that carries `cargo`, and no others.
     pub fn of(cargo: Cargo) -> Self {
         Wishes {
             cargo,

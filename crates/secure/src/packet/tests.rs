@@ -4,7 +4,7 @@ use super::*;
 use crate::replay::REPLAY_WINDOW_DATAGRAMS;
 use proptest::prelude::*;
 
-/// Two sessions that are each other's peer.
+/// Returns two sessions that are each other's peer.
 fn pair() -> (Session, Session) {
     let (one, other) = ([1; 32], [2; 32]);
     let session = |sealing_key, opening_key, local_index, remote_index, is_confirmed| {
@@ -98,7 +98,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Two sessions of which each key seals `limit` datagrams.
+/// Returns two sessions of which each key seals `limit` datagrams.
 fn pair_with_limit(limit: u64) -> (Session, Session) {
     let (mut ours, mut theirs) = pair();
     ours.sealing.max_sealed_count = limit;

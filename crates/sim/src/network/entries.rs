@@ -30,7 +30,7 @@ pub(super) struct Entries {
     noted: Vec<Entry>,
     /// Used while sorting.
     sorted: Vec<Entry>,
-    /// Where the entries of each span of time end: used while sorting.
+    /// Ends of the spans of time in the sorted list; used while sorting.
     ends: Vec<u32>,
 }
 

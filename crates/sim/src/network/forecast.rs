@@ -14,13 +14,14 @@ pub(crate) struct RouteForecast {
 }
 
 impl RouteForecast {
-    /// When a packet that enters at `entry` comes out at the end; `None`: never.
+    /// Returns the time at which a packet that enters at `entry` leaves the last link; `None`:
+    /// never.
     pub(crate) fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         let mut links = self.links.iter();
         links.try_fold(entry, |at, link| link.exit_at(at, size_bytes))
     }
 
-    /// The same, and the packet counts for those that follow.
+    /// Does the same, and counts the packet for later ones.
     pub(crate) fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         let mut links = self.links.iter_mut();
         links.try_fold(entry, |at, link| link.pass(at, size_bytes))
@@ -62,7 +63,7 @@ impl Network {
         Some(RouteForecast { links })
     }
 
-    /// The link that a packet takes after this one.
+    /// Returns the link that a packet takes after this one.
     fn link_after(&self, id: u64, link: LinkId, traffic: &Traffic) -> Option<LinkId> {
         let journey = &traffic.journeys[id as usize];
         let route = &self.routes[journey.route.index()];
@@ -106,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Two drop-tail links, one route over both and one over the first alone.
+    /// Returns two drop-tail links, one route over both and one over the first alone.
     fn network() -> (Network, Traffic, [RouteId; 2]) {
         let mut network = Network::default();
         let mut link = |megabits, delay_millis, queue| {
@@ -172,7 +173,7 @@ mod tests {
         network.carry(instant(now), now, &mut (traffic, &mut ()));
     }
 
-    /// A window of one instant.
+    /// Returns a window of one instant.
     fn instant(now: Instant) -> Window {
         Window {
             party: 0,
@@ -182,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
+    /// Runs the network up to `until`. Returns the arrivals of datagrams, and their sizes.
     fn run(network: &mut Network, traffic: &mut Traffic, until: Instant) -> Vec<(Instant, u32)> {
         while let Some(now) = network.next_at(0).filter(|at| *at <= until) {
             network.deliver(instant(now), &mut (&mut *traffic, &mut ()));

@@ -31,7 +31,7 @@ pub(super) struct Journey {
 const _: () = assert!(size_of::<Journey>() == 64);
 
 impl Journey {
-    /// Nobody's.
+    /// The journey of no packet.
     pub(super) const BLANK: Journey = Journey {
         sent_at: Instant::ZERO,
         payload: Payload::EMPTY,

@@ -18,13 +18,13 @@ use crate::trace_hash::TraceHash;
 /// The traffic of a lane's flows.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// By [`Packet::id`].
+    /// Journeys by [`Packet::id`].
     pub(super) journeys: Vec<Journey>,
     /// Payload bytes that exceed the space in the journeys.
     more: Vec<More>,
     /// Indices of journeys that have ended, for new packets.
     free_journeys: Vec<u32>,
-    /// By route and direction: the link that it begins with.
+    /// First link, by route and direction.
     first_links: Vec<[LinkId; 2]>,
     /// Arrivals in this window, link by link.
     pub(crate) arrivals: Vec<Arrival>,
@@ -44,7 +44,7 @@ pub(crate) trait Lanes {
     /// Returns the traffic and the observer of a flow.
     fn of(&mut self, flow: FlowId) -> (&mut Traffic, &mut Self::Observer);
 
-    /// The traffic of all, in the same order each time.
+    /// Visits all traffic, in the same order each time.
     fn for_each(&mut self, visit: impl FnMut(&mut Traffic));
 }
 
@@ -65,7 +65,7 @@ impl<O: Observer> Lanes for (&mut Traffic, &mut O) {
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
     pub(crate) path: PathId,
-    /// Which of the flow's sessions it belongs to.
+    /// Number of its session in the flow.
     pub(crate) session: u32,
     pub(crate) bytes: &'a [u8],
 }
@@ -74,7 +74,7 @@ pub(crate) struct Arrived<'a> {
 #[derive(Debug)]
 pub(crate) struct Datagram<'a> {
     pub(crate) event: PacketEvent,
-    /// Which of the flow's sessions it belongs to.
+    /// Number of its session in the flow.
     pub(crate) session: u32,
     pub(crate) route: RouteId,
     pub(crate) ecn: Ecn,

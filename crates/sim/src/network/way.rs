@@ -17,7 +17,7 @@ pub(super) struct LinkState {
     pub(super) party: Party,
     /// Whether a route ends with it.
     pub(super) is_last: bool,
-    /// Whom all that passes it is for, if all routes that it is part of end with it, on one side.
+    /// Recipient of all packets on the link, if all its routes end with it, on one side.
     pub(super) is_all_for: Option<Side>,
     /// Whether something has come to it since its alarm was set.
     pub(super) is_changed: bool,
@@ -42,9 +42,9 @@ pub(super) struct Way {
     pub(super) ends: Vec<LinkId>,
     /// Packets that enter a link in this window.
     pub(super) entries: Entries,
-    /// When links give packets back with which a route ends.
+    /// Departures from links that end routes.
     pub(super) deliveries: EventQueue<LinkId>,
-    /// When the other links give packets back.
+    /// Departures from other links.
     pub(super) relays: EventQueue<LinkId>,
     /// Links with which a route ends and that have changed in this window.
     pub(super) changed: Vec<LinkId>,

@@ -19,7 +19,7 @@ use crate::parties::{Division, MAX_PARTIES, Party, Window};
 pub(super) struct Lane {
     pub(super) flows: Flows,
     pub(super) traffic: Traffic,
-    /// By party: when flows have something to do.
+    /// Timers of the flows, by party.
     agendas: [Agenda; MAX_PARTIES],
     inboxes: Inboxes,
     /// Flows that have something to do in a window.
@@ -27,7 +27,7 @@ pub(super) struct Lane {
     buffers: Buffers,
 }
 
-/// Which lane a flow is in.
+/// Returns the number of a flow's lane.
 #[inline]
 pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
     match lane_count {
@@ -44,12 +44,12 @@ impl Lane {
         self.traffic.learn_routes(network.routes());
     }
 
-    /// When a flow has something to do for a party.
+    /// Returns the next timer of a flow for a party.
     pub(super) fn next_at(&self, party: Party) -> Option<Instant> {
         self.agendas[party].next_at()
     }
 
-    /// Whether a flow has something to do in a window.
+    /// Returns whether a flow has something to do in a window.
     pub(super) fn is_due(&self, window: Window) -> bool {
         let next_at = self.next_at(window.party);
         !self.traffic.arrivals.is_empty() || next_at.is_some_and(|at| at < window.before)

@@ -16,7 +16,7 @@ use crate::observer::Observer;
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Work {
-    /// The work of an application between ends of these set-ups.
+    /// Returns the work of an application between ends of these set-ups.
     pub(super) fn new(
         application: Application,
         configs: [Arc<Config>; 2],
@@ -113,7 +113,7 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
-    /// The viewer says how long it could go on playing, which the sender hears at once.
+    /// Reports the viewer's remaining play time to the sender, without delay.
     fn tell_play_time_left(&mut self, left: Duration) {
         let now = self.now;
         let sender = &mut self.flow.end(Side::Sender).endpoint;
@@ -178,7 +178,7 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Receiver);
     }
 
-    /// A new session begins for the next object of a flow.
+    /// Begins a new session for the next object of a flow.
     pub(super) fn begin_object(&mut self) {
         let flow = &mut *self.flow;
         let Work::Objects(objects) = &mut flow.source else {
@@ -206,7 +206,7 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Receiver);
     }
 
-    /// An object has arrived: the next one comes after a pause.
+    /// Ends the present object: the next one follows after a pause.
     fn end_object(&mut self) {
         if let Work::Objects(objects) = &mut self.flow.source {
             objects.is_active = false;

@@ -21,7 +21,7 @@ pub(super) trait Mover<'a, O> {
     );
 }
 
-/// On this thread.
+/// The mover that uses the calling thread.
 pub(super) struct Here;
 
 impl<'a, O: Observer> Mover<'a, O> for Here {

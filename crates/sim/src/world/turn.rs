@@ -48,14 +48,14 @@ pub(super) struct Turn<'a, O> {
     /// Unread arrivals of the window, by side.
     pub(super) inboxes: [&'a [Arrival]; 2],
     pub(super) traffic: &'a mut Traffic,
-    /// For those who look at it.
+    /// The network, for oracles.
     pub(super) network: Option<&'a mut Network>,
     pub(super) buffers: &'a mut Buffers,
     pub(super) observer: &'a mut O,
 }
 
 impl<O: Observer> Turn<'_, O> {
-    /// Does all that is due in the window for the ends of its party.
+    /// Performs all steps that are due in the window for the ends of its party.
     pub(super) fn run(mut self) {
         while let Some((at, due)) = self.next_due()
             && at < self.window.before
@@ -111,7 +111,7 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Sender);
     }
 
-    /// An endpoint reads the first datagram of its inbox.
+    /// Reads the first datagram of an endpoint's inbox.
     fn take_arrival(&mut self, side: Side) {
         let Some((arrival, rest)) = self.inboxes[side as usize].split_first() else {
             return;

@@ -53,7 +53,7 @@ impl Sender {
         }
     }
 
-    /// Asks for a group. Returns the answer, a REG2.
+    /// Requests a group. Returns the answer, a REG2.
     fn ask(&self, to: &mut Receiver, now: Instant) -> Vec<u8> {
         let asked = with_id(0x9200, &[self.half, [0; ID_BYTES / 2]].concat());
         let Taken::Answer(answer) = to.handle_link(now, self.links[0], &asked) else {
@@ -219,7 +219,7 @@ fn a_lost_answer_is_sent_again_and_a_member_joins_no_other_group() {
     assert_eq!(receiver.handle_link(at(14_001), link, &named), joined);
 }
 
-/// The links' networks differ in delay: any of them may be the first.
+/// Checks that any link may be the first, as their networks differ in delay.
 #[test]
 fn a_group_is_founded_by_whichever_link_brings_its_name_first() {
     let mut receiver = receiver();

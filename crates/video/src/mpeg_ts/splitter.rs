@@ -13,7 +13,7 @@ use crate::nal::{self, SeiMessages, Slices, h264, mpeg2};
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
 
-/// Where no video is known, a unit spans this much of the stream's time …
+/// Span of a unit in the stream's time while no video is known …
 const SPAN_WITHOUT_VIDEO: Duration = Duration::from_millis(40);
 /// … or this many bytes, whichever comes first.
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
@@ -93,12 +93,12 @@ pub struct TransportUnitSplitter {
 /// Meaning of a stuffed packet for a picture of unknown length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stuffing {
-    /// Nothing: the next picture ends this one.
+    /// No meaning: the next picture ends this one.
     #[default]
     Ignored,
-    /// It is the last one. Muxers fill up no other packets, with few exceptions.
+    /// The last packet of a picture. Muxers stuff no other packets, with few exceptions.
     EndsPictures,
-    /// The same, and one has ended the current picture.
+    /// The last packet of a picture, which has ended the current one.
     HasEndedPicture,
 }
 
@@ -106,7 +106,7 @@ enum Stuffing {
 #[derive(Clone, Debug, Default)]
 struct Unit {
     bytes: Vec<u8>,
-    /// Where the tables at the end start; `None` if something else is at the end.
+    /// Position of the tables at the end; `None` if the unit ends with something else.
     tables_at: Option<usize>,
     has_video: bool,
     slices: Slices,
@@ -217,7 +217,7 @@ impl TransportUnitSplitter {
         (!unit.bytes.is_empty()).then(|| self.finished(unit))
     }
 
-    /// The unit so far, which holds the end of its picture, or may.
+    /// Takes the unit so far, which holds the end of its picture, or may.
     fn hand_over(&mut self) -> Unit {
         if self.unit.has_video {
             let slices = self.unit.continued.unwrap_or(self.unit.slices);
@@ -226,7 +226,7 @@ impl TransportUnitSplitter {
         self.unit.take()
     }
 
-    /// Bytes left out because they were in no packet.
+    /// Returns the number of bytes left out because they were in no packet.
     pub const fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -236,8 +236,8 @@ impl TransportUnitSplitter {
         self.sync_loss_count
     }
 
-    /// Position, from `at` on, of the next packet. Where packets follow one another that is `at`;
-    /// else the first sync byte that has another one packet further on.
+    /// Returns the position, from `at` on, of the next packet. While packets follow one another, it
+    /// is `at`; else it is the first sync byte with another one at packet distance.
     fn synchronize(&mut self, at: usize) -> usize {
         if self.is_synchronized {
             if self.incoming.get(at).is_none_or(|&byte| byte == SYNC_BYTE) {
@@ -309,14 +309,14 @@ impl TransportUnitSplitter {
         (is_full || is_long).then(|| core::mem::take(&mut self.unit))
     }
 
-    /// The video that the packet carries a part of.
+    /// Returns the video stream that the packet belongs to.
     fn video_in(&self, packet: Packet<'_>) -> Option<VideoStream> {
         let video = self.tables.video();
         video.filter(|video| video.pid == packet.pid() && packet.has_payload())
     }
 
-    /// Whether the unit leaves without more video: it holds no part of a picture whose rest is to
-    /// come, and no packet of video has come for a while.
+    /// Returns whether the unit leaves without more video: it holds no part of a picture whose rest
+    /// is to come, and no packet of video has come for a while.
     fn is_video_silent(&self, now: Option<Duration>) -> bool {
         if !self.cuts_silence || self.unit.bytes.is_empty() || self.remaining_pes_len.is_some() {
             return false;
@@ -363,7 +363,8 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// A packet of video begins a picture, or goes on with one that may have been handed over.
+    /// Records a packet of video, which begins a picture or continues one that may have been handed
+    /// over.
     fn note_progress(&mut self, packet: Packet<'_>) {
         self.progress.packet_count += 1;
         let has_ended = self.stuffing == Stuffing::HasEndedPicture;
@@ -503,7 +504,7 @@ fn span(from: Option<Duration>, to: Option<Duration>) -> Option<Duration> {
     Some(to?.saturating_sub(from?))
 }
 
-/// The last eight bytes, or as many as there are.
+/// Returns the last eight bytes, or all if there are fewer.
 fn tail_of(bytes: &[u8]) -> u64 {
     let last = &bytes[bytes.len().saturating_sub(8)..];
     last.iter()
@@ -521,7 +522,7 @@ impl Unit {
         }
     }
 
-    /// The unit, with an empty one in its place that has room for as much.
+    /// Takes the unit, and leaves an empty one with the same room.
     fn take(&mut self) -> Unit {
         let next = Unit {
             bytes: Vec::with_capacity(self.bytes.len()),

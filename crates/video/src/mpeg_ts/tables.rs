@@ -66,22 +66,22 @@ pub(super) struct ProgramTables {
 }
 
 impl ProgramTables {
-    /// The first video stream of the first program, once both tables were met.
+    /// Returns the first video stream of the first program, once both tables were met.
     pub(super) const fn video(&self) -> Option<VideoStream> {
         self.program.video
     }
 
-    /// PID of the first program's clock references.
+    /// Returns PID of the first program's clock references.
     pub(super) const fn reference_pid(&self) -> Option<u16> {
         self.program.reference_pid
     }
 
-    /// Whether a stream of the first program has this PID.
+    /// Returns whether a stream of the first program has this PID.
     pub(super) fn has_stream(&self, pid: u16) -> bool {
         self.program.stream_pids.contains(&pid)
     }
 
-    /// Whether `packet` carries the PMT.
+    /// Returns whether `packet` carries the PMT.
     pub(super) fn is_map(&self, packet: Packet<'_>) -> bool {
         self.first.is_some_and(|(_, pid)| pid == packet.pid())
     }
@@ -185,7 +185,7 @@ impl Section {
     }
 }
 
-/// The CRC of H.222.0 annex A: polynomial 0x04c11db7, most significant bit first.
+/// Returns the CRC of H.222.0 annex A: polynomial 0x04c11db7, most significant bit first.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
@@ -204,7 +204,7 @@ pub(super) mod testing {
     use super::*;
     use crate::mpeg_ts::PACKET_LEN;
 
-    /// Packets of `pid` that carry `section`, its length and CRC filled in.
+    /// Returns packets of `pid` that carry `section`, its length and CRC filled in.
     pub(super) fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
         let len = section.len() - SECTION_START_LEN + CRC_LEN;
         section[1] = 0xb0 | (len >> 8) as u8;
@@ -245,7 +245,8 @@ pub(super) mod testing {
         ]
     }
 
-    /// Audio with a descriptor of `descriptor_len` bytes on PID 0x101, then H.264 on PID 0x102.
+    /// Returns a map with audio and a descriptor of `descriptor_len` bytes on PID 0x101, then H.264
+    /// on PID 0x102.
     pub(super) fn map(descriptor_len: u8) -> Vec<u8> {
         let mut section = vec![PMT_TABLE_ID, 0, 0, 0, 1, 0xc1, 0, 0, 0xe1, 0x02, 0xf0, 0];
         section.extend([0x0f, 0xe1, 0x01, 0xf0, descriptor_len]);

@@ -152,7 +152,7 @@ impl Timeline {
         self.anchors.back().copied()
     }
 
-    /// The last anchor; the stream's start if there is none.
+    /// Returns the last anchor; the stream's start if there is none.
     fn last_or_first(&mut self) -> Anchor {
         if self.anchors.is_empty() {
             self.anchors.push_back(Anchor {
@@ -340,7 +340,7 @@ impl Timeline {
 }
 
 impl PidClock {
-    /// Preference among clocks, the best first.
+    /// Returns the rank of a clock, the best first.
     fn rank(&self, tables: &ProgramTables) -> u8 {
         match self.kind {
             Kind::Reference if tables.reference_pid() == Some(self.pid) => 0,
@@ -368,7 +368,7 @@ impl PidClock {
         step
     }
 
-    /// The time for which the leader has been silent by this clock, if it is too long.
+    /// Returns the leader's silence by this clock, if it is too long.
     fn silence(&self) -> Option<Duration> {
         self.ahead.filter(|ahead| *ahead >= SILENCE)
     }

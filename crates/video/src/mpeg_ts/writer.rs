@@ -47,7 +47,7 @@ pub struct TransportStreamWriter<W> {
 }
 
 impl<W: Write> TransportStreamWriter<W> {
-    /// A writer into `sink`, which gets one write per access unit.
+    /// Creates a writer into `sink`, which gets one write per access unit.
     pub fn new(sink: W) -> Self {
         TransportStreamWriter {
             sink,
@@ -78,7 +78,7 @@ impl<W: Write> TransportStreamWriter<W> {
         self.sink.write_all(&self.buffer)
     }
 
-    /// The sink, with all that was written.
+    /// Returns the sink after all writes.
     pub fn into_inner(self) -> W {
         self.sink
     }
@@ -192,7 +192,7 @@ fn payload_of(bytes: &[u8]) -> Bytes {
     Bytes::new(bytes).expect("chunks are at most a packet's payload")
 }
 
-/// The stream's clock at `at`: 33 bits in units of 1/90,000 s, which wrap after 26 hours.
+/// Returns the stream's clock at `at`: 33 bits in units of 1/90,000 s, which wrap after 26 hours.
 fn timestamp(at: Duration) -> Timestamp {
     let ticks = u128::from(at.as_nanos()) * 90_000 / 1_000_000_000;
     Timestamp::new(ticks as u64 & Timestamp::MAX).expect("33 bits were kept")

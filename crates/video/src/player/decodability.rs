@@ -20,7 +20,7 @@ impl Decodability {
         is_decodable
     }
 
-    /// Frames of which nothing is known but that they are not there: references may be among them.
+    /// Records the loss of unknown frames, which may include references.
     pub fn on_unknown_loss(&mut self) {
         self.is_chain_intact = false;
     }

@@ -1,4 +1,4 @@
-//! When a picture counts as frozen: `freezeCount` of the W3C's "Identifiers for WebRTC's Statistics
+//! Detection of frozen pictures: `freezeCount` of the W3C's "Identifiers for WebRTC's Statistics
 //! API".
 
 use std::collections::VecDeque;
@@ -15,9 +15,9 @@ const EXCESS: Duration = Duration::from_millis(150);
 /// A picture that stood still for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeze {
-    /// When it was first shown.
+    /// Time at which the picture was first shown.
     pub from: Instant,
-    /// When the next one was, or the end.
+    /// Time of the next picture, or of the end.
     pub to: Instant,
 }
 
@@ -31,8 +31,8 @@ pub struct FreezeDetector {
 }
 
 impl FreezeDetector {
-    /// A frame is displayed, no earlier than the last. One that takes another's place at the same
-    /// instant makes no gap.
+    /// Records the display of a frame, no earlier than the last. A frame that replaces another at
+    /// the same instant makes no gap.
     pub fn on_displayed(&mut self, at: Instant) -> Option<Freeze> {
         let freeze = self.until(at);
         if let Some(shown_at) = self.shown_at.filter(|shown_at| *shown_at < at) {
@@ -47,7 +47,7 @@ impl FreezeDetector {
         freeze
     }
 
-    /// The freeze that there is if the next frame is displayed at `at`.
+    /// Returns the freeze that a display of the next frame at `at` would end.
     pub fn until(&self, at: Instant) -> Option<Freeze> {
         let from = self.shown_at?;
         let gap = at.saturating_since(from);
@@ -55,7 +55,7 @@ impl FreezeDetector {
         (gap >= (average * FACTOR).max(average + EXCESS)).then_some(Freeze { from, to: at })
     }
 
-    /// When the last frame was displayed.
+    /// Returns the time of the last frame's display.
     pub const fn shown_at(&self) -> Option<Instant> {
         self.shown_at
     }
@@ -65,7 +65,7 @@ impl FreezeDetector {
 mod tests {
     use super::*;
 
-    /// The freezes' lengths in ms when frames are displayed after these gaps in ms.
+    /// Returns the freezes' lengths in ms if frames are displayed after these gaps in ms.
     fn freezes(gaps: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut detector = FreezeDetector::default();
         detector.on_displayed(Instant::ZERO);

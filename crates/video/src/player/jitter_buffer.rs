@@ -14,7 +14,8 @@ pub enum JitterBuffer {
     /// Each frame that has arrived is displayed at this delay after its capture (a time, such as
     /// `200 ms`).
     Fixed(Duration),
-    /// The same, as long as 95 % of the last 10 s' frames took, 20 to 500 ms (`adaptive`).
+    /// Each frame is displayed at the delay that 95 % of the last 10 s' frames kept, 20 to 500 ms
+    /// (`adaptive`).
     #[default]
     Adaptive,
 }
@@ -46,7 +47,7 @@ impl fmt::Display for JitterBuffer {
     }
 }
 
-/// For how long a frame's delay counts.
+/// Period for which a frame's delay counts.
 const WINDOW: Duration = Duration::from_secs(10);
 /// The share of frames that are to be in time, in percent.
 const PERCENT: u8 = 95;
@@ -60,7 +61,7 @@ const SHRINKING: u64 = 20;
 #[derive(Clone, Debug)]
 pub(super) struct PlayoutDelay {
     buffer: JitterBuffer,
-    /// When frames came and how long they took, oldest first.
+    /// Arrivals and delays of frames, oldest first.
     recent: VecDeque<(Instant, Duration)>,
     /// Delays of the slowest frames, in ascending order: some more frames than the late ones.
     slowest: Vec<Duration>,
@@ -82,12 +83,12 @@ impl PlayoutDelay {
         }
     }
 
-    /// The present time from capture to display; `None`: frames are not kept back.
+    /// Returns the present time from capture to display; `None` if frames are not held back.
     pub(super) fn delay(&self) -> Option<Duration> {
         (self.buffer != JitterBuffer::Off).then_some(self.delay)
     }
 
-    /// A frame has come that took `took` since its capture. A longer delay holds at once, a shorter
+    /// Records a frame that took `took` since its capture. A longer delay holds at once, a shorter
     /// one is approached.
     pub(super) fn on_frame(&mut self, now: Instant, took: Duration) {
         if self.buffer != JitterBuffer::Adaptive {
@@ -126,7 +127,7 @@ impl PlayoutDelay {
         }
     }
 
-    /// The time that [`PERCENT`] of the frames kept to.
+    /// Returns the delay that [`PERCENT`] of the frames kept.
     fn percentile(&mut self) -> Duration {
         let count = self.recent.len() as u64;
         let place = percentile_place(count, PERCENT).expect("a frame has come");

@@ -12,7 +12,7 @@ pub struct Cbr {
 }
 
 impl Cbr {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If frames per second are not 1 to 1,000, or the rate is zero or above 100 Gbit/s.

@@ -47,7 +47,7 @@ impl Gop {
         })
     }
 
-    /// Whether there is a key frame at once where a frame was given up.
+    /// Sets whether a key frame follows at once after a frame was given up.
     #[must_use]
     pub fn with_key_on_loss(mut self, has_key_on_loss: bool) -> Self {
         self.has_key_on_loss = has_key_on_loss;

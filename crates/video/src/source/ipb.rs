@@ -17,14 +17,14 @@ pub struct IpbStructure {
     pub ratio: [f64; 3],
     /// Standard deviation of the logarithm of a frame's size within its group, at most 2.
     pub noise: f64,
-    /// The same of a group's size: scenes differ.
+    /// Standard deviation of a group's size in the same sense: scenes differ.
     pub variation: f64,
     /// Duration of scenes: the time in which the correlation of groups' sizes falls to 1/e.
     pub variation_time: Duration,
 }
 
 impl Default for IpbStructure {
-    /// IBBP with sizes of 6:2:1, as in many films; the spread is a choice of ours.
+    /// Returns IBBP with sizes of 6:2:1, as in many films; the spread is our choice.
     fn default() -> Self {
         IpbStructure {
             b_frames: 2,
@@ -62,12 +62,12 @@ impl FromStr for IpbPattern {
 /// The groups over which the mean is exact: of 2 s each, a minute.
 const BLOCK_GROUPS: usize = 30;
 
-/// Groups of one I-frame and, in coding order, a P-frame with the B-frames before it, over and
-/// over. B-frames are disposable. Sizes are lognormal; groups' sizes follow an AR(1) process.
+/// Groups of one I-frame, followed in coding order by P-frames, each with the B-frames before it.
+/// B-frames are disposable. Sizes are lognormal; groups' sizes follow an AR(1) process.
 ///
-/// Frames come evenly in coding order: what reordering adds to every frame's delay alike is left
-/// out. The noise of a group is scaled so that its frames add up to the group's size, and the sizes
-/// of 30 groups so that they add up to the mean bitrate.
+/// Frames come evenly in coding order; the constant delay of reordering is left out. The noise of a
+/// group is scaled so that its frames add up to the group's size. The sizes of 30 groups are scaled
+/// so that they add up to the average bitrate.
 #[derive(Clone, Debug)]
 pub struct Ipb {
     ideal: Ideal,
@@ -121,7 +121,7 @@ impl Ipb {
         })
     }
 
-    /// The importance of a group's frame, and its mean size relative to the others'.
+    /// Returns the importance of a group's frame, and its average size relative to the others'.
     fn frame(&self, index: u32) -> (Importance, f64) {
         let [i, p, b] = self.structure.ratio;
         match index.checked_sub(1) {
@@ -186,7 +186,7 @@ impl FrameSource for Ipb {
     }
 }
 
-/// A number from the standard normal distribution (Box and Muller).
+/// Draws a number from the standard normal distribution (Box and Muller).
 pub(super) fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * libm::log(1.0 - rng.next_f64())).sqrt();
     radius * libm::cos(core::f64::consts::TAU * rng.next_f64())
@@ -196,7 +196,7 @@ pub(super) fn normal(rng: &mut Rng) -> f64 {
 mod tests {
     use super::*;
 
-    /// The first frames of S3's film: 5.24 Mbit/s, 24 frames a second, groups of 2 s.
+    /// Returns the first frames of S3's film: 5.24 Mbit/s, 24 frames a second, groups of 2 s.
     fn film(structure: IpbStructure, seconds: u64) -> Vec<FrameShape> {
         let rate = DataRate::from_kilobits_per_second(5_240);
         let ideal = Ideal::new(Instant::ZERO, 24, rate, rate).unwrap();

@@ -20,7 +20,8 @@ const TELL_INTERVAL: Duration = Duration::from_millis(500);
 const LEAST_CHANGE: f64 = 0.03;
 /// Share of the buffer that is free when the bitrate falls, as x264 has at first.
 const ROOM: f64 = 0.9;
-/// In how many buffers growth is followed to 1/e, and an excess is made up for.
+/// Time constant, in buffers, for following growth and for making up for an excess. Calibrated with
+/// x264.
 const FOLLOWS_IN: f64 = 2.0;
 
 /// An encoder's rate control.
@@ -39,7 +40,7 @@ pub struct RateControl {
 }
 
 impl Default for RateControl {
-    /// x264, `tune=zerolatency`, with the buffer that GStreamer gives it.
+    /// Returns the values of x264, `tune=zerolatency`, with GStreamer's buffer.
     fn default() -> Self {
         RateControl {
             buffer: Duration::from_millis(600),
@@ -70,11 +71,11 @@ pub struct Live {
 }
 
 impl Live {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
-    /// If frames per second are not 1 to 1,000, the rates not `0 < min_rate <= max_rate <=
-    /// 100 Gbit/s`, or a number of `control` out of its range.
+    /// If frames per second are not 1 to 1,000, the rates not `0 < min_rate <= max_rate <= 100
+    /// Gbit/s`, or a number of `control` is out of its range.
     pub fn new(
         start: Instant,
         seed: Seed,
@@ -119,7 +120,7 @@ impl Live {
         told
     }
 
-    /// The bitrate of the frame that is due.
+    /// Returns the bitrate of the due frame.
     fn follow(&mut self, now: Instant, target: DataRate) -> f64 {
         let is_first = self.told.is_none();
         let aim = self.tell(now, target);
@@ -143,7 +144,7 @@ impl Live {
         self.rate
     }
 
-    /// Whether the frame of this index is a key frame.
+    /// Returns whether the frame of this index is a key frame.
     fn takes_key(&mut self, index: u64) -> bool {
         let since = index - self.key_index;
         let frames_per_second = f64::from(self.schedule.frames_per_second());
@@ -206,7 +207,7 @@ mod tests {
         Live::new(Instant::ZERO, Seed(1), 25, rates, control).unwrap()
     }
 
-    /// The sizes of `count` frames, the target being what `target` says of their indices.
+    /// Returns the sizes of `count` frames, with `target` by index.
     fn sizes(source: &mut Live, count: u64, target: impl Fn(u64) -> DataRate) -> Vec<FrameShape> {
         let next = |index| source.produce(source.next_at().unwrap(), target(index));
         (0..count).map(next).collect()

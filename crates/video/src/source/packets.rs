@@ -15,7 +15,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// A source whose first packet is due at `start`.
+    /// Creates a source whose first packet is due at `start`.
     ///
     /// # Errors
     /// If a packet is not 1 B to 65,535 B, or the rates not `0 < min_rate <= max_rate <=

@@ -9,7 +9,7 @@ use super::{FrameShape, FrameSource};
 #[derive(Debug)]
 pub struct Paused {
     source: Box<dyn FrameSource>,
-    /// When each pause begins, and how long it lasts.
+    /// Start and length of each pause.
     pauses: Vec<(Instant, Duration)>,
     has_skipped: bool,
     /// A key frame has come, so that frames need one another.
@@ -29,7 +29,7 @@ impl Paused {
         paused
     }
 
-    /// Lets the frames pass that are due in a pause.
+    /// Skips the frames that are due in a pause.
     fn skip(&mut self, target: DataRate) {
         let is_pause = |at: Instant| {
             let mut pauses = self.pauses.iter();

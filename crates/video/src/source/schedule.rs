@@ -1,4 +1,4 @@
-//! When the frames of a source with a fixed frame rate are due.
+//! The times of the frames of a source with a fixed frame rate.
 
 use anabranch_units::{Duration, Instant};
 
@@ -29,8 +29,8 @@ impl Schedule {
         self.frames_per_second
     }
 
-    /// Whether decoding can start at a frame, where nothing but sizes is known of an encoder. One
-    /// in each second: even sizes are those of intra-refresh, in cycles of a second.
+    /// Returns whether decoding can start at a frame, if only sizes are known of an encoder. This
+    /// is one frame per second: even sizes are those of intra-refresh, in cycles of a second.
     pub(super) const fn is_key(&self, index: u64) -> bool {
         index.is_multiple_of(self.frames_per_second as u64)
     }

@@ -47,8 +47,8 @@ const LEAST_SHARE: f64 = 0.2;
 const LARGE_CHANGE: f64 = 0.5;
 
 impl Statistical {
-    /// A source whose first frame is due at `start`. A target that comes less than `reaction` (in
-    /// the RFC `tau_v`) after the last change waits.
+    /// Creates a source whose first frame is due at `start`. A target that comes less than
+    /// `reaction` (in the RFC `tau_v`) after the last change waits.
     ///
     /// # Errors
     /// If frames per second are not 1 to 1,000, or the rates not `0 < min_rate <= max_rate <=
@@ -105,7 +105,7 @@ impl Statistical {
         target
     }
 
-    /// B_0 at a rate.
+    /// Returns B_0 at a rate.
     fn mean_bytes(&self, rate: DataRate) -> f64 {
         rate.bits_per_second() as f64 / 8.0 * self.frame_interval.as_secs_f64()
     }
@@ -125,7 +125,7 @@ impl Statistical {
     }
 }
 
-/// A draw from the Laplace distribution with mean zero.
+/// Draws a number from the Laplace distribution with mean zero.
 fn laplace(rng: &mut Rng, scale: f64) -> f64 {
     let u = rng.next_f64() - 0.5;
     // 1 - 2|u| is zero only for u = -1/2.
@@ -181,7 +181,7 @@ mod tests {
         Statistical::new(Instant::ZERO, Seed(seed), 30, RATES, REACTION, None).unwrap()
     }
 
-    /// Instant and size of each frame up to `end`, the target being what `target` says.
+    /// Returns instant and size of each frame up to `end`, with `target` by time.
     fn frames(
         source: &mut Statistical,
         end: Instant,

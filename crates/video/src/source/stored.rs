@@ -11,7 +11,7 @@ use crate::frame_trace::FrameTrace;
 /// scaled by the target over the film's mean bitrate.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// When the present round began.
+    /// Start of the present round.
     round_at: Instant,
     index: usize,
     min_rate: DataRate,
@@ -20,7 +20,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If the rates are not `0 < min_rate <= max_rate <= 100 Gbit/s`.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Whether ffmpeg is installed with this encoder; if not, it says that a test is skipped.
+/// Returns whether ffmpeg is installed with this encoder; if not, prints that a test is skipped.
 pub fn has_ffmpeg(encoder: &str) -> bool {
     let encoders = Command::new("ffmpeg")
         .args(["-v", "error", "-encoders"])

@@ -54,7 +54,7 @@ fn loopback(last: u8) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), 0).into()
 }
 
-/// An address at which nobody answers.
+/// Returns an address at which nobody answers.
 fn nobody() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind(loopback(1)).expect("a port of loopback");
     let address = socket.local_addr().expect("it has one");
@@ -74,7 +74,7 @@ struct Client {
 }
 
 impl Client {
-    /// The second path goes from 127.0.1.`last` from now on. Returns the old one as it was.
+    /// Makes the second path leave from 127.0.1.`last` from now on. Returns the old one's state.
     fn replace_second_path(&self, last: u64, remote: SocketAddr) -> PathSnapshot {
         let by = ClientPath {
             via: format!("127.0.1.{last}").parse().unwrap_or_default(),
@@ -168,7 +168,7 @@ impl Drop for Client {
     }
 }
 
-/// Whether every path leads to the address.
+/// Returns whether every path leads to the address.
 fn leads_to(seen: &Snapshot, address: SocketAddr) -> bool {
     seen.paths.iter().all(|path| path.peer == Some(address))
 }

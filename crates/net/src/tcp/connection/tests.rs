@@ -2,7 +2,7 @@ use super::*;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-/// A connection as a server has it, and the stream at its other end.
+/// Returns a server's connection, and the stream at its other end.
 fn pair() -> (Connection, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
     let other = TcpStream::connect(listener.local_addr().unwrap()).expect("loopback");

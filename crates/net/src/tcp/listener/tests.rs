@@ -11,7 +11,7 @@ fn ports() -> (Vec<Port>, SocketAddr) {
     (ports, SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// A connection from this address of loopback.
+/// Opens a connection from this address of loopback.
 fn connect(from: [u8; 4], to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
     let socket = socket.expect("a socket");
@@ -22,7 +22,7 @@ fn connect(from: [u8; 4], to: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// Lets the server accept all that waits, from `now` on. Returns the time after it.
+/// Makes the server accept all waiting connections, from `now` on. Returns the time after it.
 fn accept_all(now: Instant, ports: &mut Vec<Port>) -> Instant {
     let mut now = now;
     for _ in 0..100 {

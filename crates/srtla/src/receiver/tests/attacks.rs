@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An address of a network of its own.
+/// Returns an address of a network of its own.
 fn anywhere(number: u16) -> SocketAddr {
     let [high, low] = number.to_be_bytes();
     SocketAddr::from(([10, high, low, 1], 4_000 + number % 1_000))
@@ -15,13 +15,13 @@ fn sender_at(seed: u8, links: impl IntoIterator<Item = SocketAddr>) -> Sender {
     }
 }
 
-/// A true sender over two networks.
+/// Returns a true sender over two networks.
 fn true_sender() -> Sender {
     let links = [([198, 51, 100, 1], 1), ([203, 0, 113, 1], 1)];
     sender_at(7, links.map(SocketAddr::from))
 }
 
-/// 500 registrations a second from forged addresses, whose sender sees no answer. A true sender
+/// Registers 500 times a second from forged addresses, whose sender sees no answer. A true sender
 /// registers among them, is accepted a second later, and stays.
 #[test]
 fn registrations_from_forged_addresses_take_no_place() {
@@ -66,9 +66,9 @@ fn registrations_from_forged_addresses_take_no_place() {
     assert_eq!(events(&mut receiver), reported.collect::<Vec<_>>());
 }
 
-/// 500 registrations a second by ten hosts in each of some networks, which do get the answers. A
-/// true sender registers after a second, and waits for its encoder. Returns its links at the end,
-/// and how many groups there are.
+/// Registers 500 times a second from ten hosts in each of some networks, which do get the answers.
+/// A true sender registers after a second, and waits for its encoder. Returns its links at the end,
+/// and the number of groups.
 fn registrations_by(networks: u16) -> (Vec<SocketAddr>, usize) {
     let mut receiver = receiver();
     let sender = true_sender();
@@ -154,7 +154,7 @@ fn a_group_keeps_its_place_no_longer_than_srt_speaks() {
     assert_eq!(receiver.group_count(), MAX_GROUPS);
 }
 
-/// An attacker with a group of his own names 15 addresses that are not his as its links.
+/// Checks an attacker with a group of his own who names 15 addresses that are not his as its links.
 #[test]
 fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
     let mut receiver = receiver();

@@ -56,7 +56,7 @@ fn joined(units: &[TransportUnit]) -> Vec<u8> {
     units.iter().flat_map(|unit| unit.bytes.clone()).collect()
 }
 
-/// The video's elementary stream in whole packets of the writer.
+/// Returns the video's elementary stream in whole packets of the writer.
 fn video_of(bytes: &[u8]) -> Vec<u8> {
     let mut video = Vec::new();
     for packet in bytes.chunks(PACKET_LEN) {
@@ -125,7 +125,7 @@ fn a_picture_flushed_amid_is_continued_in_a_unit_of_its_own() {
     assert_eq!(joined(&units), rest);
 }
 
-/// The stream with pictures of unknown length, as ffmpeg writes them.
+/// Returns the stream with pictures of unknown length, as ffmpeg writes them.
 fn of_unknown_lengths(mut stream: Vec<u8>) -> Vec<u8> {
     for packet in stream.chunks_mut(PACKET_LEN) {
         let start = if packet[3] & 0x20 == 0 {
@@ -252,7 +252,7 @@ fn key_frames_are_known_without_the_random_access_indicator() {
     assert_eq!(keys, [true, false, false, false, false, true]);
 }
 
-/// The stream with a map that says its video is MPEG-2.
+/// Returns the stream with a map that declares its video as MPEG-2.
 fn as_mpeg2(stream: &[u8]) -> Vec<u8> {
     let mut reader = TsPacketReader::new(stream);
     let mut writer = TsPacketWriter::new(Vec::new());
@@ -342,8 +342,8 @@ fn a_stream_without_clock_or_an_endless_picture_is_cut_at_a_bound() {
     assert_eq!(joined(&units), stream);
 }
 
-/// A slide, then `count` packets of sound, each 10 ms after the one before and behind a clock
-/// reference on the video's PID.
+/// Returns a slide, then `count` packets of sound, each 10 ms after the one before and behind a
+/// clock reference on the video's PID.
 fn slide_with_sound(slide: &[u8], count: u64) -> Vec<u8> {
     let sound = |number: u64| {
         let mut packets = [0xff; 2 * PACKET_LEN];

@@ -16,7 +16,7 @@ fn packet(pid: u16) -> Bytes {
     bytes
 }
 
-/// A packet with a clock reference, and with a discontinuity indicator or not.
+/// Returns a packet with a clock reference, with or without a discontinuity indicator.
 fn reference_with(pid: u16, ticks: u64, is_discontinuous: bool) -> Bytes {
     let mut bytes = packet(pid);
     let flags = if is_discontinuous { 0x90 } else { 0x10 };
@@ -32,7 +32,7 @@ fn reference(pid: u16, millis: u64) -> Bytes {
     reference_with(pid, millis * 90, false)
 }
 
-/// A packet in which a PES packet with a timestamp begins.
+/// Returns a packet in which a PES packet with a timestamp begins.
 fn timestamp(pid: u16, millis: u64) -> Bytes {
     let mut bytes = packet(pid);
     bytes[1] |= 0x40;
@@ -70,7 +70,7 @@ fn times(packets: &[Bytes]) -> Vec<u64> {
     times_with(packets, &ProgramTables::default())
 }
 
-/// `count` seconds of a program: a reference every 40 ms, in front of three packets.
+/// Returns `count` seconds of a program: a reference every 40 ms, in front of three packets.
 fn program(from_millis: u64, seconds: u64) -> Vec<Bytes> {
     let periods = 0..seconds * 25;
     let period = |number| {
