@@ -37,7 +37,7 @@ enum Step<'a> {
     },
 }
 
-/// Reads a step; numbers of forged ones are near those of the others, or far.
+/// Reads a step. Numbers of forged symbols are near those of the others, or far.
 fn step<'a>(input: &mut Reader<'a>, base: u64) -> Option<Step<'a>> {
     let far = |distance: u16, is_far: bool| {
         base.wrapping_add(u64::from(distance) << if is_far { 48 } else { 0 })
@@ -131,7 +131,7 @@ fn repair(first: u64, count: u8, row: u8) -> Option<(RepairHeader, Vec<u8>)> {
 fuzz_target!(init: plant(seeds()), |bytes: &[u8]| {
     let meter = Meter::begin(BOUND);
     let mut input = Reader::new(bytes);
-    // The last numbers are among those that are tried.
+    // The last numbers are also tried.
     let base = match input.u16() {
         Some(near_end @ 0xff00..) => u64::MAX - u64::from(near_end & 0xff),
         base => u64::from(base.unwrap_or_default()),

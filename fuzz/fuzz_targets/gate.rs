@@ -1,5 +1,5 @@
 //! Initiations from any addresses with any cookies: public-key work and answers stay within their
-//! limits, a cookie proves its own address alone, and memory does not grow.
+//! limits, a cookie only proves its own address, and memory does not grow.
 #![no_main]
 
 use std::net::SocketAddr;
@@ -42,7 +42,8 @@ struct Bed {
     responder: MutexGuard<'static, Responder>,
     now: Instant,
     has_session: bool,
-    /// A cookie, where it was given, and how many times the secret has changed until then.
+    /// A cookie, the address that it was given to, and the number of changes of the secret until
+    /// then.
     cookies: Vec<(Cookie, SocketAddr, u64)>,
     rotation_count: u64,
     admitted: u64,
@@ -123,7 +124,7 @@ impl Bed {
         }
     }
 
-    /// Initiations of many networks, each of which proves its address or none does.
+    /// Sends initiations of many networks, all or none of which prove their address.
     fn flood(&mut self, kind: u8, count: u16, micros: u16) {
         for number in 0..count % 1_024 {
             self.now += Duration::from_micros(micros.into());

@@ -90,7 +90,7 @@ impl Setup {
     }
 }
 
-/// Takes one step; `None` at the end. Returns how much was given.
+/// Takes one step; `None` at the end. Returns the number of bytes handed over.
 fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) -> Option<usize> {
     let mut given_bytes = TRANSPORT;
     match input.u8()? % 6 {

@@ -1,4 +1,4 @@
-//! Any bytes of an application instead of a request: a head that goes on to the target has one
+//! Any bytes of an application instead of a request: a head that is passed on to the target has one
 //! meaning. Neither memory nor time grows faster than the bytes.
 #![no_main]
 
@@ -25,7 +25,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<_> = heads
         .map(|head| [b"\x05\x00", head.as_bytes()].concat())
         .into();
-    // The second byte says how many times the rest of the input is repeated in the middle.
+    // The second byte is the number of repetitions of the rest's middle.
     seeds.push(b"\x3f\x40GET http://a.b/ HTTP/1.1\r\n|X-Field: some-value\r\n|\r\n".to_vec());
     seeds
 }

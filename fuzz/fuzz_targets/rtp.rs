@@ -1,4 +1,4 @@
-//! Any datagrams instead of RTP give whole transport packets, and no more of them than came in.
+//! Any datagrams instead of RTP give whole transport packets, no more of them than arrived.
 #![no_main]
 
 use anabranch::fuzzing::RtpInput;

@@ -34,7 +34,7 @@ static ENDS: LazyLock<Mutex<Ends>> = LazyLock::new(|| {
     })
 });
 
-/// A session with its ciphers and windows of replays, whatever comes.
+/// A session with its ciphers and replay windows, for any input.
 const BOUND: Bound = Bound {
     fixed_bytes: 64 << 10,
     bytes_per_byte: 4,

@@ -1,7 +1,7 @@
-//! A server's session of streams with its mux, as `serve` has it, against an allowed peer: one that
-//! is honest over a network that loses, doubles and reorders, and a hostile one that changes
-//! datagrams and makes its own. Bytes of an honest peer arrive as they were written, invariants
-//! hold, and memory is bounded for each byte that has come.
+//! A server's session of streams with its mux, as in `serve`, against an allowed peer. An honest
+//! peer uses a network that loses, duplicates and reorders; a hostile one changes datagrams and
+//! makes its own. Bytes of an honest peer arrive as they were written, invariants hold, and memory
+//! is bounded for each arrived byte.
 #![no_main]
 
 use core::task::Poll;
@@ -153,7 +153,7 @@ struct Bed {
     now: Instant,
     client: End,
     server: End,
-    /// The order in which the client has opened streams, and how much it has written.
+    /// The order in which the client has opened streams, and the number of bytes written.
     written: BTreeMap<StreamId, (u8, u64)>,
     /// Number of bytes that the server has read.
     read: BTreeMap<StreamId, u64>,
@@ -307,7 +307,7 @@ impl Bed {
         }
     }
 
-    /// Loses one of the datagrams under way, or lets it come twice, too early, or changed.
+    /// Loses one of the datagrams in flight, or delivers it twice, too early, or changed.
     fn deliver_one(&mut self, which: u8, fate: u8, change: u8) {
         let under_way = &mut self.client.under_way;
         let at = usize::from(which) % under_way.len().max(1);

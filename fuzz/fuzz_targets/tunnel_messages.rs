@@ -1,5 +1,5 @@
-//! Any datagrams and requests of a peer in a tunnel mean one thing or nothing, no session sends
-//! from another's address, and memory does not grow.
+//! Any datagrams and requests of a peer in a tunnel have one meaning or none, no session sends from
+//! another's address, and memory does not grow.
 #![no_main]
 
 use anabranch::fuzzing::{TunServer, prepare, request, udp_message};

@@ -1,5 +1,5 @@
-//! Inputs as sequences of steps. Other than those of `arbitrary`, a seed can be written by the same
-//! layout, and a byte of a datagram is a byte of the input.
+//! Inputs as sequences of steps. Unlike with `arbitrary`, a seed can be written by the same layout,
+//! and a byte of a datagram is a byte of the input.
 
 /// Reads the parts of steps; `None` at the end of the input.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes what [`Reader`] reads.
+/// Writes the format that [`Reader`] reads.
 #[derive(Debug, Default)]
 pub struct Writer(Vec<u8>);
 

@@ -1,4 +1,5 @@
-//! `anabranchsink`: takes MPEG-TS, sends it over several paths, and says which bitrate they carry.
+//! `anabranchsink`: takes MPEG-TS, sends it over several paths, and reports the bitrate that they
+//! carry.
 
 use gst::glib;
 use gst::prelude::*;

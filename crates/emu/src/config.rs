@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Seed};
 /// A relay: links that run in one thread.
 #[derive(Clone, Debug, Default)]
 pub struct RelayConfig {
-    /// The links, which know nothing of each other.
+    /// The links, which are independent of each other.
     pub links: Vec<RelayLink>,
     /// Origin of the instants of schedules and outages, past or future; `None`: the start of the
     /// relay.

@@ -23,7 +23,7 @@ pub struct DirectionStatistics {
     pub link: LinkStatistics,
     /// Datagrams refused before the link because the relay held 64 MiB already.
     pub overflow_packets: u64,
-    /// Datagrams that came out of the link and that the operating system did not take.
+    /// Datagrams that left the link and that the operating system refused.
     pub unsent_packets: u64,
 }
 
@@ -107,7 +107,7 @@ impl Direction {
         }
     }
 
-    /// Hands all that is due by `now` to `send`, which says whether it could send it.
+    /// Hands all datagrams due by `now` to `send`, which returns whether it could send them.
     pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8], Ecn) -> bool) {
         while let Some(packet) = self.link.pop(now) {
             if !send(&self.payloads[packet.id as usize], packet.ecn) {

@@ -20,12 +20,12 @@
 //! | `socket.rs` | a UDP socket that reads and sets the ECN field |
 //! | `clock.rs` | the only place that reads the clock |
 //!
-//! A relay is a router: datagrams keep their ECN field, and disciplines that mark do. To those that
-//! queue by flow, every address and port that sends is a flow.
+//! A relay is a router: datagrams keep their ECN field, and disciplines may mark it. Disciplines
+//! that queue by flow see every source, address and port, as a flow.
 //!
 //! Times are as exact as the operating system wakes a thread: a datagram leaves no earlier than its
-//! link says, and on an idle machine some tens of microseconds later. The lateness of one does not
-//! move the next, since links reckon with the instants at which things were due.
+//! link permits, and on an idle machine some tens of microseconds later. The lateness of one does
+//! not move the next, since links act as of the instants at which their steps were due.
 
 mod clock;
 mod config;

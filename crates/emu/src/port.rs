@@ -98,8 +98,8 @@ impl Port {
             let packet = Arrived::new(&arrival, scratch);
             traffic.forward.receive(self.clock.now(), &packet);
         }
-        // An error other than "nothing there" is an ICMP message, such as that nobody listens at
-        // the target: that is not the link's business, and reading it has cleared it.
+        // An error other than "would block" is an ICMP message, such as for a closed port at the
+        // target. It does not concern the link, and reading it has cleared it.
         for _ in 0..MAX_BATCH_COUNT {
             let Ok(arrival) = self.upstream.receive(scratch) else {
                 break;
@@ -167,7 +167,7 @@ fn open_upstream(target: SocketAddr) -> io::Result<Socket> {
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(any)?;
-    // Connected, so that it hears the target only.
+    // Connected, so that it receives from the target only.
     socket.connect(target)?;
     Socket::new(socket)
 }

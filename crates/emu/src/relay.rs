@@ -28,7 +28,7 @@ impl Relay {
     /// Opens the sockets and starts the thread. When it returns, all links take datagrams.
     ///
     /// # Errors
-    /// An address that cannot be used, or a link that cannot be built; nothing is left running.
+    /// An address that cannot be used, or a link that cannot be built; no thread remains.
     pub fn start(config: RelayConfig) -> Result<Relay, RelayError> {
         let (clock, ahead) = Clock::since(config.origin);
         let ports: Arc<[Port]> = config

@@ -22,7 +22,7 @@ pub(crate) struct Socket {
     state: UdpSocketState,
 }
 
-/// A datagram's length, and what its headers say.
+/// A datagram's length, and the fields of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) len: usize,

@@ -1,5 +1,5 @@
-//! Relays on loopback, in real time. Nothing may come early; how late it may come is generous,
-//! since the machine may be busy with other things.
+//! Relays on loopback, in real time. Early arrivals are errors; limits for late ones are generous,
+//! since the machine may be busy.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -127,7 +127,7 @@ fn the_rate_is_kept_and_what_exceeds_the_queue_is_lost() {
         ..LinkConfig::default()
     };
     let relay = start(vec![link(&target, forward, LinkConfig::default())]);
-    // 500,000 bytes fit, which are 500 datagrams of 972 + 28 bytes and take 1 s; those that leave
+    // 500,000 bytes fit, which are 500 datagrams of 972 + 28 bytes and take 1 s. Those that leave
     // while the others arrive make room for a few more.
     let sent_at = now();
     for _ in 0..700 {
@@ -170,8 +170,8 @@ fn an_outage_counts_from_the_origin_and_the_link_comes_back() {
         idle.set_read_timeout(Some(left)).expect("a timeout");
         assert!(idle.recv(&mut [0]).is_err());
     };
-    // Down from 300 to 600 ms after the origin: "early" leaves before, "lost" is on the way, "late"
-    // comes during it.
+    // Down from 300 to 600 ms after the origin: "early" leaves before, "lost" is in flight, "late"
+    // arrives during it.
     client
         .send_to(b"early", relay.listen_addr(0))
         .expect("sent");
@@ -341,7 +341,7 @@ fn the_ecn_field_passes_and_a_queue_that_marks_sets_it() {
     assert!((50..=90).contains(&marked_count), "{marked_count}");
     assert!(marks.iter().all(|mark| matches!(mark, Ecn::Ect1 | Ecn::Ce)));
 
-    // And back: the target answers who asked.
+    // And back: the target answers the source.
     client.send_to(b"frame", listen).expect("sent");
     let (_, from) = receive(&target);
     set_ip_tos(&target, Ecn::Ect1.to_bits()).expect("Linux lets it be set");
@@ -363,8 +363,8 @@ fn every_sender_is_a_flow_of_its_own() {
         bulk.send_to(&[0; 972], relay.listen_addr(0)).expect("sent");
     }
     thin.send_to(b"frame", relay.listen_addr(0)).expect("sent");
-    // In one queue it would stand behind 1 s of the others, less what CoDel drops of them; alone in
-    // its own it is next. A quarter of a second is left for this thread to be kept from sending.
+    // In one queue it would be behind 1 s of the others, less CoDel's drops; in a queue of its own
+    // it is next. A quarter of a second is left for delays of this thread.
     let before_count = (0..500)
         .take_while(|_| receive(&target).0 != b"frame")
         .count();

@@ -22,7 +22,7 @@ pub(crate) struct Bottleneck {
     /// Start of service, while the queue has a packet and the transmitter no opportunity yet.
     starts_at: Option<Instant>,
     in_service: Option<InService>,
-    /// Packets that have left and that nobody has popped yet: the driver is late.
+    /// Packets that have left and have not been popped, as the driver is late.
     departed: VecDeque<(Instant, Packet)>,
     ledger: Ledger,
 }
@@ -206,7 +206,7 @@ impl Element for Bottleneck {
         if !self.departed.is_empty() {
             return self.departed.pop_front();
         }
-        // Mostly nothing is.
+        // Mostly none is due.
         self.is_due(now).then(|| self.end_service(now)).flatten()
     }
 

@@ -17,8 +17,8 @@ use crate::trace::Trace;
 pub struct LinkConfig {
     /// Rate of the bottleneck; `None` has no limit.
     pub rate: Option<DataRate>,
-    /// Rates that hold from an instant on, in any order. At rate zero nothing is sent and nothing
-    /// lost.
+    /// Rates that hold from an instant on, in any order. At rate zero the link neither sends nor
+    /// loses packets.
     pub rate_schedule: Vec<(Instant, DataRate)>,
     /// Number of unused bytes of a pause that may leave at once afterwards: a token bucket. It
     /// needs a rate and a drop-tail queue.

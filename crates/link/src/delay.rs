@@ -12,9 +12,8 @@ use crate::packet::Packet;
 use crate::schedule::Schedule;
 
 /// A propagation delay, which may change at known instants and vary at random. A packet takes the
-/// delay that holds when it enters; when the delay shrinks, packets leave no earlier than those
-/// before them, so that none is overtaken, unless the jitter may reorder or the packet takes a
-/// detour.
+/// delay at its entry. When the delay shrinks, packets leave no earlier than those before them. A
+/// packet only overtakes another if the jitter may reorder or the other takes a detour.
 #[derive(Clone, Debug)]
 pub struct Delay {
     delay: Schedule<Duration>,

@@ -1,9 +1,9 @@
-//! Packets that take a longer way, as over routes that share load packet by packet, or after a
+//! Packets on a longer route, as over routes that share load packet by packet, or after a
 //! repetition on the radio.
 
 use anabranch_units::{Duration, Rng, Seed};
 
-/// Some packets, each by chance, arrive later than the others and are overtaken.
+/// Random packets arrive later than the others and are overtaken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DetourModel {
     /// The share of packets that take it, 0 to 1.

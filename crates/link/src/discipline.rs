@@ -27,8 +27,8 @@ use fq_codel::FqCoDel;
 use pie::Pie;
 use red::Red;
 
-/// Controllers that update more often than this are refused: they make up for every update that was
-/// due while nothing happened.
+/// Least update interval of a controller: it makes up for every update that was due while the queue
+/// was idle. Chosen.
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Discipline of the queue in front of a bottleneck. With any discipline, the queue holds no more
@@ -103,11 +103,11 @@ impl Discipline {
     }
 }
 
-/// A queue that decides whom congestion hits. Instants never go back from call to call, and all
-/// that it does by time it does as of the instants at which it was due.
+/// A queue that decides which packets congestion hits. Instants never go back from call to call,
+/// and it acts as of the instants at which its steps were due.
 pub(crate) trait QueueDiscipline {
-    /// Takes a packet in at `now`, marked or not, or refuses it. What `in_service` says is being
-    /// sent counts towards the limit.
+    /// Accepts a packet at `now`, marked or not, or refuses it. The load `in_service` counts
+    /// towards the limit.
     fn enqueue(
         &mut self,
         now: Instant,

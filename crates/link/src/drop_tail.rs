@@ -1,4 +1,4 @@
-//! A drop-tail queue before a transmitter: what becomes of a packet is known when it comes.
+//! A drop-tail queue in front of a transmitter: the fate of a packet is known on arrival.
 
 use std::collections::VecDeque;
 
@@ -188,7 +188,7 @@ impl<E: Element> DropTail<E> {
             free_at: self.free_at,
             ..behind
         };
-        // What chance takes later is foreseen as if it came through.
+        // The forecast treats later random losses as if they passed.
         if !self.doomed.is_empty() {
             inside.extend(self.doomed.iter().map(|dropped| Departure {
                 id: dropped.packet.id,

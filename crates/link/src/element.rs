@@ -69,14 +69,14 @@ pub struct Dropped {
     pub cause: DropCause,
     /// Time of the drop.
     pub at: Instant,
-    /// What.
+    /// The packet.
     pub packet: Packet,
 }
 
 /// Reason for which a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropCause {
-    /// The queue had no room for it.
+    /// The queue had no room for the packet.
     QueueFull,
     /// Chance took it: noise, interference, a loss model.
     RandomLoss,

@@ -25,7 +25,7 @@ pub struct Departure {
 /// overtaken. Random losses, jitter and future outages are not included.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// `None`: nothing limits the rate.
+    /// The transmitter; `None` without a limit on the rate.
     pub(crate) transmitter: Option<Transmitter>,
     /// Capacity of the queue; `None` if the queue's discipline decides.
     pub(crate) capacity: Option<Capacity>,

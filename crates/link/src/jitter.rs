@@ -44,7 +44,7 @@ impl Default for JitterAmount {
 /// absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterShape {
-    /// The link's delay is the mean: with the recommended values, -15 ms to 15 ms. This fits the
+    /// The average is the link's delay: with the recommended values, -15 ms to 15 ms. This fits the
     /// 30 ms of maximum end-to-end jitter in RFC 8867.
     #[default]
     ZeroMean,
@@ -55,8 +55,8 @@ pub enum JitterShape {
 /// Rule that keeps packets with varying delays in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterOrder {
-    /// A packet leaves no earlier than the one before it did, plus that one's serialisation time at
-    /// the link's rate (no-reordering bounded PDV of RFC 8868 §3.1.2).
+    /// A packet leaves no earlier than the one before it, plus that one's serialisation time at the
+    /// link's rate (no-reordering bounded PDV of RFC 8868 §3.1.2).
     #[default]
     Spaced,
     /// A packet leaves no earlier than the one before it did. Several may leave together, as from a
@@ -201,7 +201,7 @@ mod tests {
         let within = samples.iter().filter(|sample| sample.abs() <= 1.0).count();
         let share = within as f64 / samples.len() as f64;
         assert!((share - 0.682_69).abs() < 0.003, "{share}");
-        // Consecutive samples come from one pair.
+        // Two consecutive samples are made from one pair.
         let products = samples.windows(2).map(|pair| pair[0] * pair[1]);
         let correlation = products.sum::<f64>() / samples.len() as f64;
         assert!(correlation.abs() < 0.006_4, "{correlation}");

@@ -1,7 +1,8 @@
 //! Network links as sans-IO elements that compose, one idea per element.
 //!
-//! An [`Element`] is handed packets and the time, and says when it next gives one back. It owns no
-//! clock, so the simulator drives it in virtual time and the emulator in real time, unchanged.
+//! An [`Element`] is handed packets and the time, and returns the time at which it next gives one
+//! back. It owns no clock, so the simulator drives it in virtual time and the emulator in real
+//! time, unchanged.
 //!
 //! | element | idea |
 //! |---|---|

@@ -28,7 +28,7 @@ enum Elements {
     Managed(Box<Outage<Chain<Bottleneck, Loss<Delay>>>>),
 }
 
-/// `$call` on whatever the link is made of.
+/// Evaluates `$call` on the link's elements of any kind.
 macro_rules! of_elements {
     ($elements:expr, $inner:ident => $call:expr) => {
         match $elements {

@@ -11,14 +11,14 @@ pub enum LossModel {
     /// No losses.
     #[default]
     None,
-    /// Each packet is lost on its own.
+    /// Each packet is lost independently.
     Bernoulli {
         /// Chance that a packet is lost.
         probability: f64,
     },
-    /// Losses come in bursts: a good and a bad state, between which the link may change after each
-    /// packet (Gilbert 1960, Elliott 1963). It starts in the good state. The mean stay in the bad
-    /// state is 1 / `bad_to_good` packets.
+    /// Losses form bursts: a good and a bad state, between which the link may change after each
+    /// packet (Gilbert 1960, Elliott 1963). It starts in the good state. The average stay in the
+    /// bad state is 1 / `bad_to_good` packets.
     GilbertElliott {
         /// Chance to turn bad after a packet in the good state.
         good_to_bad: f64,

@@ -17,7 +17,7 @@ pub struct Outage<E> {
     /// Start and end, in order, none overlapping another.
     upcoming: VecDeque<(Instant, Instant)>,
     down_until: Instant,
-    /// Packets that had left when an outage started and that nobody has popped yet.
+    /// Packets that had left when an outage started and have not been popped.
     departed: VecDeque<(Instant, Packet)>,
     dropped: VecDeque<Dropped>,
     inner: E,

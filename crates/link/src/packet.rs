@@ -2,9 +2,9 @@
 
 use anabranch_units::{Ecn, Instant};
 
-/// A packet on its way. Links look at its size, its flow and its ECN field; its payload is with its
-/// driver, which finds it again by [`Packet::id`]. So a packet moves from element to element as a
-/// few numbers.
+/// A packet in flight. Links look at its size, its flow and its ECN field. The driver keeps its
+/// payload, and finds it by [`Packet::id`]. So a packet moves from element to element as a few
+/// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// Size on the wire in bytes, with headers of all layers, for serialisation and for the queue's

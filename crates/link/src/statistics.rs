@@ -15,15 +15,15 @@ pub struct LinkStatistics {
     pub offered_packets: u64,
     /// Bytes on the wire of the packets pushed.
     pub offered_bytes: u64,
-    /// Packets that came out.
+    /// Packets that left the link.
     pub delivered_packets: u64,
-    /// Bytes on the wire of the packets that came out.
+    /// Bytes on the wire of the packets that left the link.
     pub delivered_bytes: u64,
     /// Packets lost, by cause.
     pub dropped: DropCounts,
     /// Packets inside when this was read. Each offered packet is delivered, dropped or held.
     pub held_packets: u64,
-    /// Bytes in the bottleneck's queue when this was read, those of the packet in service included.
+    /// Bytes in the bottleneck's queue when this was read, including the packet in service.
     pub queued_bytes: u64,
     /// Counters of the bottleneck.
     pub queue: QueueStatistics,
@@ -119,7 +119,7 @@ pub struct QueueStatistics {
     /// Bytes sent of those packets.
     pub served_bytes: u64,
     /// Time with a packet in service. With a trace, it is the time that the sent packets take at
-    /// its average rate, and thus, over whole periods, the used share of its capacity.
+    /// its average rate. Over whole periods, this gives the used share of its capacity.
     pub busy: Duration,
     /// Integral over time of the bytes queued, in byte · ns.
     pub byte_nanos: u128,

@@ -374,8 +374,8 @@ fn codel_holds_the_wait_near_its_target() {
 fn fq_codel_isolates_a_sparse_flow() {
     let voice = Flow::constant(160, ms(20));
     let discipline = Discipline::FqCoDel(FqCoDelOptions::default());
-    // Beside flows that always wait it is new each time, and waits for the packet in service at
-    // worst: 0.6 ms, and its own 0.064 ms.
+    // Next to flows with a backlog it is new each time. At worst it waits for the packet in
+    // service: 0.6 ms, and its own 0.064 ms.
     let greedy = Flow::constant(PACKET_BYTES, Duration::from_micros(800));
     let bed = measure(
         discipline.clone(),
@@ -397,7 +397,7 @@ fn fq_codel_isolates_a_sparse_flow() {
 #[test]
 fn fq_codel_shares_equally_by_bytes() {
     let discipline = Discipline::FqCoDel(FqCoDelOptions::default());
-    // Fifteen and twenty Mbit/s that do not give way, in packets of unlike sizes.
+    // Fifteen and twenty Mbit/s without congestion control, in packets of different sizes.
     let flows = [
         Flow::constant(1_500, Duration::from_micros(800)),
         Flow::constant(500, Duration::from_micros(200)),
@@ -475,7 +475,7 @@ fn ecn_capable_packets_are_marked_where_others_are_dropped() {
         assert_eq!(statistics.dropped.total(), 0, "{discipline:?}");
         let marked_count = statistics.queue.marked_packets;
         assert!(marked_count > 50, "{discipline:?}: {marked_count}");
-        // Those on their way were marked before or are counted after.
+        // Packets in flight were marked before or are counted after.
         let seen_count: u64 = bed.states.iter().map(|state| state.marked_count).sum();
         assert!(seen_count.abs_diff(marked_count) <= 60, "{seen_count}");
     }

@@ -31,7 +31,7 @@ fn compare(config: &LinkConfig, seed: u64) -> (usize, usize) {
     let mut link = config.build(Seed(seed)).unwrap();
     let mut rng = Seed(seed).rng();
     let mut now = Instant::ZERO;
-    // By packet: when it is to leave, and when it has left.
+    // For each packet: the forecast of its departure, and its departure.
     let mut promised = Vec::new();
     let mut left = Vec::new();
     while now < Instant::from_secs(6) {
@@ -56,7 +56,7 @@ fn compare(config: &LinkConfig, seed: u64) -> (usize, usize) {
     drain(&mut link, Instant::from_secs(60), &mut left);
     let mut right_count = 0;
     for (promised, left) in promised.iter().zip(&left) {
-        // An outage to come is no part of the promise.
+        // A future outage is not part of the forecast.
         let Some(left) = left else { continue };
         assert_eq!(*promised, Some(*left));
         right_count += 1;

@@ -1,4 +1,4 @@
-//! Packets longer than a link's MTU vanish, and nothing else does.
+//! Only packets longer than a link's MTU vanish.
 
 use anabranch_link::{DropCause, LinkConfig, Packet};
 use anabranch_units::{DataRate, Duration, Instant, Seed};

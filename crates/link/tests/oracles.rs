@@ -1,4 +1,4 @@
-//! Links against what theory and arithmetic say of them.
+//! Links compared with theory and arithmetic.
 
 mod support;
 
@@ -227,7 +227,7 @@ fn mean_wait_error(load: f64, packet_count: u64) -> f64 {
     );
 
     let wait = service.as_secs_f64() * load / (2.0 * (1.0 - load));
-    // Little's law: the mean queue is the arrival rate times the mean stay.
+    // Little's law: the average queue is the arrival rate times the average stay.
     let queued_bytes = statistics.byte_nanos as f64 / now.as_nanos() as f64;
     let expected = load / service.as_secs_f64() * (wait + service.as_secs_f64());
     let queued_packets = queued_bytes / f64::from(size_bytes);
@@ -355,7 +355,8 @@ fn an_outage_loses_queue_and_propagation_and_nothing_after_its_end() {
         ..LinkConfig::default()
     };
     let mut link = config.build(Seed(1)).expect("valid");
-    // 10 ms each: at 100 ms those of 45 … 65 ms have arrived, three propagate, one is in service, …
+    // 10 ms each: at 100 ms the packets of 45 … 65 ms have arrived, three propagate, one is in
+    // service, …
     for id in 0..12 {
         assert!(link.push(at_ms(20), packet(id, 1_250)).is_ok());
     }

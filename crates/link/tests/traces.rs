@@ -1,4 +1,4 @@
-//! Bottlenecks that send when a trace lets them.
+//! Bottlenecks that send at the opportunities of a trace.
 
 #[path = "support/quantities.rs"]
 mod quantities;

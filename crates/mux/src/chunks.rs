@@ -19,7 +19,7 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     pub(crate) fn push(&mut self, bytes: Bytes) {
-        // A reader that keeps up takes each as it came.
+        // A reader that keeps up takes each message unchanged.
         let is_only = self.whole.is_empty() && self.tail.is_empty();
         if bytes.len() >= SHORT_BYTES || is_only {
             self.seal();
@@ -46,7 +46,7 @@ impl Chunks {
         self.whole.pop_front()
     }
 
-    /// Forgets all of it.
+    /// Forgets all bytes.
     pub(crate) fn clear(&mut self) {
         *self = Chunks::default();
     }

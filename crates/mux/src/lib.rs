@@ -1,7 +1,7 @@
 //! Many streams of bytes in one session of messages, sans-IO.
 //!
-//! The session below carries each message once, whole and in any order: a lost one holds up only
-//! the stream that it belongs to. Each stream has an order, a window and an end of its own in each
+//! The session below carries each message once, whole and in any order: a lost one delays only the
+//! stream that it belongs to. Each stream has an order, a window and an end of its own in each
 //! direction.
 //!
 //! ```text

@@ -11,8 +11,8 @@ pub struct Limits {
     pub max_streams: usize,
     /// Bytes that wait in a stream for being sent …
     pub send_bytes: usize,
-    /// … which is less where there are many streams: of all of them no more than this and the
-    /// session's share of the [`Budget`](crate::Budget), or the least that each may have.
+    /// … and less with many streams. Their total is bounded by this and by the session's share of
+    /// the [`Budget`](crate::Budget), except for the least that each may have.
     pub all_send_bytes: usize,
     /// Least number of bytes that may wait in each stream.
     pub min_send_bytes: usize,

@@ -24,7 +24,7 @@ const STOP: u8 = 4;
 const BLOCKED: u8 = 5;
 const SESSION_CREDIT: u8 = 6;
 
-/// A stream of a session. Those that the client opens are even, the server's odd.
+/// A stream of a session. The client opens even ones, the server odd ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub(crate) u64);
 
@@ -40,7 +40,7 @@ pub(crate) enum Message {
     },
     /// The peer may send bytes below this offset.
     Credit { id: StreamId, max_offset: u64 },
-    /// The sender gives the stream up: its end will not come.
+    /// The sender gives up the stream: its end will not come.
     Reset { id: StreamId },
     /// The reader wants no more.
     Stop { id: StreamId },

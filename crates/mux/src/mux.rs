@@ -26,7 +26,7 @@ pub enum Role {
 pub enum Event {
     /// The peer has opened a stream: [`Mux::accept`].
     Opened,
-    /// [`Mux::read`] has news.
+    /// [`Mux::read`] has a result.
     Readable(StreamId),
     /// [`Mux::write`] has room again, or will never have.
     Writable(StreamId),
@@ -72,7 +72,7 @@ pub enum Violation {
     /// Bytes again, or bytes behind the end.
     #[error("bytes that contradict others of their stream")]
     Contradiction,
-    /// Streams far ahead of others that have not come.
+    /// Streams far ahead of others whose messages have not arrived.
     #[error("too many streams at once")]
     TooManyStreams,
     /// More messages beyond gaps than a network leaves.
@@ -89,7 +89,7 @@ struct Stream {
     receive: ReceiveHalf,
     /// Whether it waits for its turn.
     is_queued: bool,
-    /// Whether the application has let it go.
+    /// Whether the application has released it.
     is_released: bool,
 }
 
@@ -164,7 +164,7 @@ impl Mux {
         self.streams.len()
     }
 
-    /// Opens a stream. The peer learns of it with its first bytes.
+    /// Opens a stream. Its first bytes announce it to the peer.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -209,11 +209,11 @@ impl Mux {
         self.events.pop_front()
     }
 
-    /// Takes a copy of some of the bytes for sending; at least one, if there are any. Pending:
-    /// [`Event::Writable`] says when to try again.
+    /// Takes a copy of some of the bytes for sending; at least one, if there are any. If pending,
+    /// [`Event::Writable`] signals the time for another try.
     ///
     /// # Errors
-    /// [`StreamError`]; nothing was taken.
+    /// [`StreamError`]; no byte was taken.
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Poll<Result<usize, StreamError>> {
         self.write_with(id, |send, capacity| send.write(bytes, capacity))
     }
@@ -222,7 +222,7 @@ impl Mux {
     /// `bytes`.
     ///
     /// # Errors
-    /// [`StreamError`]; nothing was taken.
+    /// [`StreamError`]; no byte was taken.
     pub fn write_shared(
         &mut self,
         id: StreamId,
@@ -231,7 +231,7 @@ impl Mux {
         self.write_with(id, |send, capacity| send.write_shared(bytes, capacity))
     }
 
-    /// Calls `write`, which takes as much as there is room for, and returns its result; pending
+    /// Calls `write`, which takes as many bytes as fit, and returns its result; pending
     /// without room.
     fn write_with(
         &mut self,

@@ -17,7 +17,7 @@ pub(crate) struct PeerIds {
 /// State of a stream that the peer may have opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// This is the first that is heard of it.
+    /// This is its first message.
     New,
     /// The stream exists, or did.
     Before,

@@ -13,7 +13,7 @@ pub(crate) struct SendHalf {
     queued_bytes: usize,
     /// The offset of the first byte that waits.
     offset: u64,
-    /// The peer takes nothing from here on.
+    /// Offset up to which the peer accepts data.
     max_offset: u64,
     state: State,
     /// Whether a writer waits for room.

@@ -65,7 +65,7 @@ pub(crate) struct SessionWindow {
     taken_bytes: u64,
     /// Number of bytes of all streams that have arrived …
     received: u64,
-    /// … and have been read, or are of no use any more.
+    /// … and have been read, or are no longer of use.
     consumed: u64,
     /// The peer may send up to here.
     told_max: u64,

@@ -59,7 +59,7 @@ fn what_is_read_or_given_up_makes_room_again() {
         let ids = accept_all(&mut mux);
         match round % 3 {
             0 => assert!(matches!(mux.read(ids[0]), Poll::Ready(Ok(Some(_))))),
-            // The reader lets it go unread, or the peer does.
+            // The reader releases it unread, or the peer gives it up.
             1 => mux.release(ids[0]),
             _ => {
                 let reset = Bytes::copy_from_slice(&[3, 2 * round]);

@@ -25,7 +25,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Two ends, and the messages on their way to each.
+/// Two ends, and the messages in flight to each.
 struct Pair {
     ends: [Mux; 2],
     on_the_way: [Vec<Bytes>; 2],
@@ -173,7 +173,7 @@ fn every_byte_of_every_stream_arrives_once_and_in_order_and_nothing_is_left_behi
         let mut numbers = Numbers::new();
         let mut streams: [BTreeMap<StreamId, Progress>; 2] = Default::default();
         while numbers.len() < 60 || pair.ends.iter().any(|mux| mux.stream_count() > 0) {
-            // The server still has streams that the client has let go.
+            // The server still has streams that the client has released.
             let count: usize = pair.ends.iter().map(Mux::stream_count).sum();
             if numbers.len() < 60 && count < limits().max_streams && pair.rng.below(3) == 0 {
                 let id = pair.client().open().expect("there is room");
@@ -259,7 +259,7 @@ fn one_half_ends_and_the_other_goes_on() {
     assert_eq!(pair.client().read(asked), Poll::Pending);
     pair.server().release(answered);
     pair.settle();
-    // The server let go without finishing: that is no end.
+    // The server released it without finishing: that is no end.
     let given_up = Poll::Ready(Err(StreamError::GivenUp));
     assert_eq!(pair.client().read(asked), given_up);
     pair.client().release(asked);
@@ -403,7 +403,7 @@ fn what_breaks_the_protocol_is_found() {
         (&[b""], Violation::Meaningless),
         // The server has opened none.
         (&[b"\x00\x01\x00x"], Violation::Meaningless),
-        // 2,001 bytes, or so it says.
+        // 2,001 bytes, by its header.
         (&[b"\x00\x00\x47\xd0x"], Violation::WindowExceeded),
         (
             &[b"\x00\x00\x05xx", b"\x00\x00\x06x"],

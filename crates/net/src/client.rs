@@ -54,7 +54,7 @@ pub struct ClientConfig {
     /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
     /// their wishes, which sets the deadline of frames. `None`: no wish.
     pub latency: Option<Duration>,
-    /// Whether the transport's deadline holds, whatever is agreed on.
+    /// Whether the transport's deadline holds, independent of the latency agreed on.
     pub keeps_deadline: bool,
     /// Limit for the wait for an answer to the first handshake, once it has left.
     pub connect_timeout: Duration,
@@ -115,7 +115,7 @@ pub(crate) struct ClientRole<L: Load> {
     config: ClientConfig,
     events: EventSender,
     edge: EdgeCounters,
-    /// While a session is asked for: the first, or another in place of one that is silent.
+    /// The handshake for a session: the first, or a replacement of a silent one.
     handshake: Option<Handshake>,
     driver: Option<Driver<L>>,
     fallback: Fallback,
@@ -123,10 +123,10 @@ pub(crate) struct ClientRole<L: Load> {
     /// Counts of earlier sessions.
     past: Option<Snapshot>,
     ways: Ways,
-    /// The path and the address by which the first answer to the handshake came.
+    /// The path and the address by which the first answer to the handshake arrived.
     answered: Option<(usize, SocketAddr)>,
     closing_at: Option<Instant>,
-    /// Whether the owner has gone: nothing is waited for.
+    /// Whether the owner has gone, so that nothing is waited for.
     is_abandoned: bool,
     is_over: bool,
 }
@@ -375,7 +375,7 @@ impl<L: Load> ClientRole<L> {
         } else if driver.unanswered_for(now) >= RECONNECT_AFTER {
             self.reconnect(now);
         } else {
-            // What speaks need not be replaced.
+            // A session that speaks need not be replaced.
             self.handshake
                 .take_if(|handshake| heard_at > handshake.started_at);
         }
@@ -435,7 +435,7 @@ impl<L: Load> ClientRole<L> {
                 let since = silent_since.map(|since| since + RECONNECT_AFTER);
                 since.into_iter().chain(self.ways.look_at()).min()
             }
-            // It has just said so.
+            // The receiver has just announced it.
             None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
             None => silent_since.map(|since| since + RECONNECT_AFTER),
         };

@@ -72,8 +72,9 @@ impl Reading {
     /// Returns the arrival time of a datagram that the kernel stamped with `timestamp`, time since
     /// 1970: at least `earliest`, at most the moment of the reading, which it is without a stamp.
     ///
-    /// Stamps are by the wall clock, which may be set between arrival and reading. A caller that
-    /// knows a time before which the datagram cannot have come bounds that error.
+    /// Returns the arrival of a datagram. Stamps are by the wall clock, which may be set between
+    /// arrival and reading. `earliest`, before which the datagram cannot have arrived, bounds that
+    /// error.
     pub fn arrival(&self, timestamp: Option<StdDuration>, earliest: Instant) -> Instant {
         let arrived_at = self.now.saturating_sub(self.waited(timestamp));
         arrived_at.max(earliest).min(self.now)

@@ -222,7 +222,7 @@ impl Load for Datagrams {
     /// Same as for frames: data in flight is soon worthless.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
 
-    /// A server that goes away does not end the session at its client: the transport goes on.
+    /// A server that leaves does not end the session at its client: the transport continues.
     const OUTLIVES_SERVER: bool = false;
 
     fn prepare(config: &mut Config, header_bytes: u32) {

@@ -65,7 +65,7 @@ impl Displaced {
             .seal_append(path_id, REPLACED_NOTICE, &mut notice);
         if sealed.is_ok() {
             old.next_notice_at = now + NOTICE_INTERVAL;
-            // A lost one is asked for again.
+            // A lost one is requested again.
             let _ = ports[arrival.socket].send(&Batch {
                 to: arrival.from,
                 from: arrival.to,

@@ -1,5 +1,5 @@
-//! A session that is up: the transport's endpoint behind its packet protection, and the way to the
-//! peer of each path.
+//! A session that is up: the transport's endpoint behind its packet protection, and each path's
+//! route to the peer.
 
 mod key_age;
 mod links;
@@ -90,7 +90,7 @@ pub(crate) struct Driver<L: Load> {
     /// Latest time passed to the endpoint: it must never go back, and batches run ahead.
     time: Instant,
     heard_at: Instant,
-    /// Frames that have come, and when the newest did.
+    /// Number of received frames; the time of the newest follows.
     frames_received: u64,
     media_until: Instant,
     /// Time of the first packet that needs an answer, since the peer was last heard.
@@ -103,9 +103,9 @@ pub(crate) struct Driver<L: Load> {
     is_replaced: bool,
     is_lied_to: bool,
     is_key_exhausted: bool,
-    /// Challenges of this end's addresses that are to be answered.
+    /// Challenges of this end's addresses that need answers.
     answers: Vec<(PathId, Token)>,
-    /// Questions whether a carrier works, which are answered by the way that they came.
+    /// Questions whether a carrier works, which are answered by the same carrier.
     echoes: Vec<(PathId, Token, Address)>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Driver<L: Load> {
 #[derive(Debug, Default)]
 struct DriverPath {
     route: Option<Route>,
-    /// Whether anything has come by it.
+    /// Whether anything has arrived by it.
     is_heard: bool,
     heard_at: Instant,
     /// Carrier of the last authentic datagram.
@@ -205,7 +205,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Gives the number of a path to another one, which takes this way.
+    /// Gives the number of a path to another one, with this route.
     pub(crate) fn replace_path(
         &mut self,
         now: Instant,
@@ -256,8 +256,8 @@ impl<L: Load> Driver<L> {
         false
     }
 
-    /// Takes a datagram from a peer that decides which paths there are and may change its
-    /// addresses. Returns whether it is authentic.
+    /// Takes a datagram from a peer that decides on the paths and may change its addresses. Returns
+    /// whether it is authentic.
     pub(crate) fn receive_adopting(
         &mut self,
         now: Instant,
@@ -280,7 +280,7 @@ impl<L: Load> Driver<L> {
     /// Does the same as [`receive_adopting`](Self::receive_adopting), with a datagram that the
     /// session has opened.
     pub(crate) fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
-        // Both ends number their paths in the same order, whatever arrives first.
+        // Both ends number their paths in the same order, whichever datagram arrives first.
         while self.paths.len() <= authentic.path.index() {
             self.add_path(now, None, PathOptions::default());
         }
@@ -313,7 +313,7 @@ impl<L: Load> Driver<L> {
         self.unanswered_since = None;
     }
 
-    /// Returns the rate that the path carried by its newest report; `None` if none has come.
+    /// Returns the rate that the path carried by its newest report; `None` without a report.
     pub(crate) fn reported_rate(&self, index: usize) -> Option<DataRate> {
         self.endpoint.reported_rate(PathId(index as u8))
     }

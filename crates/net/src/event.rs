@@ -19,7 +19,7 @@ pub enum Event {
         /// Cargo of the session.
         cargo: Cargo,
     },
-    /// A frame has arrived whole; frames come in the order of their numbers.
+    /// A frame has arrived completely; frames are in the order of their numbers.
     FrameReceived(ReceivedFrame),
     /// Bytes of the next frame in order, which is not whole yet; see
     /// [`hands_out_parts`](anabranch_core::MediaConfig::hands_out_parts).
@@ -31,7 +31,7 @@ pub enum Event {
         /// Place and reason of the drop.
         reason: DropReason,
     },
-    /// The encoder is asked for another bitrate.
+    /// Another bitrate is requested of the encoder.
     TargetBitrate(DataRate),
     /// A path is trusted more or less than before.
     PathState {
@@ -46,11 +46,11 @@ pub enum Event {
         /// Duration of the silence.
         silent_for: Duration,
     },
-    /// The receiver has said that it goes away, as one does that is restarted. A sender asks for a
-    /// new session at once, and gives up what becomes too old until it has one.
+    /// The receiver has announced that it leaves, as at a restart. A sender requests a new session
+    /// at once, and meanwhile gives up frames that become too old.
     ReceiverLeft,
-    /// A sender has a new session in place of the one that fell silent. Frames are numbered from
-    /// zero again.
+    /// A sender has a new session, which replaces the silent one. Frames are numbered from zero
+    /// again.
     Reconnected {
         /// Duration of the silence.
         silent_for: Duration,
@@ -92,7 +92,7 @@ pub enum Event {
         /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
     },
-    /// TCP answers on some path and UDP on none: the session goes on by TCP.
+    /// TCP answers on some path and UDP on none: the session continues by TCP.
     UdpBlocked {
         /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
@@ -124,9 +124,9 @@ impl Event {
 pub enum Ended {
     /// This end closed it, and the peer was notified.
     Closed,
-    /// The peer closed it. A sender is not ended by that: receivers come and go.
+    /// The peer closed it. This does not end a sender, as receivers may be restarted.
     ClosedByPeer,
-    /// The receiver went away, and no other came in its place.
+    /// The receiver left, and no other replaced it.
     ReceiverLeft {
         /// Duration of the silence.
         waited: Duration,
@@ -140,7 +140,7 @@ pub enum Ended {
         /// This end's public key, which the peer must allow.
         local_key: PublicKey,
     },
-    /// The receiver refused every session that was asked for.
+    /// The receiver refused every requested session.
     Refused {
         /// The last reason.
         refused: Refused,
@@ -167,8 +167,8 @@ pub enum Ended {
 pub enum Refused {
     /// The receiver's word, authenticated.
     ByReceiver(Refusal),
-    /// The receiver speaks this version of the protocol, and cannot read this end's datagrams.
-    /// Somebody on the way may have made that up.
+    /// The receiver uses this version of the protocol, and cannot read this end's datagrams.
+    /// Somebody on the path may have forged that.
     OtherVersion(u8),
 }
 

@@ -71,7 +71,7 @@ impl EventSender {
         }
         self.queued.events.fetch_add(1, Ordering::Relaxed);
         self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // An owner that went away wants to hear nothing.
+        // An owner that has gone needs no events.
         let _ = self.queue.send(event);
     }
 
@@ -93,7 +93,7 @@ impl Events {
     /// Waits for the next event for `patience` at most.
     ///
     /// # Errors
-    /// None came in time, or the session is over.
+    /// If none came in time, or the session is over.
     pub fn recv_timeout(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
         let received = self.queue.recv_timeout(patience);
         received.map(|event| self.taken(event))

@@ -41,7 +41,8 @@ const CHEAP_ANSWERS: Limit = Limit {
     per_second: 50_000,
     burst: 1_000,
 };
-/// Networks whose share is remembered; the one that was heard longest ago is forgotten first.
+/// Maximum number of networks whose share is remembered; the one that was heard longest ago is
+/// forgotten first.
 const MAX_NETWORKS: usize = 64;
 
 /// Decision on an initiation that bears the first mark.
@@ -97,7 +98,7 @@ impl Gate {
             false => WITHOUT_SESSION,
         };
         self.handshakes.refill(now, limit);
-        // Half is kept for those that prove their address: the others may be one and the same.
+        // Half is reserved for initiators that prove their address: the others may all be the same.
         if self.handshakes.tokens > limit.burst / 2 {
             self.handshakes.tokens -= 1;
             return Verdict::Admit;

@@ -1,8 +1,9 @@
-//! A sender's way to a session: the first, or one in place of a session that fell silent.
+//! A sender's way to a session: the first, or a replacement of a silent one.
 //!
-//! After a second without answers a sender asks for a new session, on all paths and as long as it
-//! takes, and goes on with the old one: whichever answers first is used. A receiver that was
-//! restarted says that it does not know the old session, and then the new one is asked for at once.
+//! After a second without answers a sender requests a new session, on all paths and as long as it
+//! takes, and continues with the old one: the first to answer is used. A receiver that was
+//! restarted notifies the sender that it does not know the old session, and then the new one is
+//! requested at once.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use crate::event::Refused;
 use crate::port::Port;
 use crate::socket::Batch;
 
-/// Silence after which another session is requested. Chosen: several retransmissions of a usual
+/// Silence after which another session is requested. Chosen.
 /// path.
 pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// Silence after which a receiver's notice that it does not know a session is believed: a session
@@ -24,7 +25,7 @@ const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// … and at last at this interval.
 const LAST_RETRY: Duration = Duration::from_secs(2);
-/// Least time between two initiations, however many resets and cookies ask for one.
+/// Least time between two initiations, for any number of resets and cookies.
 const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Handshake {
@@ -108,7 +109,7 @@ impl Handshake {
                 Ok(None)
             }
             Ok(Reply::Refused(reason)) => Ok(Some(reason)),
-            // So does every path of a refusal.
+            // Every path of a refusal ends here, too.
             Err(HandshakeError::WrongSession) if self.refused.is_some() => Ok(None),
             Err(error) => Err(error),
         }
@@ -127,7 +128,7 @@ impl Handshake {
         self.initiator.handle_version_notice(datagram)
     }
 
-    /// Notes why the receiver refuses a session. Returns whether that is news.
+    /// Records the receiver's reason for refusing a session. Returns whether it is new.
     pub(crate) fn note_refused(&mut self, refused: Refused) -> bool {
         self.refused.replace(refused) != Some(refused)
     }
@@ -137,8 +138,8 @@ impl Handshake {
         self.refused
     }
 
-    /// Takes a cookie for the address of path `port`. The first has the initiation sent again at
-    /// once, with it; one that replaces it does so with a back-off.
+    /// Takes a cookie for the address of path `port`. The first one makes the initiation leave
+    /// again at once; one that replaces it does so with a back-off.
     ///
     /// # Errors
     /// Why the datagram is dropped.

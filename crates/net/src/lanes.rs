@@ -1,12 +1,12 @@
 //! A queue of the kernel's own for each peer of a session.
 //!
-//! A socket's queue holds some hundred datagrams, and a flood fills it in milliseconds: whatever
-//! the session's peer sends is then lost beside the flood. A connected socket at the same address
-//! and port gets all that comes from its peer, and nothing else. The flood, whose sources are
-//! others, overflows the listening socket alone.
+//! A socket's queue holds some hundred datagrams, and a flood fills it in milliseconds: datagrams
+//! from the session's peer are then lost with the flood. A connected socket at the same address and
+//! port gets all datagrams from its peer, and no others. The flood, from other sources, overflows
+//! the listening socket alone.
 //!
-//! Linux only: others give the connected socket no precedence, and do without. A receiver of many
-//! senders has hundreds of lanes, so the kernel is asked for those that have something (epoll).
+//! Linux only: other systems give the connected socket no precedence, and do without. A receiver of
+//! many senders has hundreds of lanes, so the kernel reports those with datagrams to read (epoll).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ const MAX_READY: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
-    /// Whether datagrams may come together ([`Socket::coalesce`]).
+    /// Whether datagrams may be handed over together ([`Socket::coalesce`]).
     pub(crate) coalesces: bool,
 }
 
@@ -51,8 +51,8 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Opens lanes for peers that have none, and closes those whose peer does not want one any
-    /// more. Where there can be none, the listening socket goes on taking the peer's datagrams.
+    /// Opens lanes for peers that have none, and closes those that their peer no longer needs. If a
+    /// lane cannot be opened, the listening socket still takes the peer's datagrams.
     pub(crate) fn update(&mut self, wanted: &[Peer], ports: &[Port]) {
         self.lanes.retain(|_, lane| wanted.contains(&lane.peer));
         for peer in wanted {
@@ -62,7 +62,7 @@ impl Lanes {
                 .all(|lane| lane.peer.address != peer.address)
                 && let Some(listener) = ports[peer.address.socket].socket()
             {
-                // The listening socket goes on.
+                // On an error, the listening socket still serves the peer.
                 let _ = self.add(*peer, listener);
             }
         }
@@ -101,7 +101,7 @@ fn watch(all: &mut Option<OwnedFd>, socket: &Socket, number: u64) -> io::Result<
         Some(all) => all,
         none => none.insert(create(CreateFlags::CLOEXEC)?),
     };
-    // A socket that is closed is not watched any more.
+    // A closed socket is no longer watched.
     add(all, socket, EventData::new_u64(number), EventFlags::IN)?;
     Ok(())
 }
@@ -236,7 +236,8 @@ mod tests {
             assert_eq!(ready.len(), 1);
             assert_eq!(waiting(&ready[0].socket), 10, "{overflowing}");
             assert!(waiting(listeners[0].socket().unwrap()) > 0);
-            // Answers leave by the listening socket, and come from where the peer sent to.
+            // Answers leave by the listening socket, with the destination of the peer's datagram as
+            // their source.
             let answer = Batch {
                 to: wanted[0].address.peer,
                 from: wanted[0].address.local,

@@ -24,7 +24,7 @@
 //! | `served.rs` | sessions of any load as a server holds them |
 //! | `runtime.rs` | the thread: wait, receive, advance |
 //! | `outbox.rs` | sealed datagrams, grouped into batches |
-//! | `port.rs` | the local side of a path, whose interface may come and go |
+//! | `port.rs` | the local side of a path, whose interface may vanish and return |
 //! | `socket.rs` | one UDP socket with batches in and out |
 //! | `gate.rs` | limits on the public-key work of a receiver |
 //! | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |

@@ -17,8 +17,8 @@
 //!   1 byte      length of the name, then the name in UTF-8
 //! ```
 //!
-//! Integers are big-endian. Reports are sealed as all datagrams are, and a lost one is not sent
-//! again: the next one says the same.
+//! Integers are big-endian. Reports are sealed as all datagrams are. A lost one is not sent again:
+//! the next one has the same content.
 
 use anabranch_core::{PathId, PathState};
 use anabranch_units::{DataRate, Duration};
@@ -49,8 +49,8 @@ pub struct LinkReport {
     /// Name of the interface or address that the path leaves its machine by. The peer chose it:
     /// it may hold any characters.
     pub name: String,
-    /// The sender's state of the path; [`PathState::Out`] also if nothing has come by it although
-    /// something must have.
+    /// The sender's state of the path; [`PathState::Out`] also if nothing has arrived by it
+    /// although something must have.
     pub state: PathState,
     /// Whether the path is held in reserve.
     pub is_standby: bool,
@@ -64,7 +64,7 @@ pub struct LinkReport {
     pub sent_rate: DataRate,
     /// Rate that the path is believed to carry.
     pub bandwidth: DataRate,
-    /// Rate above which the sender's user lets nothing leave.
+    /// Maximum rate of the path, set by the sender's user.
     pub max_rate: Option<DataRate>,
     /// Volume that the sender's user allows.
     pub cap: Option<LinkCap>,

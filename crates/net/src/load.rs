@@ -22,7 +22,8 @@ pub(crate) trait Load: Send + 'static {
     /// both.
     const OLD_SESSION_GRACE: Duration;
 
-    /// Whether a server that closes the session is waited for, and asked for another.
+    /// Whether a client waits for the return of a server that closes the session, and requests
+    /// another.
     const OUTLIVES_SERVER: bool;
 
     /// Whether the kernel may hand over datagrams of one peer together, with one arrival time. True
@@ -78,7 +79,7 @@ pub(crate) trait Load: Send + 'static {
     fn end(&mut self);
 }
 
-/// Frames come from the owner by its own calls, and go to it as events.
+/// Frames: the owner hands them in by its own calls, and receives them as events.
 #[derive(Debug, Default)]
 pub(crate) struct Frames;
 
@@ -87,11 +88,11 @@ impl Load for Frames {
 
     const CARGO: Cargo = Cargo::Frames;
 
-    /// Twice the interval of challenges, and some time on the way: the old session has frames under
-    /// way.
+    /// Twice the interval of challenges, and some time in flight: the old session has frames in
+    /// flight.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
 
-    /// A receiver that goes away does not close the session: the transport goes on without.
+    /// A receiver that leaves does not close the session: the transport continues without it.
     const OUTLIVES_SERVER: bool = false;
 
     fn prepare(config: &mut Config, header_bytes: u32) {

@@ -44,7 +44,7 @@ impl Resolve for SystemResolver {
 pub(crate) struct Answer {
     pub(crate) name: HostName,
     pub(crate) outcome: Result<Vec<SocketAddr>, String>,
-    /// Whether the user should hear of it: a failure that is new or lasts; an address after a
+    /// Whether the user should be notified: a failure that is new or lasts; an address after a
     /// failure; another address than before.
     pub(crate) is_news: bool,
 }
@@ -136,7 +136,7 @@ impl Names {
         }
     }
 
-    /// Takes the answers that have come.
+    /// Takes the answers that have arrived.
     pub(crate) fn take(&mut self, now: Instant) -> Vec<Answer> {
         let answers = self.entries.iter_mut().filter_map(|entry| entry.take(now));
         answers.collect()
@@ -170,7 +170,8 @@ impl Entry {
         let thread = thread::Builder::new().name("resolver".to_owned());
         let spawned = thread.spawn(move || desk.serve(&name, &*resolver, &waker));
         match spawned {
-            // It ends by itself; a resolver that hangs must not hold up the end of a session.
+            // The thread ends without a join; a resolver that hangs must not delay the end of a
+            // session.
             Ok(_) => self.has_thread = true,
             Err(error) => self.desk.lock().outcome = Some(Err(error.to_string())),
         }
@@ -253,7 +254,7 @@ pub(crate) mod testing {
 
     use super::{HostName, Mutex, Resolve, SocketAddr};
 
-    /// Answers, of which the last is given again and again.
+    /// Answers, of which the last is repeated.
     #[derive(Debug)]
     pub(crate) struct Scripted(pub(crate) Mutex<Vec<Result<Vec<SocketAddr>, String>>>);
 

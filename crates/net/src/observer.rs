@@ -34,7 +34,7 @@ pub struct PacketEvent {
 pub enum PacketNews {
     /// The packet left.
     Sent {
-        /// Counts the datagrams of the path in this session, as its header says; both ends know it.
+        /// Number of the datagram on its path in this session, from its header; both ends know it.
         number: u64,
         /// Bytes of UDP's payload: with packet protection, without headers of IP and UDP.
         bytes: usize,

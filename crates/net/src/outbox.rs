@@ -1,4 +1,4 @@
-//! Sealed datagrams on their way to the sockets, those of equal size to one path as one batch.
+//! Sealed datagrams for the sockets. Those of equal size on one path form a batch.
 
 use core::ops::Range;
 
@@ -21,7 +21,7 @@ pub(crate) struct Parcel {
     pub(crate) datagram_bytes: usize,
     /// A single datagram, which the interface may refuse for its length.
     pub(crate) is_mtu_probe: bool,
-    /// Some of it is acknowledged by the peer.
+    /// Whether the peer acknowledges some of it.
     pub(crate) wants_answer: bool,
 }
 
@@ -122,7 +122,7 @@ impl Outbox {
         moved_to
     }
 
-    /// Hands over all parcels, those of each path in order, and is empty afterwards.
+    /// Hands over all parcels, those of each path in order, and empties the outbox.
     pub(crate) fn empty(&mut self, mut send: impl FnMut(&Parcel, &[u8])) {
         for lot in &mut self.lots {
             for parcel in &lot.parcels {

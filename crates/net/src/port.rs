@@ -38,7 +38,7 @@ pub(crate) struct Port {
     /// Reason for which it is unusable.
     absence: Option<String>,
     is_absence_told: bool,
-    /// The TCP connection beside the socket or instead of it.
+    /// The TCP connection, in addition to the socket or instead of it.
     tcp: Tcp,
 }
 
@@ -48,7 +48,7 @@ enum Seen {
     Nothing,
     /// The socket's interface or address has gone.
     Gone,
-    /// The operating system knows no way now, and may later.
+    /// The operating system has no route now, and may have one later.
     NoWay(String),
 }
 
@@ -78,8 +78,8 @@ impl Port {
         }
     }
 
-    /// Leads to another address from now on. The socket stays if it is of the same family: answers
-    /// from the old address may be under way. A TCP connection leads to the old address alone.
+    /// Changes the remote address. The socket stays if it is of the same family: answers from the
+    /// old address may be in flight. A TCP connection only reaches the old address.
     pub(crate) fn redirect(&mut self, via: &Via, remote: SocketAddr) {
         let old = self.way.replace((via.clone(), remote));
         self.tcp = Tcp::Dialled(Dial::default());

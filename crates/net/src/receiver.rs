@@ -38,7 +38,7 @@ impl Receiver {
     /// Opens the socket and starts the thread.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
         let (ports, local) = config.open()?;
         let clock = config.clock;
@@ -96,13 +96,12 @@ impl Receiver {
             .change(|role, now| role.set_allowed(now, allowed));
     }
 
-    /// Shares places in this way from now on; see [`ServerConfig::places`]. Sessions that there are
-    /// stay.
+    /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
     }
 
-    /// Senders that asked for a session since the last call and got none.
+    /// Takes the senders that requested a session since the last call and got none.
     pub fn take_turned_away(&self) -> Vec<TurnedAway> {
         self.runtime.look(|role, _| role.take_turned_away())
     }
@@ -134,7 +133,7 @@ impl Receptions {
     /// Waits for the next session for `patience` at most.
     ///
     /// # Errors
-    /// None came in time, or the receiver is over.
+    /// If none began in time, or the receiver is over.
     pub fn recv_timeout(
         &self,
         patience: core::time::Duration,

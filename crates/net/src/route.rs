@@ -77,7 +77,7 @@ pub(crate) struct Heard {
     pub(crate) from: Address,
     pub(crate) counter: u64,
     pub(crate) datagram_bytes: usize,
-    /// Whether the datagram has come before, maybe from elsewhere.
+    /// Whether the datagram has arrived before, maybe from elsewhere.
     pub(crate) is_copy: bool,
 }
 
@@ -87,7 +87,7 @@ impl Heard {
     }
 }
 
-/// A number that only who receives at an address can know.
+/// A number that only a recipient at an address can know.
 pub(crate) type Token = u64;
 
 /// A challenge to be sent to an address.
@@ -103,7 +103,7 @@ pub(crate) struct Route {
     address: Address,
     /// Number of bytes that may still be sent there; `None` once the address is proven.
     allowance_bytes: Option<u64>,
-    /// Counter of the newest datagram that came, whatever its address.
+    /// Counter of the newest datagram, from any address.
     newest_counter: Option<u64>,
     trial: Option<Trial>,
     /// While no address has answered.
@@ -246,8 +246,8 @@ impl Route {
         of_trial.chain(of_search.into_iter().flatten())
     }
 
-    /// Takes the answer to a challenge, by whatever way it came: only who received the challenge
-    /// can know its token.
+    /// Takes the answer to a challenge, from any address: only the recipient of the challenge can
+    /// know its token.
     pub(crate) fn take_answer(&mut self, now: Instant, from: Address, token: Token) {
         if let Some(search) = &self.search {
             if let Some(address) = search.answered(from, token) {

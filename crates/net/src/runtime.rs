@@ -92,7 +92,8 @@ pub(crate) struct Runtime<R> {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// A way to a role, through a lock that its thread holds only while it works, never while it waits.
+/// A handle of a role, through a lock that its thread holds only while it works, never while it
+/// waits.
 #[derive(Debug)]
 pub(crate) struct Handle<R> {
     shared: Arc<Shared<R>>,
@@ -233,8 +234,8 @@ impl<R: Role> Shared<R> {
         listener::accept(now, ports);
     }
 
-    /// Serves the sockets until the role is over, a port has to be tended, or the peers are not
-    /// those of this version any more.
+    /// Serves the sockets until the role is over, a port needs attention, or the peers have another
+    /// version.
     fn watch(
         &self,
         version: u64,
@@ -331,8 +332,8 @@ impl<R: Role> Shared<R> {
     }
 }
 
-/// Sets for what connections are polled, from the entry `first` on: a connection with an unsent
-/// rest waits for room, too.
+/// Sets the events for which connections are polled, from the entry `first` on: a connection with
+/// an unsent rest also waits for room.
 fn poll_connections<'a>(
     awaited: &mut Vec<PollFd<'a>>,
     first: usize,

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use anabranch_units::{Duration, Instant};
 
-/// Maximum number of addresses of a name. Chosen: more hosts than anybody lists.
+/// Maximum number of addresses of a name. Chosen: more hosts than real names have.
 const MAX_CANDIDATES: usize = 16;
 /// Number of initiations to the address that last had the session: their back-off makes it 1.75 s,
 /// in which the old session may speak again.
@@ -49,7 +49,7 @@ impl Search {
         self.current
     }
 
-    /// Addresses of the name, as a resolver last said.
+    /// Returns the addresses of the name, as a resolver last gave them.
     pub(crate) fn candidates(&self) -> &[SocketAddr] {
         &self.candidates
     }
@@ -64,7 +64,7 @@ impl Search {
         has_new
     }
 
-    /// Takes note that the address has the session, as of `now`.
+    /// Records that the address has the session, as of `now`.
     pub(crate) fn prove(&mut self, now: Instant, address: SocketAddr) {
         self.proven = Some((address, now + DROPPED_KEPT_FOR));
         self.attempts = 0;
@@ -99,8 +99,8 @@ impl Search {
         self.attempts = 0;
     }
 
-    /// Returns the address to call instead of the current one, if any. `has_route` says whether the
-    /// path's interface has a route to an address.
+    /// Returns the address to call instead of the current one, if any. `has_route` returns whether
+    /// the path's interface has a route to an address.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -195,7 +195,7 @@ mod tests {
         let next = |has_route: fn(SocketAddr) -> bool| search(&addresses).next(START, has_route);
         assert_eq!(next(|address| address.is_ipv4()), Some(v4(1)));
         assert_eq!(next(|address| address.is_ipv6()), Some(v6(1)));
-        // The first shows the reason, and is left for one that can be reached.
+        // The first gives the reason, and is replaced by one that can be reached.
         let mut search = search(&addresses);
         assert_eq!(search.next(START, |_| false), Some(v6(1)));
         assert_eq!(search.next(START, |_| false), None);

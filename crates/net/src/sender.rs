@@ -37,7 +37,7 @@ impl Sender {
     /// for ([`Event::PathAbsent`]).
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(Sender, Events), StartError> {
         let ports = config.open_ports()?;
         let clock = config.clock;
@@ -80,7 +80,7 @@ impl Sender {
     /// Adds a path to this session and those after it; its number is the next one.
     ///
     /// # Errors
-    /// [`StartError`]: there are [`PathId::LIMIT`] already, or it cannot leave this machine.
+    /// [`StartError`]: there are [`PathId::LIMIT`] paths already, or it cannot leave this machine.
     pub fn add_path(&self, path: ClientPath) -> Result<(), StartError> {
         let port = path.open_port()?;
         self.runtime.change(|role, _| role.add_path(path, port))

@@ -1,4 +1,4 @@
-//! Sessions as a server holds them, whatever they carry, and how they begin.
+//! Sessions of any load as a server holds them, and their start.
 
 use core::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,10 +1,10 @@
 //! The end that waits for sessions: it admits peers, and assigns datagrams to sessions.
 //!
-//! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A newer one of the same peer,
-//! which was restarted, takes the place of that with the same cargo once it is confirmed. Until
-//! then the earlier one continues, so that a replayed handshake disturbs nobody. Where
-//! there is no room, another allowed peer gets its turn when a session is over or has been silent
-//! for [`ServerConfig::takeover_after`]: being allowed is no right to others' place.
+//! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A peer that was restarted
+//! opens a newer session, which replaces its old one of the same cargo once it is confirmed. Until
+//! then the old one continues, so that a replayed handshake disturbs nobody. Without room, another
+//! allowed peer gets its turn when a session is over or has been silent for
+//! [`ServerConfig::takeover_after`]: an allowed peer has no right to the place of another.
 
 mod candidates;
 mod door;
@@ -69,7 +69,7 @@ pub struct ServerConfig {
     pub allowed: Vec<PublicKey>,
     /// Maximum number of sessions of the same cargo at a time, each with another peer.
     pub max_sessions: usize,
-    /// Peers of whom only some may have a session of the same cargo at a time.
+    /// Groups of peers with a limit on their sessions of the same cargo at a time.
     pub places: Vec<Places>,
     /// Silence of a peer after which its session is over.
     pub silence_timeout: Duration,
@@ -155,7 +155,7 @@ pub(crate) struct ServerRole {
     resets: Resets,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
-    /// The sessions that are over and were not asked for, the oldest first.
+    /// Ended sessions that were not taken, the oldest first.
     ended: VecDeque<Snapshot>,
     edge: EdgeCounters,
     is_closing: bool,
@@ -231,7 +231,7 @@ impl ServerRole {
                     ports[arrival.socket].on_authentic(now, arrival.carrier);
                 }
             }
-            // Its turn has not come.
+            // It is not this one's turn.
             Some(_) => self.edge.unknown_datagrams += 1,
             None => {
                 self.edge.unknown_datagrams += 1;
@@ -274,7 +274,7 @@ impl ServerRole {
         let Some(index) = receiver_index(datagram) else {
             return false;
         };
-        // A forged one proves nothing: the true peer may still come.
+        // A forged one proves nothing: the true peer may still answer.
         let candidate = self.candidates.get_mut(now, index);
         let opened = candidate.and_then(|(_, session)| driver::open(session, datagram));
         let Some(authentic) = opened else {
@@ -301,7 +301,7 @@ impl ServerRole {
             session: agreed.session,
             peer,
             latency,
-            // As at the client: a session has its length even if there is nothing to send for long.
+            // As at the client: a session has its length even if there is no data for a long time.
             at: answered_at,
             observer: self.observer.clone(),
         };
@@ -390,12 +390,12 @@ impl ServerRole {
         }
     }
 
-    /// Senders that asked for a session since the last call and got none.
+    /// Takes the senders that requested a session since the last call and got none.
     pub(crate) fn take_turned_away(&mut self) -> Vec<TurnedAway> {
         self.turned_away.take()
     }
 
-    /// Shares places in this way from now on. Sessions that there are stay.
+    /// Sets the groups that share places. Present sessions stay.
     pub(crate) fn set_places(&mut self, places: Vec<Places>) {
         self.places = places;
     }

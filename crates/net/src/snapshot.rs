@@ -88,7 +88,7 @@ pub struct PathSnapshot {
     pub controller_state: &'static str,
     /// Destination of its datagrams; `None` at a receiver that has received nothing by it yet.
     pub peer: Option<SocketAddr>,
-    /// The carrier of the last datagram that came by it.
+    /// The carrier of the last datagram that arrived by it.
     pub carrier: Carrier,
     /// Datagrams that the operating system did not take.
     pub unsent_datagrams: u64,
@@ -116,7 +116,7 @@ impl PathSnapshot {
     }
 }
 
-/// Counts of what never reached the transport.
+/// Counters of datagrams that never reached the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounters {
     /// Datagrams that packet protection rejected, by kind in the order of [`Rejected::ALL`].

@@ -51,7 +51,7 @@ pub(crate) struct Arrival {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch<'a> {
     pub(crate) to: SocketAddr,
-    /// The address to send from; `None`: the socket's, or as the routing table says.
+    /// Source address; `None`: the socket's, or the routing table's choice.
     pub(crate) from: Option<IpAddr>,
     pub(crate) ecn: Ecn,
     pub(crate) bytes: &'a [u8],
@@ -101,8 +101,8 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Hands every datagram that waits to `take`. Errors are those that ICMP messages left behind,
-    /// or an interface that went away: the transport notices silence.
+    /// Hands every waiting datagram to `take`. Errors stem from ICMP messages, or from an interface
+    /// that vanished: the transport notices the silence.
     pub(crate) fn receive(
         &self,
         index: usize,

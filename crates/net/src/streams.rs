@@ -171,7 +171,7 @@ impl Streams {
                     break;
                 }
                 Ok(_) => is_any = true,
-                // It is closing: nothing is carried any more.
+                // It is closing, and accepts no more.
                 Err(_) => break,
             }
         }
@@ -181,7 +181,7 @@ impl Streams {
         is_any
     }
 
-    /// Wakes the tasks for which there is news. Returns the streams that the peer has opened.
+    /// Wakes the tasks with events. Returns the streams that the peer has opened.
     fn tell(state: &mut State) -> Vec<StreamId> {
         while let Some(event) = state.mux.poll_event() {
             let waiting = match event {
@@ -195,8 +195,8 @@ impl Streams {
         core::iter::from_fn(|| state.mux.accept()).collect()
     }
 
-    /// Hands over streams that the peer has opened. One that nobody takes is let go as it is
-    /// dropped, for which the streams must not be locked.
+    /// Hands over streams that the peer has opened. A stream without a taker is released as it is
+    /// dropped, which requires that the streams are not locked.
     fn accept(&self, opened: Vec<StreamId>) {
         for id in opened {
             let stream = ByteStream::new(Arc::clone(&self.shared), id);

@@ -1,9 +1,9 @@
 //! TCP connections that carry the same sealed datagrams where UDP is blocked
 //! ([decision 209](../../../docs/decisions/0209-tcp-where-udp-is-blocked.md)).
 //!
-//! A connection is trusted with nothing: every datagram proves itself, and a path's route moves to
-//! a connection only after a challenge was answered on it, as to any other address. Each accepted
-//! connection has a port of its own, so a port's index and the peer's address name it.
+//! A connection proves nothing: every datagram is authenticated, and a path's route moves to a
+//! connection only after a challenge was answered on it, as to any other address. Each accepted
+//! connection has a port of its own, so a port's index and the peer's address identify it.
 //!
 //! | file | idea |
 //! |---|---|

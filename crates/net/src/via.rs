@@ -206,8 +206,8 @@ fn is_link_local(remote: SocketAddr) -> bool {
     matches!(remote.ip(), IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// Binds to the interface itself, as Linux 5.7 and later let everybody do; where that is refused,
-/// says which of its addresses to bind to.
+/// Binds to the interface itself, which Linux permits to everybody from 5.7 on. If it is refused,
+/// returns the interface's address to bind to.
 fn bind_to_interface(
     socket: &socket2::Socket,
     name: &str,
@@ -303,7 +303,7 @@ mod tests {
         assert!(via("lo").has_route(REMOTE));
         assert!(Via::DefaultRoute.has_route(REMOTE));
         assert!(!via("nowhere9").has_route(REMOTE));
-        // Loopback has no other address than its own and is no way to a neighbour by link-local.
+        // Loopback has only its own address and does not lead to a neighbour by link-local.
         let neighbour = "[fe80::1]:9".parse().expect("an address");
         assert!(!via("lo").has_route(neighbour));
         assert!(!via("127.0.0.1").has_route("[::1]:9".parse().expect("an address")));

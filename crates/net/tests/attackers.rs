@@ -98,7 +98,7 @@ impl Source {
         self.sender.send_frame(&frame).expect("taken");
     }
 
-    /// Sends `count` frames at 25 a second, whatever the sleeps overrun.
+    /// Sends `count` frames at 25 a second, independent of overrun sleeps.
     fn run(&self, count: u64) {
         let start = self.clock.now();
         for number in 0..count {

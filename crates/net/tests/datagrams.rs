@@ -55,7 +55,8 @@ fn datagram(number: u16) -> Bytes {
     bytes.into()
 }
 
-/// Sends numbered datagrams at an even pace and returns the numbers of those that came back whole.
+/// Sends numbered datagrams at an even pace and returns the numbers of those that came back
+/// unchanged.
 async fn ping(client: &DatagramClient, count: u16, interval: StdDuration) -> BTreeSet<u16> {
     let channel = client.channel().clone();
     let send = tokio::spawn(async move {

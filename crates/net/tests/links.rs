@@ -106,7 +106,7 @@ fn a_receiver_sees_its_senders_links_by_name_and_notices_those_that_carry_nothin
         let max_rate = Some(DataRate::from_megabits_per_second(3));
         assert_eq!(reported(&paths[1]).max_rate, max_rate);
         assert_eq!(reported(&paths[1]).cap, Some(CAP));
-        // Nobody can report that any more.
+        // No path can report that any more.
         wait_for_states(&reception, &[PathState::Out; 2]);
         assert!(clock.now() >= ALL_DOWN_AT, "it was there until then");
         let seen = reception.snapshot();

@@ -1,5 +1,5 @@
-//! Sessions whose receiver goes away and comes again, over loopback and in real time. Waits are
-//! generous: the machine may be busy.
+//! Sessions whose receiver leaves and returns, over loopback and in real time. Waits are generous:
+//! the machine may be busy.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -17,11 +17,11 @@ use anabranch_units::{Duration, Importance, Instant};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
-/// The port of nobody.
+/// A port without a listener.
 const NOBODY: u16 = 0;
 
-/// Datagrams for an address of its own go to the port that the test chooses, and answers back: a
-/// receiver that is exchanged behind it has crashed and was started again, for all a sender sees.
+/// A relay between an address and the port that the test chooses, and back. A sender sees a
+/// receiver that is exchanged behind it as one that crashed and was started again.
 struct Doorway {
     address: SocketAddr,
     target: Arc<AtomicU16>,
@@ -165,7 +165,7 @@ fn send_one(sender: &Sender, clock: &Clock) {
         importance: Importance::Key,
         captured_at: clock.now(),
     };
-    // While nobody answers, frames may be refused.
+    // While no receiver answers, frames may be refused.
     let _ = sender.send_frame(&frame);
 }
 
@@ -204,7 +204,7 @@ fn send_until_reception(sender: &Sender, clock: &Clock, sessions: &Receptions) -
     }
 }
 
-/// Sends until `events` bring what `pick` wants.
+/// Sends until `pick` returns something for an event.
 fn send_until<T>(
     sender: &Sender,
     clock: &Clock,
@@ -259,7 +259,7 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     let (second, received) = keys.receiver();
     doorway.lead_to(second.local_addr().port());
     let silent_for = send_until(&sender, &clock, &events, reconnecting);
-    // Without the receiver's word for it, it takes a second.
+    // Without the receiver's notice, it takes a second.
     assert!(silent_for < Duration::from_secs(1), "{silent_for}");
     let reception = send_until_reception(&sender, &clock, &received);
     send_until(&sender, &clock, reception.events(), first_frame);

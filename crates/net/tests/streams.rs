@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use bed::{PATIENCE, client_config, copy, link, loopback, relay, streams, wait_for};
 
-/// A server that sends back whatever comes, and ends where the client ends.
+/// A server that sends all data back, and ends where the client ends.
 struct Echo {
     key: SecretKey,
     server: StreamServer,
@@ -282,7 +282,7 @@ async fn several_clients_have_sessions_at_once() {
     }
     assert_eq!(server.snapshots().len(), 2);
     let (_third, events) = echo.client(&keys[2], &[address]);
-    // The receiver says so, and gives it no place later either.
+    // The receiver reports it, and gives it no place later either.
     let no_place = Event::Refused(Refused::ByReceiver(Refusal::NoPlace));
     assert_eq!(events.recv_timeout(StdDuration::from_secs(2)), Ok(no_place));
     let later = events.recv_timeout(StdDuration::from_secs(2));

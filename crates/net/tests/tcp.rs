@@ -90,7 +90,7 @@ fn send_frames(sender: &Sender, count: u64) {
     }
 }
 
-/// Waits for `count` frames, of which none may be lost.
+/// Waits for `count` frames, without losses.
 fn expect_frames(reception: &Reception, count: u64) {
     for _ in 0..count {
         let event = wait_for(reception.events(), |event| {
@@ -287,7 +287,7 @@ fn a_receiver_that_is_restarted_is_connected_to_again() {
     expect_frames(&reception, 25);
 }
 
-/// Connects as anybody may, and sends these bytes.
+/// Connects without a key, and sends these bytes.
 fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(to).expect("the kernel takes it");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -337,12 +337,12 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
     assert_eq!(receiver.snapshot().paths[0].carrier, Carrier::Tcp);
 }
 
-/// A bystander on the way of UDP, which copies every datagram of a client into a TCP connection of
+/// A bystander on the path of UDP, which copies every datagram of a client into a TCP connection of
 /// its own. The first copies arrive before their originals, the others compete with them.
 struct Bystander {
     /// Destination of the client's datagrams.
     address: SocketAddr,
-    /// The address from which the originals come to the receiver.
+    /// The address from which the originals reach the receiver.
     origin: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! Counters of 64 bits of which only the low 32 travel (RFC 9000 §17.1 and §A.3).
+//! Counters of 64 bits of which only the low 32 are sent (RFC 9000 §17.1 and §A.3).
 
 /// Returns the counter nearest to `expected` whose low 32 bits are `truncated`. `expected` is one
 /// more than the greatest counter authenticated so far on that path.

@@ -55,7 +55,8 @@ impl Deframer {
     /// `take`.
     ///
     /// # Errors
-    /// [`StreamError`]; the stream is to be closed. Datagrams before the error have been passed on.
+    /// [`StreamError`]; the stream must then be closed. Datagrams before the error have been passed
+    /// on.
     pub fn push(
         &mut self,
         mut bytes: &mut [u8],
@@ -78,8 +79,8 @@ impl Deframer {
         Ok(())
     }
 
-    /// Returns the size of the element that has begun or begins with `bytes`, as far as it is
-    /// known: a preamble, a length, or a length with its datagram.
+    /// Returns the size of the element that `bytes` begin, as far as it is known: a preamble, a
+    /// length, or a length with its datagram.
     fn size_of_next(&self, bytes: &[u8]) -> Result<usize, StreamError> {
         if !self.has_preamble {
             return Ok(STREAM_PREAMBLE.len());

@@ -23,10 +23,10 @@
 //!
 //! # Freshness
 //!
-//! Nothing in an initiation shows that it is no replay. Its answer is made with an ephemeral key
-//! of its own, so only a live initiator can seal the first datagram of the session. Until that
-//! datagram opens ([`Session::is_confirmed`](crate::Session::is_confirmed)), the session is a
-//! candidate that replaces nothing. No end needs a clock or a counter that survives a restart.
+//! An initiation cannot show that it is no replay. Its answer is made with an ephemeral key of its
+//! own, so only a live initiator can seal the first datagram of the session. Until that datagram
+//! opens ([`Session::is_confirmed`](crate::Session::is_confirmed)), the session is a candidate that
+//! replaces nothing. No end needs a clock or a counter that survives a restart.
 
 mod error;
 mod initiator;

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 const SECRET_BYTES: usize = 32;
 
-/// The secret of the generation that comes next: the ones before are forgotten.
+/// The secret of the next generation; earlier ones are forgotten.
 pub(crate) struct KeyChain(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl KeyChain {

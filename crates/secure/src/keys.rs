@@ -27,7 +27,7 @@ pub enum ParseKeyError {
     /// A public key where a secret one belongs.
     #[error("this is a public key (abpub_…): a secret key starts with absec_")]
     PublicInsteadOfSecret,
-    /// No known prefix in front.
+    /// No known prefix at the start.
     #[error(
         "a key is {expected} followed by 43 characters, and this does not start with {expected}"
     )]
@@ -96,7 +96,7 @@ impl SecretKey {
         secret
     }
 
-    /// Reads what [`to_text`](Self::to_text) writes, space around it allowed.
+    /// Parses the output of [`to_text`](Self::to_text), with optional space around it.
     ///
     /// # Errors
     /// A [`ParseKeyError`] that describes the mistake in the text.

@@ -2,9 +2,9 @@
 //! WireGuard's mac1 and mac2 (Donenfeld, "WireGuard: Next Generation Kernel Network Tunnel", NDSS
 //! 2017, §5.3 and §5.4.4).
 //!
-//! The first says that its maker knows the responder's public key. The second says that its maker
-//! receives at the address that it sends from: it is keyed by a cookie that the responder gave to
-//! that address.
+//! The first proves that its maker knows the responder's public key. The second proves that its
+//! maker receives at its source address: it is keyed by a cookie that the responder gave to that
+//! address.
 //!
 //! *Deviation*: HMAC-SHA-256 cut to 16 bytes in place of keyed BLAKE2s, and AES-256-GCM in place of
 //! XChaCha20-Poly1305. Both are used here already, and faster where the processor has them.
@@ -112,7 +112,7 @@ impl CookieJar {
         }
     }
 
-    /// Makes cookies of another secret; those of the one before stay good until the next call.
+    /// Makes cookies of another secret; those of the one before stay valid until the next call.
     pub(crate) fn rotate(&mut self) {
         self.secrets.swap(0, 1);
         self.secrets[0] = fresh_secret();

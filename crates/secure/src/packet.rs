@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The AEAD is AES-256-GCM under one key per direction. The first ten bytes are its additional
-//! data. Its nonce is the path id as 32 bits and the path's counter as 64 bits, both big-endian, so
-//! no two datagrams of a key share one: the paths' counters are independent and may be equal.
+//! data. Its nonce is the path id as 32 bits and the path's counter as 64 bits, both big-endian. No
+//! two datagrams of a key share a nonce: the paths' counters are independent and may be equal.
 //!
 //! # Limits of AES-GCM
 //!
@@ -38,7 +38,7 @@ use crate::kind::{DATA_INDEX_AT, Kind};
 use crate::replay::{Freshness, ReplayWindow};
 use crate::reset::ResetToken;
 
-/// Bytes in front of a datagram's ciphertext.
+/// Bytes before a datagram's ciphertext.
 pub const HEADER_BYTES: usize = 10;
 /// Bytes behind a datagram's ciphertext.
 pub const TAG_BYTES: usize = 16;
@@ -65,7 +65,7 @@ pub enum SealError {
     /// No such path.
     #[error("path {path_id} is out of range: path ids are 0 to {}", MAX_PATHS - 1)]
     PathOutOfRange {
-        /// The path asked for.
+        /// The requested path.
         path_id: u8,
     },
     /// No room for header and tag around the plaintext.
@@ -74,7 +74,7 @@ pub enum SealError {
          {PROTECTION_OVERHEAD_BYTES} bytes together"
     )]
     NoRoom {
-        /// Length of the buffer that was to be sealed.
+        /// Length of the buffer for the datagram.
         datagram_bytes: usize,
     },
     /// The session has sealed [`MAX_SEALED_COUNT`] datagrams; only a new handshake helps.
@@ -103,7 +103,8 @@ pub enum Rejected {
     #[error("replayed")]
     Replayed,
     /// Its counter trails the path's greatest by more than
-    /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), so that nobody knows any more.
+    /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), beyond the memory of the
+    /// window.
     #[error("too old")]
     TooOld,
     /// The datagram was not sealed by the peer with this header, or changed since, or its key is
@@ -129,7 +130,7 @@ impl Rejected {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
     /// The path that the peer sealed it for, below [`MAX_PATHS`]. Authenticated, unlike the
-    /// addresses that the datagram came with.
+    /// addresses of the datagram.
     pub path_id: u8,
     /// The datagram's counter, which grows with every datagram sealed for the path: whether one is
     /// newer than another.
@@ -139,8 +140,8 @@ pub struct Opened<'a> {
 }
 
 /// An established session: AEAD keys for each direction, and per path a counter and a replay
-/// window. About 3 kB, and 8 kB more from the first datagram that opens: a responder may hold many
-/// that nobody ever confirms. It allocates nothing after that.
+/// window. It takes about 3 kB, and 8 kB more from the first datagram that opens, as a responder
+/// may hold many that are never confirmed. It allocates nothing after that.
 pub struct Session {
     sealing: SealingKeys,
     opening: OpeningKeys,
@@ -153,7 +154,7 @@ pub struct Session {
     windows: Vec<ReplayWindow>,
     rejected_counts: [u64; Rejected::ALL.len()],
     is_confirmed: bool,
-    /// The initiator's: what proves that the responder no longer has the session.
+    /// The initiator's proof that the responder no longer has the session.
     reset_token: Option<ResetToken>,
 }
 
@@ -229,12 +230,12 @@ impl Session {
         self.rejected_counts[kind as usize]
     }
 
-    /// Seals a datagram in place for the path `path_id`. The plaintext stands between
-    /// [`HEADER_BYTES`] free bytes in front and [`TAG_BYTES`] behind; afterwards all of `datagram`
-    /// is to be sent, once. (Sent twice, the second copy is a replay.)
+    /// Seals a datagram in place for the path `path_id`. The plaintext is between [`HEADER_BYTES`]
+    /// free bytes before it and [`TAG_BYTES`] behind it. Afterwards all of `datagram` must be sent,
+    /// once. (Sent twice, the second copy is a replay.)
     ///
     /// # Errors
-    /// As [`SealError`] says; `datagram` is then as it was.
+    /// [`SealError`]; `datagram` is then unchanged.
     pub fn seal(&mut self, path_id: u8, datagram: &mut [u8]) -> Result<(), SealError> {
         let datagram_bytes = datagram.len();
         let next_counter = self
@@ -279,7 +280,7 @@ impl Session {
     /// `datagrams` has no capacity left.
     ///
     /// # Errors
-    /// As [`SealError`] says; `datagrams` is then as it was.
+    /// [`SealError`]; `datagrams` is then unchanged.
     pub fn seal_append(
         &mut self,
         path_id: u8,
@@ -311,7 +312,7 @@ impl Session {
     }
 
     /// Opens a datagram that [`open`](Self::open) has rejected as [`Rejected::Replayed`], to learn
-    /// that it is authentic and from where a copy came. It is not to be taken a second time.
+    /// that it is authentic and from where a copy came. Its content must not be used again.
     ///
     /// # Errors
     /// As of [`open`](Self::open); uncounted.
@@ -392,7 +393,7 @@ impl fmt::Debug for Session {
     }
 }
 
-/// The key that seals, and those to come.
+/// The sealing key, and the chain of later ones.
 struct SealingKeys {
     key: LessSafeKey,
     /// Modulo [`GENERATIONS`].

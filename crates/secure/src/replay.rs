@@ -52,7 +52,8 @@ impl ReplayWindow {
     pub(crate) fn accept(&mut self, counter: u64) {
         debug_assert_eq!(self.check(counter), Freshness::Fresh);
         if counter >= self.expected {
-            // With nothing accepted yet every word is clear, so starting from word 0 is right too.
+            // Before the first accepted counter every word is clear, so starting from word 0 is
+            // also right.
             let newest_word = self.expected.saturating_sub(1) / WORD_BITS;
             let entered_words = (counter / WORD_BITS - newest_word).min(WORDS as u64);
             for entered in 0..entered_words {

@@ -30,7 +30,7 @@ pub(crate) fn encode(bytes: &[u8; 32], out: &mut String) {
     }
 }
 
-/// Reads what [`encode`] writes.
+/// Decodes the output of [`encode`].
 pub(crate) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, DecodeError> {
     let character_count = text.chars().count();
     if character_count != ENCODED_CHARACTERS {

@@ -34,7 +34,7 @@ impl Agenda {
         self.queue.next_at()
     }
 
-    /// Takes out the flows that are to be looked at before `before`, in no order.
+    /// Takes out the flows that are due for a check before `before`, in no order.
     pub(crate) fn take_due(&mut self, before: Instant, due: &mut Vec<FlowId>) {
         while let Some((at, flow)) = self.queue.pop_before(before) {
             if self.alarms[flow.index()].ring(at) {

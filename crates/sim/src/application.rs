@@ -24,23 +24,23 @@ pub enum Application {
     Short(ShortObjects),
     /// A film that is played while it is downloaded.
     Download(StoredVideo, Buffering),
-    /// Segments of video, whose bitrates their viewer chooses, and which it asks for one after the
-    /// other.
+    /// Segments of video, which their viewer requests one after the other, at bitrates of its
+    /// choice.
     Adaptive(SegmentedVideo, SegmentBuffer),
 }
 
 /// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
 /// then idle for a time that is exponentially distributed with a mean of 10 s).
 ///
-/// Each object has a session of its own and so starts slowly: short flows stand for connections
-/// that come and go, not for one that has learnt the path.
+/// Short objects. Each has a session of its own and so starts slowly: short flows stand for new
+/// connections, which have not learnt the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortObjects {
     /// Least bytes of an object.
     pub min_bytes: u64,
     /// Most bytes of an object.
     pub max_bytes: u64,
-    /// Mean time from an object's end to the next one's beginning.
+    /// Average time from an object's end to the next one's beginning.
     pub mean_idle: Duration,
     /// Whether it begins with a pause.
     pub starts_idle: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Objects {
     rng: Rng,
     /// Bytes of the present object that are still to be written.
     pub(crate) unwritten_bytes: u64,
-    /// Whether an object is on its way.
+    /// Whether an object is in flight.
     pub(crate) is_active: bool,
     /// Set-up of the sender and of the receiver, from which new sessions are made.
     pub(crate) configs: [Arc<Config>; 2],
@@ -117,7 +117,7 @@ impl Objects {
     }
 }
 
-/// A film on its way to its viewer.
+/// A film that is downloaded by its viewer.
 #[derive(Debug)]
 pub(crate) struct Download {
     /// Bytes that are still to be written.
@@ -155,21 +155,21 @@ impl Download {
     }
 }
 
-/// Segments of video on their way to a viewer who asks for them.
+/// Segments of video that are requested by their viewer.
 #[derive(Debug)]
 pub(crate) struct Adaptive {
-    /// Bytes that have been asked for and are still to be written.
+    /// Requested bytes that are still to be written.
     pub(crate) unwritten_bytes: u64,
     /// Whether it is known that all has arrived.
     pub(crate) is_over: bool,
     video: SegmentedVideo,
     buffer: SegmentBuffer,
     player: Option<AdaptivePlayer>,
-    /// The bytes of segments whose requests are on their way.
+    /// Bytes of segments whose requests are in flight.
     requests: VecDeque<u64>,
-    /// Bytes of requests that have come to the server and are no whole request yet.
+    /// Bytes of an incomplete request at the server.
     heard_bytes: u64,
-    /// Segments that the server has not been asked for.
+    /// Number of segments that have not been requested.
     left: u64,
 }
 

@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 use anabranch_units::{Instant, Seed};
 
-/// A session of either kind. What every driver does is here; the rest is asked of the kind.
+/// A session of either kind. Calls that every driver makes are here; others match on the kind.
 #[derive(Debug)]
 pub(crate) enum Endpoint {
     Media(Box<MediaSession>),

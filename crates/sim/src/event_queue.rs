@@ -48,7 +48,7 @@ impl<E> Ord for Planned<E> {
     }
 }
 
-/// Events by time, and those of one instant in the order in which they were planned: the same on
+/// Events by time. Events at one instant are in the order in which they were planned: the same on
 /// every machine.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
@@ -87,8 +87,8 @@ impl<E: Copy> EventQueue<E> {
     }
 }
 
-/// A timer that is put off far more often than it fires. Only an earlier deadline plans an event;
-/// an event that comes too early plans the next.
+/// A timer that is postponed far more often than it fires. Only an earlier deadline plans an event;
+/// an event that fires too early plans the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alarm {
     planned_at: Instant,
@@ -99,7 +99,7 @@ impl Alarm {
         planned_at: Instant::FAR_FUTURE,
     };
 
-    /// Sees to it that `event` comes at `deadline` or before.
+    /// Ensures that `event` fires at `deadline` or before.
     #[inline]
     pub(crate) fn set<E: Copy>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Traffic that nobody answers: datagrams of one size at a rate that knows nothing of the network.
+//! Traffic without answers: datagrams of one size at a rate that ignores the network.
 
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
@@ -49,7 +49,7 @@ pub enum GeneratorRate {
 /// Spacing of packets at a given rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
-    /// A packet leaves as soon as the rate has allowed for its bytes, the first at once.
+    /// A packet leaves as soon as the rate permits its bytes, the first immediately.
     #[default]
     Even,
     /// The gaps are exponentially distributed: a Poisson process.
@@ -121,7 +121,7 @@ pub(crate) struct Generator {
     /// The rate in force at `next_at`, and until when.
     rate: DataRate,
     rate_until: Instant,
-    /// Rate changes that have come into force.
+    /// Number of rate changes that have taken effect.
     change_count: usize,
     is_on: bool,
     /// Units that the rate yielded beyond the last packet, because instants are whole nanoseconds.
@@ -141,7 +141,7 @@ impl Generator {
             config,
         };
         match &generator.config.rate {
-            // The changes before the start have come into force by then.
+            // The changes before the start have taken effect by then.
             GeneratorRate::Steps { rate, changes } => {
                 let past = changes
                     .iter()
@@ -242,7 +242,7 @@ impl Generator {
                 } else {
                     1.0
                 };
-                // Never nothing, so that time goes on.
+                // Never zero, so that time advances.
                 let span = mean.mul_f64(factor).max(Duration::from_nanos(1));
                 self.rate = rate;
                 self.rate_until += span;
@@ -320,7 +320,7 @@ mod tests {
         let changes = [(2, DataRate::ZERO), (4, MEGABIT + MEGABIT)];
         let sent = sent(steps(MEGABIT, &changes), Spacing::Even, 0, 6);
         let (second, fourth) = (Instant::from_secs(2), Instant::from_secs(4));
-        // 2 s allow for 166 2/3 packets beside the one that leaves at once.
+        // 2 s permit 166 2/3 packets after the one that leaves immediately.
         assert_eq!(sent.iter().filter(|at| **at < second).count(), 167);
         assert!(!sent.iter().any(|at| (second..fourth).contains(at)));
         // The third of a packet that was missing takes 2 ms at 2 Mbit/s.

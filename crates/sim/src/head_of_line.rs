@@ -45,7 +45,7 @@ impl HeadOfLine {
         }
     }
 
-    /// Notes those of the bytes that were not there.
+    /// Records those of the bytes that are new.
     fn note(&mut self, now: Instant, newest: Range<u64>) {
         let mut from = newest.start.max(self.in_order);
         let mut index = self.waiting.partition_point(|(range, _)| range.end <= from);
@@ -67,8 +67,8 @@ impl HeadOfLine {
 mod tests {
     use super::*;
 
-    /// Segments that come at these milliseconds, and how far the stream is then: bytes that can be
-    /// read from then on, and the milliseconds that they have waited.
+    /// Feeds segments at these milliseconds, with the end of the in-order data. Returns the bytes
+    /// that become readable each time, and the milliseconds that they waited.
     fn released(segments: &[(u64, Range<u64>, u64)]) -> Vec<(u64, u64)> {
         let mut line = HeadOfLine::default();
         let mut released = Vec::new();

@@ -4,7 +4,7 @@ use anabranch_units::{Ecn, Instant};
 
 use crate::flow::{FlowId, Side};
 
-/// A datagram that comes to the end of its route.
+/// A datagram that reaches the end of its route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,

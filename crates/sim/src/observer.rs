@@ -53,10 +53,10 @@ pub trait Observer {
     fn on_path_state(&mut self, _now: Instant, _flow: FlowId, _path: PathId, _state: PathState) {}
 }
 
-/// Watches nothing.
+/// Ignores all events.
 impl Observer for () {}
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
     /// Flow of the packet.
@@ -73,7 +73,7 @@ pub struct PacketEvent {
     pub reason: Option<SendReason>,
 }
 
-/// Names a piece of media: every copy of it has the same name.
+/// Identifies a piece of media: every copy of it has the same identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FragmentId {
     /// The frame's number, from zero; a simulation has fewer than 2^32.
@@ -106,7 +106,7 @@ pub enum FrameOutcome {
         /// before it.
         completed_at: Instant,
     },
-    /// Part of it arrived; the receiver waits no more.
+    /// A part of it arrived; the receiver has given up the rest.
     Incomplete,
     /// No part of it arrived.
     Missing,

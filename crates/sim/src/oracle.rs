@@ -1,4 +1,4 @@
-//! `oracle`: the scheduler that knows what no sender can know, as a bound for those that cannot.
+//! `oracle`: the scheduler with knowledge that no sender can have, as a bound for real ones.
 //!
 //! Before each decision the world reports, for every link of every path, its backlog, its rate, its
 //! delay, and whether it is down. Each packet goes to the path on which it arrives first, behind
@@ -175,7 +175,7 @@ impl Scheduler for Oracle {
             outlooks.push(outlook);
         }
         for (index, packet) in queue.iter() {
-            // A full queue is better than none: it may have room when the packet comes to it.
+            // A full queue is better than none: it may have room when the packet arrives.
             let best = outlooks
                 .iter_mut()
                 .min_by_key(|outlook| outlook.arrival(now, packet).unwrap_or(Duration::MAX));

@@ -14,8 +14,8 @@ pub(crate) enum Division {
     /// One party for all ends.
     #[default]
     Together,
-    /// Senders and receivers: they hear of each other over different links only, so that either
-    /// can be moved through as long as a packet and its answer take.
+    /// One party of senders and one of receivers. They are connected by different links only, so
+    /// that either can advance by the time that a packet and its answer take.
     BySide,
 }
 
@@ -115,8 +115,8 @@ impl Progress {
         self.reached[self.division.peer_of(party)]
     }
 
-    /// Moves a party on to its horizon, before which nothing arrives that is still to be sent, but
-    /// not beyond `until`. `None`: it cannot be moved.
+    /// Advances a party to its horizon, before which no future packet arrives, but not beyond
+    /// `until`. `None` if it cannot advance.
     pub(crate) fn advance(
         &mut self,
         party: Party,

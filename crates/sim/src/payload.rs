@@ -1,4 +1,4 @@
-//! The bytes of a datagram on its way.
+//! The bytes of a datagram in flight.
 
 /// Number of bytes stored in place: the headers of media and usual reports.
 const START_BYTES: usize = 23;
@@ -10,15 +10,14 @@ const MORE_BYTES: usize = 40;
 /// Zeros, as many as the longest datagrams of simulated media have bytes.
 static ZEROS: [u8; 2_048] = [0; 2_048];
 
-/// A datagram's bytes, kept small: padding and the contents of simulated frames are zeros, which
-/// take no room while nobody reads them. Thousands of packets on their way would else be more than
-/// a processor's caches hold.
+/// A datagram's bytes, kept small. Padding and the contents of simulated frames are zeros, which
+/// take no room. Otherwise, thousands of packets in flight would exceed a processor's caches.
 #[derive(Debug)]
 pub(crate) struct Payload {
     length: u32,
     /// The first bytes. Nobody reads those beyond the length.
     start: [u8; START_BYTES],
-    /// Whether there are others than zeros after them.
+    /// Whether further bytes are not all zeros.
     has_more: bool,
 }
 
@@ -41,8 +40,8 @@ impl Payload {
         has_more: false,
     };
 
-    /// Keeps these bytes in place of those before, those that do not fit in `more`. If the content
-    /// behind the headers is known to be zeros, it is not looked at.
+    /// Replaces the bytes; `more` takes those that do not fit in place. If the content behind the
+    /// headers is known to be zeros, it is not read.
     pub(crate) fn pack(&mut self, bytes: &[u8], has_blank_content: bool, more: &mut More) {
         self.length = bytes.len() as u32;
         let Some((start, mut rest)) = bytes.split_first_chunk() else {
@@ -79,8 +78,7 @@ impl Payload {
     }
 }
 
-/// Room for unpacking. The zeros at the end of a datagram are already there when the next one
-/// comes.
+/// Room for unpacking. The zeros at the end of a datagram remain for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacked {
     bytes: Vec<u8>,
@@ -100,7 +98,7 @@ impl Unpacked {
         }
     }
 
-    /// Puts bytes behind those that are used.
+    /// Appends bytes to the used ones.
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         let end = self.used + bytes.len();
@@ -130,7 +128,7 @@ impl More {
 
 /// Returns whether all bytes are zeros. Few bytes are not checked: they count as other data.
 fn is_zeros(bytes: &[u8]) -> bool {
-    // Comparing is the fastest way of looking.
+    // A comparison is the fastest check.
     let is_looked_at = bytes.len() >= MORE_BYTES;
     bytes.is_empty() || (is_looked_at && ZEROS.get(..bytes.len()) == Some(bytes))
 }

@@ -2,7 +2,7 @@
 
 use crate::flow::Direction;
 
-/// Names a link of a [`World`](crate::World): one direction of it.
+/// Identifies a link of a [`World`](crate::World): one direction of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
 

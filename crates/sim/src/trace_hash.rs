@@ -22,7 +22,8 @@ impl TraceHash {
     /// Adds one event, given as its time and a word that distinguishes it from others of that time.
     #[inline]
     pub(crate) fn add(&mut self, at_nanos: u64, word: u64) {
-        // Two multiplications let every bit of either reach all of the others' (as in wyhash).
+        // Two multiplications make every bit of either affect all bits of the others (as in
+        // wyhash).
         let mixed = fold_product(
             at_nanos ^ 0x243f_6a88_85a3_08d3,
             word ^ 0x1319_8a2e_0370_7344,

@@ -122,7 +122,7 @@ impl World {
         Ok(self.network.add_link(link))
     }
 
-    /// Adds a way for packets over `forward` to a receiver, and over `reverse` back to the sender.
+    /// Adds a route over `forward` to a receiver, and over `reverse` back to the sender.
     ///
     /// # Errors
     /// [`WorldError::RouteLength`].
@@ -143,8 +143,8 @@ impl World {
         Ok(self.network.add_route(Route { forward, reverse }))
     }
 
-    /// Adds a flow. Its chance comes from its name, which no other flow has, so that it is the same
-    /// whatever else is in the world.
+    /// Adds a flow. Its random numbers are derived from its unique name, so that they do not depend
+    /// on other parts of the world.
     ///
     /// # Errors
     /// [`WorldError::PathCount`], [`WorldError::Config`].
@@ -222,7 +222,7 @@ impl World {
     }
 
     /// Adds a flow of raw datagrams, which take their route's forward links and are not answered.
-    /// Its chance comes from its name, as with [`World::add_flow`].
+    /// Its random numbers are derived from its name, as with [`World::add_flow`].
     ///
     /// # Errors
     /// [`WorldError::Generator`].
@@ -331,7 +331,7 @@ impl World {
         }
     }
 
-    /// Finds out who can be moved together.
+    /// Chooses the ends that advance together.
     fn divide<O>(&mut self, lanes: &mut [Watched<'_, O>]) {
         // Oracles look at links as they are at this very instant.
         let mut flows = lanes.iter().map(|watched| &watched.lane.flows);

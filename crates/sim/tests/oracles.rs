@@ -327,7 +327,7 @@ fn two_flows(
 
 #[test]
 fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
-    // Short objects that start after the end let senders and receivers be moved only together.
+    // Short objects that start after the end force senders and receivers to advance together.
     let together = |world: &mut World, route| {
         let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
         flow.start = Instant::from_secs(99);
@@ -335,7 +335,7 @@ fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
         world.add_flow("objects", flow).unwrap();
     };
     let second = Duration::from_secs(10);
-    // Without delay on the way back, together means instant by instant.
+    // Without delay on the return path, they advance instant by instant.
     for back_delay_ms in [30, 0] {
         let apart = two_flows(back_delay_ms, second, |_, _| ());
         assert!(apart.0.len() > 500, "{}", apart.0.len());
@@ -399,7 +399,7 @@ fn a_generator_takes_its_share_of_a_link_and_nobody_answers() {
             .all(|delay| *delay == (1_500, Duration::from_millis(62)))
     );
     world.run_until(Instant::from_secs(30), &mut tally);
-    // Twice the rate for 6 s: half of 1000 packets are lost but for those that the queue holds.
+    // Twice the rate for 6 s: half of 1000 packets are lost, except those in the queue.
     assert_eq!(tally.sent, 1_500);
     assert!((485..=495).contains(&tally.dropped), "{}", tally.dropped);
     assert_eq!(tally.sent, tally.delivered + tally.dropped);

@@ -1,8 +1,8 @@
 //! Names of groups, which prove that a sender receives at its address.
 //!
-//! The receiver keeps nothing of a REG1. The name in its answer carries the address that asked, and
-//! a MAC of that address, the time and the sender's half. A REG2 with such a name shows that its
-//! sender has got the answer, whichever link brings it first.
+//! The receiver keeps no state of a REG1. The name in its answer contains the source address, and a
+//! MAC of that address, the time and the sender's half. A REG2 with such a name, on any link, shows
+//! that its sender has got the answer.
 
 use core::net::{IpAddr, Ipv6Addr};
 
@@ -13,8 +13,8 @@ use crate::wire::{ID_BYTES, Id};
 
 /// Length of the secret that names are made with.
 pub const SECRET_BYTES: usize = 32;
-/// A name founds a group in the slot of time in which it was made and in the next one, so for two
-/// to four minutes: as long as WireGuard's cookies are good (§5.4.7).
+/// Period in which a name founds a group: the slot of time in which it was made and the next one,
+/// so two to four minutes. WireGuard's cookies are valid for as long (§5.4.7).
 const SLOT: Duration = Duration::from_secs(120);
 
 /// The receiver's half: an address, the MAC, and zeros.
@@ -37,7 +37,7 @@ impl Names {
         }
     }
 
-    /// Makes the name of the group that the sender of `half` asks for from `address`.
+    /// Makes the name of the group that the sender of `half` requests from `address`.
     pub(crate) fn make(&self, now: Instant, address: IpAddr, half: &[u8; ID_BYTES / 2]) -> Id {
         let mut name = [0; ID_BYTES];
         name[..ADDRESS_AT].copy_from_slice(half);

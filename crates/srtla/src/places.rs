@@ -1,4 +1,5 @@
-//! Places for groups: which one is given up for a new one, so that nobody takes them all.
+//! Places for groups: the choice of the group to remove for a new one, so that no network takes all
+//! places.
 
 use core::cmp::Reverse;
 use core::net::IpAddr;
@@ -7,7 +8,8 @@ use crate::names::bits;
 
 /// Groups at a time.
 pub const MAX_GROUPS: usize = 64;
-/// Groups of one network at a time. A sender has one, and for ten seconds those that it has left.
+/// Maximum number of groups of one network. A sender has one, and for ten seconds those that it has
+/// left.
 pub const MAX_GROUPS_OF_NETWORK: usize = 8;
 
 /// Network from which a sender registers. Providers give a customer one IPv4 address or a few, and
@@ -34,7 +36,7 @@ impl From<IpAddr> for Origin {
     }
 }
 
-/// The facts by which a group keeps its place or gives way.
+/// Properties by which a group keeps its place or gives way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<Id> {
     pub(crate) id: Id,
@@ -43,14 +45,14 @@ pub(crate) struct Place<Id> {
     pub(crate) is_accepted: bool,
 }
 
-/// Returns the group that gives way to another from `origin`, none if there is room. Older groups
-/// have lesser ids.
+/// Returns the group that gives way to another from `origin`; none if there is room. Older groups
+/// have smaller ids.
 ///
-/// The oldest group of the most crowded network is given up, in it of the most crowded host. A
-/// sender alone in its network loses its place only to [`MAX_GROUPS`] other networks.
+/// The oldest group of the most crowded host in the most crowded network gives way. A sender alone
+/// in its network loses its place only to [`MAX_GROUPS`] other networks.
 ///
 /// # Errors
-/// There is no place: all groups that could be given up are accepted.
+/// If there is no place: all groups that could give way are accepted.
 pub(crate) fn given_up<Id: Copy + Ord>(
     places: &[Place<Id>],
     origin: Origin,

@@ -14,8 +14,8 @@ pub const MAX_LINKS: usize = 16;
 /// A link that is silent for longer is forgotten, and a group without links. Idle links send a
 /// keepalive each second.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A group is no longer accepted if SRT has been silent for longer. Its listener acknowledges every
-/// 10 ms, and sends a keepalive each second when nothing comes.
+/// Silence of SRT after which a group is no longer accepted. Its listener acknowledges every 10 ms,
+/// and sends a keepalive each second when no data arrives.
 const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of the SRT listener that a link gets for each byte that it brought: its address may be
 /// forged. With SRTLA's own answers these are less than three, as in RFC 9000, section 8.1.
@@ -66,7 +66,7 @@ pub struct LinkSummary {
     pub bytes: u64,
     /// Last report of the sender on this link.
     pub info: Option<SenderInfo>,
-    /// Whether there was an [`Event::LinkAccepted`] of it.
+    /// Whether [`Event::LinkAccepted`] was reported.
     pub was_accepted: bool,
 }
 
@@ -86,7 +86,7 @@ struct Group {
     id: Box<Id>,
     origin: Origin,
     links: Vec<Link>,
-    /// The link of the newest datagram of SRT: what its listener answers goes there.
+    /// The link of the newest datagram of SRT, which gets the listener's answers.
     latest: Option<SocketAddr>,
     /// Time of the last sign that the SRT listener has accepted this sender: an acknowledgement,
     /// and after that also a keepalive.
@@ -99,7 +99,7 @@ struct Link {
     heard_at: Instant,
     /// Bytes of the SRT listener that it may still get.
     credit: u64,
-    /// Packets that are not acknowledged yet, of which `unacked_count` are some.
+    /// Packets that are not acknowledged yet; the first `unacked_count` entries are valid.
     unacked: [u32; ACKED_AT_ONCE],
     unacked_count: usize,
 }
@@ -120,7 +120,7 @@ impl Receiver {
     pub fn handle_link(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Taken {
         match Message::parse(datagram) {
             None => Taken::Nothing,
-            // Nothing is kept of it: the address may be forged.
+            // No state is kept: the address may be forged.
             Some(Message::WantsGroup { half }) => {
                 let name = self.names.make(now, from.ip(), half);
                 Taken::Answer(wire::group(&name))
@@ -144,9 +144,9 @@ impl Receiver {
         }
         let latest = group.latest;
         let is_asked = |link: &Link| match is_ack {
-            // The sender's windows grow by it, and any link may be the one that still works.
+            // It increases the sender's windows, and any link may be the one that still works.
             true => link.summary.datagram_count > 0,
-            // Lost packets asked for twice would be sent twice.
+            // Lost packets requested twice would be sent twice.
             false => Some(link.summary.address) == latest,
         };
         let links = group.links.iter_mut().filter(|link| is_asked(link));

@@ -14,8 +14,8 @@ pub fn known_names<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
-/// Returns the name that was meant, if one is near: the nearest by edits, else the first one that
-/// begins with the text or has it inside.
+/// Returns the probable name, if one is near: the nearest by edits, else the first one that begins
+/// with the text or contains it.
 pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     nearest(asked, names).or_else(|| {
         let asked = asked.to_lowercase();

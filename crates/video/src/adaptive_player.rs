@@ -7,9 +7,9 @@
 //! *reservoir*, to the highest, after the *cushion*. The bitrate stays until the line has passed
 //! the next higher or the next lower one.
 //!
-//! *Deviations*: reservoir and cushion are shares of the buffer, those of the paper (90 s and
-//! 126 s of 240 s). Segments have exactly the bytes of their bitrates. Segments are seen once they
-//! are whole, as containers want it.
+//! *Deviations*: reservoir and cushion are the paper's shares of the buffer (90 s and 126 s of 240
+//! s). Segments have exactly the bytes of their bitrates. Segments are shown once they are
+//! complete, as containers require.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -74,7 +74,7 @@ pub struct SegmentBuffer {
 /// Counters of segments and of the viewer's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdaptiveCounts {
-    /// Segments that have come whole.
+    /// Segments that have arrived completely.
     pub segments: u64,
     /// The sum of their bitrates, in bit/s.
     pub rate_sum: u64,
@@ -113,7 +113,7 @@ enum State {
     Ended,
 }
 
-/// A segment that was asked for.
+/// A requested segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     place: usize,
@@ -128,11 +128,11 @@ pub struct AdaptivePlayer {
     buffer: SegmentBuffer,
     state: State,
     began_at: Instant,
-    /// Up to when it has played, and how far the video was seen then.
+    /// Time up to which it has played; `position` is the position at that time.
     played_at: Instant,
     position: Duration,
     asked: Option<Asked>,
-    /// The place of the last bitrate that was asked for; `None`: none was.
+    /// Index of the last requested bitrate; `None` before the first request.
     last: Option<usize>,
     counts: AdaptiveCounts,
 }
@@ -305,7 +305,7 @@ mod tests {
             (0, 0.9, 3),
             // Above the next higher: the highest below the line, not the next.
             (0, at_rate(5.5), 2),
-            // Between the neighbours it stays, on either side of its own rate.
+            // Between the neighbours it stays, above and below its own rate.
             (2, at_rate(7.9), 2),
             (2, at_rate(2.1), 2),
             // At or below the next lower: the least above the line.

@@ -158,7 +158,7 @@ fn offset_by_time(source: &[Mark], copy: &[Mark]) -> Option<i64> {
     Some(if is_same_clock { 0 } else { offset })
 }
 
-/// Gives pictures without a source the one shown at their time, if it is nobody else's.
+/// Gives pictures without a source the one shown at their time, unless it is taken.
 fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Option<usize>]) {
     let mut shown: BTreeMap<i64, usize> = BTreeMap::new();
     for (place, mark) in source.iter().enumerate() {
@@ -172,7 +172,7 @@ fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Opt
         .map(|(a, b)| b - a)
         .collect();
     steps.sort_unstable();
-    // Half way to the next picture it is as much the other one's.
+    // Half way to the next picture, both are equally near.
     let reach = steps.get(steps.len() / 2).map_or(0, |step| (step - 1) / 2);
     let mut is_taken = vec![false; source.len()];
     for place in source_of.iter().flatten() {
@@ -191,7 +191,7 @@ fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Opt
     }
 }
 
-/// Gives pictures without a source the one behind their predecessor's, if it is nobody else's.
+/// Gives pictures without a source the one after their predecessor's, unless it is taken.
 fn add_by_place(source_count: usize, source_of: &mut [Option<usize>]) {
     let mut next = 0;
     for at in 0..source_of.len() {
@@ -208,7 +208,7 @@ fn add_by_place(source_count: usize, source_of: &mut [Option<usize>]) {
 mod tests {
     use super::*;
 
-    /// Pictures 40 ms apart with contents of their own, from a time on.
+    /// Returns pictures 40 ms apart with different contents, from a time on.
     fn film(count: usize, from: i64) -> Vec<Mark> {
         let mark = |number: usize| Mark {
             presented_at: Some(from + 3_600 * number as i64),

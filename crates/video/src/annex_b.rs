@@ -14,7 +14,7 @@ pub const MAX_UNIT_LEN: usize = 4 << 20;
 /// A start code of four bytes and a header, without the byte behind it that decides.
 const UNDECIDED_LEN: usize = 5;
 
-/// Picture interval assumed where nothing else is known: 25 per second.
+/// Picture interval of streams without timing: 25 per second.
 const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 
 /// One access unit: a coded picture and its accompanying NAL units.
@@ -148,7 +148,7 @@ impl AccessUnitSplitter {
         );
     }
 
-    /// Cuts off the bytes before `end`, in memory of their own length.
+    /// Cuts off the bytes before `end`, and returns them in memory of their own.
     fn take(&mut self, end: usize) -> AccessUnit {
         let annex_b = self.buffer[self.taken_len..end].to_vec();
         self.taken_len = end;

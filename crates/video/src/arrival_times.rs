@@ -1,8 +1,8 @@
 //! Arrival times of a unit's packets, which travel behind its bytes.
 //!
-//! A unit of a live stream leaves as one frame, but its packets came in over some time: the sound
-//! before the picture, a constant bitrate evenly. The receiver lets each packet leave a constant
-//! time after it came in, so it must know these times. A picture that came as one burst needs five
+//! A unit of a live stream leaves as one frame, but its packets arrived over some time: the sound
+//! before the picture, a constant bitrate evenly. The receiver releases each packet a constant time
+//! after its arrival, so it must know these times. A picture that arrived as one burst needs five
 //! bytes.
 //!
 //! ```text
@@ -29,7 +29,7 @@ const TOLERANCE: Duration = Duration::from_micros(500);
 /// Most bytes that the times may take, so that they are shorter than a packet.
 const MAX_BYTES: usize = PACKET_LEN - 1;
 
-/// Packets that came at even distances, or all at once.
+/// Packets that arrived at even distances, or all at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Run {
     packet_count: u64,
@@ -46,8 +46,8 @@ pub struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// Returns the times of a unit that was complete at `captured_at`, out of the arrival of each
-    /// number of packets in order. `None`: there are no packets.
+    /// Returns the times of a unit that was complete at `captured_at`, from the arrivals of numbers
+    /// of packets, in order. `None` without packets.
     pub fn new(arrivals: &[(u64, Instant)], captured_at: Instant) -> Option<Self> {
         arrivals.iter().find(|(count, _)| *count > 0)?;
         let mut tolerance = TOLERANCE;
@@ -178,7 +178,7 @@ impl ArrivalTimes {
     }
 }
 
-/// Most packets of a run: those of the largest frame of a session, and more.
+/// Maximum number of packets in a run: more than in the largest frame of a session.
 const MAX_PACKETS: u64 = 1 << 16;
 /// Longest time: units are handed over much earlier.
 const MAX_TICKS: u64 = 600_000;
@@ -196,7 +196,7 @@ struct Door {
 }
 
 impl Door {
-    /// Returns the door of a run whose first `count` packets came at `from`.
+    /// Returns the door of a run whose first `count` packets arrived at `from`.
     fn opened(from: Instant, count: u64, tolerance: Duration) -> Self {
         let mut door = Door {
             from,
@@ -215,7 +215,7 @@ impl Door {
     fn admits(&mut self, count: u64, at: Instant, tolerance: Duration) -> bool {
         let elapsed = at.saturating_since(self.from).as_nanos() as f64;
         let mut door = *self;
-        // Those that came together lie on both ends of a step.
+        // Simultaneous packets lie on both ends of a step.
         door.narrow(1, elapsed, tolerance);
         if count > 1 {
             door.narrow(count - 1, elapsed, tolerance);

@@ -22,7 +22,7 @@ pub const FRAMES_PER_SECOND: u32 = 25;
 /// A prime, so that rows cut out of the grain one after another do not repeat a pattern.
 const GRAIN_LEN: usize = 65_521;
 
-/// The strongest grain, in luma steps either way.
+/// Maximum of the grain, in luma steps up and down. Chosen.
 const GRAIN_AMPLITUDE: i16 = 17;
 
 /// A disc that bounces between the picture's borders.

@@ -61,7 +61,7 @@ impl H264Decoder {
     /// the decoder cannot show yet.
     ///
     /// # Errors
-    /// [`DecodeError::Damaged`] if the bytes are damaged or depend on a frame that never came.
+    /// [`DecodeError::Damaged`] if the bytes are damaged or depend on a frame that never arrived.
     pub fn decode(&mut self, annex_b: &[u8]) -> Result<Option<Decoded<'_>>, DecodeError> {
         // OpenH264 takes an empty unit for the end of the stream.
         if annex_b.is_empty() {

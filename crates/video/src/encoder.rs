@@ -34,7 +34,7 @@ const OTHER_FRAME_PERCENT_RANGE: (u64, u64) = (100, 130);
 /// Share of the bitrate that a group of pictures aims at, in percent. OpenH264 alone uses 91.
 const GROUP_PERCENT: u64 = 95;
 
-/// The share for the first frame, of which OpenH264 knows nothing yet: it takes the quantizer from
+/// Share for the first frame, in percent. Without earlier frames, OpenH264 takes the quantizer from
 /// a table by bitrate, meant for pictures simpler than the camera's.
 const FIRST_FRAME_PERCENT: u64 = 40;
 
@@ -83,7 +83,7 @@ pub enum EncodeError {
         /// Height of the picture in pixels.
         height: usize,
     },
-    /// OpenH264 failed; its own words.
+    /// OpenH264 failed; its own message.
     #[error("OpenH264: {0}")]
     Codec(#[from] openh264::Error),
     /// OpenH264 refused a setting; its return code.
@@ -184,8 +184,8 @@ impl H264Encoder {
     /// Encodes one picture, the next in order.
     ///
     /// # Errors
-    /// [`EncodeError::Size`] if the picture's size is not the configured one; otherwise what
-    /// OpenH264 reports, after which the encoder should be replaced.
+    /// [`EncodeError::Size`] if the picture's size is not the configured one; otherwise an error of
+    /// OpenH264, after which the encoder should be replaced.
     pub fn encode(&mut self, picture: &Picture) -> Result<EncodedPicture, EncodeError> {
         let (width, height) = (picture.width(), picture.height());
         if (width, height) != (self.config.width, self.config.height) {
@@ -230,7 +230,7 @@ impl H264Encoder {
     /// Learns from a picture's size which bitrates give the wanted sizes.
     fn correct_shares(&mut self, coded_bits: u64, is_key: bool) {
         let mean_bits = self.bitrate.bits_per_second() / u64::from(self.config.frames_per_second);
-        // Half of the way each time: pictures differ.
+        // Half of the correction each time, as pictures differ.
         let corrected = |share: u64, wanted_bits: u64, bits: u64, range: (u64, u64)| {
             ((share + share * wanted_bits / bits.max(1)) / 2).clamp(range.0, range.1)
         };

@@ -43,8 +43,9 @@ impl Spread {
     }
 }
 
-/// Compares two luma planes of `width` pixels a row, without padding. SSIM is the mean over blocks
-/// of 8 by 8 pixels side by side; a rest at the right and the lower edge counts for PSNR alone.
+/// Compares two luma planes of `width` pixels a row, without padding. SSIM is the average over
+/// adjacent blocks of 8 by 8 pixels. Pixels beyond the last block at the right and the lower edge
+/// only count for PSNR.
 ///
 /// # Panics
 /// If the planes differ in length, or are not whole rows.

@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 use crate::nal;
 
-/// Bytes that [`probe`] should be given if the input has as many: three transport packets, one of
-/// them cut off in front.
+/// Bytes that [`probe`] should get if the input has as many: three transport packets, one of them
+/// with a cut-off start.
 pub const PROBE_LEN: usize = 4 * PACKET_LEN;
 
 /// Kind of content of an input.
@@ -23,7 +23,7 @@ pub enum InputKind {
     Other,
 }
 
-/// Recognises an input by its first bytes; give it [`PROBE_LEN`] of them where there are as many.
+/// Recognises an input by its first bytes, [`PROBE_LEN`] of them if there are as many.
 pub fn probe(first: &[u8]) -> InputKind {
     if is_mpeg_ts(first) {
         InputKind::MpegTs
@@ -95,7 +95,7 @@ pub fn remux_arguments(path: &Path, kind: InputKind) -> Vec<OsString> {
         InputKind::Elementary => &["-bsf:v", ELEMENTARY_TIMES],
         _ => &[],
     };
-    // The muxer makes byte streams of H.264 and HEVC by itself.
+    // The muxer converts H.264 and HEVC to byte streams itself.
     let copied = ["-c", "copy"].iter().chain(times);
     let after = copied.chain(&["-f", "mpegts", "-"]).map(OsString::from);
     before.into_iter().chain([input]).chain(after).collect()

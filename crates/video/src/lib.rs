@@ -7,9 +7,9 @@
 //!   compare decoded pictures with sent ones. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
 //!   access units.
-//! - [`arrival_times`]: times at which a live unit's packets came, for the receiver's output.
-//! - [`fidelity`]: how much a picture differs from its source; [`alignment`]: which of the source's
-//!   pictures that is.
+//! - [`arrival_times`]: arrival times of a live unit's packets, for the receiver's output.
+//! - [`fidelity`]: the difference between a picture and its source; [`alignment`]: the source's
+//!   picture for each received one.
 //! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
 //!   the W3C.
 //!

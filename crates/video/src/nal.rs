@@ -151,9 +151,9 @@ impl Slices {
         }
     }
 
-    /// Takes note of a NAL unit of HEVC by its first two bytes: IRAP pictures (BLA, IDR, CRA) are
-    /// key frames; sub-layer non-reference pictures, of even types below 16, are used by none of
-    /// their own sub-layer, and in the highest by no other at all (ITU-T H.265 §7.4.2.2).
+    /// Records a NAL unit of HEVC by its first two bytes. IRAP pictures (BLA, IDR, CRA) are key
+    /// frames. No picture of the same sub-layer uses sub-layer non-reference pictures, of even
+    /// types below 16; those of the highest sub-layer are not used at all (ITU-T H.265 §7.4.2.2).
     /// `highest_layer` is kept over all pictures of a stream.
     pub(crate) fn note_hevc(&mut self, header: [u8; 2], highest_layer: &mut u8) {
         let layer = (header[1] & 0x07).saturating_sub(1);
@@ -211,7 +211,7 @@ pub(crate) fn header_positions(bytes: &[u8]) -> impl Iterator<Item = usize> + '_
 pub(crate) fn find_start_code(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     while at < bytes.len() {
-        // The third byte says how far the next start code is away at least.
+        // The third byte gives a minimum distance of the next start code.
         match bytes[at] {
             0 => at += 1,
             1 if bytes[at - 1] == 0 && bytes[at - 2] == 0 => return Some(at - 2),
@@ -305,7 +305,7 @@ mod tests {
         fn start_codes_are_found_as_by_plain_search(
             bytes in prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(2)], 0..60)
         ) {
-            // A start code's three bytes cannot overlap those of another.
+            // The three bytes of two start codes cannot overlap.
             let plain: Vec<usize> = (3..bytes.len())
                 .filter(|&at| bytes[at - 3..at] == [0, 0, 1])
                 .collect();

@@ -136,14 +136,14 @@ mod tests {
         assert_eq!(of(&slice(0b1110_0000)), Some(PictureType::B));
         assert_eq!(of(&slice(0b1101_0000)), Some(PictureType::P));
         assert_eq!(of(&slice(0b1101_1000)), Some(PictureType::I));
-        // IDR_W_RADL has one bit more, in front of the set's number.
+        // IDR_W_RADL has one bit more, before the set's number.
         let idr = [0, 0, 1, 19 << 1, 1, 0b1010_1100, 0x80];
         assert_eq!(of(&idr), Some(PictureType::I));
         // Set 0 (1) of sequence 0 (1), two flags, two extra bits (010).
         let set = [0, 0, 1, HEVC_PPS << 1, 1, 0b1100_0101, 0x80];
         let extra = slice(0b1111_0100);
         assert_eq!(of(&[&set[..], &extra].concat()), Some(PictureType::P));
-        // Another slice of the same picture says nothing of its own here.
+        // Another slice of the same picture has no type of its own here.
         assert_eq!(of(&slice(0b0110_0000)), None);
     }
 

@@ -1,8 +1,8 @@
 //! The experience of a viewer of live video: the frames that are displayed, their times, and the
 //! durations of freezes.
 //!
-//! Nothing is decoded here, and no clock is read: a frame goes in when the receiver hands it out,
-//! and what becomes of it comes back.
+//! It decodes nothing and reads no clock: a frame goes in when the receiver hands it out, and its
+//! fate is returned.
 
 mod decodability;
 mod freezes;
@@ -42,10 +42,9 @@ pub enum Fate {
 pub struct Display {
     /// Time of display: now or later.
     pub at: Instant,
-    /// Whether its time had passed when it came.
+    /// Whether its time had passed when it arrived.
     pub is_late: bool,
-    /// Whether it takes the place of a frame that would have been displayed at the same instant,
-    /// and that nobody sees.
+    /// Whether it replaces a frame at the same instant, which is not shown.
     pub is_substitute: bool,
     /// The freeze that it ends.
     pub freeze: Option<Freeze>,
@@ -56,7 +55,7 @@ pub struct Display {
 pub struct PlayerCounts {
     /// Frames displayed.
     pub displayed: u64,
-    /// Frames that came after their time, displayed or skipped.
+    /// Frames that arrived after their time, displayed or skipped.
     pub late: u64,
     /// Frames that arrived so late that the next one had arrived, too.
     pub skipped: u64,
@@ -94,8 +93,8 @@ impl Player {
         }
     }
 
-    /// Takes the next frame at the moment when it is handed out, complete, or given up. It is
-    /// displayed when its time has come, not before the last, and if that has passed at once.
+    /// Takes the next frame at the time at which it is handed out, complete, or given up. It is
+    /// displayed at its time, or at once if that has passed, but not before the last frame.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame) -> Fate {
         let PlayerFrame {
             importance,
@@ -230,7 +229,7 @@ mod tests {
         let mut player = Player::new(JitterBuffer::Fixed(Duration::from_millis(200)), at(0));
         assert_eq!(shown(come(&mut player, 0, 50)), (200, false));
         assert_eq!(shown(come(&mut player, 1, 199)), (240, false));
-        // A late one at once, and the one after it in its own time.
+        // A late one at once, and the one after it at its own time.
         assert_eq!(shown(come(&mut player, 2, 230)), (310, true));
         assert_eq!(shown(come(&mut player, 3, 10)), (320, false));
         assert_eq!(player.start_up_delay(), Some(Duration::from_millis(200)));

@@ -100,8 +100,7 @@ pub enum SourceConfig {
         key_frame_interval: u32,
         /// Size of a key frame over that of another frame, at least 1, where there is no structure.
         key_frame_ratio: f64,
-        /// Whether there is a key frame at once where a frame was given up; not where there is a
-        /// structure.
+        /// Whether a key frame follows at once after a frame was given up; unused with a structure.
         has_key_on_loss: bool,
         /// Differences between frame types and variation of sizes; `None`: no such differences or
         /// variation.
@@ -118,7 +117,7 @@ pub enum SourceConfig {
         /// Reaction to a new bitrate, and differences between frames.
         control: RateControl,
     },
-    /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
+    /// [`Cbr`]: a constant bitrate, independent of the target (`"cbr"`).
     Cbr {
         /// Frames per second; one of them is a key frame, and no larger than the others.
         frames_per_second: u32,
@@ -189,7 +188,7 @@ pub enum SourceConfigError {
         /// The name that was given.
         name: String,
     },
-    /// A model that is nothing without a file.
+    /// The model requires a file.
     #[error("the source {name:?} needs a file of frame sizes")]
     FileMissing {
         /// The name that was given.

@@ -12,7 +12,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::source::FrameSource;
 
-/// A frame that comes later than that is discarded.
+/// Lateness above which a frame is discarded. Our reading of VLC.
 const LATE: Duration = Duration::from_millis(20);
 
 /// Amounts of a film that a player keeps.
@@ -87,7 +87,7 @@ impl StoredVideo {
 pub struct StoredPlayerCounts {
     /// Frames displayed.
     pub displayed: u64,
-    /// Frames that came too late and were not displayed.
+    /// Frames that arrived too late and were not displayed.
     pub discarded: u64,
     /// Times that the next frame was not there at its time; the wait at the start counts, as
     /// Kondo et al. count it.
@@ -119,8 +119,8 @@ enum State {
     Buffering { since: Instant },
     /// Each frame is displayed at its time.
     Playing,
-    /// Frames are missing or late, and the picture has stood since then; since when late ones have
-    /// come.
+    /// Frames are missing or late, and the picture has stood still since `since`; late ones have
+    /// arrived since `late_since`.
     Stalled {
         since: Instant,
         late_since: Option<Instant>,
@@ -399,7 +399,7 @@ mod tests {
         let rate = |millis| match millis {
             10_000..12_000 => 0,
             12_000..12_010 => 10_000,
-            // So slowly that one second is buffered.
+            // At a rate at which one second is just buffered.
             _ if millis < 1_100 => 25,
             _ => 25,
         };

@@ -1,5 +1,5 @@
-//! Our transport streams in ffmpeg's hands and ffmpeg's in ours. Where ffmpeg is not installed,
-//! each test says so and checks nothing.
+//! Our transport streams in ffmpeg and ffmpeg's in ours. Without ffmpeg, each test reports it and
+//! checks nothing.
 
 mod installed;
 
@@ -262,7 +262,7 @@ fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
         / 74;
     assert!(largest.unwrap() < 4 * mean, "{largest:?} of {mean}");
 
-    // What begins at a recovery point plays, once the columns are through.
+    // A stream that begins at a recovery point plays, once the columns are through.
     let rest: Vec<u8> = units[25..]
         .iter()
         .flat_map(|unit| unit.annex_b.clone())

@@ -29,7 +29,7 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 const INTERVAL: StdDuration = StdDuration::from_millis(500);
 /// Least change that is reported, in percent.
 const MIN_CHANGE_PERCENT: u64 = 3;
-/// Key frames are asked for no more often.
+/// Least time between requests for key frames.
 const KEY_FRAME_INTERVAL: StdDuration = StdDuration::from_millis(500);
 
 /// State between start and stop.
@@ -180,7 +180,7 @@ fn number(name: &str, blurb: &str, default: u32) -> glib::ParamSpec {
 impl ObjectImpl for AnabranchSink {
     fn constructed(&self) {
         self.parent_constructed();
-        // The stream leaves as it comes.
+        // The stream leaves as it arrives.
         self.obj().set_sync(false);
         let least = self.settings().min_bitrate;
         self.target.store(least, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Controlled delay (RFC 8289): a queue whose packets have waited longer than a target throughout
-//! an interval is a bad one, and packets are dropped from its head, ever more often.
+//! Controlled delay (RFC 8289). If packets have waited longer than a target throughout an interval,
+//! packets are dropped from the queue's head, at an increasing rate.
 //!
 //! Deviation: with ECN, as in RFC 8290 §4.2 and Linux, a packet is marked and sent where another
 //! is dropped and followed up.

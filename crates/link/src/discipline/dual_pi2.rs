@@ -128,7 +128,8 @@ impl DualPi2 {
         }
     }
 
-    /// Makes the updates that were due by `now`: nothing has come or gone since the last call.
+    /// Makes the updates that were due by `now`, as no packet has entered or left since the last
+    /// call.
     fn catch_up(&mut self, now: Instant) {
         let interval = self.options.update_interval();
         while self.update_at <= now {

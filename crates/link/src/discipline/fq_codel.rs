@@ -1,7 +1,7 @@
 //! Flow queues under CoDel (RFC 8290): flows are hashed into queues, served in turn by bytes, those
 //! first that have just become busy.
 //!
-//! Deviation: a queue counts as short by its own bytes, not by those of all (as CoDel has it).
+//! Deviation: a queue counts as short by its own bytes, not by the total (as in CoDel).
 
 use std::collections::VecDeque;
 

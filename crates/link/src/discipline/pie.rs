@@ -85,7 +85,8 @@ impl Pie {
         }
     }
 
-    /// Makes the updates that were due by `now`: nothing has come or gone since the last call.
+    /// Makes the updates that were due by `now`, as no packet has entered or left since the last
+    /// call.
     fn catch_up(&mut self, now: Instant) {
         while self.update_at <= now {
             if self.is_at_rest() {

@@ -81,7 +81,7 @@ fn no_queue_holds_more_than_its_limit_with_the_packet_in_service() {
         let mut ledger = Ledger::default();
         let mut queue = queue(&discipline, QueueLimit::Packets(5));
         let taken = fill(&mut queue, 20, Load::of_bytes(500), &mut ledger);
-        // One is in service. FQ-CoDel takes those that come and drops others for them.
+        // One is in service. FQ-CoDel accepts new ones and drops others for them.
         let dropped = ledger.dropped.len();
         assert_eq!((queue.load().packets, taken - dropped), (4, 4));
         let are_full = ledger

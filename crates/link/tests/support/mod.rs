@@ -1,4 +1,4 @@
-//! Links on which much happens, and what drives them.
+//! Links with many events, and their drivers.
 
 mod quantities;
 
@@ -19,7 +19,7 @@ pub fn packet(id: u64, size_bytes: u32) -> Packet {
     }
 }
 
-/// Pops all that leaves up to `end`, each at its own instant.
+/// Pops all departures up to `end`, each at its own instant.
 pub fn drain<E: Element>(element: &mut E, end: Instant) -> Vec<(Instant, u64)> {
     let mut departures = Vec::new();
     while let Some(at) = element.next_at().filter(|at| *at <= end) {

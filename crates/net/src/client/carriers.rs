@@ -21,7 +21,7 @@ impl<L: Load> ClientRole<L> {
         let handshake = self.handshake.as_ref();
         match &self.driver {
             Some(_) if self.closing_at.is_some() => None,
-            // A receiver that refuses another session answers, too.
+            // A receiver that refuses another session has answered, too.
             Some(driver) => {
                 let answered_at = handshake.and_then(Handshake::answered_at);
                 driver

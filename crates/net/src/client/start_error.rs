@@ -26,7 +26,7 @@ pub enum StartError {
         /// The number.
         index: usize,
     },
-    /// A path that joins may not need longer headers than those that there are.
+    /// A path that joins must not need longer headers than the present ones.
     #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
     Family {
         /// Destination of the path.

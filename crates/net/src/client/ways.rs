@@ -1,8 +1,8 @@
 //! A client's paths: their ports, the addresses that they call, those that join, and those that
-//! take the number of another.
+//! replace another under its number.
 //!
-//! Paths that are named by address call it always. Those of a name call one of its addresses, and
-//! another only while that one does not answer: a session that works is never moved.
+//! Paths that are named by address always call it. Those of a name call one of its addresses, and
+//! another only while that one does not answer: a working session is never moved.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Way {
     }
 }
 
-/// A name of which nothing is known may lead to IPv6: 40 + 8 bytes.
+/// Headers for an unresolved name, which may lead to IPv6: 40 + 8 bytes.
 const HEADER_BYTES_OF_A_NAME: u32 = 48;
 
 impl Ways {

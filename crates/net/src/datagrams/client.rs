@@ -23,7 +23,7 @@ impl DatagramClient {
     /// [`Sender::start`](crate::Sender::start) does.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(DatagramClient, Events), StartError> {
         let ports = config.open_ports()?;
         let clock = config.clock;

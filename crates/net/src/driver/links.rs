@@ -1,6 +1,6 @@
 //! Reports of links: a client writes them, a server reads them.
 //!
-//! A receiver of video sends nothing but reports of arrivals, and so knows neither the round-trip
+//! A receiver of video only sends reports of arrivals. It therefore knows neither the round-trip
 //! time of a path nor whether it is idle or dead.
 
 use anabranch_core::{PathId, PathOptions, PathState, PathView};
@@ -17,11 +17,11 @@ use crate::socket::Batch;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The same if every path is paid for by volume: 150 bytes in it are 6 MB a day.
 const METERED_INTERVAL: Duration = Duration::from_secs(2);
-/// Intervals without a datagram that show that nothing gets through.
+/// Number of intervals without a datagram that show that all are lost.
 const SILENT_INTERVALS: u64 = 3;
 /// Reports may be late by this.
 const SLACK: Duration = Duration::from_millis(90);
-/// A path carries nothing if something is sent by it, and nothing has come for this time.
+/// Silence of a path after which it counts as dead, if packets are sent by it.
 const CARRIES_NOTHING_AFTER: Duration = Duration::from_secs(1);
 
 /// A path of this end, as its user has set it up.
@@ -183,7 +183,7 @@ impl<L: Load> Driver<L> {
         self.reporter.due_at = now + interval;
     }
 
-    /// Returns the path whose turn it is to carry a report, and how long until the next one.
+    /// Returns the next path to carry a report, and the time until the next one.
     fn next_reporting_path(&self, views: &[PathView]) -> Option<(PathId, Duration)> {
         let is_metered = |view: &&PathView| {
             let link = self.reporter.links.get(view.id.index());
@@ -218,7 +218,7 @@ impl<L: Load> Driver<L> {
             bytes: &datagram,
             datagram_bytes: datagram.len(),
         };
-        // The next one says the same.
+        // The next report has the same content.
         let _ = ports[to.socket].send(&batch);
     }
 

@@ -8,8 +8,8 @@
 //! They are sealed as all datagrams of the path are, and stay below the transport. The transport's
 //! challenges test whether a path delivers packets; these find the address of the path's other end.
 //!
-//! A question asks whether a carrier works that the path does not use, and is echoed by the way
-//! that it came. It is as long as its echo and moves no route.
+//! A question asks whether a carrier works that the path does not use, and is echoed by the same
+//! carrier. It is as long as its echo and moves no route.
 
 use anabranch_core::PathId;
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
@@ -75,7 +75,7 @@ impl Message {
 }
 
 impl<L: Load> Driver<L> {
-    /// Takes note of where an authentic datagram came from.
+    /// Records the source of an authentic datagram.
     pub(super) fn hear(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
         let heard = Heard {
             from: Address::of(arrival),
@@ -89,8 +89,8 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Takes note of where a datagram came from that has come before: the peer itself, if somebody
-    /// copies its datagrams faster than they arrive.
+    /// Records the source of a copy of a datagram. It is the peer itself if somebody copies its
+    /// datagrams faster than they arrive.
     pub(super) fn hear_copy(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
         let mut routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         let is_due = now >= self.copy_heard_at + COPY_INTERVAL;
@@ -115,7 +115,7 @@ impl<L: Load> Driver<L> {
             datagram_bytes,
             is_copy: true,
         };
-        // A network may double datagrams, too.
+        // A network may duplicate datagrams, too.
         if route.is_sought() || heard.from != route.address() {
             self.copy_heard_at = now;
             route.hear(now, &heard, random::token);
@@ -166,7 +166,7 @@ impl<L: Load> Driver<L> {
         only.is_none_or(|only| only == arrival.carrier)
     }
 
-    /// Answers challenges that come by this carrier alone; `None`: by any.
+    /// Restricts the answers to challenges by this carrier; `None`: by any.
     pub(crate) fn set_answered_carrier(&mut self, index: usize, carrier: Option<Carrier>) {
         if let Some(path) = self.paths.get_mut(index) {
             path.answered_carrier = carrier;
@@ -190,7 +190,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Moves routes that are to be moved, and sends challenges and answers.
+    /// Moves due routes, and sends challenges and answers.
     pub(super) fn advance_routes(&mut self, now: Instant, ports: &[Port]) {
         for index in 0..self.paths.len() {
             let path = PathId(index as u8);

@@ -1,4 +1,4 @@
-//! Packets on their way out: collected, sealed, and sent in batches.
+//! Outgoing packets: collected, sealed, and sent in batches.
 
 use anabranch_core::{PADDING_BYTE, PathId, SendReason, Timer};
 use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
@@ -114,7 +114,7 @@ impl<L: Load> Driver<L> {
                 bytes,
                 datagram_bytes: parcel.datagram_bytes,
             };
-            // A report is not answered, and may be the last that there is to say.
+            // A report is not answered, and may be the last datagram.
             if parcel.wants_answer {
                 unanswered_since.get_or_insert(*time);
             }
@@ -122,7 +122,7 @@ impl<L: Load> Driver<L> {
             let size = parcel
                 .datagram_bytes
                 .saturating_sub(PROTECTION_OVERHEAD_BYTES);
-            // A connection carries every size, and would say nothing of the path's MTU.
+            // A connection carries every size, and would not reveal the path's MTU.
             if parcel.is_mtu_probe && port.is_by_tcp() {
                 endpoint.on_datagram_too_large(*time, parcel.path, size);
                 return;

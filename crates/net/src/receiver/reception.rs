@@ -94,7 +94,7 @@ impl Reception {
     }
 }
 
-/// The way from a receiver to one of its senders, as long as its session lasts.
+/// The path from a receiver to one of its senders, during its session.
 #[derive(Clone, Debug)]
 pub struct ReturnPath {
     index: u32,

@@ -15,7 +15,7 @@ use super::sessions::Owner;
 /// later, and paths overtake each other by less. After that it is answered like a new one.
 const RESEND_PERIOD: Duration = Duration::from_secs(5);
 /// Time for which a candidate can be confirmed: a resend at the end of [`RESEND_PERIOD`] leaves 5 s
-/// for the way there and back.
+/// for the round trip.
 const CANDIDATE_PERIOD: Duration = Duration::from_secs(10);
 /// Maximum number of entries, some 3 kB each: the gate admits 200 handshakes a second and a burst
 /// of 40, so no entry makes room before its time.
@@ -29,7 +29,7 @@ pub(super) struct Resent {
     pub(super) accepted: Option<Owner>,
 }
 
-/// A candidate whose first datagram has come.
+/// A candidate whose first datagram has arrived.
 #[derive(Debug)]
 pub(super) struct Confirmed {
     pub(super) owner: Owner,
@@ -127,7 +127,7 @@ impl Candidates {
     }
 
     /// Takes a candidate whose first datagram has opened. Earlier ones of its owner can then not be
-    /// confirmed: a datagram that was delayed on its way must not replace a later session.
+    /// confirmed: a delayed datagram must not replace a later session.
     pub(super) fn confirm(&mut self, index: u32) -> Option<Confirmed> {
         let place = self.place(*self.by_index.get(&index)?)?;
         let entry = self.entries.get_mut(place)?;
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(first.accepted, Some(owner));
         assert!(bed.opens(at(2), 7, &sealed(&mut live)));
         assert!(bed.candidates.confirm(7).is_some());
-        // A copy that came by a slow path.
+        // A copy that arrived by a slow path.
         let again = bed.candidates.resent(at(3), &mark).unwrap();
         assert_eq!(again.response, first.response);
         assert!(bed.candidates.confirm(7).is_none());
@@ -322,7 +322,7 @@ mod tests {
     fn an_initiation_that_is_answered_twice_can_be_confirmed_by_either_response() {
         let mut bed = Bed::new();
         let (mut first, mark) = bed.shake_hands(at(1), 1);
-        // Its response was lost for 5 s; the sender has made nothing new.
+        // Its response was lost for 5 s; the sender has not made another initiation.
         let (_, other) = bed.shake_hands(at(7), 2);
         let number = bed.candidates.by_mark.remove(&other).unwrap();
         bed.candidates.by_mark.insert(mark, number);

@@ -14,8 +14,8 @@ use crate::socket::{Arrival, Batch};
 use crate::tcp::Carrier;
 
 impl ServerRole {
-    /// Answers an initiation. Cheap checks come first: the first mark, then whether it is a resend,
-    /// then whether there is room for a handshake.
+    /// Answers an initiation. Cheap checks come first: the first mark, then a resend, then the room
+    /// for a handshake.
     pub(super) fn handle_initiation(
         &mut self,
         now: Instant,
@@ -154,7 +154,7 @@ impl ServerRole {
 }
 
 fn answer_to(arrival: &Arrival, answer: &[u8], ports: &[Port]) {
-    // A lost answer is asked for again.
+    // A lost answer is requested again.
     let _ = ports[arrival.socket].send(&Batch {
         to: arrival.from,
         from: arrival.to,

@@ -5,7 +5,7 @@ use anabranch_units::Instant;
 
 use super::sessions::{Owner, Sessions};
 
-/// Peers of whom only some may have a session at a time.
+/// A group of peers with a limit on their sessions at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The peers that share them.

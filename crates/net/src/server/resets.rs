@@ -1,8 +1,8 @@
 //! Limits of resets, so that a flood of datagrams of no session does not double itself.
 //!
-//! Each source has a limit of its own: one that floods uses up nobody else's. A source is an
-//! address of a [`Network`]. The memory is fixed: sources share slots, by a hash that nobody
-//! foresees and that changes, so that nobody shares a flooding source's slot for long.
+//! Each source has a limit of its own: a flood from one does not use up another's. A source is an
+//! address of a [`Network`]. The memory is fixed: sources share slots, by a hash that nobody can
+//! predict and that changes, so that no source shares a flooding source's slot for long.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -76,7 +76,7 @@ mod tests {
                 answered += usize::from(millis % 10 == 9 && resets.may_answer(now, other));
             }
         }
-        // All but those in the same slot: one of 256.
+        // All except those in the same slot: one of 256.
         assert!(answered >= 950, "{answered} of 1,000");
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Sessions {
     /// Times at which the sessions are to be advanced.
     agenda: BTreeSet<(Instant, u32)>,
     begun_count: u64,
-    /// The addresses of all peers, and how often they changed.
+    /// The addresses of all peers, and the number of their changes.
     peers: Vec<Peer>,
     peers_version: u64,
 }

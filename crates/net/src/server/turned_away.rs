@@ -1,11 +1,11 @@
-//! Senders that asked for a session and got none, until the owner asks.
+//! Senders that requested a session and got none, until the owner takes them.
 
 use std::net::SocketAddr;
 
 use anabranch_secure::{HandshakeError, PublicKey, Refusal};
 
-/// A sender that asked for a session and got none. Its initiation may have been a replay, and from
-/// anybody who knows this end's public key if it is not of an allowed peer.
+/// A sender that requested a session and got none. Its initiation may have been a replay. If it is
+/// not of an allowed peer, anybody who knows this end's public key may have sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TurnedAway {
@@ -20,14 +20,14 @@ pub enum TurnedAway {
     NotAllowed {
         /// The key.
         peer: PublicKey,
-        /// Address that the initiation came from.
+        /// Source address of the initiation.
         from: SocketAddr,
     },
     /// A program of another protocol version, which learnt this end's. Only the newest is kept.
     OtherVersion {
         /// Its version.
         version: u8,
-        /// Address that the initiation came from.
+        /// Source address of the initiation.
         from: SocketAddr,
     },
 }

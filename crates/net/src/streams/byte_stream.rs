@@ -71,9 +71,8 @@ fn error(error: StreamError) -> io::Error {
 }
 
 impl StreamReader<'_> {
-    /// Waits until there is something, and appends it to `out` as it came, until that holds
-    /// `max_bytes` more or somewhat beyond. Returns how many bytes those are: none at the end of
-    /// the stream.
+    /// Waits for bytes, and appends them to `out` until it holds `max_bytes` more or slightly
+    /// beyond. Returns their number: zero at the end of the stream.
     ///
     /// # Errors
     /// See [`ByteStream`].
@@ -102,7 +101,7 @@ impl StreamReader<'_> {
                         taken += bytes.len();
                         out.push_back(bytes);
                     }
-                    // What else there is to say is said again.
+                    // Any further state is returned by the next call.
                     _ if taken > 0 => break,
                     Poll::Ready(Ok(None)) => break,
                     Poll::Ready(Err(cause)) => return Poll::Ready(Err(error(cause))),

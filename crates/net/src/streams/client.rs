@@ -37,7 +37,7 @@ impl StreamClient {
     /// [`Sender::start`](crate::Sender::start) does.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(StreamClient, Events), StartError> {
         let mut ports = config.open_ports()?;
         ports.iter_mut().for_each(Port::coalesce);

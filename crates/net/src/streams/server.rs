@@ -34,7 +34,7 @@ pub struct StreamServer {
     local: LocalAddresses,
 }
 
-/// A server with the queues of what its clients open, and its events.
+/// A server with the queues of accepted streams and datagrams, and its events.
 pub type Started = (
     StreamServer,
     UnboundedReceiver<Accepted>,
@@ -43,11 +43,11 @@ pub type Started = (
 );
 
 impl StreamServer {
-    /// Opens the socket and starts the thread. Streams that clients open come from the queue: as
-    /// many may wait as sessions may have open.
+    /// Opens the socket and starts the thread. Streams that clients open are queued: as many may
+    /// wait as sessions may have open.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(
         config: ServerConfig,
     ) -> Result<(StreamServer, UnboundedReceiver<Accepted>, Events), StartError> {
@@ -59,7 +59,7 @@ impl StreamServer {
     /// `datagrams`: these come from the second queue.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start_with_datagrams(
         config: ServerConfig,
         datagrams: Config,
@@ -127,13 +127,12 @@ impl StreamServer {
             .change(|role, now| role.set_allowed(now, allowed));
     }
 
-    /// Shares places in this way from now on; see [`ServerConfig::places`]. Sessions that there are
-    /// stay.
+    /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
     }
 
-    /// Clients that asked for a session since the last call and got none.
+    /// Takes the clients that requested a session since the last call and got none.
     pub fn take_turned_away(&self) -> Vec<TurnedAway> {
         self.runtime.look(|role, _| role.take_turned_away())
     }

@@ -13,8 +13,8 @@ use crate::socket::{Arrival, Batch, ReceiveBuffers};
 /// Time for a connection to bring its first datagram of a session. A handshake with a cookie takes
 /// three round trips; a satellite has 600 ms each.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(10);
-/// Datagrams that a connection may bring before that one. A client whose receiver was restarted
-/// sends those of its old session meanwhile, some 700 a second at 8 Mbit/s.
+/// Maximum number of datagrams on a connection before its first authentic one. A client whose
+/// receiver was restarted sends those of its old session meanwhile, about 700 a second at 8 Mbit/s.
 const MAX_UNPROVEN_DATAGRAMS: u32 = 2_000;
 /// Silence after which a connection is closed: longer than that of a session.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);

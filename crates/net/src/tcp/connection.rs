@@ -54,7 +54,7 @@ impl Connection {
     /// Begins to connect to `peer`; [`serve`](Self::serve) completes it.
     ///
     /// # Errors
-    /// The local side is missing, or the operating system knows no way.
+    /// If the local side is missing, or the operating system has no route.
     pub(crate) fn dial(via: &Via, peer: SocketAddr) -> Result<Self, ViaError> {
         let refused = |source| ViaError::Socket {
             via: via.clone(),
@@ -220,7 +220,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether nothing of an earlier datagram is left to be sent.
+    /// Sends the rest of an earlier datagram. Returns whether all of it has left.
     fn send_rest(&self, outgoing: &mut Outgoing) -> bool {
         if !outgoing.rest.is_empty() {
             let sent = self.write(&outgoing.rest);
@@ -229,7 +229,7 @@ impl Connection {
         outgoing.rest.is_empty()
     }
 
-    /// Returns how many bytes the kernel has taken.
+    /// Returns the number of bytes that the kernel has accepted.
     fn write(&self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {

@@ -102,7 +102,7 @@ impl Dial {
         }
     }
 
-    /// Closes a connection that is broken or not wanted, and opens one that is.
+    /// Closes a connection that is broken or unwanted, and opens a wanted one.
     pub(crate) fn tend(&mut self, now: Instant, via: &Via) {
         if let Some(connection) = &self.connection {
             let is_late = !connection.is_open() && now >= self.began_at + CONNECT_TIMEOUT;

@@ -192,8 +192,8 @@ impl Fallback {
         }
     }
 
-    /// Decides for `path_count` paths. `silent_since`: since when no answer has come by any path,
-    /// though something was sent.
+    /// Decides for `path_count` paths. `silent_since` is the start of the wait for an answer on any
+    /// path, if packets were sent.
     pub(crate) fn advance(
         &mut self,
         now: Instant,

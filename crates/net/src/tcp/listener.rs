@@ -1,8 +1,8 @@
-//! The server's listening socket for TCP, and how many connections it lets in.
+//! The server's listening socket for TCP, and the limits on its connections.
 //!
 //! Until a connection has brought an authentic datagram, it may be anybody's. There are few of
-//! these at a time, few of one network, and they do not last; connections of sessions have room
-//! beside them. New connections are accepted at a limited rate, the others wait in the kernel.
+//! these at a time, few of one network, and they do not last; connections of sessions do not count.
+//! New connections are accepted at a limited rate, the others wait in the kernel.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -4,18 +4,18 @@ use thiserror::Error;
 
 use crate::keys::PublicKey;
 
-/// Reason to drop a handshake datagram. It may come of chance or of an attacker, and the handshake
-/// continues as if it had not arrived.
+/// Reason to drop a handshake datagram. It may come from chance or from an attacker, and the
+/// handshake continues as if it had not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// The datagram is no handshake's: its length, its kind or a field has a value that is never
     /// sent.
     #[error("not a handshake datagram")]
     Malformed,
-    /// Made by or for another key, or changed on its way.
+    /// Made by or for another key, or changed on the path.
     #[error("made for another key, or changed on its way")]
     Forged,
-    /// Initiation of another protocol version, by someone who knows this end's public key.
+    /// Initiation of another protocol version, by somebody who knows this end's public key.
     #[error("of protocol version {0}, where this end speaks version {own}", own = super::VERSION)]
     OtherVersion(u8),
     /// Authentic, from a key that is not allowed here.
@@ -27,7 +27,7 @@ pub enum HandshakeError {
     /// Response to a handshake that is over: a duplicate.
     #[error("the handshake is already complete")]
     AlreadyComplete,
-    /// Initiation by someone who does not know this end's public key, or changed on its way.
+    /// Initiation by somebody who does not know this end's public key, or changed on the path.
     #[error("its maker does not know this end's public key, or it was changed on its way")]
     WrongMac,
 }

@@ -17,7 +17,7 @@ use crate::reset::{ResetToken, TOKEN_BYTES};
 
 /// The end that opens a session, during the handshake.
 pub struct Initiator {
-    /// `None` once the response has come.
+    /// Noise's state; `None` once the response has arrived.
     noise: Option<HandshakeState>,
     local_index: u32,
     remote: PublicKey,
@@ -116,7 +116,7 @@ impl Initiator {
     /// Completes the handshake.
     ///
     /// # Errors
-    /// Reason to drop the datagram. The handshake goes on as if it had not come.
+    /// The reason to drop the datagram. The handshake continues as if it had not arrived.
     pub fn handle_response(&mut self, datagram: &[u8]) -> Result<Reply, HandshakeError> {
         if datagram.len() != RESPONSE_BYTES || datagram[0] != Kind::Response as u8 {
             return Err(HandshakeError::Malformed);

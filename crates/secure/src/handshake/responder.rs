@@ -1,4 +1,4 @@
-//! The end that is asked for sessions, during their handshakes.
+//! The end that accepts sessions, during their handshakes.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -19,14 +19,14 @@ use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::mac::{self, COOKIE_REPLY_BYTES, CookieJar, Mac, VERSION_NOTICE_BYTES};
 use crate::reset::{RESET_BYTES, ResetKey, TOKEN_BYTES};
 
-/// The end that is asked for sessions. It knows whom it lets in, and nothing of handshakes that
-/// were: its memory is bounded by the number of allowed peers.
+/// The end that accepts sessions. It knows the keys that it admits, and nothing of past handshakes:
+/// its memory is bounded by the number of allowed peers.
 ///
 /// The order of calls is that of their cost: [`screen`](Self::screen), then
 /// [`read_initiation`](Self::read_initiation), then [`accept`](Self::accept) or
-/// [`refuse`](Self::refuse). A replayed initiation passes all three, so a driver limits their rate,
-/// remembers recent initiations by their [mark](Self::mark), and lets no session replace another
-/// before [`Session::is_confirmed`](crate::Session::is_confirmed).
+/// [`refuse`](Self::refuse). A replayed initiation passes all three. A driver therefore limits
+/// their rate, remembers recent initiations by their [mark](Self::mark), and lets no session
+/// replace another before [`Session::is_confirmed`](crate::Session::is_confirmed).
 pub struct Responder {
     local: SecretKey,
     first_mac_key: hmac::Key,
@@ -48,7 +48,7 @@ pub struct Request {
 /// A session for a peer, not confirmed yet.
 #[derive(Debug)]
 pub struct Answer {
-    /// The datagram to send back to where the initiation came from.
+    /// The datagram to send back to the initiation's source.
     pub response: [u8; RESPONSE_BYTES],
     /// The new session. See [`Session::is_confirmed`](crate::Session::is_confirmed) for when it may
     /// replace an older one.
@@ -83,7 +83,7 @@ impl Responder {
         self.allowed = allowed.iter().copied().collect();
     }
 
-    /// Checks whether `datagram` looks like an initiation by someone who knows this end's public
+    /// Checks whether `datagram` looks like an initiation by somebody who knows this end's public
     /// key. It takes a microsecond, where a handshake takes hundreds.
     ///
     /// # Errors
@@ -122,8 +122,9 @@ impl Responder {
             .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
     }
 
-    /// Answers an initiation that [`screen`](Self::screen) let pass while under load: how its maker
-    /// proves that it receives at `source`. `None` for any other datagram. Nothing is kept.
+    /// Answers an initiation that [`screen`](Self::screen) let pass while under load, with the
+    /// means to prove that its maker receives at `source`. `None` for any other datagram. It keeps
+    /// no state.
     pub fn cookie_reply(
         &mut self,
         source: SocketAddr,
@@ -186,8 +187,8 @@ impl Responder {
     }
 
     /// Accepts a session. `local_index` names it at this end and must be unique among this end's
-    /// sessions, those not confirmed included. `had_session`: whether it is to take the place of
-    /// another one with the same peer.
+    /// sessions, including unconfirmed ones. `had_session` says whether it replaces another one
+    /// with the same peer.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.

@@ -1,4 +1,4 @@
-//! Tests of the handshake, and of the sessions that come of it.
+//! Tests of the handshake, and of its sessions.
 
 use core::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::mac::{self, COOKIE_REPLY_BYTES};
 const INITIATOR_INDEX: u32 = 0x1111_2222;
 const RESPONDER_INDEX: u32 = 0x3333_4444;
 
-/// A responder, whom it lets in, and its public key.
+/// A responder, its allowed peer, and its public key.
 struct Ends {
     initiator: SecretKey,
     responder_secret: SecretKey,
@@ -130,8 +130,8 @@ fn an_initiation_for_another_key_is_refused() {
 fn a_response_by_another_key_is_refused() {
     let ends = ends();
     let mut initiator = ends.initiate();
-    // An impostor who holds another key cannot even read the initiation. So let it make a handshake
-    // of its own, and answer ours with the response of that.
+    // An impostor with another key cannot even read the initiation. So it makes a handshake of its
+    // own, and answers ours with the response of that.
     let impostor_key = SecretKey::generate();
     let bait = Initiator::new(
         &ends.initiator,
@@ -178,7 +178,7 @@ fn a_key_that_is_not_allowed_is_refused() {
 fn another_protocol_version_is_refused_and_told_the_responders() {
     let ends = ends();
     let initiator = ends.initiate();
-    // A later version may have longer initiations: its marks still come last.
+    // A later version may have longer initiations: its marks are still at the end.
     for length in [
         INITIATION_BYTES - 50,
         INITIATION_BYTES,
@@ -563,7 +563,7 @@ fn an_initiation_does_not_show_who_sends_it() {
         let mut windows = message.windows(sender.as_bytes().len());
         assert!(!windows.any(|window| window == sender.as_bytes()));
     }
-    // Two of one sender share nothing but kind, version and the zeros of the second mark.
+    // Two of one sender only share kind, version and the zeros of the second mark.
     let [first, second] = messages.map(|message| message[2..SECOND_MAC_AT].to_vec());
     let same = first.chunks(8).zip(second.chunks(8));
     assert_eq!(same.filter(|(first, second)| first == second).count(), 0);

@@ -412,7 +412,7 @@ fn responder_is_confirmed_by_the_first_datagram_that_opens() {
     forged[HEADER_BYTES] ^= 1;
     assert_eq!(opened(&mut theirs, &forged), Err(Rejected::Forged));
     assert!(!theirs.is_confirmed());
-    // Hundreds of sessions may wait for a first datagram that never comes.
+    // Hundreds of sessions may wait for a first datagram that never arrives.
     let heap_bytes = theirs.windows.capacity() * size_of::<ReplayWindow>();
     assert!(heap_bytes + size_of::<Session>() < 4_000);
     assert!(opened(&mut theirs, &datagram).is_ok());

@@ -8,8 +8,8 @@ use crate::observer::{FragmentId, PacketEvent};
 use crate::payload::Payload;
 use crate::topology::RouteId;
 
-/// A packet's way through the network, named by its `id`. Links need none of it. It is kept
-/// small: thousands of packets are on their way at a time.
+/// A packet's path through the network, identified by its `id`. Links do not need it. It is kept
+/// small: thousands of packets are in flight at a time.
 #[derive(Debug)]
 pub(super) struct Journey {
     pub(super) sent_at: Instant,
@@ -48,7 +48,7 @@ impl Journey {
         hop: 0,
     };
 
-    /// Becomes that of a packet which leaves now; the payload is still to come.
+    /// Resets it for a packet that leaves now, without the payload.
     #[inline]
     pub(super) fn begin(
         &mut self,

@@ -92,7 +92,7 @@ enum Kind {
     FrameLost = 7,
 }
 
-/// Mark of a frame of which nothing arrived, beside its importance.
+/// Mark of a frame of which no part arrived, next to its importance.
 const IS_MISSING: u64 = 4;
 
 impl Traffic {
@@ -234,7 +234,7 @@ impl Traffic {
         }
     }
 
-    /// Takes a frame into the hash that its sender has given up.
+    /// Adds a frame that its sender has given up to the hash.
     pub(crate) fn record_abandoned(&mut self, now: Instant, flow: FlowId, index: u64) {
         self.record_frame(now, Kind::FrameAbandoned, flow, index, 0);
     }

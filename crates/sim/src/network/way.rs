@@ -19,7 +19,7 @@ pub(super) struct LinkState {
     pub(super) is_last: bool,
     /// Recipient of all packets on the link, if all its routes end with it, on one side.
     pub(super) is_all_for: Option<Side>,
-    /// Whether something has come to it since its alarm was set.
+    /// Whether a packet has entered it since its alarm was set.
     pub(super) is_changed: bool,
 }
 

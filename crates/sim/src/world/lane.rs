@@ -1,7 +1,7 @@
 //! Lanes: flows that take their turns on the same thread.
 //!
-//! In a window of time flows do not hear of each other; they only meet on links, before it and
-//! after it. So those of different lanes can be moved at the same time, and the result is the same.
+//! Within a window of time flows do not affect each other; they only meet on links, before it and
+//! after it. Flows of different lanes can therefore advance at the same time, with the same result.
 
 use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
@@ -55,8 +55,8 @@ impl Lane {
         !self.traffic.arrivals.is_empty() || next_at.is_some_and(|at| at < window.before)
     }
 
-    /// Moves the flows to the end of a window, one after the other. `network`: for those who look
-    /// at it, unless flows are moved at the same time elsewhere.
+    /// Moves the flows to the end of a window, one after the other. `network` is for oracles, and
+    /// absent if other flows advance at the same time.
     pub(super) fn give_turns(
         &mut self,
         window: Window,

@@ -90,7 +90,7 @@ impl<O: Observer> Turn<'_, O> {
             self.flow.frame_at = next_at.map(|at| at.max(now));
             if asks {
                 let request = self.buffers.zeros(Adaptive::REQUEST_BYTES as usize);
-                // A session that has been closed takes nothing any more.
+                // A closed session accepts no more.
                 _ = receiver.write_bytes(now, request);
             }
         }
@@ -134,7 +134,7 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
-    /// Writes what there is to write, as far as the sender takes it.
+    /// Writes the waiting bytes, as far as the sender accepts them.
     pub(super) fn write_stream(&mut self) {
         let flow = &mut *self.flow;
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
@@ -152,7 +152,7 @@ impl<O: Observer> Turn<'_, O> {
         let zeros = self.buffers.zeros(CHUNK_BYTES);
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
-            // A session that has been closed takes nothing any more.
+            // A closed session accepts no more.
             let taken = sender.write_bytes(self.now, zeros.slice(..wanted));
             let taken = taken.unwrap_or(0);
             if *unwritten != u64::MAX {

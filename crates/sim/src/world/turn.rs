@@ -303,7 +303,7 @@ fn report(
         | Event::Replaced
         | Event::PeerLies => return,
     };
-    // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
+    // The receiver learns of a frame that vanished completely only by the numbers of later ones.
     while let Some(frame) = open_frames
         .front()
         .copied()

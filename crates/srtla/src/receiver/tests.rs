@@ -345,12 +345,12 @@ fn links_are_reported_while_the_listener_accepts_their_sender() {
     assert_eq!(seen, [(first, 0, at(0)), (second, 1, at(5))]);
     let accepted = |link| Event::LinkAccepted(group, link);
     assert_eq!(events(&mut receiver), [accepted(first), accepted(second)]);
-    // A link that comes later is reported at once, and none twice.
+    // A later link is reported at once, and none twice.
     sender.links.push(address(7));
     sender.register(&mut receiver, at(6));
     receiver.handle_srt(at(6), group, &answer(0x8002));
     assert_eq!(events(&mut receiver), [accepted(address(7))]);
-    // A pause of the video is none of SRT. Handshakes are no sign that it goes on.
+    // A pause of the video is no pause of SRT. Handshakes do not show that it continues.
     receiver.handle_srt(at(9_000), group, &answer(0x8001));
     receiver.handle_srt(at(15_000), group, &answer(0x8000));
     assert_eq!(receiver.accepted_links(at(19_000)).count(), 3);

@@ -1,11 +1,11 @@
 //! Reading a transport packet's header and adaptation field (ITU-T H.222.0 §2.4.3.2 to §2.4.3.5),
-//! with whatever the bytes are.
+//! with any bytes.
 
 use super::PACKET_LEN;
 
 /// PID of the program association table.
 pub(super) const PAT_PID: u16 = 0;
-/// PID of null packets; as a program's PCR PID it says that there is no clock reference.
+/// PID of null packets; as a program's PCR PID it means that there is no clock reference.
 pub(super) const NULL_PID: u16 = 0x1fff;
 /// PIDs below this carry tables that describe the stream (H.222.0 table 2-3; DVB's SDT and kin).
 const FIRST_PROGRAM_PID: u16 = 0x20;

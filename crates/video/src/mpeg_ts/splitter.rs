@@ -15,7 +15,7 @@ pub const MAX_UNIT_LEN: usize = 4 << 20;
 
 /// Span of a unit in the stream's time while no video is known …
 const SPAN_WITHOUT_VIDEO: Duration = Duration::from_millis(40);
-/// … or this many bytes, whichever comes first.
+/// … or this many bytes, if they come first.
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
 /// A picture that takes longer than this is handed over in parts.
 const SPAN_WITH_VIDEO: Duration = Duration::from_millis(500);
@@ -24,14 +24,14 @@ const START_LEN: usize = 3 + 3;
 /// The four bytes that a picture header of MPEG-2 begins with.
 const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
 
-/// Consecutive packets of a transport stream, as they came.
+/// Consecutive packets of a transport stream, in the order of arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportUnit {
     /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
     pub bytes: Vec<u8>,
-    /// Loss that comes with its loss. Key: decoding can start here, since a random access point of
-    /// the video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable:
-    /// its picture is used for no other, or it holds none though the program has video.
+    /// Importance of the unit. Key: decoding can start here, since a random access point of the
+    /// video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable: its
+    /// picture is used for no other, or it holds none though the program has video.
     pub importance: Importance,
     /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
     /// stream's own clock where there is no video. Never decreases.
@@ -47,7 +47,7 @@ pub struct TransportUnit {
 pub struct PictureProgress {
     /// Pictures that have started.
     pub started_count: u64,
-    /// Packets of video that have come, of all pictures.
+    /// Packets of video that have arrived, of all pictures.
     pub packet_count: u64,
     /// Whether the unit being filled holds a picture that may be whole: its length is unknown.
     pub may_be_whole: bool,
@@ -55,9 +55,9 @@ pub struct PictureProgress {
     pub has_picture: bool,
 }
 
-/// Takes a transport stream in pieces of any size and cuts it in front of each packet in which a
-/// picture starts; tables that stand right in front of it go with it. All units together are the
-/// input, except for bytes skipped where packets did not start with the sync byte.
+/// Takes a transport stream in pieces of any size and cuts it before each packet in which a picture
+/// starts; tables directly before it belong to the same unit. All units together equal the input,
+/// except for bytes skipped where packets did not start with the sync byte.
 #[derive(Clone, Debug, Default)]
 pub struct TransportUnitSplitter {
     /// Bytes that are no whole packet yet, or not looked at.
@@ -73,8 +73,8 @@ pub struct TransportUnitSplitter {
     handed_over_len: u64,
     last_clock: Option<Duration>,
     unit: Unit,
-    /// Bytes of the current picture's PES packet that are still to come, where its length is known
-    /// or its end was seen.
+    /// Bytes of the current picture's PES packet that are still missing, if its length is known or
+    /// its end was seen.
     remaining_pes_len: Option<usize>,
     stuffing: Stuffing,
     /// Slices already handed over of the current picture, if its end was a guess.
@@ -123,12 +123,12 @@ struct Unit {
 }
 
 impl TransportUnitSplitter {
-    /// Creates a splitter that keeps pictures whole, for those that look at pictures.
+    /// Creates a splitter that keeps pictures whole, for readers of pictures.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates a splitter for a stored stream that is sent: while the video is silent for more than
+    /// Creates a splitter for a stored stream that is sent. While the video is silent for more than
     /// 40 ms of the stream's time, other streams make units of their own.
     pub fn stored() -> Self {
         TransportUnitSplitter {
@@ -137,9 +137,9 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Creates a splitter for a live stream that is sent. It does not wait for the next picture
-    /// where a packet looks like this one's last. If that packet was not the last, the rest makes a
-    /// unit of its own, and such packets are not trusted again.
+    /// Creates a splitter for a live stream that is sent. It does not wait for the next picture if
+    /// a packet looks like this one's last. If that packet was not the last, the rest makes a unit
+    /// of its own, and such packets are not trusted again.
     pub fn live() -> Self {
         TransportUnitSplitter {
             stuffing: Stuffing::EndsPictures,
@@ -209,7 +209,7 @@ impl TransportUnitSplitter {
         unit
     }
 
-    /// Hands over the unit being filled before it is complete, for a caller whose input pauses; the
+    /// Hands over the unit being filled before it is complete, for a caller whose input pauses. The
     /// rest of its picture, if there is one, will be a unit of its own.
     pub fn flush(&mut self) -> Option<TransportUnit> {
         self.remaining_pes_len.take_if(|len| *len == 0);
@@ -390,9 +390,9 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Looks for start codes of slices, and of what decoding can start from.
+    /// Searches for start codes of slices, and of points at which decoding can start.
     fn note_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
-        // A start code may have begun in the packet before.
+        // A start code may start in the packet before.
         let mut at = payload.len().min(8);
         for &byte in &payload[..at] {
             self.note_byte(byte, codec);
@@ -419,7 +419,7 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Takes note of SEI messages that go on at `at`; returns where they end.
+    /// Records SEI messages that continue at `at`; returns their end.
     fn note_sei(&mut self, payload: &[u8], mut at: usize, codec: VideoCodec) -> usize {
         while self.sei.is_some() && at < payload.len() {
             self.note_byte(payload[at], codec);
@@ -428,7 +428,7 @@ impl TransportUnitSplitter {
         at
     }
 
-    /// Takes note of a byte of video behind those of `video_tail`.
+    /// Records a byte of video behind those of `video_tail`.
     fn note_byte(&mut self, byte: u8, codec: VideoCodec) {
         self.note_sei_byte(byte, codec);
         let slices = &mut self.unit.slices;

@@ -5,7 +5,7 @@ use super::packet::{NULL_PID, PAT_PID, Packet};
 
 /// A section's greatest length in bytes (§2.4.4.8).
 const MAX_SECTION_LEN: usize = 1_024;
-/// Bytes of a section before what its length field counts.
+/// Bytes of a section that its length field does not count.
 const SECTION_START_LEN: usize = 3;
 const CRC_LEN: usize = 4;
 
@@ -48,14 +48,14 @@ pub(super) struct VideoStream {
 /// Contents of the first program's map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Program {
-    /// PID of the packets with its clock references (PCR); `None`: it says that it has none.
+    /// PID of the packets with its clock references (PCR); `None` if it has none.
     reference_pid: Option<u16>,
     video: Option<VideoStream>,
     /// PIDs of all of its streams.
     stream_pids: Vec<u16>,
 }
 
-/// Follows the tables as packets go by. Damaged tables change nothing.
+/// The tables of a program, read from the packets. Damaged tables change nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramTables {
     /// Number of the first program, and PID of its PMT.

@@ -1,11 +1,11 @@
 //! The time of each byte of a transport stream, by the stream's own clocks.
 //!
-//! Bytes between two clock references (PCR) are spread evenly (ITU-T H.222.0 §2.4.2.2). The clock
-//! that is followed, the *leader*, is the PCR of the first program; without it another program's
-//! PCR; without any the timestamps of a stream, those of the first program preferred. Each PID has
-//! a clock of its own. If the leader is silent while another clock advances by [`SILENCE`], that
-//! one leads. Where a time base ends, and where no clock is left, bytes take the time that they
-//! need at the mean rate of the last seconds.
+//! Bytes between two clock references (PCR) are spread evenly (ITU-T H.222.0 §2.4.2.2). One clock,
+//! the *leader*, is followed: the PCR of the first program; without it another program's PCR;
+//! without any the timestamps of a stream, those of the first program preferred. Each PID has a
+//! clock of its own. If the leader is silent while another clock advances by [`SILENCE`], that one
+//! leads. Where a time base ends, and where no clock is left, bytes take their time at the average
+//! rate of the last seconds.
 
 use std::collections::VecDeque;
 
@@ -19,20 +19,21 @@ use super::tables::ProgramTables;
 
 /// Rate of a stream without any clock: chosen, a usual rate of a contribution.
 const DEFAULT_RATE: DataRate = DataRate::from_megabits_per_second(4);
-/// Lower bound of the mean rate where it is extrapolated, so that no time is too long.
+/// Lower bound of the average rate for extrapolation, so that no time is too long. Chosen.
 const LOWEST_RATE: DataRate = DataRate::from_kilobits_per_second(1);
 /// Five times the largest distance of clock references that H.222.0 §2.7.2 allows: a leader that
 /// is silent for longer is replaced.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Largest distance of clock references (H.222.0 §2.7.2).
 const REFERENCE_INTERVAL: Duration = Duration::from_millis(100);
-/// A large picture, which says nothing about the time that passes if no clock value is in it.
+/// Size of a large picture. Without a clock value inside, its bytes do not reveal the passage of
+/// time.
 const MAX_PICTURE_BYTES: u64 = 256 << 10;
-/// Span over which the mean rate is measured; the recent past counts more.
+/// Span over which the average rate is measured, with more weight on the recent past.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 /// Time of the first clock value, so that bytes before it can be due earlier.
 const ORIGIN: Duration = Duration::from_secs(10);
-/// A clock that returns within this of the estimated time continues its own time line.
+/// Maximum error of the estimated time at which a clock that returns continues its own time line.
 const LARGEST_ERROR: Duration = Duration::from_secs(1);
 /// Bytes without a clock value; after these the time is extrapolated, so that memory is bounded.
 const MAX_UNTIMED_BYTES: u64 = 8 << 20;
@@ -73,7 +74,7 @@ struct Anchor {
     time: Duration,
 }
 
-/// Mean rate of the last seconds.
+/// Average rate of the last seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentRate {
     bytes: u64,
@@ -223,7 +224,7 @@ impl Timeline {
         takes_over
     }
 
-    /// Adds a clock, in place of the oldest if there are too many.
+    /// Adds a clock; replaces the oldest if there are too many.
     fn insert(&mut self, kind: Kind, pid: u16, value: u64) -> usize {
         let hold = match kind {
             Kind::Reference => REFERENCE_HOLD,
@@ -308,7 +309,7 @@ impl Timeline {
         }
     }
 
-    /// Adds an anchor at the end, by the mean rate.
+    /// Adds an anchor at the end, by the average rate.
     fn extrapolate(&mut self) {
         let last = self.last_or_first();
         let bytes = self.position - last.position;

@@ -34,8 +34,8 @@ const COUNTED_HEADER_LEN: usize = 8;
 /// Access unit delimiter that allows any slice type (ITU-T H.264 §7.3.2.4).
 const DELIMITER: [u8; 6] = [0, 0, 0, 1, 0x09, 0xf0];
 
-/// Writes one program with one H.264 video. The tables stand in front of each key frame, a clock
-/// reference in each picture.
+/// Writes one program with one H.264 video. The tables precede each key frame, and each picture has
+/// a clock reference.
 #[derive(Debug)]
 pub struct TransportStreamWriter<W> {
     sink: W,
@@ -60,7 +60,8 @@ impl<W: Write> TransportStreamWriter<W> {
     }
 
     /// Writes one access unit, an Annex B byte stream without B pictures, that is to be shown `at`
-    /// after the start. Where it has no access unit delimiter it gets one, as H.222.0 §2.14.1 asks.
+    /// after the start. If it has no access unit delimiter, one is added, as H.222.0 §2.14.1
+    /// requires.
     ///
     /// # Errors
     /// Errors of the sink.

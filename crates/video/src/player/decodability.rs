@@ -11,7 +11,7 @@ pub struct Decodability {
 }
 
 impl Decodability {
-    /// Takes the next frame and says whether it can be decoded.
+    /// Takes the next frame and returns whether it can be decoded.
     pub fn on_frame(&mut self, importance: Importance, is_complete: bool) -> bool {
         let is_decodable = is_complete && (importance.is_key() || self.is_chain_intact);
         if importance != Importance::Disposable {

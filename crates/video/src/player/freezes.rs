@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 
-/// Over how many displayed frames the time that a frame stays is averaged.
+/// Number of displayed frames whose durations are averaged (W3C webrtc-stats, `freezeCount`).
 const AVERAGED: usize = 30;
 /// Factor and excess over the average gap from which on a gap counts as a freeze (W3C webrtc-stats,
 /// `freezeCount`).
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_average_is_over_the_last_thirty_gaps() {
-        // Thirty gaps of 40 ms have pushed those of 200 ms out.
+        // Thirty gaps of 40 ms have displaced those of 200 ms.
         assert_eq!(
             freezes([200; 30].into_iter().chain([40; 30]).chain([190])),
             [190]

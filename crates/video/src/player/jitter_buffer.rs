@@ -49,7 +49,7 @@ impl fmt::Display for JitterBuffer {
 
 /// Period for which a frame's delay counts.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The share of frames that are to be in time, in percent.
+/// Share of frames that must be in time, in percent.
 const PERCENT: u8 = 95;
 const MIN_DELAY: Duration = Duration::from_millis(20);
 const MAX_DELAY: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Instant};
 
 use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 
-/// Frames of rate / (8 fps) bytes each, whatever the target.
+/// Frames of rate / (8 fps) bytes each, independent of the target.
 #[derive(Clone, Debug)]
 pub struct Cbr {
     rate: DataRate,

@@ -1,4 +1,4 @@
-//! The ideal encoder with key frames larger than the others, at the same mean bitrate.
+//! The ideal encoder with key frames larger than the others, at the same average bitrate.
 
 use anabranch_units::{DataRate, Importance, Instant};
 

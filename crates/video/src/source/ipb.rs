@@ -13,7 +13,7 @@ use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 pub struct IpbStructure {
     /// B-frames between two frames that others need, at most 16.
     pub b_frames: u32,
-    /// Mean sizes of I-, P- and B-frames relative to one another, each above 0, at most 1,000.
+    /// Average sizes of I-, P- and B-frames relative to one another, each above 0, at most 1,000.
     pub ratio: [f64; 3],
     /// Standard deviation of the logarithm of a frame's size within its group, at most 2.
     pub noise: f64,
@@ -59,7 +59,7 @@ impl FromStr for IpbPattern {
     }
 }
 
-/// The groups over which the mean is exact: of 2 s each, a minute.
+/// Number of groups over which the average is exact: of 2 s each, a minute.
 const BLOCK_GROUPS: usize = 30;
 
 /// Groups of one I-frame, followed in coding order by P-frames, each with the B-frames before it.
@@ -78,9 +78,9 @@ pub struct Ipb {
     rng: Rng,
     /// The process in the unit of its standard deviation.
     state: f64,
-    /// Sizes of the groups to come, relative to the mean.
+    /// Sizes of the next groups, relative to the average.
     groups: VecDeque<f64>,
-    /// Sizes of the frames to come in the present group, relative to the mean, last first.
+    /// Sizes of the next frames in the present group, relative to the average, last first.
     frames: Vec<f64>,
 }
 

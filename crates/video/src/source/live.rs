@@ -33,7 +33,7 @@ pub struct RateControl {
     pub key_frame_interval: u32,
     /// Size of a key frame over that of another frame, 1 to 1,000.
     pub key_frame_ratio: f64,
-    /// Whether there is a key frame at once where a frame was given up.
+    /// Whether a key frame follows at once after a frame was given up.
     pub has_key_on_loss: bool,
     /// Standard deviation of the logarithm of a frame's size, at most 2.
     pub noise: f64,
@@ -173,7 +173,7 @@ impl FrameSource for Live {
         let interval = f64::from(control.key_frame_interval);
         let other_bytes = mean_bytes * interval / (interval - 1.0 + control.key_frame_ratio);
         let ratio = if is_key { control.key_frame_ratio } else { 1.0 };
-        // The mean of a lognormal size is above the size of the mean logarithm.
+        // The average of a lognormal size exceeds the size of the average logarithm.
         let spread = control.noise;
         let noise = libm::exp(spread * normal(&mut self.rng) - spread * spread / 2.0);
         let bytes = other_bytes * ratio * noise;
@@ -243,7 +243,7 @@ mod tests {
         let target = |index| MBIT(if (25..75).contains(&index) { 1 } else { 3 });
         let frames = sizes(&mut live(control), 200, target);
         let rate = |index: usize| f64::from(frames[index].bytes) * 8.0 * 25.0 / 1e6;
-        // 2 Mbit/s too much fill 0.54 Mbit in 270 ms: x264 was measured to go on for 280 ms.
+        // 2 Mbit/s too much fill 0.54 Mbit in 270 ms: x264 was measured to continue for 280 ms.
         assert!(rate(25 + 5) > 2.99 && rate(25 + 6) < 1.01, "{}", rate(31));
         // 1.2 s after the report.
         let expected = 3.0 - 2.0 * libm::exp(-1.0);

@@ -1,4 +1,4 @@
-//! A source that falls silent for a while and comes back.
+//! A source that is silent for a while and returns.
 
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
@@ -12,7 +12,7 @@ pub struct Paused {
     /// Start and length of each pause.
     pauses: Vec<(Instant, Duration)>,
     has_skipped: bool,
-    /// A key frame has come, so that frames need one another.
+    /// Whether there has been a key frame, so that frames need one another.
     has_keys: bool,
 }
 

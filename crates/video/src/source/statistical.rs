@@ -10,8 +10,8 @@ use super::{FrameLadder, FrameShape, FrameSource, SourceConfigError, check_rates
 /// The average behaviour of a live encoder: sizes and intervals vary, a new target is followed
 /// after a while, and a large change begins with a large frame.
 ///
-/// Deviations: §5.2 calls the reaction time after a change transient, and Table 1 the burst's
-/// 8 frames; here the frames are counted. What change is large the text leaves open: here one of
+/// Deviations: §5.2 calls the reaction time after a change transient, and Table 1 the burst's 8
+/// frames; here the frames are counted. The text does not define a large change: here it is one of
 /// more than half of the bitrate, as in syncodecs, and the start. The text has no frame types: the
 /// first frame of a burst is a key frame, and one of `frames_per_second` frames, as by
 /// intra-refresh.
@@ -29,7 +29,7 @@ pub struct Statistical {
     frame_count: u64,
     /// The bitrate in force and since when; none before the first frame.
     rate: Option<(DataRate, Instant)>,
-    /// Frames of the burst that are still to come.
+    /// Remaining frames of the burst.
     burst_frames: u32,
     /// Their size.
     after_burst_bytes: f64,
@@ -41,7 +41,7 @@ const BURST_BYTES: f64 = 13_500.0;
 const BURST_FRAMES: u32 = 8;
 /// SCALE_B and SCALE_t: scale of the Laplace distribution of sizes and intervals, as a share.
 const SCALE: f64 = 0.15;
-/// The least size of the frames that make up for the large one, as a share of the mean.
+/// Least size of the frames that make up for the large one, as a share of the average. Chosen.
 const LEAST_SHARE: f64 = 0.2;
 /// A change by more than this share begins with a burst.
 const LARGE_CHANGE: f64 = 0.5;

@@ -7,8 +7,8 @@ use anabranch_units::{DataRate, Instant};
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates};
 use crate::frame_trace::FrameTrace;
 
-/// Plays a [`FrameTrace`], over and over. Sizes are the film's own if it is not adapted, and else
-/// scaled by the target over the film's mean bitrate.
+/// Plays a [`FrameTrace`] repeatedly. Sizes are the film's own if it is not adapted, and else
+/// scaled by the target over the film's average bitrate.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// Start of the present round.

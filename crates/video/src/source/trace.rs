@@ -39,7 +39,7 @@ pub enum FrameLadderError {
         /// Number of bitrates.
         count: usize,
     },
-    /// There is nothing left to repeat.
+    /// Too few frames to repeat.
     #[error("{0} frames: after the first 20, which are not repeated, there must be more")]
     TooShort(usize),
 }

@@ -52,7 +52,7 @@ fn drops_with_standing(count: usize, bytes: u32, largest_bytes: u32) -> usize {
     assert!(bed.serve(0));
     bed.push(0, count, bytes);
     for step in 1..=250 {
-        // As many as were dropped come again.
+        // The number of dropped packets is enqueued again.
         let missing = count + 1 - bed.fifo.load().packets;
         bed.push(20 * (step - 1), missing, bytes);
         assert!(bed.serve(20 * step));

@@ -128,7 +128,7 @@ fn registrations_from_more_networks_than_places_end_no_accepted_stream() {
     assert_eq!(receiver.links(group).count(), 2);
 }
 
-/// Strangers whom SRT accepted once, and who have sent nothing but keepalives since.
+/// Checks strangers whom SRT accepted once, and who have since sent only keepalives.
 #[test]
 fn a_group_keeps_its_place_no_longer_than_srt_speaks() {
     let mut receiver = receiver();
@@ -164,7 +164,7 @@ fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
     let victims: Vec<_> = (1..MAX_LINKS as u16).map(anywhere).collect();
     for &victim in &victims {
         receiver.handle_link(at(0), victim, &named);
-        // Keepalives come back, and earn no acknowledgements.
+        // Keepalives are returned, and earn no acknowledgements.
         let keepalive = [&[0x90, 0][..], &[1; 36]].concat();
         for _ in 0..10 {
             receiver.handle_link(at(0), victim, &keepalive);

@@ -163,7 +163,7 @@ fn a_live_picture_of_unknown_length_is_handed_over_with_its_stuffed_packet() {
     splitter.push(&stream);
     let units: Vec<_> = core::iter::from_fn(|| splitter.next_unit()).collect();
     assert_eq!((units.len(), joined(&units)), (2, stream.clone()));
-    // One that does not say that it is live may have all of a film to come.
+    // A splitter that is not live may get all of a film.
     let mut splitter = TransportUnitSplitter::new();
     splitter.push(&stream);
     assert!(splitter.next_unit().is_some());
@@ -198,7 +198,7 @@ fn a_stream_that_stuffs_amid_a_picture_is_trusted_once() {
 #[test]
 fn the_rest_of_a_picture_is_as_important_as_it_and_no_key_frame() {
     let mut stream = of_unknown_lengths(written(&pictures(&[9_000; 7])));
-    // From the second key frame on, nothing is used by other pictures.
+    // From the second key frame on, no picture is used by others.
     for start in (0..stream.len() - 6).rev() {
         if stream[start..].starts_with(&[0, 0, 1, 0x41]) {
             stream[start + 3] = 0x01;
@@ -280,7 +280,7 @@ fn mpeg2s_b_pictures_are_disposable_wherever_packets_cut_their_headers() {
             picture.extend([0, 0, 1, 0xb2]);
             picture.extend(vec![7; stuffing_len]);
             picture.extend([0, 0, 1, 0, index as u8, 0x40 | coding_type << 3, 0xff, 0xf8]);
-            // A slice, in which what looks like a P picture has no start code in front.
+            // A slice with bytes that look like a P picture, but without a start code.
             picture.extend([0, 0, 1, 1, 0x0a, 0, 1, 0, 0, 2 << 3, 0xff]);
             pictures.push(picture);
         }
@@ -390,7 +390,7 @@ fn sound_does_not_wait_for_a_picture_that_is_far_off() {
 
 #[test]
 fn a_picture_that_trickles_is_kept_whole() {
-    // Its rest is to come, by its length, however long the video is silent.
+    // By its length, its rest is to come, however long the video is silent.
     let slide = written(&pictures(&[20_000]));
     let (head, tail) = slide.split_at(50 * PACKET_LEN);
     let stream = [&slide_with_sound(head, 20)[..], tail].concat();
@@ -467,7 +467,7 @@ proptest! {
 
 #[test]
 fn a_recovery_point_is_a_key_frame_without_the_muxers_word() {
-    // Other messages stand in front, so that it lies across packets in some streams.
+    // Other messages precede it, so that it lies across packets in some streams.
     for other_len in 0..220_u8 {
         let other = vec![0x55; usize::from(other_len.min(80))];
         let long = vec![0x55; usize::from(other_len.saturating_sub(80))];

@@ -110,7 +110,7 @@ fn bytes_before_the_first_reference_have_their_time_too() {
 
 #[test]
 fn a_slide_in_front_of_the_first_reference_holds_up_nothing() {
-    // A slide of 50 kB, then sound of 100 kbit/s, of which each packet has a reference.
+    // A slide of 50 kB, then sound of 100 kbit/s with a reference in each packet.
     let sound = |number: u64| reference(AUDIO, 15 * number);
     let round: Vec<_> = [packet(VIDEO); 266]
         .into_iter()
@@ -169,7 +169,7 @@ fn an_announced_new_time_base_takes_the_time_of_its_bytes() {
 
 #[test]
 fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
-    // References end after 2 s, and audio goes on.
+    // References end after 2 s, and audio continues.
     let sound = |number: u64| [timestamp(AUDIO, 77_000 + 20 * number), packet(AUDIO)];
     let both = |number: u64| {
         let film = [reference(VIDEO, 20 * number), packet(VIDEO)];
@@ -238,7 +238,7 @@ fn streams_without_references_go_by_timestamps_in_any_order() {
 fn the_first_programs_reference_is_preferred() {
     let tables = tables(0x1000, AUDIO);
     let period = |number: u64| {
-        // Another program's clock comes first, and runs twice as fast.
+        // Another program's clock is first, and runs twice as fast.
         [reference(OTHER, 80 * number), reference(AUDIO, 40 * number)]
     };
     let packets: Vec<_> = (0..100).flat_map(period).collect();
