@@ -13,7 +13,7 @@ glib::wrapper! {
         @extends gst_base::BaseSink, gst::Element, gst::Object;
 }
 
-/// Makes the element known.
+/// Registers the element.
 pub(crate) fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     let of = AnabranchSink::static_type();
     gst::Element::register(Some(plugin), "anabranchsink", gst::Rank::NONE, of)

@@ -234,14 +234,14 @@ impl fmt::Display for Ended {
             Ended::ReceiverLeft { waited } => {
                 write!(
                     f,
-                    "the receiver went away {:.0} s ago and has not come back",
+                    "the receiver left {:.0} s ago and has not returned",
                     waited.as_secs_f64()
                 )
             }
             Ended::Replaced => f.write_str("another sender has taken its place at the receiver"),
             Ended::PeerLied => f.write_str(
-                "the peer contradicts itself, or has acknowledged what it was never sent: it is no \
-                 honest program",
+                "the peer contradicts itself, or has acknowledged packets that were never sent to it: \
+                 it is not an honest program",
             ),
             Ended::KeyExhausted => f.write_str("the session's key is used up: start a new session"),
         }

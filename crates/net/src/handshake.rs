@@ -16,7 +16,6 @@ use crate::port::Port;
 use crate::socket::Batch;
 
 /// Silence after which another session is requested. Chosen.
-/// path.
 pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// Silence after which a receiver's notice that it does not know a session is believed: a session
 /// that answers exists. Chosen.

@@ -201,7 +201,7 @@ impl World {
         let has_one_lane = self.lanes.len() == 1;
         assert!(
             has_one_lane || truth.is_none(),
-            "who looks at links does so alone"
+            "an oracle requires a single lane"
         );
         self.is_changed = true;
         self.lane_for(flow_id).flows.push(Flow {

@@ -197,19 +197,19 @@ impl ObjectImpl for AnabranchSink {
                 ),
                 text("key", "This end's key file, from anabranch keygen"),
                 text("peer", "The receiver's public key"),
-                number("latency", "How long frames may take, in ms", usual.latency),
+                number("latency", "Delay that frames may take, in ms", usual.latency),
                 number(
                     "min-bitrate",
-                    "The least of the encoder, in bit/s",
+                    "Minimum bitrate of the encoder, in bit/s",
                     usual.min_bitrate,
                 ),
                 number(
                     "max-bitrate",
-                    "The most of the encoder, in bit/s",
+                    "Maximum bitrate of the encoder, in bit/s",
                     usual.max_bitrate,
                 ),
                 glib::ParamSpecUInt::builder("target-bitrate")
-                    .blurb("What the encoder is to produce, container included, in bit/s")
+                    .blurb("Bitrate requested of the encoder, container included, in bit/s")
                     .read_only()
                     .build(),
             ]

@@ -249,7 +249,7 @@ impl<O: Observer> Turn<'_, O> {
             return;
         };
         let network = self.network.as_deref_mut();
-        let network = network.expect("who looks at links does so alone");
+        let network = network.expect("an oracle requires a single lane");
         let mut lanes = (&mut *self.traffic, &mut *self.observer);
         network.carry(self.window, self.now, &mut lanes);
         let routes = self.flow.paths.iter().map(|path| path.route);
