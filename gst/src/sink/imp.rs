@@ -197,7 +197,11 @@ impl ObjectImpl for AnabranchSink {
                 ),
                 text("key", "This end's key file, from anabranch keygen"),
                 text("peer", "The receiver's public key"),
-                number("latency", "Delay that frames may take, in ms", usual.latency),
+                number(
+                    "latency",
+                    "Delay that frames may take, in ms",
+                    usual.latency,
+                ),
                 number(
                     "min-bitrate",
                     "Minimum bitrate of the encoder, in bit/s",

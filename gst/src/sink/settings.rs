@@ -50,9 +50,10 @@ impl Settings {
             .peer
             .parse()
             .map_err(|error| format!("peer: {error}"))?;
-        let remote: Remote = self.to.parse().map_err(|error| {
-            format!("to: {error}: expected host and port, as 192.0.2.1:7000")
-        })?;
+        let remote: Remote = self
+            .to
+            .parse()
+            .map_err(|error| format!("to: {error}: expected host and port, as 192.0.2.1:7000"))?;
         let vias: Vec<Via> = match self.via.as_str() {
             "" => vec![Via::DefaultRoute],
             names => {
