@@ -7,7 +7,7 @@ use anabranch_fuzz::{Bound, Meter, plant};
 use anabranch_secure::SecretKey;
 use libfuzzer_sys::fuzz_target;
 
-/// A line has a key of 49 characters, and its names, limits and rules take some 300 bytes; the
+/// Memory of lines: a key of 49 characters; names, limits and rules take about 300 bytes; the
 /// shortest rule has ten characters.
 const BOUND: Bound = Bound {
     fixed_bytes: 32 << 10,

@@ -11,7 +11,7 @@ use anabranch_secure::{Cargo, Cookie, Initiator, Responder, SecretKey, Wishes};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
-/// Networks whose share is remembered are 64.
+/// Memory of 64 networks whose share is remembered.
 const BOUND: Bound = Bound {
     fixed_bytes: 16 << 10,
     bytes_per_byte: 8,
@@ -21,8 +21,8 @@ const MAX_ADMITTED_PER_SECOND: u64 = 200;
 const MAX_CHEAP_AT_ONCE: u64 = 1_000;
 const MAX_CHEAP_PER_SECOND: u64 = 50_000;
 
-/// A stranger that knows the receiver's public key, and the receiver's answers. Their keys take
-/// longer to make than an input to judge.
+/// A stranger that knows the receiver's public key, and the receiver's answers. Making their keys
+/// takes longer than judging an input.
 struct Stranger {
     responder: Mutex<Responder>,
     initiator: Initiator,

@@ -201,7 +201,7 @@ fuzz_target!(init: plant(seeds()), |bytes: &[u8]| {
         return;
     };
     let meter = Meter::begin(BOUND);
-    // A set-up that is refused is no attack.
+    // A refused set-up is not an attack.
     let Some(mut endpoint) = setup.session(Seed(1)) else {
         return;
     };

@@ -6,7 +6,8 @@ use anabranch::fuzzing::{http_head, prepare};
 use anabranch_fuzz::{Bound, Meter, plant};
 use libfuzzer_sys::fuzz_target;
 
-/// A head is read twice, whole and cut, and is held as read, as written, and while it grows.
+/// Memory of a head, which is read twice, whole and cut, and is held as read, as written, and while
+/// it grows.
 const BOUND: Bound = Bound {
     fixed_bytes: 32 << 10,
     bytes_per_byte: 16,

@@ -56,7 +56,7 @@ fuzz_target!(
         let meter = Meter::begin(BOUND);
         let mut ends = ENDS.lock().expect("the first panic ends all");
         let Ends { responder, session, keys: (ours, theirs) } = &mut *ends;
-        // Always another one: the fuzzer sees comparisons, and would find the mark of one.
+        // A new one each time: the fuzzer sees comparisons, and would find the mark of a fixed one.
         let mut initiator = Initiator::new(ours, theirs, 1, Wishes::of(Cargo::Frames));
         assert!(responder.read_initiation(bytes).is_err());
         let _ = responder.version_notice(bytes);

@@ -43,10 +43,10 @@ struct End {
     session: StreamSession,
     mux: Mux,
     streams: Vec<StreamId>,
-    /// A message that the session had no room for, without its head, and that.
+    /// A message for which the session had no room, without its head, and the head.
     held: Option<Bytes>,
     head: Vec<u8>,
-    /// Datagrams that it has sent.
+    /// Datagrams in flight.
     under_way: VecDeque<Datagram>,
 }
 
@@ -160,7 +160,7 @@ struct Bed {
     is_honest: bool,
     /// The next packet number of a hostile peer.
     number: u32,
-    /// Bytes that an end has got: by the network, or to be written.
+    /// Number of bytes that an end has received from the network, or for writing.
     given_bytes: usize,
 }
 
@@ -335,7 +335,7 @@ impl Bed {
         }
     }
 
-    /// Makes segments that carry messages of the mux, at offsets with gaps between.
+    /// Makes segments with messages of the mux, at offsets with gaps between.
     fn segments(&mut self, input: &mut Reader<'_>) -> Option<()> {
         let [path, kind, message, stream] = [
             input.u8()? % 4,

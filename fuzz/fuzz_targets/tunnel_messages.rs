@@ -6,8 +6,8 @@ use anabranch::fuzzing::{TunServer, prepare, request, udp_message};
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use libfuzzer_sys::fuzz_target;
 
-/// A claim has at most two addresses beside the reserved ones, of some 200 bytes with their places
-/// in trees.
+/// Memory of claims, each with at most two addresses in addition to the reserved ones, of about 200
+/// bytes with their nodes in trees.
 const BOUND: Bound = Bound {
     fixed_bytes: 16 << 10,
     bytes_per_byte: 16,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time that every target may take, in a build with sanitizers: some 100 times the
-/// slowest parser's. A parser of quadratic cost exceeds it at some ten kilobytes.
+/// Processor time that every target may take, in a build with sanitizers: about 100 times the
+/// slowest parser's. A parser of quadratic cost exceeds it at about ten kilobytes.
 const FIXED_TIME: Duration = Duration::from_millis(500);
 const NANOS_PER_BYTE: u64 = 20_000;
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // A realloc that moves holds both for a moment.
+        // A realloc that moves temporarily holds both.
         add(size);
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         unsafe { System.realloc(pointer, layout, size) }
@@ -61,7 +61,7 @@ pub struct Bound {
 /// Headers of IP, UDP and protection around a datagram of the transport: an attacker sends them.
 pub const TRANSPORT: usize = 20 + 8 + 26;
 
-/// Measures from its beginning on.
+/// A measurement from its beginning on.
 #[derive(Debug)]
 pub struct Meter {
     bound: Bound,

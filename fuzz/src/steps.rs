@@ -6,7 +6,7 @@
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Reads from the beginning of an input.
+    /// Creates a reader at the beginning of an input.
     pub fn new(input: &'a [u8]) -> Self {
         Reader(input)
     }
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.0.extend_from_slice(bytes.as_ref());
         self

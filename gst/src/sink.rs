@@ -8,7 +8,7 @@ mod imp;
 mod settings;
 
 glib::wrapper! {
-    /// The element.
+    /// The GObject wrapper of the element.
     pub struct AnabranchSink(ObjectSubclass<imp::AnabranchSink>)
         @extends gst_base::BaseSink, gst::Element, gst::Object;
 }

@@ -1,8 +1,8 @@
-//! The real clock, as links want it.
+//! The real clock, in links' instants.
 
 use anabranch_units::{Duration, Instant};
 
-/// Counts from an origin, which never lies in the future.
+/// A clock that counts from an origin, which is never in the future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: std::time::Instant,

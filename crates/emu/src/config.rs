@@ -16,7 +16,7 @@ pub struct RelayConfig {
     pub origin: Option<std::time::Instant>,
 }
 
-/// A link between whoever sends to `listen`, and `target`.
+/// A link between the client at `listen` and `target`.
 #[derive(Clone, Debug)]
 pub struct RelayLink {
     /// The link's name in errors.

@@ -8,8 +8,8 @@ use anabranch_units::{Ecn, Instant};
 
 use crate::socket::Arrival;
 
-/// Most payload that a direction holds. A real buffer of that size is a misconfiguration, and
-/// without a bound a link without a limit would take all memory.
+/// Maximum payload that a direction holds. A real buffer of that size is a misconfiguration, and a
+/// link without a limit would take all memory.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// Payload allocations kept for later datagrams.
@@ -27,7 +27,7 @@ pub struct DirectionStatistics {
     pub unsent_packets: u64,
 }
 
-/// A datagram as a link looks at it.
+/// A datagram in a link's view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived<'a> {
     payload: &'a [u8],
@@ -50,7 +50,7 @@ impl<'a> Arrived<'a> {
 fn flow_key(source: SocketAddr) -> u32 {
     let mut hasher = DefaultHasher::new();
     source.hash(&mut hasher);
-    // Any half of a good hash is one.
+    // Either half of a good hash is a good hash.
     hasher.finish() as u32
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Direction {
     held_bytes: usize,
     /// Payloads by the packet's [`Packet::id`].
     payloads: Vec<Vec<u8>>,
-    /// Places in `payloads` of no packet.
+    /// Indices in `payloads` without a packet.
     vacant: Vec<u64>,
     overflow_packets: u64,
     unsent_packets: u64,

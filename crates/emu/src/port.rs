@@ -13,7 +13,7 @@ use crate::config::{RelayError, RelayLink, postponed};
 use crate::direction::{Arrived, Direction, DirectionStatistics};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 
-/// Datagrams read from one socket before the others have their turn.
+/// Number of datagrams read from one socket before the others get their turn.
 const MAX_BATCH_COUNT: usize = 64;
 
 /// Counters of one link of a relay.
@@ -25,7 +25,7 @@ pub struct RelayLinkStatistics {
     pub reverse: DirectionStatistics,
 }
 
-/// The sockets stand outside the lock, since the worker waits for them without it.
+/// The sockets are outside of the lock, since the worker waits for them without it.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) listen: Socket,
@@ -132,7 +132,8 @@ impl Port {
         }
     }
 
-    /// Counters stay readable after a panic of the worker, which `Relay::stop` passes on.
+    /// Locks the traffic. Counters stay readable after a panic of the worker, which `Relay::stop`
+    /// passes on.
     fn lock(&self) -> MutexGuard<'_, Traffic> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }

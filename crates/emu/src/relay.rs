@@ -14,13 +14,13 @@ use crate::worker;
 
 /// Emulated links, running in a thread of their own until this is stopped or dropped.
 ///
-/// Links go by their index in [`RelayConfig::links`].
+/// Links are identified by their index in [`RelayConfig::links`].
 #[derive(Debug)]
 pub struct Relay {
     ports: Arc<[Port]>,
     clock: Clock,
     punctuality: Arc<Mutex<Punctuality>>,
-    /// The thread ends when this end of the pair is closed. `None` only while dropping.
+    /// The end of a pair of sockets whose closing ends the thread. `None` only while dropping.
     running: Option<(UnixStream, thread::JoinHandle<()>)>,
 }
 

@@ -12,10 +12,10 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 /// relay's thread waits for a processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
-/// Longer than any UDP datagram.
+/// Size of a buffer that exceeds any UDP datagram.
 pub(crate) const MAX_DATAGRAM_BYTES: usize = 1 << 16;
 
-/// Never blocks.
+/// The socket never blocks.
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: UdpSocket,

@@ -48,7 +48,7 @@ pub(crate) fn run(
 
 fn timeout_until(at: Instant, now: Instant) -> Timespec {
     let wait = at.saturating_since(now).to_std();
-    // Every count of seconds that a 64-bit count of nanoseconds holds fits.
+    // Every number of seconds within 64 bits of nanoseconds fits.
     Timespec {
         tv_sec: wait.as_secs() as i64,
         tv_nsec: wait.subsec_nanos().into(),

@@ -103,7 +103,7 @@ fn each_direction_of_each_link_has_its_own_delay() {
             .map(|times| times.1)
             .min()
             .expect("three");
-        // No one of them is early if the quickest is not, nor is the link slow if that is not late.
+        // If the quickest is not early, none is; and if it is not late, the link is not slow.
         for (measured, millis) in [(forward, there), (reverse, back)] {
             let delay = StdDuration::from_millis(millis);
             assert!(

@@ -65,7 +65,7 @@ impl Bottleneck {
     pub(crate) fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.advance(now);
         let mut statistics = self.ledger.statistics;
-        // Those inside have not been accounted, as that is done when a packet leaves.
+        // Packets inside are otherwise accounted when they leave.
         let mut record = |packet: &Packet| {
             statistics.record_stay(packet.size_bytes, now.saturating_since(packet.entered_at));
         };

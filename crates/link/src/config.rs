@@ -114,15 +114,15 @@ pub enum LinkConfigError {
     Probability(f64),
     /// An invalid number of the queue discipline, with a description of the valid ones.
     Discipline(&'static str),
-    /// A rate, or a schedule of rates, and a trace.
+    /// A rate, or a schedule of rates, together with a trace.
     RateAndTrace,
     /// A token bucket without a rate, or with a queue that is managed.
     Burst,
     /// A share of packets that take a detour outside 0..=1.
     DetourShare(f64),
-    /// Jitter cut off at a number of deviations that is none.
+    /// An invalid number of deviations at which jitter is cut off.
     JitterDeviations(f64),
-    /// Jitter around a delay, at some time, that is shorter than it.
+    /// Jitter that exceeds the delay at some time.
     JitterExceedsDelay {
         /// The shortest delay.
         delay: Duration,

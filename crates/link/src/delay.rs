@@ -118,7 +118,7 @@ impl Element for Delay {
 
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
         lost.extend(self.in_flight.drain(..).map(|(_, packet)| packet));
-        // Nothing is left to be overtaken.
+        // No packet is left to be overtaken.
         self.last_release_at = now;
         if let Some(jitter) = &mut self.jitter {
             jitter.forget(now);

@@ -6,13 +6,13 @@ use anabranch_units::{Duration, Rng, Seed};
 /// Random packets arrive later than the others and are overtaken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DetourModel {
-    /// The share of packets that take it, 0 to 1.
+    /// Share of packets that take it, 0 to 1.
     pub share: f64,
     /// Additional delay of such packets.
     pub delay: Duration,
 }
 
-/// A model with its chance.
+/// A model with its random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Detour {
     model: DetourModel,

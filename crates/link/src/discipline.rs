@@ -1,4 +1,5 @@
-//! Queue disciplines: which packet waits, leaves, is marked or is dropped before a transmitter.
+//! Queue disciplines, which decide on the order, marks and drops of packets in front of a
+//! transmitter.
 
 mod codel;
 mod dual_pi2;
@@ -122,14 +123,14 @@ pub(crate) trait QueueDiscipline {
     /// Returns the load of the waiting packets.
     fn load(&self) -> Load;
 
-    /// Takes any packet out, without judging it.
+    /// Takes any packet out, independent of its treatment.
     fn evict(&mut self) -> Option<Packet>;
 
-    /// Shows every packet that waits.
+    /// Visits every waiting packet.
     fn for_each(&self, visit: &mut dyn FnMut(&Packet));
 }
 
-/// A packet not taken in, and why.
+/// A refused packet, and the reason.
 pub(crate) struct Refused {
     pub(crate) cause: DropCause,
     pub(crate) packet: Packet,
@@ -166,8 +167,8 @@ impl Ledger {
         });
     }
 
-    /// Marks the packet, if its transport understands that (RFC 3168 §5); otherwise `false`, and
-    /// it has to be dropped.
+    /// Marks the packet, if its transport understands that (RFC 3168 §5). Otherwise returns
+    /// `false`, and it must be dropped.
     pub(crate) fn is_marked(&mut self, packet: &mut Packet) -> bool {
         if packet.ecn == Ecn::NotEct {
             return false;

@@ -16,11 +16,11 @@ use crate::transmitter::{TraceCursor, Transmitter};
 
 /// Serialises packets at a rate, first in, first out, before they enter the inner element.
 ///
-/// The queue holds `q` bytes, the packet in service included until its last bit has left; an
+/// The queue holds `q` bytes, the packet in service included until its last bit has left. An
 /// arriving packet is dropped if `q + size` exceeds the limit. Service is back to back: the next
-/// one starts at the nanosecond at which the former ended. When the rate changes, the bits not yet
-/// sent of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as
-/// it enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
+/// one starts at the nanosecond at which the former ended. When the rate changes, the unsent bits
+/// of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as it
+/// enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
 /// starts with the first opportunity that it uses.
 ///
 /// Later arrivals do not change when a packet leaves. It is therefore passed on at once with its

@@ -14,7 +14,7 @@ use crate::packet::Packet;
 /// Instants never go back from call to call. A late call changes neither the losses nor any later
 /// time: an element acts as of the instants at which its steps were due.
 pub trait Element {
-    /// Takes a packet in at `now`, or drops it on the spot.
+    /// Takes a packet in at `now`, or drops it immediately.
     ///
     /// # Errors
     /// The packet itself and why the element refused it.
@@ -78,7 +78,7 @@ pub struct Dropped {
 pub enum DropCause {
     /// The queue had no room for the packet.
     QueueFull,
-    /// Chance took it: noise, interference, a loss model.
+    /// A random loss: noise, interference, a loss model.
     RandomLoss,
     /// The packet was on the link, or arrived at it, while the link was down.
     Outage,

@@ -29,7 +29,7 @@ pub struct Forecast {
     pub(crate) transmitter: Option<Transmitter>,
     /// Capacity of the queue; `None` if the queue's discipline decides.
     pub(crate) capacity: Option<Capacity>,
-    /// The queue's packets, and when each one's last bit is sent.
+    /// The queue's packets, and the departures of their last bits.
     pub(crate) queued: VecDeque<(Instant, Load)>,
     /// Time at which the transmitter has sent all of them.
     pub(crate) free_at: Instant,

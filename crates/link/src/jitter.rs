@@ -40,15 +40,15 @@ impl Default for JitterAmount {
     }
 }
 
-/// The two readings of RFC 8868 §3.1.3, whose text has z of zero mean and whose formula has its
-/// absolute value.
+/// The two readings of RFC 8868 §3.1.3, whose text gives z an average of zero and whose formula
+/// takes its absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterShape {
     /// The average is the link's delay: with the recommended values, -15 ms to 15 ms. This fits the
     /// 30 ms of maximum end-to-end jitter in RFC 8867.
     #[default]
     ZeroMean,
-    /// The link's delay is the least: 0 ms to 15 ms.
+    /// The link's delay is the minimum: 0 ms to 15 ms.
     Folded,
 }
 
@@ -80,14 +80,14 @@ impl JitterModel {
     }
 }
 
-/// A model with its chance and its memory.
+/// A model with its random numbers and its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
     model: JitterModel,
     normal: Normal,
     /// The link's rate, for serialisation times.
     rate: Schedule<DataRate>,
-    /// Before this no packet leaves.
+    /// Instant before which no packet leaves.
     next_release_at: Instant,
 }
 
@@ -134,7 +134,7 @@ impl Jitter {
 
     fn serialisation_time(&self, now: Instant, size_bytes: u32) -> Duration {
         match self.rate.value_at(now) {
-            // Nothing is serialised now; the rate was another when this packet was.
+            // Nothing is serialised now; the rate was different for the packet before.
             DataRate::ZERO | DataRate::MAX => Duration::ZERO,
             rate => rate.time_for(u64::from(size_bytes)),
         }
@@ -173,7 +173,7 @@ impl Normal {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
-        // 1 - u, as the logarithm of zero is none.
+        // 1 - u, as zero has no logarithm.
         let radius = (-2.0 * libm::log(1.0 - self.rng.next_f64())).sqrt();
         let angle = 2.0 * core::f64::consts::PI * self.rng.next_f64();
         self.spare = Some(radius * libm::sin(angle));

@@ -45,7 +45,7 @@ pub struct Link {
     elements: Elements,
     /// The longest packets that pass, if there is a limit.
     mtu: Option<Box<Schedule<u32>>>,
-    /// Counted, and not yet taken.
+    /// Drops that were counted, and not yet taken.
     dropped: VecDeque<Dropped>,
     statistics: LinkStatistics,
 }

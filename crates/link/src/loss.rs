@@ -13,20 +13,20 @@ pub enum LossModel {
     None,
     /// Each packet is lost independently.
     Bernoulli {
-        /// Chance that a packet is lost.
+        /// Probability that a packet is lost.
         probability: f64,
     },
     /// Losses form bursts: a good and a bad state, between which the link may change after each
     /// packet (Gilbert 1960, Elliott 1963). It starts in the good state. The average stay in the
     /// bad state is 1 / `bad_to_good` packets.
     GilbertElliott {
-        /// Chance to turn bad after a packet in the good state.
+        /// Probability of the bad state after a packet in the good state.
         good_to_bad: f64,
-        /// Chance to turn good after a packet in the bad state.
+        /// Probability of the good state after a packet in the bad state.
         bad_to_good: f64,
-        /// Chance that a packet is lost in the good state.
+        /// Probability that a packet is lost in the good state.
         loss_in_good: f64,
-        /// Chance that a packet is lost in the bad state.
+        /// Probability that a packet is lost in the bad state.
         loss_in_bad: f64,
     },
 }

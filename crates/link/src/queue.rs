@@ -18,7 +18,7 @@ pub enum QueueLimit {
     Time(Duration),
     /// A number of packets of any size.
     Packets(usize),
-    /// Everything.
+    /// No limit.
     #[default]
     Unlimited,
 }

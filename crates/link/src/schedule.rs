@@ -18,7 +18,7 @@ impl<T: Copy> Schedule<T> {
         Schedule { initial, changes }
     }
 
-    /// Always `value`.
+    /// Creates a schedule without changes.
     pub fn constant(value: T) -> Self {
         Schedule::new(value, Vec::new())
     }

@@ -11,7 +11,7 @@ pub struct LinkStatistics {
     pub read_at: Instant,
     /// Duration of the observation: since the origin, or since the statistics that were subtracted.
     pub observed: Duration,
-    /// Packets pushed, those dropped at once included.
+    /// Packets pushed, including those dropped immediately.
     pub offered_packets: u64,
     /// Bytes on the wire of the packets pushed.
     pub offered_bytes: u64,
@@ -123,13 +123,13 @@ pub struct QueueStatistics {
     pub busy: Duration,
     /// Integral over time of the bytes queued, in byte · ns.
     pub byte_nanos: u128,
-    /// Most bytes queued at a time.
+    /// Maximum of the bytes queued.
     pub max_queued_bytes: u64,
     /// Packets whose service has started.
     pub started_packets: u64,
     /// Sum of the times from a packet's arrival to its start of service.
     pub waited: Duration,
-    /// Longest of those times.
+    /// Maximum of those times.
     pub max_wait: Duration,
     /// Packets on which the queue's discipline set "congestion experienced".
     pub marked_packets: u64,

@@ -16,7 +16,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// last byte. Of equal lines each is an opportunity. Unused bytes of an opportunity are lost. The
 /// last line is also the period after which the trace repeats.
 ///
-/// Copies share the list.
+/// Copies of a trace share the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Times in milliseconds, ascending; the last is above zero.
@@ -129,7 +129,7 @@ impl FromStr for Trace {
 /// Reasons for which a text or list is no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The line, from 1, of the text; the place in the list.
+    /// The line, from 1, of the text; the index in the list.
     pub line: usize,
     kind: TraceErrorKind,
 }

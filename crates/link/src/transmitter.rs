@@ -109,7 +109,7 @@ fn remaining_time(rate: DataRate, bit_nanos: u128) -> Duration {
 #[derive(Clone, Debug)]
 pub(crate) struct TraceCursor {
     trace: Trace,
-    /// The number of the next opportunity.
+    /// Number of the next opportunity.
     next: u64,
     /// Unused bytes of the opportunity before it.
     left_bytes: u32,

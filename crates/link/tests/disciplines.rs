@@ -113,7 +113,7 @@ impl Bed {
             from: LinkStatistics::default(),
         };
         for flow in 0..flows.len() {
-            // Not all at the same nanosecond.
+            // At different nanoseconds.
             bed.schedule(Instant::from_micros(170 * flow as u64), flow, Event::Send);
         }
         bed

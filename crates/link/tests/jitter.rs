@@ -115,7 +115,7 @@ fn without_reordering_packets_keep_their_order_and_distance() {
             .map(|pair| leaves(pair[1]) - leaves(pair[0]));
         let least = gaps.fold(f64::INFINITY, f64::min);
         assert!(least > 0.999_99, "{interval}: {least}");
-        // Waiting for one another never takes longer than the latest of them.
+        // A packet never waits for others longer than the latest of them.
         assert!(
             delays
                 .iter()

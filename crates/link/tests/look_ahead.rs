@@ -7,7 +7,7 @@ use anabranch_units::{Duration, Instant, Seed};
 
 use support::{at_ms, drain, drain_dropped, exponential, lively_configs, megabits, ms, packet};
 
-/// Packets by their number, and when.
+/// Packets by their number, with their times.
 type Fates = Vec<(Instant, u64)>;
 
 /// Drives a link with random arrivals for 4 s. Returns the packets' departures and drops.

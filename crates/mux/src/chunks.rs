@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of messages that are shorter share memory: each alone would take many times its length.
+/// Length below which messages share memory: each alone would take many times its length.
 const SHORT_BYTES: usize = 1 << 10;
 /// Size of a piece of shared memory.
 const SHARED_BYTES: usize = 16 << 10;
@@ -13,7 +13,7 @@ const SHARED_BYTES: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     whole: VecDeque<Bytes>,
-    /// Short ones behind them.
+    /// Short messages behind them.
     tail: BytesMut,
 }
 

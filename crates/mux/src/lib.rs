@@ -20,8 +20,8 @@
 //! | `peer_ids.rs` | the streams that the peer has opened, though messages overtake one another |
 //! | `message.rs` | messages as bytes |
 //!
-//! Streams and their windows are as QUIC's (RFC 9000 §2–4), over messages as SCTP's, which may
-//! arrive in any order (RFC 9260 §6.6).
+//! Streams and their windows are like QUIC's (RFC 9000 §2–4). They run over messages like SCTP's,
+//! which may arrive in any order (RFC 9260 §6.6).
 
 mod chunks;
 mod limits;

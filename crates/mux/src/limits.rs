@@ -7,9 +7,9 @@ pub(crate) const MAX_AHEAD_COUNT: usize = 1 << 16;
 /// Limits on the memory of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The streams that each end may have open. Those beyond are refused.
+    /// Maximum number of open streams of each end. Further ones are refused.
     pub max_streams: usize,
-    /// Bytes that wait in a stream for being sent …
+    /// Maximum number of unsent bytes in a stream …
     pub send_bytes: usize,
     /// … and less with many streams. Their total is bounded by this and by the session's share of
     /// the [`Budget`](crate::Budget), except for the least that each may have.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub window_bytes: u64,
     /// Maximum of the same, to which the window grows if it limits the stream.
     pub max_window_bytes: u64,
-    /// The windows of all streams together do not grow beyond this.
+    /// Limit on the sum of all streams' windows.
     pub all_windows_bytes: u64,
     /// Number of bytes by which the peer may be ahead of the readers of all streams together at
     /// first. Both ends must agree on it.

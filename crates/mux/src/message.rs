@@ -13,7 +13,7 @@
 
 use bytes::Bytes;
 
-/// The longest header of a message with data.
+/// Length of the longest header of a message with data.
 pub const MAX_HEADER_BYTES: usize = 1 + 8 + 8;
 
 const DATA: u8 = 0;
@@ -51,7 +51,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Reads a message; `None` if it is none.
+    /// Reads a message; `None` for other bytes.
     pub(crate) fn read(bytes: Bytes) -> Option<Message> {
         let (kind, mut rest) = bytes.split_first()?;
         let id = StreamId(read_varint(&mut rest)?);
@@ -84,7 +84,7 @@ impl Message {
         rest.is_empty().then_some(message)
     }
 
-    /// Appends a message; the bytes of one with data are the caller's to append.
+    /// Appends a message; the caller appends the data of one with data.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let (kind, id) = match self {
             Message::Data { id, is_last, .. } => (if *is_last { LAST_DATA } else { DATA }, id),

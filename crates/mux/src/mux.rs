@@ -21,14 +21,14 @@ pub enum Role {
     Server,
 }
 
-/// Something has happened to a stream.
+/// Events of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The peer has opened a stream: [`Mux::accept`].
     Opened,
     /// [`Mux::read`] has a result.
     Readable(StreamId),
-    /// [`Mux::write`] has room again, or will never have.
+    /// [`Mux::write`] has room again, or never will.
     Writable(StreamId),
 }
 
@@ -49,7 +49,7 @@ pub enum StreamError {
 /// Reason for which no stream could be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// There are as many as there may be.
+    /// The maximum number of streams is open.
     #[error("{max} streams are open")]
     TooMany {
         /// The maximum number.
@@ -63,13 +63,13 @@ pub enum OpenError {
 /// Violations of the protocol by the peer. The session cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// Bytes that are no message, or of a stream that only this end may open.
+    /// Bytes that are no message, or that belong to a stream that only this end may open.
     #[error("a message that means nothing")]
     Meaningless,
     /// More than the window allows.
     #[error("more than a stream's window allows")]
     WindowExceeded,
-    /// Bytes again, or bytes behind the end.
+    /// Repeated bytes, or bytes behind the end.
     #[error("bytes that contradict others of their stream")]
     Contradiction,
     /// Streams far ahead of others whose messages have not arrived.
@@ -99,10 +99,10 @@ pub struct Mux {
     limits: Limits,
     role: Role,
     streams: BTreeMap<StreamId, Stream>,
-    /// The next that this end opens.
+    /// Id of the next stream that this end opens.
     next_id: u64,
     peer_ids: PeerIds,
-    /// Opened by the peer, and not accepted.
+    /// Streams opened by the peer, and not accepted.
     opened: VecDeque<StreamId>,
     /// Streams that have something to send, in the order of their turns.
     ready: VecDeque<StreamId>,
@@ -116,7 +116,7 @@ pub struct Mux {
     window: SessionWindow,
     /// Messages beyond gaps, of all streams.
     ahead_count: usize,
-    /// Messages that are not data: they go first.
+    /// Messages that are not data: they leave first.
     notices: VecDeque<Message>,
     events: VecDeque<Event>,
     windows_bytes: u64,

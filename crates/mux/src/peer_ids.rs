@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 /// Number of streams that the peer may open beyond one whose first message has not arrived.
 const MAX_UNSEEN: usize = 1 << 14;
 
-/// Every other number belongs to the peer, which uses them in order.
+/// Ids of the peer's streams: every other number, used in order.
 #[derive(Debug)]
 pub(crate) struct PeerIds {
-    /// The first that the peer has not used, as far as is known.
+    /// The first id that the peer is not known to have used.
     next: u64,
     /// Streams below that have not been seen.
     unseen: BTreeSet<u64>,

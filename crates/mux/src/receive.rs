@@ -1,4 +1,4 @@
-//! The receiving half of a stream: puts its bytes in order.
+//! The receiving half of a stream, which puts its bytes in order.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ pub(crate) struct ReceiveHalf {
     read_offset: u64,
     /// The offset behind the last byte that has arrived.
     highest: u64,
-    /// The peer may send everything below.
+    /// Offset up to which the peer may send.
     told_max_offset: u64,
     /// Number of bytes by which the peer may be ahead of the reader.
     window_bytes: u64,
-    /// The first credit that the window's present size has given.
+    /// The first credit given by the window's present size.
     grown_at: u64,
     final_offset: Option<u64>,
     state: State,
 }
 
-/// The memory of a stream that its reader has not reached.
+/// Memory of a stream's unread bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) bytes: u64,
@@ -82,7 +82,7 @@ impl ReceiveHalf {
         };
         let before = self.ahead.range(..end).next_back();
         let overlaps = before.is_some_and(|(start, before)| start + before.len() as u64 > offset);
-        // Messages arrive once, so that bytes do.
+        // Messages arrive only once, and so do bytes.
         if contradicts || (!bytes.is_empty() && (overlaps || offset < self.offset)) {
             return Err(Violation::Contradiction);
         }

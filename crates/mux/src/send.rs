@@ -48,14 +48,14 @@ impl SendHalf {
         }
     }
 
-    /// Takes a copy of bytes as far as there is room for. `None`: there is none for any of them.
+    /// Takes a copy of as many bytes as fit; `None` if there is no room.
     pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> Option<usize> {
         let taken = self.admit(bytes.len(), capacity)?;
         self.push(Bytes::copy_from_slice(&bytes[..taken]));
         Some(taken)
     }
 
-    /// Takes bytes off the front as far as there is room for. `None`: there is none for any.
+    /// Takes as many bytes off the front as fit; `None` if there is no room.
     pub(crate) fn write_shared(&mut self, bytes: &mut Bytes, capacity: usize) -> Option<usize> {
         let taken = self.admit(bytes.len(), capacity)?;
         self.push(bytes.split_to(taken));

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::mux::Violation;
 
-/// Memory that the sessions of a program share: for bytes that have arrived, beyond the least that
-/// each session has, and the same amount for bytes that wait to be sent.
+/// Memory that the sessions of a program share. It is for arrived bytes, beyond the least that each
+/// session has, and the same amount for unsent bytes.
 ///
-/// Clones are the same budget.
+/// Clones share the same budget.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Shared>);
 
@@ -61,13 +61,13 @@ pub(crate) struct SessionWindow {
     budget: Budget,
     /// Bytes that every session has.
     least_bytes: u64,
-    /// This one's part of the budget.
+    /// Part of the budget that this session has taken.
     taken_bytes: u64,
     /// Number of bytes of all streams that have arrived …
     received: u64,
     /// … and have been read, or are no longer of use.
     consumed: u64,
-    /// The peer may send up to here.
+    /// Number of bytes up to which the peer may send.
     told_max: u64,
 }
 
@@ -121,7 +121,7 @@ impl SessionWindow {
         let needed = wanted.saturating_sub(self.least_bytes);
         match needed.checked_sub(self.taken_bytes) {
             Some(more) => self.taken_bytes += self.budget.take(more),
-            // The credit that the peer has keeps its memory.
+            // The peer's credit keeps its memory.
             None => self.give_back(needed.max(ahead.saturating_sub(self.least_bytes))),
         }
         let max = self.consumed + self.least_bytes + self.taken_bytes;
@@ -131,7 +131,7 @@ impl SessionWindow {
         })
     }
 
-    /// Keeps `kept` bytes and gives the others back.
+    /// Keeps `kept` bytes and returns the others to the budget.
     fn give_back(&mut self, kept: u64) {
         let surplus = self.taken_bytes.saturating_sub(kept);
         self.taken_bytes -= surplus;

@@ -401,7 +401,7 @@ fn what_breaks_the_protocol_is_found() {
     let cases: [(&[&[u8]], Violation); 7] = [
         (&[b"\x09\x00"], Violation::Meaningless),
         (&[b""], Violation::Meaningless),
-        // The server has opened none.
+        // The server has opened no stream.
         (&[b"\x00\x01\x00x"], Violation::Meaningless),
         // 2,001 bytes, by its header.
         (&[b"\x00\x00\x47\xd0x"], Violation::WindowExceeded),

@@ -1,4 +1,4 @@
-//! The end that opens a session: before, during and between sessions.
+//! The end that opens a session, before, during and between sessions.
 
 mod answers;
 mod carriers;
@@ -66,9 +66,9 @@ pub struct ClientConfig {
     pub drain_timeout: Duration,
     /// Seed of the transport's random numbers; `None`: from the operating system.
     pub seed: Option<Seed>,
-    /// Whether TCP is used where UDP is blocked.
+    /// Use of TCP where UDP is blocked.
     pub tcp: TcpFallback,
-    /// Hears of every packet.
+    /// Observer of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
@@ -361,7 +361,7 @@ impl<L: Load> ClientRole<L> {
     fn advance_reconnection(&mut self, now: Instant, ports: &[Port]) {
         let Some(driver) = &self.driver else { return };
         if self.closing_at.is_some() {
-            // The last frames are the old session's.
+            // The last frames belong to the old session.
             self.handshake = None;
             return;
         }
@@ -532,7 +532,7 @@ impl<L: Load> Role for ClientRole<L> {
             return Next::Over;
         }
         if self.ways.are_ports_due() {
-            // Nothing must leave by a port that is another path's.
+            // No packet must leave by a port that belongs to another path.
             return Next::Wait(Some(now));
         }
         self.advance_carriers(now, ports);

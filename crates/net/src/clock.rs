@@ -1,16 +1,16 @@
-//! The real clock: the only place here that reads one.
+//! The real clock: the only place in the crate that reads one.
 
 use core::time::Duration as StdDuration;
 use std::time::SystemTime;
 
 use anabranch_units::{Duration, Instant};
 
-/// Longest wait that a timestamp of a session's datagram is believed to show. An older datagram
-/// counts as present: it proves that the peer is alive, and the wall clock may have been set.
+/// Maximum wait that a timestamp of a session's datagram may show. An older datagram counts as
+/// present: it proves that the peer is alive, and the wall clock may have been set.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Counts from an origin. Ends that share a clock, such as sender and receiver in one process, can
-/// compare their instants.
+/// A clock that counts from an origin. Ends that share a clock, such as sender and receiver in one
+/// process, can compare their instants.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
@@ -70,7 +70,8 @@ impl Reading {
     }
 
     /// Returns the arrival time of a datagram that the kernel stamped with `timestamp`, time since
-    /// 1970: at least `earliest`, at most the moment of the reading, which it is without a stamp.
+    /// 1970. It is at least `earliest`, and at most the time of the reading, which it is without a
+    /// stamp.
     ///
     /// Returns the arrival of a datagram. Stamps are by the wall clock, which may be set between
     /// arrival and reading. `earliest`, before which the datagram cannot have arrived, bounds that

@@ -31,8 +31,8 @@ use crate::waker::Waker;
 
 pub use client::DatagramClient;
 
-/// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths
-/// that carry less, fragments are shorter.
+/// Maximum size of a datagram in one piece: with all headers 1,500 bytes at IPv6. On paths with a
+/// smaller MTU, fragments are shorter.
 pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
 /// Maximum number of bytes in a queue; datagrams beyond it are dropped, as a socket does. About 0.3
 /// s of 200 Mbit/s: a late datagram releases all datagrams sent after it at once.
@@ -89,7 +89,7 @@ struct State {
     /// Number of the session that carries them, from 1; 0: none.
     session: u64,
     session_count: u64,
-    /// No session will follow.
+    /// Whether no session will follow.
     is_over: bool,
     to_peer: Queue,
     from_peer: Queue,
@@ -121,8 +121,8 @@ impl Shared {
     }
 }
 
-/// Datagrams to a peer and from it, carried by all paths of a session. Copies lead to the same
-/// session; one of them receives.
+/// Datagrams to a peer and from it, carried by all paths of a session. Clones use the same session;
+/// each datagram is received by one of them.
 #[derive(Clone, Debug)]
 pub struct DatagramChannel {
     shared: Arc<Shared>,
@@ -159,7 +159,7 @@ impl DatagramChannel {
         }
     }
 
-    /// Datagrams that were dropped since a queue was full, to the peer and from it.
+    /// Returns the numbers of datagrams dropped at a full queue, to the peer and from it.
     pub fn dropped_counts(&self) -> [u64; 2] {
         let state = self.shared.lock();
         [state.to_peer.dropped_count, state.from_peer.dropped_count]
@@ -208,7 +208,7 @@ impl Datagrams {
         let shared = Shared::new(waker);
         let datagrams = Datagrams::begin(Arc::clone(&shared), true);
         let channel = DatagramChannel { shared };
-        // Nobody takes it: then its datagrams are dropped when the queue is full.
+        // Without a taker, its datagrams are dropped when the queue is full.
         let _ = accepts.send(AcceptedDatagrams { peer, channel });
         datagrams
     }
@@ -259,7 +259,7 @@ impl Load for Datagrams {
                 Ok(_) => is_any = true,
                 // It is closing.
                 Err(SendFrameError::Closed) => break,
-                // As a router that has no room, or a socket.
+                // Dropped, as by a full router or socket.
                 Err(_) => self.shared.lock().to_peer.dropped_count += 1,
             }
         }

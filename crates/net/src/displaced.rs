@@ -13,7 +13,7 @@ use anabranch_units::{Duration, Ecn, Instant};
 use crate::port::Port;
 use crate::socket::{Arrival, Batch};
 
-/// The newest are remembered, some 10 kB each.
+/// Number of remembered sessions, the newest, about 10 kB each.
 const MAX_SESSIONS: usize = 16;
 /// Least time between notices to a sender, of which many datagrams may be in flight. Chosen: short
 /// against a round trip.
@@ -39,7 +39,7 @@ impl Displaced {
         });
     }
 
-    /// Answers a datagram of one of these sessions. Whether it is addressed to one.
+    /// Answers a datagram of one of these sessions. Returns whether it is addressed to one.
     pub(crate) fn answer(
         &mut self,
         now: Instant,

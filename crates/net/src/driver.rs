@@ -225,7 +225,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Sends the datagrams of a path to another address from now on, as this end has chosen.
+    /// Sends the datagrams of a path to another address from now on, by this end's choice.
     pub(crate) fn redirect(&mut self, index: usize, remote: SocketAddr) {
         if let Some(path) = self.paths.get_mut(index) {
             path.route = Some(Route::to(index, remote));
@@ -437,7 +437,7 @@ impl<L: Load> Driver<L> {
                 break;
             }
         }
-        // Once: the session takes in less at a time than a system call carries.
+        // One flush suffices: the session takes in less at a time than a system call carries.
         self.flush(ports);
         if self.is_replaced {
             Some(Ended::Replaced)

@@ -9,7 +9,7 @@ use anabranch_units::{DataRate, Duration};
 
 use crate::tcp::Carrier;
 
-/// Something happened.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The handshake is complete, and the peer is known.
@@ -33,11 +33,11 @@ pub enum Event {
     },
     /// Another bitrate is requested of the encoder.
     TargetBitrate(DataRate),
-    /// A path is trusted more or less than before.
+    /// The trust in a path has changed.
     PathState {
         /// The path.
         path: PathId,
-        /// Its state now.
+        /// The path's new state.
         state: PathState,
     },
     /// The receiver is silent: a sender requests a new session, and meanwhile continues to send by
@@ -55,7 +55,7 @@ pub enum Event {
         /// Duration of the silence.
         silent_for: Duration,
     },
-    /// A path has no local side now: its interface or address is not there. It is waited for.
+    /// A path has no local side now: its interface or address is absent. It is waited for.
     PathAbsent {
         /// The path.
         path: PathId,
@@ -67,7 +67,7 @@ pub enum Event {
         /// The path.
         path: PathId,
     },
-    /// The receiver refuses a session, for a reason that is new. A sender asks again until
+    /// The receiver refuses a session, for a new reason. A sender asks again until
     /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) or
     /// [`ClientConfig::give_up_after`](crate::ClientConfig::give_up_after) is over.
     Refused(Refused),
@@ -87,7 +87,7 @@ pub enum Event {
         addresses: Vec<SocketAddr>,
     },
     /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host.
-    /// Said once.
+    /// Reported once.
     TriesTcp {
         /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
@@ -97,7 +97,7 @@ pub enum Event {
         /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
     },
-    /// A client's path goes by another carrier from now on.
+    /// A client's path uses another carrier from now on.
     PathCarrier {
         /// The path.
         path: PathId,
@@ -152,8 +152,8 @@ pub enum Ended {
         /// Duration of the silence.
         waited: Duration,
     },
-    /// Another session took its place at the receiver. At a sender: that of another program with
-    /// the same key or stream.
+    /// Another session replaced it at the receiver. At a sender: that of another program with the
+    /// same key or stream.
     Replaced,
     /// The peer has acknowledged packets that were never sent to it.
     PeerLied,
@@ -165,7 +165,7 @@ pub enum Ended {
 /// Reason for which a receiver refuses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The receiver's word, authenticated.
+    /// The receiver's answer, authenticated.
     ByReceiver(Refusal),
     /// The receiver uses this version of the protocol, and cannot read this end's datagrams.
     /// Somebody on the path may have forged that.
@@ -240,8 +240,8 @@ impl fmt::Display for Ended {
             }
             Ended::Replaced => f.write_str("another sender has taken its place at the receiver"),
             Ended::PeerLied => f.write_str(
-                "the peer contradicts itself, or has acknowledged packets that were never sent to it: \
-                 it is not an honest program",
+                "the peer contradicts itself, or has acknowledged packets that were never sent to \
+                 it: it is not an honest program",
             ),
             Ended::KeyExhausted => f.write_str("the session's key is used up: start a new session"),
         }

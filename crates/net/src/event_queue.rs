@@ -10,8 +10,8 @@ use crate::event::Event;
 /// Maximum number of queued events. Further events are dropped and counted, unless they begin or
 /// end a session.
 const MAX_QUEUED_EVENTS: usize = 1_024;
-/// The most bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest frames would
-/// be 8 GiB.
+/// Maximum number of bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest
+/// frames would be 8 GiB.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 /// Sizes of the queue.
@@ -19,7 +19,7 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 struct Queued {
     events: AtomicUsize,
     bytes: AtomicUsize,
-    /// Events that there was no room for.
+    /// Number of events dropped at the full queue.
     dropped_count: AtomicU64,
 }
 
@@ -31,7 +31,7 @@ fn bytes_of(event: &Event) -> usize {
     }
 }
 
-/// The runtime's end. It never waits for the reader. Copies lead to the same queue.
+/// The runtime's end. It never waits for the reader. Clones write to the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSender {
     queue: mpsc::Sender<Event>,
@@ -75,7 +75,7 @@ impl EventSender {
         let _ = self.queue.send(event);
     }
 
-    /// Events that there was no room for.
+    /// Returns the number of events dropped at the full queue.
     pub(crate) fn dropped_count(&self) -> u64 {
         self.queued.dropped_count.load(Ordering::Relaxed)
     }

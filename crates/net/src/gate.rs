@@ -21,7 +21,7 @@ const PER_NETWORK: Limit = Limit {
     burst: 3,
 };
 /// Handshakes while a session lives: at 250 to 770 µs each, at most 1.5 % of a processor, and 3 ms
-/// at once.
+/// in a burst.
 const WITH_SESSION: Limit = Limit {
     per_second: 20,
     burst: 4,
@@ -196,7 +196,7 @@ fn scale(peer_count: usize) -> u32 {
 #[derive(Debug)]
 struct Bucket {
     tokens: u32,
-    /// Up to when tokens have been added.
+    /// Time up to which tokens have been added.
     filled_at: Instant,
 }
 

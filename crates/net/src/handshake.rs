@@ -42,9 +42,9 @@ pub(crate) struct Handshake {
     retry_after: Duration,
     /// Time for which a new session waits for the old one to speak.
     grace: Duration,
-    /// The session that it led to, and since when.
+    /// The agreed session, and the time of the agreement.
     agreed: Option<(Agreed, Instant)>,
-    /// Whether the receiver has proven not to know the session before.
+    /// Whether the receiver has proven that it does not know the session before.
     is_old_forgotten: bool,
     /// The last reason that the receiver gave for refusing a session.
     refused: Option<Refused>,
@@ -98,7 +98,7 @@ impl Handshake {
         now: Instant,
         datagram: &[u8],
     ) -> Result<Option<Refusal>, HandshakeError> {
-        // Every path that works brings an answer, and the first was taken.
+        // Every working path brings an answer, and the first was taken.
         if self.agreed.is_some() {
             return Ok(None);
         }
@@ -149,7 +149,8 @@ impl Handshake {
         datagram: &[u8],
     ) -> Result<(), HandshakeError> {
         let cookie = self.initiator.handle_cookie_reply(datagram)?;
-        // One answer for each cookie, or a receiver under load is asked without end.
+        // One answer for each cookie, as a receiver under load would otherwise be asked without
+        // end.
         match self.cookies.insert(port, cookie.clone()) {
             None => self.retry_at = now,
             Some(before) if before != cookie => self.retry_soon(),
@@ -224,7 +225,7 @@ impl Handshake {
                 bytes: message,
                 datagram_bytes: message.len(),
             });
-            // One path that is down does not keep the others from trying.
+            // A failed path does not keep the others from trying.
             if sent.is_ok() {
                 self.first_sent_at.get_or_insert(now);
             }

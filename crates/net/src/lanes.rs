@@ -1,4 +1,4 @@
-//! A queue of the kernel's own for each peer of a session.
+//! Kernel queues of their own for the peers of sessions.
 //!
 //! A socket's queue holds some hundred datagrams, and a flood fills it in milliseconds: datagrams
 //! from the session's peer are then lost with the flood. A connected socket at the same address and
@@ -46,7 +46,7 @@ pub(crate) struct Lanes {
     /// Lanes by the number that the kernel reports.
     lanes: BTreeMap<u64, Lane>,
     opened_count: u64,
-    /// Watches them all; `None` without lanes.
+    /// Poll descriptor of all lanes; `None` without lanes.
     watch: Option<OwnedFd>,
 }
 
@@ -160,7 +160,7 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
 fn of_family(local: IpAddr, listening: SocketAddr) -> io::Result<IpAddr> {
     match (local.to_canonical(), listening.is_ipv6()) {
         (IpAddr::V4(local), true) => Ok(local.to_ipv6_mapped().into()),
-        // Its interface is not known here.
+        // The interface of a link-local address is unknown here.
         (IpAddr::V6(local), true) if local.is_unicast_link_local() => {
             Err(io::ErrorKind::Unsupported.into())
         }
@@ -198,7 +198,7 @@ mod tests {
             ("[::]:0", "::1"),
             ("[::]:0", "::ffff:127.0.0.1"),
         ] {
-            // Not every machine has IPv6.
+            // Some machines have no IPv6.
             let Some(listener) = bound(listen) else {
                 continue;
             };
@@ -224,7 +224,7 @@ mod tests {
             lanes.update(&wanted, &listeners);
             assert_eq!(lanes.lanes.len(), 1, "{listen} reached as {reached}");
             assert_eq!(lanes.ready().count(), 0);
-            // More than any queue holds.
+            // More datagrams than any queue holds.
             for _ in 0..20_000 {
                 peers[1].send_to(&[1; 141], to).expect("sent");
             }

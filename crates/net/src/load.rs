@@ -102,7 +102,7 @@ impl Load for Frames {
 
     fn prepare_server(config: &mut Config, _: u32) {
         config.media.tells_send_times = true;
-        // Also if it has sent frames itself: sessions are its senders'.
+        // This holds even if it has sent frames itself: sessions belong to their senders.
         config.media.ends_with_peer = true;
     }
 

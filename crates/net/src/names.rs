@@ -1,4 +1,4 @@
-//! Names that are resolved while they are needed, without blocking the paths.
+//! Names, which are resolved while they are needed, without blocking the paths.
 //!
 //! Each name has a thread of its own: the system's resolver may take seconds, for one name and not
 //! for another. A question waits until the last one is answered, and the pause between them
@@ -16,9 +16,9 @@ use crate::waker::Waker;
 
 /// Pause between the first answer and the next question; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Bound of the doubling; callers name shorter ones.
+/// Bound of the doubling; callers set shorter ones.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
-/// A failure is reported again after this time.
+/// Interval at which a lasting failure is reported.
 const WARNING_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Finds the addresses of names. May block.
@@ -39,7 +39,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// News of a name.
+/// A resolver's answer for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) name: HostName,
@@ -94,7 +94,7 @@ impl Names {
         }
     }
 
-    /// Knows a name from now on. Returns its addresses, as far as they are known.
+    /// Adds a name. Returns its addresses, if they are known.
     pub(crate) fn add(&mut self, name: &HostName) -> &[SocketAddr] {
         let at = self.entries.iter().position(|entry| entry.name == *name);
         let at = at.unwrap_or_else(|| {
@@ -114,7 +114,7 @@ impl Names {
     pub(crate) fn ask(&mut self, now: Instant, name: &HostName, longest_pause: Duration) {
         let entry = self.entries.iter_mut().find(|entry| entry.name == *name);
         if let Some(entry) = entry {
-            // A name that is wanted more urgently than before is not asked later than that.
+            // A name that is needed more urgently than before is asked earlier.
             entry.next_at = entry.next_at.min(now + longest_pause);
             if !entry.is_asked && entry.next_at <= now {
                 entry.pause = entry.pause.min(longest_pause);

@@ -14,7 +14,7 @@ pub trait PacketObserver: fmt::Debug + Send + Sync {
     fn on_packet(&self, event: &PacketEvent);
 }
 
-/// Something that happened to a packet.
+/// An event of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
     /// Time by the end's clock. For a paced packet, it is the time set by the pacer.

@@ -8,7 +8,7 @@ use anabranch_units::Ecn;
 
 use crate::socket::MAX_BATCH_BYTES;
 
-/// Beyond this the outbox wants to be emptied before more goes in.
+/// Number of bytes above which the outbox must be emptied before more is added.
 const FULL_BYTES: usize = 4 * MAX_BATCH_BYTES;
 
 /// Datagrams that leave in one system call: all but the last have the same size.
@@ -19,7 +19,7 @@ pub(crate) struct Parcel {
     /// Range of the outbox's bytes.
     pub(crate) range: Range<usize>,
     pub(crate) datagram_bytes: usize,
-    /// A single datagram, which the interface may refuse for its length.
+    /// Whether it is a single datagram that the interface may refuse for its length.
     pub(crate) is_mtu_probe: bool,
     /// Whether the peer acknowledges some of it.
     pub(crate) wants_answer: bool,
@@ -104,8 +104,8 @@ impl Outbox {
         }
     }
 
-    /// Brings the last datagram of the latest lot, from `start` on, to the lot of its path. Returns
-    /// where it begins there.
+    /// Moves the last datagram of the latest lot, from `start` on, to the lot of its path. Returns
+    /// its start there.
     fn move_to(&mut self, path: PathId, start: usize) -> usize {
         let from = core::mem::replace(&mut self.latest, path.index());
         if from == self.latest {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use core::convert::Infallible;
 
-    /// Datagrams of this size are probes here.
+    /// Size of datagrams that count as probes here.
     const PROBE_SIZE: usize = 1_446;
     const OVERHEAD: usize = HEADER_BYTES + TAG_BYTES;
 

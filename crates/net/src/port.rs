@@ -24,7 +24,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(crate) struct Port {
-    /// `None` while the interface or address is not there.
+    /// The socket; `None` while the interface or address is absent.
     socket: Option<Socket>,
     /// Interface and peer for opening the socket; `None` for a receiver's, which is not bound to an
     /// interface.

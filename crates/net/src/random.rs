@@ -1,4 +1,4 @@
-//! Chance from the operating system.
+//! Randomness from the operating system.
 
 use anabranch_units::Seed;
 use ring::rand::{SecureRandom, SystemRandom};

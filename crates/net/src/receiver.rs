@@ -46,7 +46,7 @@ impl Receiver {
         let mut offer = Offer::new(config.transport.clone(), move |opening| {
             let (events, reader) = event_queue::queue();
             let audience = Audience::new(events);
-            // An owner that went away takes no more.
+            // An owner that has gone takes no more sessions.
             let _ = begun.send(Begun {
                 peer: opening.peer,
                 index: opening.index,

@@ -31,7 +31,7 @@ use search::Search;
 
 /// Limit for a new address to answer.
 const TRIAL: Duration = Duration::from_secs(3);
-/// After this long a newer datagram has the challenges sent again: one of them may be lost.
+/// Time after which a newer datagram repeats the challenges: one of them may be lost.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause before an address that failed is tried again, so that another one can be.
 const REFUSAL: Duration = Duration::from_secs(1);
@@ -51,13 +51,13 @@ pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
     }
 }
 
-/// The two ends of a path, as this end sees them.
+/// The two ends of a path, in this end's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// Index of the socket.
     pub(crate) socket: usize,
     pub(crate) peer: SocketAddr,
-    /// The local address to send from, where the socket has several.
+    /// Local source address, if the socket has several.
     pub(crate) local: Option<IpAddr>,
 }
 
@@ -106,23 +106,23 @@ pub(crate) struct Route {
     /// Counter of the newest datagram, from any address.
     newest_counter: Option<u64>,
     trial: Option<Trial>,
-    /// While no address has answered.
+    /// The search while no address has answered.
     search: Option<Search>,
     /// The key of the tokens of searches; none at an end that has chosen the address.
     search_key: Option<hmac::Key>,
-    /// An address that failed, and until when it is not tried again.
+    /// An address that failed, and the time until which it is not tried again.
     refused: Option<(Address, Instant)>,
 }
 
 /// The time in which addresses are challenged.
 #[derive(Debug)]
 struct Trial {
-    /// The address that the route has or, once it has moved, had.
+    /// Challenge of the present address or, once the route has moved, of the former one.
     old: Challenge,
     new: Challenge,
     began_at: Instant,
     challenged_at: Instant,
-    /// Whether challenges wait to be sent.
+    /// Whether challenges wait for sending.
     is_due: bool,
     /// Time at which the route moves to the new address, which has answered.
     moves_at: Option<Instant>,
@@ -200,8 +200,8 @@ impl Route {
         self.search.is_some()
     }
 
-    /// Takes note of an authentic datagram of this path. One from another address puts that address
-    /// on trial, if the datagram is newer than all before, or a copy: one of the two sources is not
+    /// Records an authentic datagram of this path. One from another address puts that address on
+    /// trial, if the datagram is newer than all before, or a copy: one of the two sources is not
     /// the peer. An older one was only overtaken.
     pub(crate) fn hear(&mut self, now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) {
         let from = heard.from;
@@ -223,7 +223,8 @@ impl Route {
         }
         match &mut self.trial {
             Some(trial) if trial.new.to == from => trial.again(now),
-            // One at a time, or whoever copies datagrams could have us ask the whole world.
+            // One at a time, as a bystander that copies datagrams could otherwise make this end
+            // challenge any number of addresses.
             Some(trial) if !trial.has_moved => {}
             trial => {
                 let mut challenge = |to| Challenge { to, token: token() };
@@ -280,7 +281,7 @@ impl Route {
         match trial.has_moved {
             true => self.trial = None,
             false => {
-                // Neither has answered: it may be a third that the peer is at.
+                // Neither has answered: the peer may be at a third address.
                 self.refuse_new(now);
                 self.search = self.search_key.clone().map(Search::new);
             }

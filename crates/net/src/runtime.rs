@@ -42,9 +42,9 @@ pub(crate) trait Role: Send + 'static {
 /// Next step of the thread after a role has advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Waits for a datagram, for its owner, or for this moment.
+    /// Waits for a datagram, for its owner, or until this time.
     Wait(Option<Instant>),
-    /// Ends.
+    /// Ends the thread.
     Over,
 }
 
@@ -226,7 +226,7 @@ impl<R: Role> Shared<R> {
     fn tend(&self, ports: &mut Vec<Port>) {
         let now = self.clock.now();
         for (index, port) in ports.iter_mut().enumerate() {
-            // Opening a socket takes a while: without the lock.
+            // Without the lock, as opening a socket takes a while.
             if let Some(absence) = port.tend(now) {
                 self.lock().on_port(now, index, absence);
             }
@@ -352,7 +352,7 @@ fn poll_connections<'a>(
 
 fn timespec(wait: Duration) -> Timespec {
     let wait = wait.to_std();
-    // Every count of seconds that a 64-bit count of nanoseconds holds fits.
+    // Every number of seconds within 64 bits of nanoseconds fits.
     Timespec {
         tv_sec: wait.as_secs() as i64,
         tv_nsec: wait.subsec_nanos().into(),

@@ -14,8 +14,8 @@ use anabranch_units::{Duration, Instant};
 
 /// Maximum number of addresses of a name. Chosen: more hosts than real names have.
 const MAX_CANDIDATES: usize = 16;
-/// Number of initiations to the address that last had the session: their back-off makes it 1.75 s,
-/// in which the old session may speak again.
+/// Number of initiations to the address that last had the session. With their back-off they take
+/// 1.75 s, in which the old session may speak again.
 const PROVEN_ATTEMPTS: u32 = 3;
 /// The same number, if the name has only other addresses by now.
 const DROPPED_ATTEMPTS: u32 = 2;
@@ -28,7 +28,7 @@ const DROPPED_KEPT_FOR: Duration = Duration::from_secs(300);
 pub(crate) struct Search {
     candidates: Vec<SocketAddr>,
     current: Option<SocketAddr>,
-    /// The address that last answered, and until when it is kept.
+    /// The address that last answered, and the time until which it is kept.
     proven: Option<(SocketAddr, Instant)>,
     /// Unanswered attempts at the current address.
     attempts: u32,
@@ -89,7 +89,7 @@ impl Search {
         self.attempts = 0;
     }
 
-    /// Takes note of an attempt that has had no answer yet.
+    /// Records an attempt without an answer yet.
     pub(crate) fn on_attempt(&mut self) {
         self.attempts += 1;
     }
@@ -113,7 +113,7 @@ impl Search {
         let current_at = all.iter().position(|one| Some(*one) == self.current);
         let is_only = all.len() == 1 && current_at.is_some();
         let is_patient = self.attempts < self.patience();
-        // As mostly: no other address is worth a look.
+        // The usual case: there is no other address to try.
         if all.is_empty() || is_only {
             return None;
         }
@@ -122,7 +122,7 @@ impl Search {
         }
         let begin = current_at.map_or(0, |at| at + 1);
         let mut others = all[begin..].iter().chain(&all[..begin]).copied();
-        // Without a route to any, sending to the first shows the user the reason.
+        // Without a route to any, sending to the first gives the user the reason.
         let chosen = others.find(|address| has_route(*address));
         let chosen = chosen.or_else(|| all.first().copied().filter(|_| current_at.is_none()))?;
         let is_other = self.current != Some(chosen);
@@ -222,7 +222,7 @@ mod tests {
         let mut search = search(&[v4(1), v4(2)]);
         search.next(START, |_| true);
         search.prove(START, v4(1));
-        // Round robin is no reason to move.
+        // A resolver's rotation of addresses must not move the path.
         assert!(!search.set_candidates(&[v4(2), v4(1)]));
         for _ in 0..PROVEN_ATTEMPTS {
             assert_eq!(search.next(START, |_| true), None);
@@ -242,7 +242,7 @@ mod tests {
             search.on_attempt();
         }
         assert_eq!(search.next(START, |_| true), Some(v4(9)));
-        // The resolver may lie for a while.
+        // The resolver may give wrong answers for a while.
         search.on_attempt();
         assert_eq!(search.next(START, |_| true), Some(v4(1)));
         assert!(search.knows(v4(1)));

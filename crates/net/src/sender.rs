@@ -87,7 +87,7 @@ impl Sender {
     }
 
     /// Gives the number of a path that is gone to another one, in this session and those after it.
-    /// The new one begins without estimates and counts. Returns the old one as it was.
+    /// The new one begins without estimates and counts. Returns the old one's last state.
     ///
     /// # Errors
     /// [`StartError`]: there is no such path, or the new one cannot leave this machine.
@@ -104,8 +104,8 @@ impl Sender {
             .change(|role, now| role.set_metered(now, path.index(), is_metered));
     }
 
-    /// States a volume that a path may carry, and has carried, for the reports that the receiver
-    /// gets. `None`: it may carry any.
+    /// Sets a volume that a path may carry, and the volume carried, for the reports that the
+    /// receiver gets. `None`: no limit.
     pub fn set_cap(&self, path: PathId, cap: Option<LinkCap>) {
         self.runtime
             .change(|role, _| role.set_cap(path.index(), cap));

@@ -93,7 +93,7 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
 #[derive(Clone, Debug)]
 pub(crate) struct Audience {
     pub(crate) events: EventSender,
-    /// The session as it was at its end.
+    /// The session's last state.
     pub(crate) last: Arc<OnceLock<Snapshot>>,
 }
 
@@ -117,18 +117,18 @@ pub(crate) struct Opening {
 /// A session that has begun, and its audience.
 type Begun = (Box<dyn Served>, Audience);
 
-/// One kind of session that a server takes.
+/// A kind of session that a server accepts.
 pub(crate) struct Offer {
     cargo: Cargo,
     transport: Config,
-    /// Instead of the latency agreed on.
+    /// Reassembly wait that replaces the latency agreed on.
     reassembly_wait: Option<Duration>,
     prepare: fn(&mut Config, u32),
     begin: Box<dyn FnMut(Beginning) -> Begun + Send>,
 }
 
 impl Offer {
-    /// Sessions with this set-up, whose loads and audiences are made by `make`.
+    /// Creates an offer of sessions with this set-up, whose loads and audiences are made by `make`.
     ///
     /// # Errors
     /// The set-up cannot work.

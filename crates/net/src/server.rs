@@ -49,7 +49,7 @@ use sessions::{Owner, Sessions};
 pub use turned_away::TurnedAway;
 use turned_away::TurnedAwayList;
 
-/// Sessions that are over and remembered until their owner asks.
+/// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
 
 /// Set-up of the end that waits for sessions.
@@ -83,7 +83,7 @@ pub struct ServerConfig {
     pub reassembly_wait: Option<Duration>,
     /// Seed of the transport's random numbers; `None`: from the operating system.
     pub seed: Option<Seed>,
-    /// Hears of every packet.
+    /// Observer of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct ServerRole {
     sessions: Sessions,
     displaced: Displaced,
     resets: Resets,
-    /// The last session's, once it is over.
+    /// Last snapshot of a session that has ended.
     last: Option<Snapshot>,
     /// Ended sessions that were not taken, the oldest first.
     ended: VecDeque<Snapshot>,
@@ -323,7 +323,7 @@ impl ServerRole {
         let seen = Some(session.snapshot(now));
         let dropped_count = audience.events.dropped_count();
         let snapshot = Snapshot::with_edge(seen, now, &self.edge, dropped_count);
-        // There is one end of a session.
+        // A session ends only once.
         let _ = audience.last.set(snapshot.clone());
         self.last = Some(snapshot.clone());
         self.ended.push_back(snapshot);
@@ -372,7 +372,8 @@ impl ServerRole {
         Some(Snapshot::with_edge(seen, now, &self.edge, dropped_count))
     }
 
-    /// Takes a frame in for a session's peer; `None`: there is no such session, or none of frames.
+    /// Takes a frame in for a session's peer; `None` if there is no such session, or it does not
+    /// carry frames.
     pub(crate) fn send_frame(
         &mut self,
         index: u32,

@@ -9,7 +9,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use crate::link::LinkReport;
 use crate::tcp::Carrier;
 
-/// A session as it is, or was when it ended.
+/// A session's present or last state.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// Time of the snapshot.
@@ -90,20 +90,20 @@ pub struct PathSnapshot {
     pub peer: Option<SocketAddr>,
     /// The carrier of the last datagram that arrived by it.
     pub carrier: Carrier,
-    /// Datagrams that the operating system did not take.
+    /// Datagrams that the operating system refused.
     pub unsent_datagrams: u64,
     /// The operating system's message on the last of them.
     pub last_error: Option<String>,
     /// Number of paths that had this path's number before it
     /// ([`Sender::replace_path`](crate::Sender::replace_path)).
     pub succession: u64,
-    /// The path as the end sees it that has chosen it: this one, or the peer by its report. `None`
-    /// before the peer's first one.
+    /// The path in the view of the end that has chosen it: this one, or the peer by its report.
+    /// `None` before the peer's first one.
     pub link: Option<LinkReport>,
 }
 
 impl PathSnapshot {
-    /// Returns the state as the end sees it that knows more.
+    /// Returns the state in the view of the end that knows more.
     pub fn state(&self) -> PathState {
         let link = self.link.as_ref();
         link.map_or(self.view.state, |link| link.state)
@@ -121,10 +121,10 @@ impl PathSnapshot {
 pub struct EdgeCounters {
     /// Datagrams that packet protection rejected, by kind in the order of [`Rejected::ALL`].
     pub rejected_datagrams: [u64; Rejected::ALL.len()],
-    /// Datagrams of unknown kind or of no session here.
+    /// Datagrams of unknown kind or of an unknown session.
     pub unknown_datagrams: u64,
     /// Handshake datagrams that were refused.
     pub refused_handshakes: u64,
-    /// Events that their reader was too slow for.
+    /// Events dropped because their reader was too slow.
     pub dropped_events: u64,
 }

@@ -1,5 +1,5 @@
-//! A UDP socket with batches: segmentation offload out, several datagrams a call with the kernel's
-//! timestamps and marks of congestion in.
+//! A UDP socket with batches. Datagrams leave by segmentation offload, and several arrive per call,
+//! with the kernel's timestamps and congestion marks.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -19,13 +19,13 @@ use crate::tcp::Carrier;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Size of a read: the maximum of coalesced datagrams.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 16;
-/// Datagrams per system call.
+/// Number of datagrams per system call.
 const RECEIVE_BUFFER_COUNT: usize = BATCH_SIZE;
-/// System calls per socket before the others have their turn …
+/// Number of system calls per socket before the others get their turn …
 const MAX_RECEIVE_ROUNDS: usize = 8;
 /// … and datagrams.
 const MAX_RECEIVE_COUNT: usize = MAX_RECEIVE_ROUNDS * RECEIVE_BUFFER_COUNT;
-/// The most bytes of one batch: an IP packet's limit with room for its headers.
+/// Maximum number of bytes in a batch: an IP packet's limit with room for its headers.
 pub(crate) const MAX_BATCH_BYTES: usize = 65_000;
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Arrival {
     pub(crate) carrier: Carrier,
 }
 
-/// Datagrams of the same size, but for the last, to one destination.
+/// Datagrams of the same size, except for the last, to one destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch<'a> {
     pub(crate) to: SocketAddr,
@@ -154,7 +154,7 @@ impl Socket {
             .recv(UdpSockRef::from(&self.socket), &mut slices, metas)
     }
 
-    /// Sends a batch at once, or one by one where that does not work.
+    /// Sends a batch at once, or one by one if that fails.
     ///
     /// # Errors
     /// The operating system's error for the last datagram that it refused, and the number of
@@ -220,7 +220,7 @@ mod tests {
         Socket::new(socket).expect("a UDP socket")
     }
 
-    /// Sizes and arrivals of `count` datagrams.
+    /// Returns sizes and arrivals of `count` datagrams.
     fn received(socket: &Socket, clock: &Clock, count: usize) -> Vec<(usize, Arrival)> {
         let mut buffers = ReceiveBuffers::new();
         let mut received = Vec::new();
@@ -275,7 +275,7 @@ mod tests {
             ("::", "::ffff:127.0.0.1"),
         ] {
             let [bound, reached] = [bound, reached].map(|at| at.parse::<IpAddr>().unwrap());
-            // Not every machine has IPv6.
+            // Some machines have no IPv6.
             let Ok(socket) = UdpSocket::bind((bound, 0)) else {
                 continue;
             };
@@ -360,14 +360,14 @@ mod tests {
         ];
         for (bound, reached) in kinds.map(|(a, b)| (a.parse::<IpAddr>(), b.parse::<IpAddr>())) {
             let bound = bound.expect("an address");
-            // Not every machine has IPv6.
+            // Some machines have no IPv6.
             let Ok(socket) = UdpSocket::bind((bound, 0)) else {
                 continue;
             };
             let to = Socket::new(socket).expect("a UDP socket");
             let reached = reached.expect("an address");
             let port = to.local_addr().unwrap().port();
-            // A router that marks: a plain socket whose packets all carry the codepoint.
+            // A router that marks: a plain socket whose packets all have the codepoint.
             let router = UdpSocket::bind((bound, 0)).expect("a port");
             for ecn in [Ecn::Ect1, Ecn::Ce] {
                 let _ = rustix::net::sockopt::set_ip_tos(&router, ecn.to_bits());
@@ -416,7 +416,7 @@ mod tests {
     fn arrivals_are_stamped_when_they_arrive_not_when_they_are_read() {
         let (from, to) = (loopback(), loopback());
         let clock = Clock::start();
-        // The kernel starts to stamp a moment after it was first asked to.
+        // The kernel starts to stamp some time after the first request.
         wait(100);
         from.send(&single(&to, Ecn::NotEct))
             .expect("loopback takes it");

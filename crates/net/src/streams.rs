@@ -7,7 +7,7 @@
 //!                              └────────┘
 //! ```
 //!
-//! Tasks and the thread meet at the streams' own lock, which is held while bytes are moved and not
+//! Tasks and the thread share the streams' own lock. It is held while bytes are moved, and not
 //! while datagrams are sealed or sent.
 
 mod byte_stream;
@@ -41,7 +41,7 @@ pub use server::{Accepted, Started, StreamServer};
 
 /// Bytes of a datagram that are not part of a message: packet and segment header.
 const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
-// A message's header leaves as its head.
+// A message's header must fit a head.
 const _: () = assert!(MAX_HEADER_BYTES <= StreamSession::MAX_HEAD_BYTES);
 
 /// Bytes of messages that wait in the session. They are no longer shared out among streams.
@@ -73,7 +73,7 @@ pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> 
     }
 }
 
-/// The streams of one session, as tasks and the session's thread share them.
+/// The streams of one session, shared by tasks and the session's thread.
 pub(crate) struct Shared {
     state: Mutex<State>,
     waker: Arc<Waker>,
@@ -81,7 +81,7 @@ pub(crate) struct Shared {
 
 struct State {
     mux: Mux,
-    /// Tasks that wait for a stream to have something to read, or room for writing.
+    /// Tasks that wait for readable bytes, or for room, of a stream.
     readers: BTreeMap<StreamId, TaskWaker>,
     writers: BTreeMap<StreamId, TaskWaker>,
 }
@@ -129,7 +129,7 @@ pub(crate) struct Streams {
     shared: Arc<Shared>,
     /// The peer that opens streams and their destination, at an end that accepts streams.
     accepts: Option<(PublicKey, UnboundedSender<Accepted>)>,
-    /// A message that the session had no room for, without its head …
+    /// A message for which the session had no room, without its head …
     held: Option<Bytes>,
     /// … and the head of the last message.
     head: Vec<u8>,
@@ -155,7 +155,7 @@ impl Streams {
         true
     }
 
-    /// Moves messages to the session as it has room for. Returns whether any went.
+    /// Moves messages to the session while it has room for them. Returns whether any moved.
     fn hand_out(&mut self, now: Instant, state: &mut State, session: &mut StreamSession) -> bool {
         let mut is_any = false;
         let max_bytes = session.max_message_bytes();
@@ -185,7 +185,7 @@ impl Streams {
     fn tell(state: &mut State) -> Vec<StreamId> {
         while let Some(event) = state.mux.poll_event() {
             let waiting = match event {
-                // All that were opened are found below.
+                // All opened streams are found below.
                 MuxEvent::Opened => None,
                 MuxEvent::Readable(id) => state.readers.remove(&id),
                 MuxEvent::Writable(id) => state.writers.remove(&id),

@@ -70,7 +70,7 @@ pub(crate) enum Tcp {
     Listening(Listener),
     /// A server's connection.
     Accepted(Accepted),
-    /// A client's connection, if it wants one.
+    /// A client's connection, if it needs one.
     Dialled(Dial),
 }
 

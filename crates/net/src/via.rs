@@ -11,7 +11,8 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 
 use crate::remote::Remote;
 
-/// The longest name of an interface: Linux's IFNAMSIZ without its zero, and more than elsewhere.
+/// Maximum length of an interface's name: Linux's IFNAMSIZ without its zero, and more than
+/// elsewhere.
 const MAX_NAME_BYTES: usize = 15;
 
 /// The local side of a path.
@@ -56,7 +57,7 @@ pub enum ViaError {
     UnknownInterface {
         /// The requested name.
         name: String,
-        /// The interfaces that have addresses.
+        /// The names of interfaces with addresses.
         known: String,
     },
     /// The interface cannot be bound to, and has no address to bind to instead.
@@ -107,7 +108,7 @@ impl ViaError {
 }
 
 impl Via {
-    /// Checks the name alone.
+    /// Checks only the name.
     ///
     /// # Errors
     /// [`ViaError::ImpossibleName`].
@@ -133,7 +134,7 @@ impl Via {
                 return false;
             }
         }
-        // Connecting a UDP socket looks for a route and no more.
+        // Connecting a UDP socket only looks up a route.
         let connect = |socket: std::net::UdpSocket| socket.connect(remote).is_ok();
         self.open(remote).is_ok_and(connect)
     }

@@ -51,7 +51,7 @@ fn reception(sessions: &Receptions) -> Reception {
     reception.expect("a session in time")
 }
 
-/// A sender that is given a frame of `frame_bytes` every 40 ms by [`Source::run`].
+/// A sender that gets a frame of `frame_bytes` every 40 ms from [`Source::run`].
 struct Source {
     sender: Sender,
     events: Events,
@@ -125,7 +125,7 @@ const COPY: u8 = 1;
 /// the old one.
 const REBIND: u8 = 2;
 
-/// A wire between sender and receiver that someone sits at, and records initiations.
+/// A wire between sender and receiver with an attacker on it, who records initiations.
 struct Tap {
     receiver: SocketAddr,
     sockets: [Arc<UdpSocket>; 2],
@@ -217,7 +217,7 @@ impl Tap {
         self.mode.store(mode, Ordering::Relaxed);
     }
 
-    /// Sends all that was recorded again, from the sender's address and from another, 25 times.
+    /// Sends all recorded initiations again, from the sender's address and from another, 25 times.
     fn replay(&self) {
         let initiations = self.initiations.lock().expect("no panic").clone();
         assert!(!initiations.is_empty(), "nothing was recorded");
@@ -394,7 +394,7 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     source.run(50);
     assert_eq!(receiver.snapshots().len(), 1);
     assert_eq!(receiver.snapshot().session.frames_received, 50);
-    // The same key's next program takes over beside the replays, and only once.
+    // The same key's next program takes over during the replays, and only once.
     let second = Source::start(again, receiver_public, remote, 4_000);
     assert!(second.is_connected());
     second.run(25);
@@ -428,7 +428,7 @@ fn a_source_that_floods_uses_up_nobody_elses_resets() {
     assert!(answered >= 8, "{answered} of 20");
 }
 
-/// Returns all that a server answers to these datagrams.
+/// Returns a server's answers to these datagrams.
 fn answers_of(server: SocketAddr, datagrams: &[&[u8]]) -> Vec<Vec<u8>> {
     let socket = UdpSocket::bind(loopback(2, 0)).unwrap();
     socket
@@ -590,7 +590,7 @@ fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_
         FRAMES + 10,
         snapshot.edge.refused_handshakes
     );
-    // A sender that restarts gets in beside the flood.
+    // A sender that restarts is admitted during the flood.
     let asked_at = source.clock.now();
     let second = Source::start(again, receiver_public, remote, 1_000);
     let has_come_back = second.is_connected();

@@ -22,12 +22,12 @@ const CAP: LinkCap = LinkCap {
     limit_bytes: 10_000_000,
 };
 const DELAY: Duration = Duration::from_millis(20);
-/// The second link goes down then, and both do at last.
+/// Time at which the second link goes down; later both do.
 const SECOND_DOWN_AT: Instant = Instant::from_millis(2_000);
 const ALL_DOWN_AT: Instant = Instant::from_millis(6_000);
 const FOR_GOOD: Duration = Duration::from_secs(600);
 
-/// Waits until the receiver sees its paths in these states. Returns the paths.
+/// Waits until the receiver reports its paths in these states. Returns the paths.
 fn wait_for_states(reception: &Reception, states: &[PathState]) -> Vec<PathSnapshot> {
     let (_keep, never) = mpsc::channel::<()>();
     let mut seen = Vec::new();

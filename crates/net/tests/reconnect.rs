@@ -129,7 +129,7 @@ fn via_loopback(remote: SocketAddr) -> Vec<ClientPath> {
     )]
 }
 
-/// Waits for an event that `pick` wants and passes over the others.
+/// Waits for an event that `pick` accepts and skips others.
 fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -153,7 +153,7 @@ fn ended(event: Event) -> Option<Ended> {
     }
 }
 
-/// Waits without doing anything.
+/// Sleeps.
 fn wait(span: StdDuration) {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(span);
@@ -333,7 +333,7 @@ fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     // Challenges leave every 100 ms, and the receiver does not know their session.
     let took = clock.now() - back_at;
     assert!(took < Duration::from_millis(1_500), "{took}");
-    // The frames that can still be in time are not lost with their session.
+    // Frames that can still be in time are not lost with their session.
     let age = clock.now() - captured_at;
     assert!(age > Duration::from_millis(200), "{age}");
 }

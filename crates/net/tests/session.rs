@@ -43,7 +43,7 @@ fn reception(sessions: &Receptions) -> Reception {
     reception.expect("a session in time")
 }
 
-/// Waits for an event that `pick` wants and passes over the others.
+/// Waits for an event that `pick` accepts and skips others.
 fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -119,7 +119,7 @@ fn at_fixed_rate(config: &mut ClientConfig) {
     config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
 }
 
-/// Keys of a sender and a receiver that know each other.
+/// Returns the keys of a sender and a receiver that know each other.
 fn keys() -> (SecretKey, SecretKey) {
     (SecretKey::generate(), SecretKey::generate())
 }
@@ -221,7 +221,7 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     assert_eq!(from, [loopback(1, 0).ip(), loopback(2, 0).ip()]);
 }
 
-/// Waits without doing anything.
+/// Sleeps.
 fn wait(span: StdDuration) {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(span);

@@ -117,7 +117,7 @@ async fn a_hundred_streams_at_once_come_back_byte_by_byte_over_paths_that_lose()
     let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
     let (client, events) = echo.client(&key, &remotes);
     wait_for(&events, is_connected);
-    // A path whose first question is lost is asked again a second later, when all may be over.
+    // A path whose first question is lost is asked again a second later, when the test may be over.
     in_time(async {
         let is_known = |path: &PathSnapshot| path.view.rtt.least.is_some();
         while !client.snapshot().paths.iter().all(is_known) {

@@ -27,7 +27,7 @@ fn copy(key: &SecretKey) -> SecretKey {
     SecretKey::from_text(&key.to_text()).expect("it is a key")
 }
 
-/// Waits for an event and passes over the others.
+/// Waits for an event and skips others.
 fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -110,8 +110,8 @@ fn is_carrier(event: &Event, wanted: Carrier) -> bool {
     matches!(event, Event::PathCarrier { carrier, .. } if *carrier == wanted)
 }
 
-/// Relays UDP to `target`: forth the datagrams that pass, with their numbers, and back while
-/// `passes_back`. Returns where it listens, and from where it sends.
+/// Relays UDP to `target` if `passes` accepts a datagram and its number, and answers while
+/// `passes_back` does. Returns its local address and its source address.
 fn relay(
     target: SocketAddr,
     mut passes: impl FnMut(&[u8], u64) -> bool + Send + 'static,
@@ -146,7 +146,7 @@ fn relay(
     addresses
 }
 
-/// A relay of UDP that can be blocked, as a venue's router blocks it.
+/// A relay of UDP that can be blocked, as by a venue's router.
 struct Router {
     address: SocketAddr,
     is_blocked: Arc<AtomicBool>,
@@ -219,7 +219,7 @@ fn blocked_udp_is_left_for_tcp_and_taken_again_when_it_answers() {
     }
     send_frames(&sender, 50);
     expect_frames(&reception, 50);
-    // The session is the same, and its routes lead by UDP.
+    // The session is the same, and its routes use UDP.
     let snapshot = receiver.snapshot();
     assert_eq!(sender.snapshot().past_sessions, 0);
     for path in &snapshot.paths {
@@ -278,7 +278,7 @@ fn a_receiver_that_is_restarted_is_connected_to_again() {
     let (sender, events) = keys.sender(&addresses[1..], TcpFallback::Only);
     wait_for(&events, |event| matches!(event, Event::Connected { .. }));
     drop((receiver, receptions));
-    // Nobody listens for a while; a port that has had connections may be bound after them.
+    // The port is closed for a while; it may be bound again after it has had connections.
     pause(1_500);
     let (_receiver, receptions) = keys.receiver(addresses[0], addresses[1]);
     wait_for(&events, |event| matches!(event, Event::Reconnected { .. }));
@@ -322,7 +322,7 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
     for mut stream in [garbage, web, huge, junk] {
         assert!(is_closed(&mut stream));
     }
-    // A byte now and then does not prolong the time to prove oneself.
+    // Occasional bytes do not prolong the time for the first authentic datagram.
     let mut slow = stranger(tcp, &STREAM_PREAMBLE[..1]);
     let _idle: Vec<_> = (0..1_000)
         .map(|_| TcpStream::connect(tcp))

@@ -7,7 +7,7 @@
 //!   n bytes   the datagram
 //! ```
 //!
-//! The stream adds no security and needs none: every datagram proves itself. The preamble only
+//! The stream adds no security and needs none: every datagram is authenticated. The preamble only
 //! distinguishes a wrong peer (a web server, a port scanner) at its first byte; RFC 8229 §4 has one
 //! for the same purpose. Its first byte begins neither TLS nor HTTP.
 
@@ -23,7 +23,7 @@ const LENGTH_BYTES: usize = 2;
 /// Reason why a byte stream cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// The peer speaks another protocol or another version.
+    /// The peer uses another protocol or another version.
     #[error("the peer does not speak this protocol")]
     Preamble,
     /// A length of zero or above [`MAX_FRAMED_BYTES`].
@@ -112,7 +112,7 @@ impl Deframer {
             take(&mut self.begun[LENGTH_BYTES..]);
             self.begun.clear();
         }
-        // A length that is complete by now must be legal.
+        // A complete length must be legal.
         self.size_of_next(&[]).map(drop)
     }
 }

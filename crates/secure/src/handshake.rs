@@ -52,8 +52,8 @@ pub use wishes::{Cargo, Wishes};
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
 /// Length of a response: shorter than an initiation, so that nobody can use a responder to amplify.
 pub const RESPONSE_BYTES: usize = 76;
-/// Version of the protocol: of everything that the ends send each other, not of the handshake
-/// alone. Ends of different versions cannot have a session.
+/// Version of the whole protocol between the ends, not of the handshake alone. Ends of different
+/// versions cannot have a session.
 pub const VERSION: u8 = 3;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
@@ -66,7 +66,7 @@ const LATENCY_BYTES: usize = 2;
 const STATUS_BYTES: usize = 1;
 /// Accepted; the responder had no session with the initiator.
 const ACCEPTED: u8 = 0;
-/// Accepted, and to take the place of a session that the responder has.
+/// Accepted, to replace a session that the responder has.
 const ACCEPTED_AGAIN: u8 = 3;
 const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + CARGO_BYTES + LATENCY_BYTES;
 const RESPONSE_PAYLOAD_BYTES: usize = STATUS_BYTES + INDEX_BYTES + TOKEN_BYTES + LATENCY_BYTES;
@@ -84,7 +84,7 @@ pub struct Agreed {
     pub session: Session,
     /// The larger of both ends' wishes, in milliseconds; 0: neither has one.
     pub latency_millis: u16,
-    /// Whether the responder had a session with the initiator that carries the same: it was not
+    /// Whether the responder had a session of the same cargo with the initiator, so that it was not
     /// restarted since.
     pub had_session: bool,
 }

@@ -1,4 +1,4 @@
-//! The keys that follow one another in one direction of a session.
+//! The sequence of keys in one direction of a session.
 //!
 //! ```text
 //! secret 0 = one of the two keys of Noise's Split()

@@ -49,7 +49,7 @@ pub enum ParseKeyError {
          (unpadded base64url)"
     )]
     WrongCharacter {
-        /// Its place after the prefix, counted from 1.
+        /// Its position after the prefix, counted from 1.
         position: usize,
     },
     /// The last character holds bits that no key has.

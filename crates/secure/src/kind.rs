@@ -6,14 +6,14 @@
 pub enum Kind {
     /// The first datagram of a handshake: for a [`Responder`](crate::Responder).
     Initiation = 1,
-    /// Its answer: for the [`Initiator`](crate::Initiator) that [`receiver_index`] names.
+    /// The answer: for the [`Initiator`](crate::Initiator) that [`receiver_index`] names.
     Response = 2,
     /// A protected datagram: for the [`Session`](crate::Session) that [`receiver_index`] names.
     Data = 3,
     /// The answer of a responder under load instead of a response: for the
     /// [`Initiator`](crate::Initiator) that sent there.
     CookieReply = 4,
-    /// A responder does not know the session: see
+    /// The notice that a responder does not know the session: see
     /// [`Session::is_reset`](crate::Session::is_reset).
     Reset = 5,
     /// Answer to an initiation of another protocol version: for the

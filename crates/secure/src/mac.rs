@@ -1,4 +1,4 @@
-//! The two marks behind an initiation that cost less to check than the handshake does, as
+//! The two marks behind an initiation. They cost less to check than the handshake does, like
 //! WireGuard's mac1 and mac2 (Donenfeld, "WireGuard: Next Generation Kernel Network Tunnel", NDSS
 //! 2017, §5.3 and §5.4.4).
 //!
@@ -33,7 +33,7 @@ const REPLY_NONCE_AT: usize = 1;
 const NONCE_BYTES: usize = 12;
 const REPLY_SEALED_AT: usize = REPLY_NONCE_AT + NONCE_BYTES;
 const TAG_BYTES: usize = 16;
-/// An IPv6 address and a port.
+/// Length of an IPv6 address and a port.
 const SOURCE_BYTES: usize = 18;
 
 /// A mark.
@@ -94,10 +94,10 @@ impl fmt::Debug for Cookie {
 
 /// Secrets from which a responder makes cookies. It keeps no cookies.
 pub(crate) struct CookieJar {
-    /// The newest secret first.
+    /// The secrets, the newest first.
     secrets: [hmac::Key; 2],
     reply_key: LessSafeKey,
-    /// Counts from a random start, so that replies after a restart have other nonces.
+    /// Nonce that counts from a random start, so that replies after a restart have other nonces.
     next_nonce: u128,
 }
 
@@ -154,8 +154,8 @@ impl CookieJar {
 }
 
 /// Makes the answer to an initiation of another version, with the first mark `asked`: kind, the
-/// `version` of the responder, and a mark that whoever sees the initiation and knows the public key
-/// can make. The format is the same in every version.
+/// responder's `version`, and a mark. Anybody who sees the initiation and knows the public key can
+/// make that mark. The format is the same in every version.
 pub(crate) fn version_notice(
     responder: &PublicKey,
     asked: &Mac,
@@ -236,7 +236,7 @@ mod tests {
     fn known_answer_of_another_hmac() {
         let bytes: [u8; 32] = core::array::from_fn(|at| at as u8 + 9);
         let key = first_key(&PublicKey::claimed(bytes));
-        // By Python's hmac and hashlib.
+        // Computed with Python's hmac and hashlib.
         let hex: String = mac(&key, b"initiation")
             .iter()
             .map(|byte| format!("{byte:02x}"))

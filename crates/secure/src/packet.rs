@@ -62,13 +62,13 @@ const GENERATIONS: u8 = 4;
 /// Reason for which a session refuses to seal: the caller's mistake, or a key that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// No such path.
+    /// The path does not exist.
     #[error("path {path_id} is out of range: path ids are 0 to {}", MAX_PATHS - 1)]
     PathOutOfRange {
         /// The requested path.
         path_id: u8,
     },
-    /// No room for header and tag around the plaintext.
+    /// The buffer has no room for header and tag around the plaintext.
     #[error(
         "a datagram of {datagram_bytes} bytes has no room for header and tag, \
          {PROTECTION_OVERHEAD_BYTES} bytes together"
@@ -132,8 +132,8 @@ pub struct Opened<'a> {
     /// The path that the peer sealed it for, below [`MAX_PATHS`]. Authenticated, unlike the
     /// addresses of the datagram.
     pub path_id: u8,
-    /// The datagram's counter, which grows with every datagram sealed for the path: whether one is
-    /// newer than another.
+    /// The datagram's counter, which grows with every datagram sealed for the path. It shows which
+    /// of two is newer.
     pub counter: u64,
     /// The plaintext, inside the caller's buffer.
     pub plaintext: &'a mut [u8],
@@ -147,10 +147,10 @@ pub struct Session {
     opening: OpeningKeys,
     local_index: u32,
     remote_index: u32,
-    /// Per path, the counter of the next datagram to be sealed.
+    /// Counter of the next datagram to be sealed, by path.
     next_counters: [u64; MAX_PATHS],
     sealed_count: u64,
-    /// One for each path, or none before the first datagram opens.
+    /// Window of each path; empty before the first datagram opens.
     windows: Vec<ReplayWindow>,
     rejected_counts: [u64; Rejected::ALL.len()],
     is_confirmed: bool,
@@ -214,7 +214,7 @@ impl Session {
             .is_some_and(|token| token.is_in(datagram, self.remote_index))
     }
 
-    /// Datagrams sealed so far, over all paths; at most [`MAX_SEALED_COUNT`].
+    /// Returns the number of datagrams sealed so far, over all paths; at most [`MAX_SEALED_COUNT`].
     pub fn sealed_count(&self) -> u64 {
         self.sealed_count
     }
@@ -225,7 +225,8 @@ impl Session {
         self.next_counters.get(usize::from(path_id)).copied()
     }
 
-    /// Datagrams that [`open`](Self::open) rejected so far for the reason `kind`.
+    /// Returns the number of datagrams that [`open`](Self::open) rejected so far for the reason
+    /// `kind`.
     pub fn rejected_count(&self, kind: Rejected) -> u64 {
         self.rejected_counts[kind as usize]
     }
@@ -275,8 +276,8 @@ impl Session {
         }
     }
 
-    /// Appends `plaintext`, sealed for the path `path_id`, to `datagrams`: for building a batch
-    /// from plaintexts that have no room around them, at the price of one copy. Allocates only if
+    /// Appends `plaintext`, sealed for the path `path_id`, to `datagrams`. It builds a batch from
+    /// plaintexts without room around them, at the price of one copy. It allocates only if
     /// `datagrams` has no capacity left.
     ///
     /// # Errors
@@ -331,7 +332,7 @@ impl Session {
         Ok(opened)
     }
 
-    /// Opens a datagram if it is as fresh as `wanted`; with the generation of its key.
+    /// Opens a datagram if it is as fresh as `wanted`; returns the generation of its key, too.
     fn decrypt<'a>(
         &mut self,
         datagram: &'a mut [u8],
@@ -396,7 +397,7 @@ impl fmt::Debug for Session {
 /// The sealing key, and the chain of later ones.
 struct SealingKeys {
     key: LessSafeKey,
-    /// Modulo [`GENERATIONS`].
+    /// Generation modulo [`GENERATIONS`].
     generation: u8,
     sealed_count: u64,
     max_sealed_count: u64,
@@ -430,13 +431,13 @@ impl SealingKeys {
     }
 }
 
-/// The key that opens, and its neighbours.
+/// The opening key and its neighbours.
 struct OpeningKeys {
     previous: Option<LessSafeKey>,
     current: LessSafeKey,
-    /// Made when a datagram first claims it.
+    /// The next key, made when a datagram first claims it.
     next: Option<LessSafeKey>,
-    /// The current key's, modulo [`GENERATIONS`].
+    /// Generation of the current key, modulo [`GENERATIONS`].
     generation: u8,
     chain: KeyChain,
 }

@@ -47,8 +47,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes note of a counter that [`check`](Self::check) called fresh and whose datagram is
-    /// authentic.
+    /// Records a counter that [`check`](Self::check) called fresh and whose datagram is authentic.
     pub(crate) fn accept(&mut self, counter: u64) {
         debug_assert_eq!(self.check(counter), Freshness::Fresh);
         if counter >= self.expected {

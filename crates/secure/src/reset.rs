@@ -16,17 +16,17 @@ use subtle::ConstantTimeEq;
 use crate::keys::SecretKey;
 use crate::kind::{Kind, RESET_INDEX_AT};
 
-/// Length of a reset: shorter than every datagram that it may answer, so that two ends never answer
-/// each other for ever.
+/// Length of a reset: shorter than every datagram that it may answer, so that two ends do not
+/// answer each other endlessly.
 pub const RESET_BYTES: usize = 21;
 /// Length of a reset token (RFC 9000 §10.3: 16 bytes are hard to guess).
 pub(crate) const TOKEN_BYTES: usize = 16;
 
 const TOKEN_AT: usize = RESET_BYTES - TOKEN_BYTES;
-/// Keeps the tokens' key apart from all else that is derived of a static key.
+/// Label that separates the tokens' key from other keys derived of a static key.
 const LABEL: &[u8] = b"anabranch 1 reset";
 
-/// Proves that the responder no longer has the session.
+/// Proof that the responder no longer has the session.
 #[derive(Clone, Copy)]
 pub(crate) struct ResetToken([u8; TOKEN_BYTES]);
 
@@ -47,7 +47,7 @@ impl ResetToken {
     }
 }
 
-/// Makes the reset tokens of a responder.
+/// Key of the reset tokens of a responder.
 pub(crate) struct ResetKey(hmac::Key);
 
 impl ResetKey {

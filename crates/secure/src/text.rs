@@ -51,7 +51,7 @@ pub(crate) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, DecodeError> {
             pending &= (1 << pending_bits) - 1;
         }
     }
-    // 43 characters hold 258 bits. Were the last two ignored, a key would have four spellings.
+    // 43 characters hold 258 bits. If the last two were ignored, a key would have four spellings.
     if pending == 0 {
         Ok(bytes)
     } else {

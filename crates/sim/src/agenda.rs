@@ -23,7 +23,7 @@ impl Agenda {
         }
     }
 
-    /// Sees to it that a flow is looked at by `at`.
+    /// Ensures that a flow is checked by `at`.
     #[inline]
     pub(crate) fn plan(&mut self, flow: FlowId, at: Option<Instant>) {
         self.alarms[flow.index()].set(at, flow, &mut self.queue);

@@ -16,7 +16,7 @@ use anabranch_video::stored_player::{Buffering, StoredPlayer, StoredPlayerCounts
 pub enum Application {
     /// Frames of video. The first is due at the flow's start or later.
     Media(Box<dyn FrameSource>),
-    /// A stream without end that takes all that it can get.
+    /// An endless stream that uses all available capacity.
     Greedy,
     /// A stream of the given number of bytes.
     Bytes(u64),
@@ -29,20 +29,20 @@ pub enum Application {
     Adaptive(SegmentedVideo, SegmentBuffer),
 }
 
-/// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
-/// then idle for a time that is exponentially distributed with a mean of 10 s).
+/// Objects fetched one after the other, as browsers do. RFC 8868 §6.5: 30 to 50 kB, equally likely,
+/// then idle for an exponentially distributed time of 10 s on average.
 ///
 /// Short objects. Each has a session of its own and so starts slowly: short flows stand for new
 /// connections, which have not learnt the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortObjects {
-    /// Least bytes of an object.
+    /// Minimum size of an object in bytes.
     pub min_bytes: u64,
-    /// Most bytes of an object.
+    /// Maximum size of an object in bytes.
     pub max_bytes: u64,
     /// Average time from an object's end to the next one's beginning.
     pub mean_idle: Duration,
-    /// Whether it begins with a pause.
+    /// Whether the flow begins with a pause.
     pub starts_idle: bool,
 }
 
@@ -111,7 +111,7 @@ impl Objects {
 
     /// Draws the time from the present object's end to the next one's beginning.
     pub(crate) fn idle_time(&mut self) -> Duration {
-        // The number lies in [0, 1), and its complement above zero.
+        // The number is in [0, 1), and its complement above zero.
         let mean = self.plan.mean_idle;
         mean.mul_f64(-libm::log(1.0 - self.rng.next_f64()))
     }
@@ -174,7 +174,7 @@ pub(crate) struct Adaptive {
 }
 
 impl Adaptive {
-    /// A request with its headers; chosen.
+    /// Size of a request with its headers; chosen.
     pub(crate) const REQUEST_BYTES: u64 = 300;
 
     pub(crate) fn new(video: SegmentedVideo, buffer: SegmentBuffer) -> Self {

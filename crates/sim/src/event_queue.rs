@@ -134,7 +134,7 @@ mod tests {
         let mut queue = EventQueue::default();
         let mut popped = Vec::new();
         for index in 0..1_000_u64 {
-            // Every residue once.
+            // Every residue once: 387 and 1,000 have no common factor.
             queue.plan(Instant::from_nanos(1 + index * 387 % 1_000), ());
         }
         while let Some((at, ())) = queue.pop_before(Instant::from_nanos(901)) {

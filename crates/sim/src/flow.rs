@@ -18,7 +18,7 @@ use crate::oracle::SharedTruth;
 use crate::parties::{Division, MAX_PARTIES};
 use crate::topology::RouteId;
 
-/// Names a flow of a [`World`](crate::World).
+/// Identifies a flow of a [`World`](crate::World).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
 
@@ -70,9 +70,9 @@ impl Side {
 /// A flow of media, or of a stream's bytes.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Set-up of the end that sends. Flows that are alike had better share it.
+    /// Set-up of the sender. Equal flows should share it, to save memory.
     pub sender: Arc<Config>,
-    /// Set-up of the end that receives.
+    /// Set-up of the receiver.
     pub receiver: Arc<Config>,
     /// Routes of the session's paths, in the order of their path numbers; at least one.
     pub paths: Vec<FlowPath>,
@@ -93,7 +93,7 @@ pub struct FlowPath {
     pub options: PathOptions,
 }
 
-/// A flow as the world keeps it.
+/// A flow in the world's representation.
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Number of the flow's present session. Datagrams of earlier ones are ignored.
@@ -105,7 +105,7 @@ pub(crate) struct Flow {
     pub(crate) stop_at: Option<Instant>,
     /// Data of a stream that has arrived beyond a gap at its receiver.
     pub(crate) head_of_line: HeadOfLine,
-    /// Captured, outcome not yet known.
+    /// Captured frames whose outcome is not known yet.
     pub(crate) open_frames: VecDeque<FrameEvent>,
     pub(crate) source: Work,
     pub(crate) stop: Option<Instant>,
@@ -130,7 +130,7 @@ pub(crate) enum Work {
     Adaptive(Box<Adaptive>),
 }
 
-/// The flows of a lane by their number: sessions, and generators beside them.
+/// The flows of a lane by their number: sessions and generators.
 #[derive(Debug, Default)]
 pub(crate) struct Flows(Vec<Entry>);
 
@@ -242,7 +242,7 @@ impl IndexMut<usize> for Flows {
 pub(crate) enum Due {
     /// An end begins.
     Start(Side),
-    /// The first in an end's inbox.
+    /// The first arrival in an end's inbox.
     Arrival(Side),
     /// The source has a frame, or an object; or a viewer's picture changes.
     Frame,

@@ -39,7 +39,7 @@ pub enum GeneratorRate {
         on: Duration,
         /// Duration of an off period.
         off: Duration,
-        /// Whether these are the means of exponential distributions, not each time the same.
+        /// Whether these are averages of exponential distributions instead of fixed durations.
         is_exponential: bool,
         /// Whether it is on first.
         starts_on: bool,
@@ -56,16 +56,16 @@ pub enum Spacing {
     Exponential,
 }
 
-/// A generator that cannot be.
+/// Mistakes in a generator's set-up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratorConfigError {
     /// Its packets are too small or too large.
     #[error("packets of {0} B: allowed are 29 B to 65535 B, headers included")]
     Size(u32),
-    /// A period so short that it is not one.
+    /// A period below the minimum.
     #[error("{0}: a period on or off lasts 1 ms at least")]
     Period(Duration),
-    /// A rate so high that time would stand still.
+    /// A rate above the maximum, at which time would not advance.
     #[error("{0}: a generator sends at most 100 Gbit/s")]
     Rate(DataRate),
     /// Its rate changes are out of order.
@@ -111,14 +111,14 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 /// Units in a byte. A rate of 1 bit/s yields one unit, a bit-nanosecond per second, in 1 ns.
 const UNITS_PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// A generator as the world keeps it.
+/// A generator in the world's representation.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) config: GeneratorConfig,
     rng: Rng,
     /// Departure of the next packet.
     next_at: Instant,
-    /// The rate in force at `next_at`, and until when.
+    /// Rate at `next_at`; the end of its validity follows.
     rate: DataRate,
     rate_until: Instant,
     /// Number of rate changes that have taken effect.
@@ -215,7 +215,7 @@ impl Generator {
         }
     }
 
-    /// Goes over to the next rate.
+    /// Changes to the next rate.
     fn change_rate(&mut self) {
         match &self.config.rate {
             GeneratorRate::Steps { changes, .. } => {
@@ -305,7 +305,7 @@ mod tests {
     fn constant_rate_is_even_and_does_not_drift() {
         let seventh = DataRate::from_bits_per_second(7_000_000);
         let sent = sent(steps(seventh, &[]), Spacing::Even, 1, 13);
-        // 12 s at 7 Mbit/s are 7000 packets of 12 kbit, and the first leaves at once.
+        // 12 s at 7 Mbit/s are 7000 packets of 12 kbit, and the first leaves immediately.
         assert_eq!(sent.len(), 7_000);
         assert_eq!(sent[0], Instant::from_secs(1));
         assert_eq!(sent[3_500], Instant::from_secs(7));
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn periods_alternate_and_the_first_is_on_unless_asked() {
-        // 240 ms on allow for 20 packets of 12 ms.
+        // 240 ms on permit 20 packets of 12 ms.
         let is_on = |at: &Instant| at.as_nanos() / 1_000_000 % 480 < 240;
         let on_first = sent(on_off(240, 240, false, true), Spacing::Even, 0, 48);
         assert_eq!(on_first.len(), 2_000);

@@ -60,7 +60,7 @@ impl Inboxes {
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<Arrival>)) {
         self.arrivals.clear();
         fill(&mut self.arrivals);
-        // As links give it, mostly.
+        // Links mostly deliver in this order already.
         self.arrivals.sort_by_key(|arrival| arrival.at);
     }
 
@@ -105,7 +105,7 @@ impl Inboxes {
         }
     }
 
-    /// Takes all that is for the ends of a flow: for each, by time.
+    /// Takes all arrivals for the ends of a flow: for each end, by time.
     pub(crate) fn take(&mut self, flow: FlowId) -> [&[Arrival]; 2] {
         let inboxes = &mut self.inboxes[flow.index()];
         inboxes.each_mut().map(|inbox| {

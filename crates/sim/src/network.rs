@@ -124,7 +124,7 @@ impl Network {
         links.all(|link| roles[link.index()].is_some())
     }
 
-    /// Sees to it that parties of this division can be moved.
+    /// Prepares the network for parties of this division.
     pub(crate) fn divide(&mut self, division: Division) {
         self.division = division;
         for route in &self.routes {
@@ -212,7 +212,7 @@ impl Network {
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let id = packet.id as u32;
                 let arrival = |flow, side| Arrival::new(at, id, flow, side, packet.ecn);
-                // As mostly; the journey need not be looked at.
+                // The usual case, which does not need the journey.
                 let (traffic, _) = lanes.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {
                     traffic.arrivals.push(arrival(FlowId(packet.flow), side));
@@ -270,7 +270,7 @@ impl Network {
     /// Passes packets that leave a link before `before` to the next link of their routes.
     #[inline]
     fn relay(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
-        // It is asked before every packet, and on routes of one link there is never anything.
+        // This is called before every packet, and routes of one link never have relays.
         let next_at = self.ways[way].relays.next_at();
         if next_at.is_some_and(|at| at < before) {
             self.relay_due(way, before, lanes);

@@ -63,11 +63,11 @@ pub struct PacketEvent {
     pub flow: FlowId,
     /// Number of its path in the flow.
     pub path: PathId,
-    /// Data go forward, feedback goes back.
+    /// Direction of the packet: data go forward, feedback goes back.
     pub direction: Direction,
     /// Bytes on the wire.
     pub size_bytes: u32,
-    /// The piece of media that it carries; `None`: something else.
+    /// The piece of media that it carries, if any.
     pub fragment: Option<FragmentId>,
     /// Reason for which its session sent it; `None` for packets of generators.
     pub reason: Option<SendReason>,

@@ -88,7 +88,7 @@ pub(crate) struct Progress {
     reached: [Instant; MAX_PARTIES],
 }
 
-/// Instants are whole.
+/// The smallest step, as instants are whole nanoseconds.
 const TICK: Duration = Duration::from_nanos(1);
 
 impl Progress {

@@ -15,7 +15,7 @@ static ZEROS: [u8; 2_048] = [0; 2_048];
 #[derive(Debug)]
 pub(crate) struct Payload {
     length: u32,
-    /// The first bytes. Nobody reads those beyond the length.
+    /// The first bytes. Those beyond the length have no meaning.
     start: [u8; START_BYTES],
     /// Whether further bytes are not all zeros.
     has_more: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Payload {
 /// Bytes that exceed the space in a [`Payload`].
 #[derive(Debug)]
 pub(crate) struct More {
-    /// The bytes that follow. Nobody reads those beyond the payload's length.
+    /// The next bytes. Those beyond the payload's length have no meaning.
     next: [u8; MORE_BYTES],
     /// The bytes after `next`, without (most of) the zeros at the end.
     rest: Vec<u8>,
@@ -82,7 +82,7 @@ impl Payload {
 #[derive(Debug, Default)]
 pub(crate) struct Unpacked {
     bytes: Vec<u8>,
-    /// The bytes from here on are zeros.
+    /// Length of the used part, behind which all bytes are zeros.
     used: usize,
 }
 

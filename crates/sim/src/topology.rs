@@ -13,7 +13,7 @@ impl LinkId {
     }
 }
 
-/// Names a route of a [`World`](crate::World).
+/// Identifies a route of a [`World`](crate::World).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteId(pub u32);
 

@@ -38,13 +38,13 @@ pub struct World {
     seed: Seed,
     now: Instant,
     progress: Progress,
-    /// Whether something has been added, so that the parties may have to be other ones.
+    /// Whether flows or links have been added, so that the parties may change.
     is_changed: bool,
     /// Whether flows advance before the packets that they receive have arrived.
     looks_ahead: bool,
     network: Network,
     flow_count: u32,
-    /// The flows, by turns.
+    /// The lanes; flows are assigned to them in turn.
     lanes: Vec<Lane>,
 }
 
@@ -52,7 +52,7 @@ pub struct World {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The link cannot be.
+    /// The link's set-up is invalid.
     #[error(transparent)]
     Link(#[from] LinkConfigError),
     /// A direction of a route has no links, or more than 255.
@@ -61,8 +61,8 @@ pub enum WorldError {
         /// Number of links in the world.
         link_count: usize,
     },
-    /// A flow has no path, or more than a session may have: one, of a stream whose losses show in
-    /// the order of its bytes alone.
+    /// A flow has no path, or more than a session may have. A stream whose losses show only in the
+    /// order of its bytes may have one.
     #[error(
         "a flow has {path_count} paths: it needs 1, or up to {} unless it is a stream with \
          loss-detection = \"tcp-cumulative\"",
@@ -72,10 +72,10 @@ pub enum WorldError {
         /// Number of paths of the flow.
         path_count: usize,
     },
-    /// An endpoint cannot be.
+    /// An endpoint's set-up is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A generator cannot be.
+    /// A generator's set-up is invalid.
     #[error(transparent)]
     Generator(#[from] GeneratorConfigError),
 }
@@ -113,7 +113,7 @@ impl World {
         lane_of(flow, self.lanes.len())
     }
 
-    /// Adds one direction of a link. Its random stream depends on its name, not on its place.
+    /// Adds one direction of a link. Its random stream depends on its name, not on its number.
     ///
     /// # Errors
     /// [`WorldError::Link`].
@@ -375,13 +375,14 @@ impl World {
         hashes.fold(TraceHash::default(), TraceHash::plus)
     }
 
-    /// Datagrams of all flows and both directions.
+    /// Returns the numbers of datagrams of all flows and both directions.
     pub fn packet_counts(&self) -> PacketCounts {
         let counts = self.lanes.iter().map(|lane| lane.traffic.counts());
         counts.fold(PacketCounts::default(), PacketCounts::plus)
     }
 
-    /// Datagrams delivered from senders to receivers: the unit of the simulator's speed.
+    /// Returns the number of datagrams delivered from senders to receivers: the unit of the
+    /// simulator's speed.
     pub fn data_packets_delivered(&self) -> u64 {
         let lanes = self.lanes.iter();
         lanes.map(|lane| lane.traffic.data_delivered_count()).sum()

@@ -17,7 +17,7 @@ pub const SECRET_BYTES: usize = 32;
 /// so two to four minutes. WireGuard's cookies are valid for as long (§5.4.7).
 const SLOT: Duration = Duration::from_secs(120);
 
-/// The receiver's half: an address, the MAC, and zeros.
+/// Position of the receiver's half: an address, the MAC, and zeros.
 const ADDRESS_AT: usize = ID_BYTES / 2;
 const MAC_AT: usize = ADDRESS_AT + ADDRESS_BYTES;
 const ZEROS_AT: usize = MAC_AT + MAC_BYTES;
@@ -47,7 +47,7 @@ impl Names {
         name
     }
 
-    /// Returns the address that was given this name. `None` if no address was, or too long ago.
+    /// Returns the address that was given this name; `None` if no address was, or too long ago.
     pub(crate) fn address(&self, now: Instant, name: &Id) -> Option<IpAddr> {
         let current = slot(now);
         let is_ours = [Some(current), current.checked_sub(1)]
@@ -135,7 +135,7 @@ mod tests {
         let name = names.make(at(250), address("192.0.2.7"), &HALF);
         let mac = name[MAC_AT..ZEROS_AT].iter();
         let hex: String = mac.map(|byte| format!("{byte:02x}")).collect();
-        // By Python's hmac and hashlib.
+        // Computed with Python's hmac and hashlib.
         assert_eq!(
             hex,
             "76317d4a885ebb724c88ba4c7075d90d4a74794243cac54e3e3a193c2b1a85d3"

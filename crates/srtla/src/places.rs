@@ -6,7 +6,7 @@ use core::net::IpAddr;
 
 use crate::names::bits;
 
-/// Groups at a time.
+/// Maximum number of groups.
 pub const MAX_GROUPS: usize = 64;
 /// Maximum number of groups of one network. A sender has one, and for ten seconds those that it has
 /// left.
@@ -16,9 +16,9 @@ pub const MAX_GROUPS_OF_NETWORK: usize = 8;
 /// an IPv6 network of 48 to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// IPv4: the first 24 bits of the address; IPv6: 48.
+    /// Network: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address.
     network: u128,
-    /// IPv4: the address; IPv6: its first 64 bits.
+    /// Host: an IPv4 address, or the first 64 bits of an IPv6 address.
     host: u128,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn given_up<Id: Copy + Ord>(
     most.map(|place| Some(place.id)).ok_or(NoPlace)
 }
 
-/// Every group has a better right to its place.
+/// The error that every group has a better right to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoPlace;
 

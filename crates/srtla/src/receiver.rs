@@ -11,20 +11,21 @@ use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
 /// Maximum number of links of a sender.
 pub const MAX_LINKS: usize = 16;
-/// A link that is silent for longer is forgotten, and a group without links. Idle links send a
+/// Silence after which a link is forgotten, and then a group without links. Idle links send a
 /// keepalive each second.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Silence of SRT after which a group is no longer accepted. Its listener acknowledges every 10 ms,
 /// and sends a keepalive each second when no data arrives.
 const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of the SRT listener that a link gets for each byte that it brought: its address may be
-/// forged. With SRTLA's own answers these are less than three, as in RFC 9000, section 8.1.
+/// Number of bytes from the SRT listener that a link gets for each byte that it brought, as its
+/// address may be forged. With SRTLA's own answers these are less than three, as in RFC 9000,
+/// section 8.1.
 const ANSWERS_PER_BYTE: u64 = 2;
 /// Maximum number of queued events; beyond it, the oldest are forgotten. One call makes a quarter
 /// of it at most.
 const MAX_EVENTS: usize = 4 * MAX_GROUPS * (MAX_LINKS + 1);
 
-/// A sender, as long as it is registered.
+/// Identifies a sender while it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(u64);
 
@@ -58,9 +59,9 @@ pub enum Event {
 /// A link and its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSummary {
-    /// The sender's address there.
+    /// The sender's address on the link.
     pub address: SocketAddr,
-    /// Datagrams of SRT that it brought.
+    /// Number of datagrams of SRT that it brought.
     pub datagram_count: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -97,7 +98,7 @@ struct Group {
 struct Link {
     summary: LinkSummary,
     heard_at: Instant,
-    /// Bytes of the SRT listener that it may still get.
+    /// Bytes from the SRT listener that it may still get.
     credit: u64,
     /// Packets that are not acknowledged yet; the first `unacked_count` entries are valid.
     unacked: [u32; ACKED_AT_ONCE],
@@ -105,7 +106,7 @@ struct Link {
 }
 
 impl Receiver {
-    /// Returns a receiver without senders, which makes names of groups with the secret.
+    /// Creates a receiver without senders, which makes names of groups with the secret.
     pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         Receiver {
             names: Names::new(secret),
@@ -203,7 +204,7 @@ impl Receiver {
         links.map(|link| (&link.summary, link.heard_at))
     }
 
-    /// Founds the group of a name that was given to a sender. `None` if it was not, or if there is
+    /// Founds the group of a name that was given to a sender; `None` if it was not, or if there is
     /// no place.
     fn found(&mut self, now: Instant, id: &Id) -> Option<GroupId> {
         let origin = Origin::from(self.names.address(now, id)?);

@@ -1,13 +1,13 @@
-//! Datagrams of SRTLA and of SRT, as far as the receiver looks into them. All numbers are
-//! big-endian.
+//! Datagrams of SRTLA and of SRT, as far as the receiver reads them. All numbers are big-endian.
 
 /// Length of a group's name; the first half is the sender's choice, the second the receiver's.
 pub const ID_BYTES: usize = 256;
 /// Number of packets of a link that are acknowledged at a time.
 pub(crate) const ACKED_AT_ONCE: usize = 10;
-/// Shorter datagrams are not SRT.
+/// Length below which datagrams are not SRT.
 const LEAST_SRT_BYTES: usize = 16;
-/// Some mobile networks lose datagrams of two bytes (irlserver/srtla, `pad_sendto.h`).
+/// Length of short answers, as some mobile networks lose datagrams of two bytes (irlserver/srtla,
+/// `pad_sendto.h`).
 const LEAST_ANSWER_BYTES: usize = 32;
 
 const KEEPALIVE: u16 = 0x9000;
@@ -34,9 +34,9 @@ pub(crate) enum Message<'a> {
     WantsGroup { half: &'a [u8; ID_BYTES / 2] },
     /// REG2: a link wants to join one.
     Joins { id: &'a Id },
-    /// Comes back as it is.
+    /// A keepalive, which is returned unchanged.
     Keepalive { info: Option<SenderInfo> },
-    /// SRT's: a sequence number, if there is video in it.
+    /// A datagram of SRT, with its sequence number if it contains video.
     Srt { number: Option<u32> },
 }
 
@@ -71,7 +71,7 @@ impl<'a> Message<'a> {
             KEEPALIVE => Some(Message::Keepalive {
                 info: SenderInfo::parse(rest),
             }),
-            // SRTLA's own, which only receivers send.
+            // Further SRTLA types, which only receivers send.
             0x9001..=0x92ff => None,
             _ if datagram.len() < LEAST_SRT_BYTES => None,
             _ => {
@@ -87,7 +87,7 @@ impl<'a> Message<'a> {
 impl SenderInfo {
     /// Parses a keepalive, behind its type.
     fn parse(rest: &[u8]) -> Option<Self> {
-        // A time in milliseconds, which is the sender's own affair.
+        // A time in milliseconds, which only the sender uses.
         let (_, rest) = rest.split_first_chunk::<8>()?;
         let (magic, rest) = rest.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;

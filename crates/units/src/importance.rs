@@ -8,7 +8,7 @@ pub enum Importance {
     /// Later frames are predicted from it.
     #[default]
     Reference,
-    /// No other frame needs it, as most B-frames.
+    /// No other frame needs it, as with most B-frames.
     Disposable,
 }
 

@@ -28,7 +28,7 @@ pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     })
 }
 
-/// A shorter text is part of many names.
+/// Length below which a text is part of many names.
 const SHORTEST_PART: usize = 3;
 
 /// Returns the name that takes the fewest edits, at most a third of its length.
@@ -39,7 +39,7 @@ fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
         (edit_count(&asked, &chars), chars.len(), *name)
     });
     let near = edits.filter(|(edit_count, length, _)| *edit_count <= (length / 3).max(1));
-    // The first of several that are equally near.
+    // The first of equally near ones.
     near.min_by_key(|(edit_count, ..)| *edit_count)
         .filter(|(edit_count, length, _)| edit_count < length)
         .map(|(.., name)| name)
@@ -48,7 +48,8 @@ fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
 /// Returns the number of characters to insert, remove, change or swap with their neighbours to get
 /// from one to the other (the optimal string alignment distance).
 fn edit_count(from: &[char], to: &[char]) -> usize {
-    // Of each beginning of `to`, for the beginnings of `from` two and one characters shorter.
+    // Edit counts of each beginning of `to`, for the beginnings of `from` two and one characters
+    // shorter.
     let mut last_but_one: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).collect();
     for (row, from_char) in from.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Percentiles and medians: one definition for all that is measured and reported.
+//! Percentiles and medians: one definition for all measurements and reports.
 
 /// Returns the place, from 0, of a percentile among `count` sorted values; `None` without values.
 ///

@@ -1,8 +1,8 @@
-//! Whether a driver of real time gets the processor when it needs it.
+//! The punctuality of a driver in real time: whether it gets the processor in time.
 
 use crate::time::{Duration, Instant};
 
-/// Lateness is counted in windows of this length.
+/// Length of the windows in which lateness is counted.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Lateness up to which a machine with other work counts as punctual.
 const TOLERANCE: Duration = Duration::from_millis(5);
@@ -13,11 +13,11 @@ const TOLERANCE: Duration = Duration::from_millis(5);
 pub struct Lateness {
     /// Sum of the waits; more than a second after one long wait.
     pub total: Duration,
-    /// The longest.
+    /// The longest wait.
     pub worst: Duration,
 }
 
-/// Counts how late a thread is that sleeps until something is due.
+/// Counts the lateness of a thread that sleeps until its next due time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Punctuality {
     window_began_at: Instant,

@@ -17,7 +17,7 @@ pub struct DataRate(u64);
 impl DataRate {
     /// The rate zero.
     pub const ZERO: DataRate = DataRate(0);
-    /// Faster than everything; "no limit".
+    /// The highest rate; "no limit".
     pub const MAX: DataRate = DataRate(u64::MAX);
 
     /// Returns a rate of `bits` bits per second.

@@ -1,4 +1,4 @@
-//! Reproducible chance: named seeds, and a small portable generator.
+//! Reproducible randomness: named seeds, and a small portable generator.
 
 /// Source of a run's random choices. Each component derives a seed of its own by name. One more
 /// draw in one component therefore leaves every other component's draws unchanged: two algorithms

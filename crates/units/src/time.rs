@@ -43,7 +43,7 @@ impl Instant {
         Instant(seconds * NANOS_PER_SECOND)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -53,7 +53,7 @@ impl Instant {
         self.0 / 1_000
     }
 
-    /// Seconds since the origin.
+    /// Returns the seconds since the origin.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
@@ -114,7 +114,7 @@ impl Sub<Instant> for Instant {
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Duration = Duration(0);
     /// The longest span; "for ever".
     pub const MAX: Duration = Duration(u64::MAX);

@@ -67,7 +67,7 @@ impl SegmentedVideo {
 pub struct SegmentBuffer {
     /// Play time that must be buffered before playback starts, at first and after an underflow.
     pub caching: Duration,
-    /// No more is fetched than fits: a segment more than `caching` at least.
+    /// Maximum play time in the buffer: at least a segment more than `caching`.
     pub most: Duration,
 }
 
@@ -80,7 +80,7 @@ pub struct AdaptiveCounts {
     pub rate_sum: u64,
     /// Number of segments requested at another bitrate than the one before.
     pub switches: u64,
-    /// Times that the buffer ran out.
+    /// Number of times that the buffer ran out.
     pub underflows: u64,
     /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,
@@ -105,7 +105,7 @@ impl AdaptiveCounts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The picture stands, since then.
+    /// The picture has stood still since then.
     Buffering { since: Instant },
     /// The picture moves.
     Playing,
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(counts.start_up.unwrap().as_millis(), 100);
         let mean = counts.rate_sum / counts.segments;
         assert!(mean > 6 * MBIT, "{mean}");
-        // It fills up by the lowest rate, and then goes up step by step.
+        // The buffer fills up at the lowest rate, and then the bitrate rises step by step.
         assert!((1..=5).contains(&counts.switches), "{counts:?}");
     }
 
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn no_more_is_fetched_than_fits() {
         let counts = watch(400, 60, |_| 1_000);
-        // 60 s are seen or being seen, and 40 s wait at most.
+        // 60 s have been shown or are shown now, and at most 40 s wait.
         assert!((48..=50).contains(&counts.segments), "{counts:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::nal::{self, h264};
 /// An access unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
 
-/// A start code of four bytes and a header, without the byte behind it that decides.
+/// Length of a start code of four bytes and a header, without the byte behind it that decides.
 const UNDECIDED_LEN: usize = 5;
 
 /// Picture interval of streams without timing: 25 per second.
@@ -32,8 +32,8 @@ pub struct AccessUnit {
 #[derive(Clone, Debug, Default)]
 pub struct AccessUnitSplitter {
     buffer: Vec<u8>,
-    /// Bytes at the front of `buffer` that were handed over. They go once no unit is complete, so
-    /// that a push of many units moves the rest once.
+    /// Bytes at the front of `buffer` that were handed over. They are removed once no unit is
+    /// complete, so that a push of many units moves the rest once.
     taken_len: usize,
     /// Bytes of `buffer` already searched for start codes.
     searched_len: usize,
@@ -137,7 +137,7 @@ impl AccessUnitSplitter {
             }
     }
 
-    /// Takes note of the NAL unit whose header is at `header_at`.
+    /// Records the NAL unit whose header is at `header_at`.
     fn note(&mut self, header_at: usize) {
         let header = self.buffer[header_at];
         self.slices.note_h264(header);

@@ -1,4 +1,4 @@
-//! Arrival times of a unit's packets, which travel behind its bytes.
+//! Arrival times of a unit's packets, which are sent behind its bytes.
 //!
 //! A unit of a live stream leaves as one frame, but its packets arrived over some time: the sound
 //! before the picture, a constant bitrate evenly. The receiver releases each packet a constant time
@@ -10,9 +10,9 @@
 //! run: packets (varint), time from its first packet to its last, time to the next run's first
 //! ```
 //!
-//! Times are varints (LEB128) of 100 µs; the last run has none to the next. `tail` is the time from
-//! the last packet to the capture time of the frame. All of it takes 1 to 187 bytes, so that a
-//! frame's length modulo 188 is its length, and a unit without it is recognised.
+//! Times are varints (LEB128) of 100 µs; the last run has no time to the next. `tail` is the time
+//! from the last packet to the capture time of the frame. The total takes 1 to 187 bytes. A frame's
+//! length modulo 188 is therefore the length of the times, and a unit without them is recognised.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ const MARK: u8 = 0xA7;
 const TICK: Duration = Duration::from_micros(100);
 /// Largest error of a packet's time at first; it doubles until the times fit.
 const TOLERANCE: Duration = Duration::from_micros(500);
-/// Most bytes that the times may take, so that they are shorter than a packet.
+/// Maximum length of the times, so that they are shorter than a packet.
 const MAX_BYTES: usize = PACKET_LEN - 1;
 
 /// Packets that arrived at even distances, or all at once.
@@ -35,7 +35,7 @@ struct Run {
     packet_count: u64,
     /// Time from the first packet to the last.
     span: Duration,
-    /// Time from the last packet to the next run's first; of the last run, to the capture time.
+    /// Time from the last packet to the next run's first; for the last run, to the capture time.
     pause: Duration,
 }
 
@@ -66,7 +66,7 @@ impl ArrivalTimes {
         let mut door = Door::default();
         let mut last_at = Instant::ZERO;
         for &(count, at) in arrivals.iter().filter(|(count, _)| *count > 0) {
-            // The wire's times never run back, nor beyond the capture.
+            // Times on the wire never go back, nor beyond the capture.
             let at = at.max(last_at).min(captured_at.max(last_at));
             match runs.last_mut() {
                 Some(run) if door.admits(count, at, tolerance) => {
@@ -92,7 +92,7 @@ impl ArrivalTimes {
         ArrivalTimes { runs }
     }
 
-    /// Appends the times to the unit that they are of.
+    /// Appends the times to their unit.
     pub fn append_to(&self, unit: &mut Vec<u8>) {
         unit.extend(self.encoded());
     }
@@ -143,7 +143,7 @@ impl ArrivalTimes {
 
     fn encoded(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // Rounding of one time is made good by the next.
+        // The next time corrects the rounding of this one.
         let mut exact = Duration::ZERO;
         let mut ticks = 0;
         let mut put = |bytes: &mut Vec<u8>, time: Duration| {

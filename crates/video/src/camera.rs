@@ -1,4 +1,4 @@
-//! The built-in camera: a moving picture that costs an encoder something, with its frame number and
+//! The built-in camera: a moving picture that is not trivial to encode, with its frame number and
 //! time burnt in for people and for machines.
 //!
 //! The motion is chosen for the sizes of the encoded frames. Fine grain that changes in every
@@ -19,7 +19,7 @@ pub const HEIGHT: usize = 360;
 /// Pictures per second.
 pub const FRAMES_PER_SECOND: u32 = 25;
 
-/// A prime, so that rows cut out of the grain one after another do not repeat a pattern.
+/// Length of the grain: a prime, so that consecutive rows cut out of it do not repeat a pattern.
 const GRAIN_LEN: usize = 65_521;
 
 /// Maximum of the grain, in luma steps up and down. Chosen.
@@ -28,7 +28,7 @@ const GRAIN_AMPLITUDE: i16 = 17;
 /// A disc that bounces between the picture's borders.
 struct Disc {
     radius: i64,
-    /// Pixels per frame.
+    /// Horizontal speed in pixels per frame.
     speed_x: u64,
     speed_y: u64,
     luma: u8,
@@ -67,7 +67,7 @@ const DISCS: [Disc; 3] = [
 /// same picture.
 pub struct Camera {
     picture: Picture,
-    /// Uniform in -127..=127.
+    /// Grain, uniform in -127..=127.
     grain: Vec<i16>,
     grain_seed: Seed,
 }
@@ -160,7 +160,7 @@ fn draw_disc(picture: &mut Picture, disc: &Disc, frame_number: u32) {
         let dy = y - center_y;
         let half_width = ((radius * radius - dy * dy) as u64).isqrt() as i64;
         let span = (center_x - half_width) as usize..(center_x + half_width) as usize;
-        // Stripes that turn with the frame number give the disc an inside that moves.
+        // Stripes that turn with the frame number make the inside of the disc move.
         let stripe = (dy + i64::from(frame_number) * 2).rem_euclid(24) < 12;
         let luma = if stripe { disc.luma } else { disc.luma - 24 };
         picture.luma_row_mut(y as usize)[span.clone()].fill(luma);

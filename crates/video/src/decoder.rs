@@ -13,7 +13,7 @@ pub enum DecodeError {
     /// The decoder could not be created.
     #[error("OpenH264's decoder cannot be created: {0}")]
     Create(openh264::Error),
-    /// The access unit is damaged, or a frame that it refers to is missing; OpenH264's own words.
+    /// The access unit is damaged, or a frame that it refers to is missing; OpenH264's own message.
     #[error("the access unit cannot be decoded: {0}")]
     Damaged(openh264::Error),
 }
@@ -37,7 +37,7 @@ impl H264Decoder {
     /// # Errors
     /// [`DecodeError::Create`] if OpenH264 cannot be created.
     pub fn new() -> Result<Self, DecodeError> {
-        // But for the Baseline profile OpenH264 would keep the last picture to itself.
+        // Except for the Baseline profile, OpenH264 would hold back the last picture.
         Self::with(Flush::Flush)
     }
 

@@ -1,4 +1,4 @@
-//! A five by seven dot font of digits, for the numbers that people read off the picture.
+//! A five by seven dot font of digits, for numbers that people read in the picture.
 
 use crate::picture::Picture;
 

@@ -300,7 +300,7 @@ fn bits(bitrate: DataRate) -> i32 {
     bitrate.bits_per_second() as i32
 }
 
-/// A picture as OpenH264's wrapper wants it.
+/// A picture in the form that OpenH264's wrapper requires.
 struct Planes<'a>(&'a Picture);
 
 impl YUVSource for Planes<'_> {

@@ -15,14 +15,14 @@ const MAX_PSNR: f64 = 100.0;
 pub struct Fidelity {
     /// Peak signal-to-noise ratio in dB, at most 100.
     pub psnr: f64,
-    /// Mean structural similarity, 1 for equal pictures.
+    /// Average structural similarity, 1 for equal pictures.
     pub ssim: f64,
 }
 
 /// A measure over many pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The mean.
+    /// The average.
     pub mean: f64,
     /// Value that 5 % of the pictures fall below.
     pub percentile_5: f64,

@@ -53,7 +53,7 @@ pub enum FrameTraceError {
     /// The first line is not the heading.
     #[error("the first line must be: {HEADING}")]
     Heading,
-    /// A row is none.
+    /// A row is invalid.
     #[error(
         "line {line}: expected frame {frame}, its time in seconds not before the last, its size of \
          1 B to 8 MiB, its type I, P, B or ?, and \"key\", \"reference\" or \"disposable\""
@@ -64,7 +64,7 @@ pub enum FrameTraceError {
         /// The number that the frame must have.
         frame: usize,
     },
-    /// Fewer than two frames, or all at one time.
+    /// Fewer than two frames, or all at the same time.
     #[error("a trace needs two frames that are not at the same time")]
     TooShort,
 }
@@ -72,7 +72,7 @@ pub enum FrameTraceError {
 /// The heading of a trace as comma-separated values.
 pub const HEADING: &str = "index,time,bytes,type,importance";
 
-/// The largest frame that a session carries.
+/// Maximum size of a frame in a session.
 const MAX_FRAME_BYTES: u32 = 8 << 20;
 
 const IMPORTANCES: [(&str, Importance); 3] = [
@@ -102,7 +102,7 @@ impl FrameTrace {
         }
     }
 
-    /// Reads comma-separated values with [`HEADING`]. Lines that start with `#` do not count.
+    /// Reads comma-separated values with [`HEADING`]. Lines that start with `#` are ignored.
     ///
     /// # Errors
     /// A [`FrameTraceError`] that names the line.

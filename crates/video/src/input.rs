@@ -13,7 +13,7 @@ pub const PROBE_LEN: usize = 4 * PACKET_LEN;
 /// Kind of content of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
-    /// MPEG-TS, to be carried as it is.
+    /// MPEG-TS, which is carried unchanged.
     MpegTs,
     /// A bare H.264 byte stream (ITU-T H.264 annex B).
     AnnexB,
@@ -101,7 +101,7 @@ pub fn remux_arguments(path: &Path, kind: InputKind) -> Vec<OsString> {
     before.into_iter().chain([input]).chain(after).collect()
 }
 
-/// The bitstream filter that gives times to pictures without.
+/// The bitstream filter that gives times to pictures without times.
 const ELEMENTARY_TIMES: &str = r"setts=ts=if(eq(DTS\,NOPTS)\,N*DURATION\,DTS)";
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
 //!   the W3C.
 //!
-//! Nothing here knows a clock, a socket or a thread.
+//! The crate uses no clock, socket or thread.
 
 pub mod adaptive_player;
 pub mod alignment;

@@ -58,7 +58,7 @@ impl SeiMessages {
     /// payloadType of a recovery point, in both standards.
     const RECOVERY_POINT: u32 = 6;
 
-    /// Takes the next byte. Whether it shows a recovery point.
+    /// Takes the next byte. Returns whether it completes a recovery point.
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         self.seen_len += 1;
         let is_emulation_prevention = self.zero_count >= 2 && byte == 3;
@@ -115,7 +115,7 @@ pub(crate) const fn h264_type(header: u8) -> u8 {
     header & 0x1f
 }
 
-/// The type of HEVC's NAL units of SEI messages that stand before a picture (table 7-1).
+/// Type of HEVC's NAL units of SEI messages that precede a picture (table 7-1).
 pub(crate) const HEVC_PREFIX_SEI: u8 = 39;
 
 /// Returns the type of an HEVC NAL unit from its first byte.
@@ -171,8 +171,8 @@ impl Slices {
         }
     }
 
-    /// Takes note of a picture header of MPEG-1 or MPEG-2 by its picture_coding_type: other
-    /// pictures are predicted from I and P pictures only (ITU-T H.262 §7.6.2).
+    /// Records a picture header of MPEG-1 or MPEG-2 by its picture_coding_type: other pictures are
+    /// predicted from I and P pictures only (ITU-T H.262 §7.6.2).
     pub(crate) fn note_mpeg2(&mut self, coding_type: u8) {
         if coding_type == mpeg2::CODED_AS_B {
             self.has_disposable = true;
@@ -196,7 +196,7 @@ impl Slices {
     }
 }
 
-/// Positions of the bytes that follow a start code (00 00 01) in `bytes`, in order.
+/// Returns the positions of the bytes that follow a start code (00 00 01) in `bytes`, in order.
 pub(crate) fn header_positions(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_recovery_point_is_found_among_other_messages() {
-        // As x264 writes it: type 6, one byte, and trailing bits.
+        // In x264's form: type 6, one byte, and trailing bits.
         assert!(has_recovery_point(&[6, 1, 0xc4, 0x80]));
         // Behind a buffering period of four bytes, and one of 261.
         assert!(has_recovery_point(&[0, 4, 6, 1, 2, 3, 6, 1, 0xc4, 0x80]));
@@ -261,7 +261,7 @@ mod tests {
         assert!(!has_recovery_point(&[1, 2, 6, 6, 0x80]));
         assert!(!has_recovery_point(&[0xff, 6, 1, 6, 0x80]));
         assert!(!has_recovery_point(&[]));
-        // It is not looked for behind a kilobyte of user data.
+        // It is not searched behind a kilobyte of user data.
         let far = [&[5, 255, 255, 255, 235][..], &[1; 1_000], &[6, 1, 0xc4]].concat();
         assert!(!has_recovery_point(&far));
     }
@@ -276,7 +276,7 @@ mod tests {
         };
         // IDR_W_RADL, CRA_NUT.
         assert_eq!((of(19, 0), of(21, 0)), (Importance::Key, Importance::Key));
-        // TRAIL_R, TRAIL_N, while one sub-layer is all there is.
+        // TRAIL_R, TRAIL_N, while there is only one sub-layer.
         assert_eq!(of(1, 0), Importance::Reference);
         assert_eq!(of(0, 0), Importance::Disposable);
         // TSA_N of the next sub-layer, which may refer to the one below.

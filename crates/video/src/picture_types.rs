@@ -13,7 +13,8 @@ use crate::nal::{self, mpeg2};
 const HEVC_PPS: u8 = 34;
 /// Picture parameter sets that a stream of HEVC can have (§7.4.3.3.1).
 const HEVC_PPS_COUNT: usize = 64;
-/// Slice headers are read as far as the type, and parameter sets as far as it depends on them.
+/// Number of bytes that are read: slice headers up to the type, and parameter sets up to its
+/// dependencies.
 const READ_LEN: usize = 16;
 
 /// Determines the types of a stream's pictures, which must come in order: HEVC's slice headers

@@ -15,7 +15,7 @@ pub use freezes::{Freeze, FreezeDetector};
 use jitter_buffer::PlayoutDelay;
 pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
 
-/// A frame as the player gets it, in coding order.
+/// A frame as the player receives it, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerFrame {
     /// Importance of the frame. All frames that do not need others are key frames.
@@ -61,9 +61,9 @@ pub struct PlayerCounts {
     pub skipped: u64,
     /// Frames that arrived without all frames that they need.
     pub undecodable: u64,
-    /// Frames that were not there.
+    /// Frames that did not arrive.
     pub lost: u64,
-    /// Times that the picture froze, by the W3C's definition.
+    /// Number of freezes of the picture, by the W3C's definition.
     pub freezes: u64,
     /// Total duration of the freezes.
     pub freeze_time: Duration,
@@ -242,7 +242,7 @@ mod tests {
         for index in 0..10 {
             come(&mut player, index, 20);
         }
-        // Captured at 400, 440 and 480 ms, all here at 800 ms.
+        // Captured at 400, 440 and 480 ms, all arrived at 800 ms.
         for (index, took) in [(10, 400), (11, 360), (12, 320)] {
             assert_eq!(shown(come(&mut player, index, took)), (800, true));
         }

@@ -75,7 +75,7 @@ pub trait FrameSource: Debug + Send {
     fn is_adaptive(&self) -> bool;
 }
 
-/// A source as a scenario describes it.
+/// A source in a scenario's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
     /// [`Ideal`]: frames of equal size that follow the target at once (`"ideal"`).
@@ -98,7 +98,7 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// Frames from one key frame to the next.
         key_frame_interval: u32,
-        /// Size of a key frame over that of another frame, at least 1, where there is no structure.
+        /// Size of a key frame over that of another frame, at least 1, without a structure.
         key_frame_ratio: f64,
         /// Whether a key frame follows at once after a frame was given up; unused with a structure.
         has_key_on_loss: bool,
@@ -106,7 +106,7 @@ pub enum SourceConfig {
         /// variation.
         structure: Option<IpbStructure>,
     },
-    /// [`Live`]: an encoder that follows as real ones do (`"live"`).
+    /// [`Live`]: an encoder that follows the target like real ones (`"live"`).
     Live {
         /// Frames per second.
         frames_per_second: u32,
@@ -135,7 +135,7 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// The least time between two changes of the bitrate.
         reaction: Duration,
-        /// Sizes of frames in the steady state, if they are not drawn.
+        /// Sizes of frames in the steady state; drawn at random without a ladder.
         ladder: Option<Arc<FrameLadder>>,
     },
     /// [`Trace`]: frame sizes that an encoder once produced (`"trace"`).
@@ -176,7 +176,7 @@ pub enum SourceConfig {
     },
 }
 
-/// A source that cannot be.
+/// Mistakes in a source's set-up.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SourceConfigError {
     /// No model has this name.
@@ -223,7 +223,7 @@ pub enum SourceConfigError {
     /// Noise of frame sizes outside 0 to 2.
     #[error("noise must be 0 to 2, not {0}")]
     Noise(f64),
-    /// A pattern of frames that is none.
+    /// An invalid pattern of frames.
     #[error("the pattern {0:?} must be an I, then as often as you like B's and a P, as in IBBP")]
     Pattern(String),
     /// A ratio below 1 or above 1,000.
@@ -235,7 +235,7 @@ impl SourceConfig {
     /// The models' names, as [`SourceConfig::from_str`] reads them.
     pub const NAMES: [&str; 7] = ["ideal", "gop", "live", "cbr", "rfc8593", "audio", "packets"];
 
-    /// The names of the models that need a file of frame sizes beside.
+    /// Names of the models that also need a file of frame sizes.
     pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
 
     /// Returns all models' names.
@@ -405,7 +405,7 @@ impl FromStr for SourceConfig {
     }
 }
 
-/// The fastest that any source may be, so that a frame's size fits 32 bits.
+/// Maximum rate of any source, so that a frame's size fits 32 bits.
 const MAX_RATE: DataRate = DataRate::from_megabits_per_second(100_000);
 
 fn check_rates(min_rate: DataRate, max_rate: DataRate) -> Result<(), SourceConfigError> {

@@ -89,8 +89,8 @@ pub struct StoredPlayerCounts {
     pub displayed: u64,
     /// Frames that arrived too late and were not displayed.
     pub discarded: u64,
-    /// Times that the next frame was not there at its time; the wait at the start counts, as
-    /// Kondo et al. count it.
+    /// Number of times that the next frame was missing at its time; the wait at the start is
+    /// included, as by Kondo et al.
     pub underflows: u64,
     /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,

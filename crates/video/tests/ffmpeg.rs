@@ -32,7 +32,7 @@ const H264: [&str; 8] = [
     "yuv420p",
 ];
 
-/// Runs ffmpeg and returns its standard output; it must not complain.
+/// Runs ffmpeg and returns its standard output; it must not print errors.
 fn ffmpeg<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Vec<u8> {
     let output = Command::new("ffmpeg")
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! The element itself.
+//! The element's implementation.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::RecvTimeoutError;

@@ -53,7 +53,7 @@ pub(super) struct Control {
     drop_count: u64,
     /// `drop_count` when dropping last began (lastcount_).
     last_drop_count: u64,
-    /// The largest packet seen: a queue of no more is a good one (maxpacket_).
+    /// Size of the largest packet seen: a queue of no more is acceptable (maxpacket_).
     max_packet_bytes: u64,
 }
 
@@ -123,7 +123,7 @@ impl Control {
     }
 }
 
-/// Marks the packet, or else drops it and answers `true`.
+/// Marks the packet, or else drops it and returns `true`.
 fn strike(
     now: Instant,
     head: &mut Option<Packet>,

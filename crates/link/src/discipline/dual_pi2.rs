@@ -33,7 +33,7 @@ pub struct DualPi2Options {
 /// Scheduling of the two queues of DualPI2 (RFC 9332 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualQueueScheduler {
-    /// Weighted round robin: the classic queue is sure of a tenth of the bytes.
+    /// Weighted round robin: the classic queue is guaranteed a tenth of the bytes.
     WeightedRoundRobin,
     /// The order of arrival, but the L4S queue's packets count as twice the target earlier.
     TimeShiftedFifo,
@@ -90,7 +90,7 @@ pub(crate) struct DualPi2 {
     base_probability: f64,
     /// The delay at the last update (prevq).
     delay: Duration,
-    /// Below zero it is the classic queue's turn, in bytes of nine tenths.
+    /// Credit in bytes of nine tenths; below zero it is the classic queue's turn.
     l4s_credit: i64,
 }
 

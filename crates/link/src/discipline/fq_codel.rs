@@ -1,5 +1,5 @@
-//! Flow queues under CoDel (RFC 8290): flows are hashed into queues, served in turn by bytes, those
-//! first that have just become busy.
+//! Flow queues under CoDel (RFC 8290): flows are hashed into queues, which are served in turn by
+//! bytes. Queues that have just become busy come first.
 //!
 //! Deviation: a queue counts as short by its own bytes, not by the total (as in CoDel).
 
@@ -13,7 +13,8 @@ use crate::element::DropCause;
 use crate::packet::Packet;
 use crate::queue::{Capacity, Fifo, Load};
 
-/// Most packets dropped at a time from the fattest queue when there is no room (RFC 8290 §4.1).
+/// Maximum number of packets dropped at a time from the fattest queue when there is no room (RFC
+/// 8290 §4.1).
 const MAX_DROP_BATCH: usize = 64;
 
 /// Parameters of FQ-CoDel; the defaults are those of RFC 8290 §4.
@@ -52,7 +53,7 @@ struct Bucket {
     control: Control,
     /// Bytes that it may still send in its turn; negative if it sent more.
     credits: i64,
-    /// Whether it stands in a list.
+    /// Whether it is in a list.
     is_listed: bool,
 }
 
@@ -91,7 +92,7 @@ impl FqCoDel {
 
     /// Drops half of the queue with the most bytes, from its head.
     fn drop_from_fattest(&mut self, now: Instant, ledger: &mut Ledger) {
-        // Of equals the first, however the iterator breaks ties.
+        // The first of equal ones, however the iterator breaks ties.
         let fattest = self
             .listed()
             .min_by_key(|&index| core::cmp::Reverse(self.buckets[index].fifo.load().bytes));

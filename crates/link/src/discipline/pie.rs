@@ -1,9 +1,9 @@
 //! Proportional integral controller enhanced (RFC 8033): packets are dropped on arrival with a
 //! probability that a controller adapts to the queue's delay and its trend.
 //!
-//! Deviations: the delay is the age of the first packet that waits (§5.2 allows timestamps), and so
-//! no departure rate is estimated; the controller is always active (§4.5's optional switch by
-//! occupancy would depend on the queue's limit); the probability does not depend on the packet's
+//! Deviations: the delay is the age of the first waiting packet (§5.2 allows timestamps), and so no
+//! departure rate is estimated. The controller is always active (§4.5's optional switch by
+//! occupancy would depend on the queue's limit). The probability does not depend on the packet's
 //! size.
 
 use anabranch_units::{Duration, Instant, Rng, Seed};
@@ -60,7 +60,7 @@ pub(crate) struct Pie {
     capacity: Capacity,
     fifo: Fifo,
     update_at: Instant,
-    /// drop_prob_
+    /// Drop probability (drop_prob_).
     probability: f64,
     /// The delay at the last update (qdelay_old_).
     delay: Duration,
@@ -244,7 +244,7 @@ mod tests {
             (0.005, 8.0),
             (0.05, 2.0),
             (0.5, 1.0),
-            // Each bound is the next step's.
+            // Each bound belongs to the next step.
             (0.000_001, 512.0),
             (0.000_01, 128.0),
             (0.000_1, 32.0),
@@ -348,7 +348,7 @@ mod tests {
                 gap = 0;
             }
         }
-        // From 0.85 / p on chance decides, and at 8.5 / p it is certain.
+        // From 0.85 / p on drops are random, and at 8.5 / p one is certain.
         assert!(gaps.iter().all(|gap| (14..=136).contains(gap)));
         let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
         assert!((mean - 29.0).abs() < 0.8, "{mean}");

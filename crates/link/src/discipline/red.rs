@@ -2,7 +2,7 @@
 //! are dropped on arrival with a probability that grows with an average of the queue.
 //!
 //! Deviations: drops are spaced as the paper derives (§8), its pseudocode's count after a drop
-//! being one higher; the probability does not depend on the packet's size (RFC 7567 §4.4); the
+//! being one higher. The probability does not depend on the packet's size (RFC 7567 §4.4). The
 //! queue is measured in bytes if the thresholds are amounts or times, and in packets if they are
 //! packets.
 
@@ -54,7 +54,7 @@ impl RedOptions {
         if !is_share(self.max_probability) || !is_share(self.weight) {
             return Some("RED's max-probability and weight must lie above 0 and not above 1");
         }
-        // Only their order matters here, at any rate.
+        // Only the order of the thresholds matters here, at any rate.
         let rate = DataRate::from_megabits_per_second(1);
         match thresholds(self, rate) {
             Some((min, max, _)) if min < max => None,
@@ -123,7 +123,7 @@ impl Red {
                 let idle = now.saturating_since(empty_since).as_secs_f64();
                 let packets = idle / self.packet_time.as_secs_f64().max(f64::MIN_POSITIVE);
                 self.average *= libm::pow(1.0 - self.options.weight, packets);
-                // The time is accounted for, should this packet be dropped.
+                // The time is accounted, in case this packet is dropped.
                 self.empty_since = Some(now);
             }
             None => {
@@ -156,7 +156,7 @@ impl Red {
     /// last hit.
     fn is_hit(&mut self, base_probability: f64) -> bool {
         let remaining = 1.0 - f64::from(self.spared_count) * base_probability;
-        // The product is not quite 1 where it should be.
+        // By rounding, the product may be slightly below 1.
         let is_last = remaining < base_probability * 1.000_001;
         let is_hit =
             base_probability > 0.0 && (is_last || self.rng.chance(base_probability / remaining));

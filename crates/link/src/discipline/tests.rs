@@ -305,7 +305,7 @@ fn rfc8033_5_1_pie_marks_up_to_10_percent_and_drops_above() {
             ..PieOptions::default()
         })
     };
-    // Nothing leaves, so that the delay grows and the probability with it: to 10 % first, then 1.
+    // No packet leaves, so that the delay grows and the probability with it: to 10 % first, then 1.
     let gap = Duration::from_micros(100);
     let [_, marked, dropped] = fates(&pie(true), Ecn::Ect0, 20_000, gap);
     assert!(marked > 0 && dropped > 5_000, "{marked} {dropped}");

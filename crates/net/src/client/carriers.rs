@@ -43,7 +43,7 @@ impl<L: Load> ClientRole<L> {
         Some(remote)
     }
 
-    /// Decides by which carriers the paths' datagrams leave, and steers the ports.
+    /// Decides on the carriers of the paths' datagrams, and steers the ports.
     pub(super) fn advance_carriers(&mut self, now: Instant, ports: &[Port]) {
         if self.config.tcp == TcpFallback::Off {
             return;
@@ -71,7 +71,7 @@ impl<L: Load> ClientRole<L> {
         if dial.take_opened()
             && let Some(handshake) = &mut self.handshake
         {
-            // The path keeps its address until it has been asked by the connection.
+            // The path keeps its address until the connection has asked it.
             self.ways.on_sign(index);
             handshake.on_new_way(now);
         }

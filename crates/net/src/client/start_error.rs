@@ -11,7 +11,7 @@ use crate::via::ViaError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// No path.
+    /// There is no path.
     #[error("a session needs a path")]
     NoPath,
     /// More paths than a session may have.
@@ -43,7 +43,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The operating system's answer.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -52,7 +52,7 @@ pub enum StartError {
     ListenTcp {
         /// The address.
         address: SocketAddr,
-        /// The operating system's answer.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },

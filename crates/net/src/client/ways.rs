@@ -63,7 +63,7 @@ impl ClientPath {
 pub(super) struct Ways {
     ways: Vec<Way>,
     names: Names,
-    /// Changes of ports, which the thread makes when it takes them, in this order.
+    /// Pending changes of ports, which the thread makes when it takes them, in this order.
     changes: Vec<Change>,
     /// Number of batches of changes.
     pub(super) version: u64,
@@ -78,7 +78,7 @@ pub(super) struct Way {
     search: Search,
     /// Number of paths that had its number before.
     pub(super) succession: u64,
-    /// Whether it cannot be sent by for now.
+    /// Whether it is unusable for now.
     pub(super) is_absent: bool,
     /// Volume that the path may carry.
     pub(super) cap: Option<LinkCap>,
@@ -323,7 +323,7 @@ impl Ways {
     }
 }
 
-/// Fits the transport's set-up to the headers of the paths.
+/// Adapts the transport's set-up to the headers of the paths.
 pub(super) fn prepare<L: Load>(transport: &mut Config, headers: u32) {
     transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
     L::prepare(transport, headers);
@@ -408,7 +408,7 @@ impl<L: Load> ClientRole<L> {
         handshake.next_at() <= now && !handshake.has_agreed() && self.ways.aim(now)
     }
 
-    /// Sends initiations to where the paths lead now, if they are due.
+    /// Sends initiations to the paths' present addresses, if they are due.
     pub(super) fn initiate(&mut self, now: Instant, ports: &[Port]) {
         if let Some(handshake) = &mut self.handshake
             && handshake.advance(now, &self.ways.targets(), ports)
@@ -445,7 +445,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Changes ports as was decided.
+    /// Makes the pending changes of ports.
     pub(super) fn change_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
         for change in core::mem::take(&mut self.ways.changes) {
             match change {

@@ -1,4 +1,4 @@
-//! Reports of links: a client writes them, a server reads them.
+//! Reports of links, which a client writes and a server reads.
 //!
 //! A receiver of video only sends reports of arrivals. It therefore knows neither the round-trip
 //! time of a path nor whether it is idle or dead.
@@ -13,18 +13,18 @@ use crate::port::Port;
 use crate::snapshot::PathSnapshot;
 use crate::socket::Batch;
 
-/// Time from one report to the next. Three that are lost in a row take less than a second.
+/// Interval between reports. Three that are lost in a row take less than a second.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The same if every path is paid for by volume: 150 bytes in it are 6 MB a day.
 const METERED_INTERVAL: Duration = Duration::from_secs(2);
 /// Number of intervals without a datagram that show that all are lost.
 const SILENT_INTERVALS: u64 = 3;
-/// Reports may be late by this.
+/// Maximum delay of a report. Chosen.
 const SLACK: Duration = Duration::from_millis(90);
 /// Silence of a path after which it counts as dead, if packets are sent by it.
 const CARRIES_NOTHING_AFTER: Duration = Duration::from_secs(1);
 
-/// A path of this end, as its user has set it up.
+/// A path of this end, in its user's set-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalLink {
     name: String,
@@ -65,7 +65,7 @@ pub(super) struct Reporter {
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     interval: Duration,
-    /// The index is the path's number.
+    /// Links, by the path's number.
     links: Vec<Option<ReportedLink>>,
 }
 
@@ -111,7 +111,7 @@ impl ReportedLink {
 }
 
 impl<L: Load> Driver<L> {
-    /// Reports this path to the peer from now on.
+    /// Adds this path to the reports from now on.
     pub(crate) fn set_local_link(&mut self, index: usize, link: LocalLink) {
         let links = &mut self.reporter.links;
         if links.len() <= index {
@@ -125,7 +125,7 @@ impl<L: Load> Driver<L> {
         self.reporter.links.get_mut(index)
     }
 
-    /// States the volume that a path may carry, and has carried.
+    /// Sets the volume that a path may carry, and the volume carried.
     pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
         if let Some(link) = self.local_link_mut(index) {
             link.cap = cap;

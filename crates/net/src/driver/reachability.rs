@@ -29,9 +29,10 @@ const QUESTION: u8 = 0x44;
 const ECHO: u8 = 0x45;
 const TOKEN_AT: usize = 1;
 const MESSAGE_BYTES: usize = TOKEN_AT + size_of::<Token>();
-/// Challenges that wait to be answered; a peer has no use for more at once.
+/// Maximum number of pending answers to challenges; a peer has no use for more at once.
 const MAX_ANSWERS: usize = 8;
-/// While all addresses are proven, copies are opened this seldom: they cost as much as datagrams.
+/// Least time between openings of copies while all addresses are proven: they cost as much as
+/// datagrams.
 const COPY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Content of such a datagram.
@@ -146,7 +147,7 @@ impl<L: Load> Driver<L> {
                 self.echoes
                     .push((authentic.path, token, Address::of(arrival)));
             }
-            // An echo has done its work by its arrival.
+            // The arrival of an echo is all that counts.
             Message::Question(_) | Message::Echo(_) => {}
             Message::Answer(token) => {
                 let path = self.paths.get_mut(authentic.path.index());

@@ -9,8 +9,8 @@ use crate::load::Load;
 use crate::port::Port;
 use crate::socket::{Batch, is_message_too_long};
 
-/// Packets that are due within this time leave at once: the core spaces packets exactly, and a
-/// system call takes longer than many of its gaps.
+/// Time within which due packets leave together: the core spaces packets exactly, and a system call
+/// takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
 
 /// Size of a first question on a path, filled up. The answers, a question of the other end's and a
@@ -30,7 +30,7 @@ impl<L: Load> Driver<L> {
             if !is_of_packet || at <= self.time || at > until {
                 break;
             }
-            // Each packet gets the moment that the pacer gave it, not the batch's.
+            // Each packet gets the pacer's time, not the batch's.
             self.time = at;
             if timer == Timer::Scheduler {
                 self.endpoint.handle_timeout(at);
@@ -127,7 +127,7 @@ impl<L: Load> Driver<L> {
                 endpoint.on_datagram_too_large(*time, parcel.path, size);
                 return;
             }
-            // A path that cannot be sent on is silent, and the transport notices silence.
+            // A path that cannot be sent on is silent, and the transport notices the silence.
             if let Err((count, error)) = port.send(&batch) {
                 if is_message_too_long(&error)
                     && endpoint.on_datagram_too_large(*time, parcel.path, size)

@@ -13,10 +13,10 @@ use ring::hmac;
 
 use super::{Address, CHALLENGE_INTERVAL, Challenge, Token};
 
-/// Sources that are not challenged again at once. A bystander with more addresses displaces them,
-/// and gets a challenge for each of its datagrams: no more than it sends.
+/// Number of sources that are not challenged again at once. A bystander with more addresses
+/// displaces them, and gets a challenge for each of its datagrams: no more than it sends.
 const MAX_RECENT: usize = 16;
-/// Challenges that wait until they are sent, which is after each batch of datagrams.
+/// Maximum number of challenges that wait for sending, which follows each batch of datagrams.
 const MAX_DUE: usize = 64;
 
 /// Challenges to all sources.
@@ -36,7 +36,7 @@ impl Search {
         }
     }
 
-    /// Takes note of an authentic datagram, new or not.
+    /// Records an authentic datagram, new or not.
     pub(super) fn hear(&mut self, now: Instant, from: Address) {
         let known = self.recent.iter_mut().find(|(known, _)| known.to == from);
         let challenge = match known {

@@ -112,7 +112,7 @@ impl Bed {
 #[test]
 fn a_copy_from_elsewhere_moves_nothing() {
     let mut bed = Bed::proven(1);
-    // The bystander's copies are first each time: the peer's own datagrams are replays then.
+    // The bystander's copies are always first: the peer's own datagrams are then replays.
     for millis in 0..10_000 {
         bed.hear(millis, 2);
         for challenge in bed.challenges() {
@@ -146,7 +146,7 @@ fn nat_rebinding_is_followed_within_a_round_trip_and_a_quarter() {
     assert_eq!(bed.route.next_at(), Some(at(1_000 + RTT + RTT / 4)));
     assert_eq!(bed.port(1_000 + RTT + RTT / 4), 2);
     assert!(bed.route.is_proven());
-    // And once more, at once.
+    // And another one, at once.
     bed.hear(1_100, 3);
     let [_, new] = bed.tokens([2, 3]);
     bed.answer(1_100 + RTT, new);
@@ -195,7 +195,7 @@ fn an_address_that_never_answers_makes_room_for_another() {
     bed.hear(100, 2);
     bed.hear(200, 3);
     bed.tokens([1, 2]);
-    // Nor has the old one answered: each source is asked now.
+    // The old one has not answered either: each source is asked now.
     assert_eq!(bed.port(3_100), 1);
     bed.hear(3_101, 2);
     bed.hear(3_102, 3);
@@ -246,7 +246,7 @@ fn a_peer_behind_another_address_is_found_although_a_bystander_is_faster() {
     let mut bed = Bed::proven(1);
     let mut found_at = None;
     for millis in 0..10_000 {
-        // The peer moved to 3, and a bystander at 2 copies all that it sends.
+        // The peer moved to 3, and a bystander at 2 copies all its datagrams.
         bed.hear(millis, 2);
         bed.hear_copy(millis, 3);
         for challenge in bed.challenges() {
@@ -271,7 +271,7 @@ fn an_unproven_address_gets_three_times_what_came_from_it() {
     assert!(bed.route.may_send(100));
     bed.hear(10, 1);
     assert!(bed.route.may_send(78) && !bed.route.may_send(1));
-    // One on trial beside it gets its challenge alone, one for each of its datagrams.
+    // Another address on trial gets only its challenge, one for each of its datagrams.
     bed.challenges();
     let mut challenges = 0;
     for millis in 0..3_000 {

@@ -50,16 +50,16 @@ struct Entry {
 struct Accepted {
     owner: Owner,
     index: u32,
-    /// `None` once it is confirmed, or a later session of the owner is.
+    /// The session; `None` once it is confirmed, or a later session of the owner is.
     agreed: Option<Agreed>,
 }
 
 /// The candidates.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The oldest first.
+    /// Entries, the oldest first.
     entries: VecDeque<Entry>,
-    /// Number of entries that are gone: that of the first in `entries`.
+    /// Number of removed entries, which is the number of the first in `entries`.
     gone_count: u64,
     /// Number of the newest entry, by first mark.
     by_mark: BTreeMap<Mac, u64>,
@@ -146,7 +146,7 @@ impl Candidates {
         })
     }
 
-    /// Forgets the candidates and responses of peers that are not allowed any longer.
+    /// Forgets the candidates and responses of peers that are no longer allowed.
     pub(super) fn set_allowed(&mut self, allowed: &[PublicKey]) {
         for entry in &mut self.entries {
             if !allowed.contains(&entry.peer) {
@@ -172,7 +172,7 @@ impl Candidates {
         };
         let number = self.gone_count;
         self.gone_count += 1;
-        // An initiation that was answered twice has a newer entry.
+        // A repeated initiation has a newer entry.
         if self.by_mark.get(&entry.mark) == Some(&number) {
             self.by_mark.remove(&entry.mark);
         }

@@ -69,7 +69,7 @@ impl ServerRole {
     }
 
     fn resend(&mut self, now: Instant, resent: &Resent, arrival: &Arrival, ports: &[Port]) -> bool {
-        // Another peer may have taken the place since.
+        // Another peer may have taken the place meanwhile.
         let is_accepted = resent
             .accepted
             .is_some_and(|owner| self.may_enter(now, owner));
@@ -123,7 +123,7 @@ impl ServerRole {
         owner.is_ok()
     }
 
-    /// Sends this end's protocol version to a program of another version.
+    /// Notifies a program of another version of this end's protocol version.
     fn tell_version(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Limits of resets, so that a flood of datagrams of no session does not double itself.
+//! Limits of resets, so that a flood of datagrams of unknown sessions does not double itself.
 //!
 //! Each source has a limit of its own: a flood from one does not use up another's. A source is an
 //! address of a [`Network`]. The memory is fixed: sources share slots, by a hash that nobody can
@@ -11,8 +11,8 @@ use anabranch_units::{Duration, Instant};
 
 use crate::gate::Network;
 
-/// Slots for sources. With the interval they limit all resets together to 25,600 a second, of some
-/// 5 µs each.
+/// Number of slots for sources. With the interval they limit all resets together to 25,600 a
+/// second, of about 5 µs each.
 const SLOTS: usize = 256;
 /// Least time from one reset to the next of a slot: senders behind one address ask together.
 const INTERVAL: Duration = Duration::from_millis(10);

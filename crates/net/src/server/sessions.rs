@@ -1,4 +1,4 @@
-//! The sessions that a server holds: by index, and by when there is something to do.
+//! The sessions that a server holds, by index and by due time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(super) type Owner = (PublicKey, Cargo);
 pub(super) struct Held {
     pub(super) session: Box<dyn Served>,
     pub(super) audience: Audience,
-    /// Its place in the order in which sessions began.
+    /// Its number in the order in which sessions began.
     number: u64,
     next_at: Instant,
     /// The addresses that its peer has proven.
@@ -132,7 +132,7 @@ impl Sessions {
         }
     }
 
-    /// Looks whether the addresses of a session's peer are others.
+    /// Checks whether the addresses of a session's peer have changed.
     pub(super) fn note_addresses(&mut self, index: u32) {
         let Some(held) = self.by_index.get_mut(&index) else {
             return;

@@ -1,4 +1,4 @@
-//! One stream, as tasks read and write it.
+//! One stream, for tasks that read and write it.
 
 use core::future::poll_fn;
 use core::pin::Pin;

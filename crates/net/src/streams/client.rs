@@ -15,10 +15,10 @@ use crate::snapshot::Snapshot;
 /// Reason for which no stream was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Wait for [`Event::Connected`](crate::Event::Connected).
+    /// There is no session: wait for [`Event::Connected`](crate::Event::Connected).
     #[error("there is no session yet")]
     NotConnected,
-    /// There are too many, or the session is over.
+    /// The maximum number of streams is open, or the session is over.
     #[error(transparent)]
     Refused(#[from] anabranch_mux::OpenError),
 }
@@ -59,7 +59,7 @@ impl StreamClient {
         Ok((StreamClient { runtime, newest }, receiver))
     }
 
-    /// Opens a stream. The server learns of it with its first bytes.
+    /// Opens a stream. Its first bytes announce it to the server.
     ///
     /// # Errors
     /// [`OpenError`].

@@ -1,4 +1,4 @@
-//! The end that waits for sessions of streams, and of datagrams beside them.
+//! The end that waits for sessions of streams, and of datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

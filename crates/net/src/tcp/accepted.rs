@@ -1,4 +1,4 @@
-//! A connection that a server has accepted, and when it is closed.
+//! A connection that a server has accepted, and its end.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! The client's end of a path by TCP: connects, and connects again with a growing delay.
+//! The client's end of a path by TCP, which connects again after failures, with a growing delay.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -26,7 +26,7 @@ pub(crate) enum Manner {
     Both,
     /// TCP; UDP while there is no connection.
     Tcp,
-    /// TCP, or not at all.
+    /// TCP only.
     TcpOnly,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Dial {
 }
 
 impl Dial {
-    /// Sets the carriers, and where TCP leads.
+    /// Sets the carriers, and the destination of TCP.
     pub(crate) fn steer(&self, manner: Manner, target: Option<SocketAddr>) {
         self.manner.set(manner);
         self.target.set(target);

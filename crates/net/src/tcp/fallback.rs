@@ -27,9 +27,9 @@ const ASK_INTERVAL: Duration = Duration::from_secs(10);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_500);
 /// … and at most.
 const MAX_ASK_INTERVAL: Duration = Duration::from_secs(320);
-/// Answers in a row that prove that UDP works again.
+/// Number of consecutive answers that prove that UDP works again.
 const ENOUGH_ANSWERS: u32 = 3;
-/// A path that falls back again within this time is asked half as often.
+/// Time within which a relapse of a path halves the rate of its questions.
 const RELAPSE: Duration = Duration::from_secs(60);
 /// Time for which a connection that is left stays open: the server still sends by it until it has
 /// moved the path's route.
@@ -38,11 +38,11 @@ const LINGER: Duration = Duration::from_secs(3);
 /// News for the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// TCP is tried beside UDP.
+    /// TCP is tried in addition to UDP.
     Tries,
     /// UDP counts as blocked on all paths.
     Blocked,
-    /// A path's datagrams go by this carrier from now on.
+    /// A path's datagrams use this carrier from now on.
     Carrier { index: usize, carrier: Carrier },
 }
 
@@ -114,7 +114,7 @@ impl Path {
         self.went_back_at = Some(now);
     }
 
-    /// Takes note of an answer to a question. Returns whether UDP works again.
+    /// Records an answer to a question. Returns whether UDP works again.
     fn on_answer(&mut self, now: Instant) -> bool {
         if core::mem::take(&mut self.has_asked) {
             self.answer_count += 1;
@@ -381,10 +381,10 @@ mod tests {
         assert_eq!(fallback.next_at(None), Some(at(13_600)));
         assert!(!fallback.asks(at(13_599), 0));
         ask_and_answer(&mut fallback, 13_600);
-        // Without a question it is no answer.
+        // Without a question it is not an answer.
         fallback.on_heard(at(13_700), 0, Carrier::Udp);
         assert!(fallback.asks(at(15_150), 0), "1.5 s after an answer");
-        // That one is lost: from the beginning.
+        // That one is lost: the count starts again.
         ask_and_answer(&mut fallback, 25_150);
         ask_and_answer(&mut fallback, 26_700);
         assert_eq!(fallback.manner(0), Manner::Tcp);
@@ -396,7 +396,7 @@ mod tests {
             "the server still sends by it"
         );
         assert!(!fallback.wants_connection(at(31_300), 0));
-        // The other path has answered by neither.
+        // The other path has had no answer by either.
         assert_eq!(fallback.manner(1), Manner::Both);
         fallback.on_heard(at(40_000), 1, Carrier::Udp);
         fallback.advance(at(40_000), None, 2);

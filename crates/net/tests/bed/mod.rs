@@ -47,7 +47,7 @@ pub fn client_config(
     }
 }
 
-/// Waits for an event and passes over the others.
+/// Waits for an event and skips others.
 pub fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");

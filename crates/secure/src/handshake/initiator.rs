@@ -21,7 +21,7 @@ pub struct Initiator {
     noise: Option<HandshakeState>,
     local_index: u32,
     remote: PublicKey,
-    /// Without a second mark.
+    /// The initiation without a second mark.
     initiation: [u8; INITIATION_BYTES],
 }
 
@@ -30,13 +30,13 @@ pub struct Initiator {
 pub enum Reply {
     /// A session. Its first datagram confirms it to the responder.
     Agreed(Box<Agreed>),
-    /// No session now. Only a new [`Initiator`] can ask again.
+    /// No session now. Only a new [`Initiator`] can request one again.
     Refused(Refusal),
 }
 
 impl Initiator {
-    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session as
-    /// `wishes` have it.
+    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session by
+    /// `wishes`.
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
     ///

@@ -50,8 +50,8 @@ pub struct Request {
 pub struct Answer {
     /// The datagram to send back to the initiation's source.
     pub response: [u8; RESPONSE_BYTES],
-    /// The new session. See [`Session::is_confirmed`](crate::Session::is_confirmed) for when it may
-    /// replace an older one.
+    /// The new session. [`Session::is_confirmed`](crate::Session::is_confirmed) decides whether it
+    /// may replace an older one.
     pub agreed: Agreed,
 }
 
@@ -134,8 +134,8 @@ impl Responder {
         Some(self.cookies.reply(source, &asked))
     }
 
-    /// Answers an initiation that [`screen`](Self::screen) called one of another version: which
-    /// version this end speaks. `None` if it has no marks.
+    /// Answers an initiation of another version, as reported by [`screen`](Self::screen), with this
+    /// end's version. `None` if it has no marks.
     pub fn version_notice(&self, datagram: &[u8]) -> Option<[u8; VERSION_NOTICE_BYTES]> {
         let (_, asked) = marked(datagram)?;
         Some(mac::version_notice(
@@ -145,8 +145,8 @@ impl Responder {
         ))
     }
 
-    /// Makes cookies of another secret from now on. Those made before stay good until the next
-    /// call: every two minutes serves.
+    /// Makes cookies of another secret from now on. Earlier ones stay valid until the next call; a
+    /// call every two minutes suffices.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
@@ -217,7 +217,7 @@ impl Responder {
         }
     }
 
-    /// Refuses a session. Only the maker of the initiation can read why.
+    /// Refuses a session. Only the maker of the initiation can read the reason.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.

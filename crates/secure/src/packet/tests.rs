@@ -78,8 +78,8 @@ fn known_answer_of_another_aes_256_gcm() {
     let (mut ours, mut theirs) = pair();
     skip_to(&mut ours, &mut theirs, 7, 0x9_0102_0304);
     let datagram = sealed(&mut ours, 7, b"key frame");
-    // By Python's hmac and OpenSSL: secret 32 × 01, nonce 00000007 0000000901020304, additional
-    // data = the header.
+    // Computed with Python's hmac and OpenSSL: secret 32 × 01, nonce 00000007 0000000901020304,
+    // additional data = the header.
     assert_eq!(
         hex(&datagram[HEADER_BYTES..]),
         "355578546fec36cc8c69a1e3c19e3a8d811ef246a96d6982a8"
@@ -366,7 +366,7 @@ fn a_key_is_updated_when_its_owner_says_so_and_nothing_is_lost() {
             datagrams[0][1] >> GENERATION_SHIFT,
             next[1] >> GENERATION_SHIFT
         );
-        // The last of a generation is overtaken by the first of the next.
+        // The last datagram of a generation is overtaken by the first of the next.
         for datagram in [&datagrams[0], &next, &datagrams[1]] {
             assert!(opened(&mut theirs, datagram).is_ok(), "{round}");
         }

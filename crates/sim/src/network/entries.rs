@@ -51,7 +51,8 @@ impl Entries {
         }
     }
 
-    /// Takes all out by time; at the same time by flow, and then as they were noted.
+    /// Takes all entries out by time; at the same time by flow, and then in the order in which they
+    /// were noted.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {
         if self.noted.len() > FEW {
             self.spread();
@@ -70,7 +71,7 @@ impl Entries {
         let count = self.noted.len() as u64;
         let shift = u64::BITS - ((last - first) / count).leading_zeros();
         let span = |entry: &Entry| ((nanos(entry) - first) >> shift) as usize;
-        // Where each begins, while they are put in; where it ends, when they are in.
+        // The start of each span while entries are inserted, and its end afterwards.
         self.ends.clear();
         self.ends.resize(((last - first) >> shift) as usize + 2, 0);
         for entry in &self.noted {
@@ -105,7 +106,8 @@ mod tests {
 
     use super::*;
 
-    /// Drains `count` entries of instants below `limit`, some of them alike, and compares.
+    /// Drains `count` entries of instants below `limit`, some of them equal, and compares the
+    /// order.
     fn check(count: u32, limit: u64) {
         let mut rng = Seed(u64::from(count) ^ limit).rng();
         let mut entries = Entries::default();

@@ -87,7 +87,7 @@ mod tests {
     use crate::payload::Unpacked;
     use crate::topology::Route;
 
-    /// No other packet is as long.
+    /// A size that no other packet has.
     const PROBE_BYTES: u32 = 1_501;
 
     fn datagram(route: RouteId, size_bytes: u32) -> Datagram<'static> {

@@ -96,7 +96,7 @@ enum Kind {
 const IS_MISSING: u64 = 4;
 
 impl Traffic {
-    /// Sees to it that datagrams can be sent over these routes.
+    /// Prepares the traffic for datagrams over these routes.
     pub(crate) fn learn_routes(&mut self, routes: &[Route]) {
         let first = |route: &Route, direction| *route.links(direction).first().expect("links");
         let both = |route| Direction::BOTH.map(|direction| first(route, direction));
@@ -143,8 +143,7 @@ impl Traffic {
         arrived
     }
 
-    /// Hands a datagram to the first link of its route, which it enters when the window is carried
-    /// on.
+    /// Hands a datagram to the first link of its route, which it enters at the end of the window.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -165,7 +164,7 @@ impl Traffic {
         });
         let journey = &mut self.journeys[id as usize];
         journey.begin(now, event, *session, *route);
-        // Only repairs and reports are more than headers and zeros.
+        // Only repairs and reports contain more than headers and zeros.
         let is_other = |reason| matches!(reason, SendReason::Repair | SendReason::Control);
         let has_blank_content = !event.reason.is_some_and(is_other);
         let more = &mut self.more[id as usize];
@@ -211,7 +210,7 @@ impl Traffic {
         self.hash.add(at.as_nanos(), word);
     }
 
-    /// Takes the fate of a frame at the receiver into the hash, and its importance.
+    /// Adds the outcome of a frame at the receiver to the hash, and its importance.
     pub(crate) fn record_outcome(
         &mut self,
         now: Instant,

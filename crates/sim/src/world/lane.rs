@@ -14,7 +14,7 @@ use crate::network::{Datagram, Lanes, Network, Traffic};
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
 
-/// Some of the flows, and all that they need to take their turns.
+/// Some of the flows, with the state that they use in their turns.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) flows: Flows,
@@ -37,7 +37,7 @@ pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
 }
 
 impl Lane {
-    /// Begins to move flows by these parties.
+    /// Divides the flows into these parties.
     pub(super) fn divide(&mut self, division: Division, network: &Network) {
         self.inboxes = Inboxes::new(self.flows.count());
         self.flows.plan_all(division, &mut self.agendas);
@@ -67,7 +67,7 @@ impl Lane {
         let mut due = std::mem::take(&mut self.due);
         self.take_in(&mut due, observer);
         self.agendas[window.party].take_due(window.before, &mut due);
-        // As they lie in memory.
+        // In the order of memory.
         due.sort_unstable();
         due.dedup();
         self.inboxes.deal(&due);
@@ -144,7 +144,7 @@ impl Lane {
                 session: 0,
                 route: generator.config.route,
                 ecn: Ecn::NotEct,
-                // Nobody reads it: its length on the wire is all that counts.
+                // Only its length on the wire matters.
                 payload: &[],
             };
             self.traffic.send(at, &datagram, observer);

@@ -1,4 +1,4 @@
-//! A flow's turn: all that it does in a window of time.
+//! A flow's turn: all its actions in a window of time.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::payload::Unpacked;
 pub(super) struct Buffers {
     /// The datagram being sent.
     datagram: Vec<u8>,
-    /// The one being received.
+    /// The datagram being received.
     pub(super) received: Unpacked,
     /// Zeros: the contents of frames and streams.
     zeros: Bytes,
@@ -38,7 +38,7 @@ impl Buffers {
 
 /// A flow, and the parts of the world that it uses during its turn.
 pub(super) struct Turn<'a, O> {
-    /// The ends whose turn it is.
+    /// The ends that take their turn.
     pub(super) sides: &'static [Side],
     pub(super) window: Window,
     /// Instant that this flow has reached.
@@ -233,7 +233,7 @@ impl<O: Observer> Turn<'_, O> {
             }
         }
         if has_streamed {
-            // Reading may open a window, and writing gives something to send.
+            // Reading may open a window, and writing may produce a datagram.
             self.serve_stream(side);
             return self.serve(side);
         }

@@ -134,7 +134,7 @@ fn acknowledgements_go_to_all_links_that_carry_and_the_rest_to_the_latest() {
     let naks = receiver.handle_srt(at(0), group, &answer(0x8003));
     assert_eq!(naks, [sender.links[2]]);
     receiver.handle_link(at(1), sender.links[1], &video(7));
-    // A keepalive is no sign that the sender prefers its link, nor is a REG2.
+    // Neither a keepalive nor a REG2 shows that the sender prefers its link.
     receiver.handle_link(at(2), sender.links[0], &[0x90, 0]);
     let named = sender.ask(&mut receiver, at(2));
     receiver.handle_link(at(2), sender.links[0], &named);
@@ -187,8 +187,8 @@ fn a_link_that_fails_comes_back_and_a_group_without_links_ends() {
     let left = events(&mut receiver);
     assert!(matches!(left[..], [Event::LinkLeft(of, _)] if of == group));
     assert_eq!(receiver.links(group).collect::<Vec<_>>(), [address(1)]);
-    // It asks again by another port, as after a change of its address. Its name is too old to found
-    // a group, but there is one.
+    // It registers again from another port, as after a change of its address. Its name is too old
+    // to found a group, but the group exists.
     let joined = receiver.handle_link(at(300_000), address(3), &named);
     assert_eq!(joined, Taken::Answer(wire::joined()));
     assert_eq!(receiver.members[&address(3)], group);
@@ -259,7 +259,7 @@ fn links_and_groups_are_bounded() {
 }
 
 proptest! {
-    /// Limits hold for all datagrams, and each group ends once.
+    /// Checks that limits hold for all datagrams, and that each group ends once.
     #[test]
     fn nothing_that_comes_breaks_it(
         steps in prop::collection::vec(

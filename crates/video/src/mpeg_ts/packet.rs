@@ -7,7 +7,8 @@ use super::PACKET_LEN;
 pub(super) const PAT_PID: u16 = 0;
 /// PID of null packets; as a program's PCR PID it means that there is no clock reference.
 pub(super) const NULL_PID: u16 = 0x1fff;
-/// PIDs below this carry tables that describe the stream (H.222.0 table 2-3; DVB's SDT and kin).
+/// PID below which packets carry tables that describe the stream (H.222.0 table 2-3; DVB's SDT and
+/// others).
 const FIRST_PROGRAM_PID: u16 = 0x20;
 
 /// A view of one transport packet.

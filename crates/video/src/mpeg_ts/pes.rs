@@ -1,6 +1,6 @@
 //! Reading the header of a PES packet (ITU-T H.222.0 §2.4.3.6), as far as splitting needs it.
 
-/// Bytes of a PES packet up to and with its length field.
+/// Length of a PES packet's start, up to and with its length field.
 const START_LEN: usize = 6;
 
 /// Fields of the start of a video PES packet.
@@ -10,7 +10,7 @@ pub(super) struct PesHeader {
     pub(super) timestamp: Option<u64>,
     /// Presentation time, in the same units: the PTS.
     pub(super) presented_at: Option<u64>,
-    /// Length of the whole PES packet in bytes; `None` where the stream leaves it open.
+    /// Length of the whole PES packet in bytes; `None` if the stream leaves it open.
     pub(super) packet_len: Option<usize>,
     /// Length of the header: where the elementary stream's bytes start.
     pub(super) header_len: usize,

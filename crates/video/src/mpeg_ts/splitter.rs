@@ -17,7 +17,7 @@ pub const MAX_UNIT_LEN: usize = 4 << 20;
 const SPAN_WITHOUT_VIDEO: Duration = Duration::from_millis(40);
 /// … or this many bytes, if they come first.
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
-/// A picture that takes longer than this is handed over in parts.
+/// Duration above which a picture is handed over in parts.
 const SPAN_WITH_VIDEO: Duration = Duration::from_millis(500);
 /// Length of a start code and the bytes behind it that describe a picture.
 const START_LEN: usize = 3 + 3;
@@ -33,8 +33,8 @@ pub struct TransportUnit {
     /// video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable: its
     /// picture is used for no other, or it holds none though the program has video.
     pub importance: Importance,
-    /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
-    /// stream's own clock where there is no video. Never decreases.
+    /// The unit's time since the first one with a time: by the video's decoding timestamps, or by
+    /// the stream's own clock without video. Never decreases.
     pub clock: Option<Duration>,
     /// Position in the stream of the byte behind the unit, for
     /// [`TransportUnitSplitter::due_at`].
@@ -60,14 +60,14 @@ pub struct PictureProgress {
 /// except for bytes skipped where packets did not start with the sync byte.
 #[derive(Clone, Debug, Default)]
 pub struct TransportUnitSplitter {
-    /// Bytes that are no whole packet yet, or not looked at.
+    /// Bytes that are not a whole packet yet, or not read.
     incoming: Vec<u8>,
     is_synchronized: bool,
     has_ended: bool,
     tables: ProgramTables,
     video_clock: StreamClock,
     timeline: Timeline,
-    /// Whether other streams leave without the video while that is silent.
+    /// Whether other streams leave without the video while it is silent.
     cuts_silence: bool,
     /// Bytes of all units that were handed over.
     handed_over_len: u64,
@@ -82,7 +82,7 @@ pub struct TransportUnitSplitter {
     progress: PictureProgress,
     /// The last eight bytes of video, for start codes that span packets.
     video_tail: u64,
-    /// The SEI messages that the video is in.
+    /// State of the SEI messages that the video is in.
     sei: Option<SeiMessages>,
     /// The highest sub-layer of HEVC that was met.
     highest_layer: u8,
@@ -115,7 +115,7 @@ struct Unit {
     clock: Option<Duration>,
     /// The stream's time at the first clock value in this unit.
     reference: Option<Duration>,
-    /// The stream's time at the start, as far as it is known there.
+    /// The stream's time at the start, if it is known there.
     started_at: Option<Duration>,
     /// The stream's time at the last packet of video, and the length up to that packet.
     video_at: Option<Duration>,
@@ -147,14 +147,14 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Returns when the byte at `position`, a unit's end, is due after the stream's first: by the
-    /// program clock references around it, or by the rules for streams without. `None` until the
-    /// next of them is known. Positions must not decrease from call to call.
+    /// Returns the due time of the byte at `position`, a unit's end, after the stream's first. It
+    /// uses the program clock references around it, or the rules for streams without. `None` until
+    /// the next of them is known. Positions must not decrease from call to call.
     pub fn due_at(&mut self, position: u64) -> Option<Duration> {
         self.timeline.time_at(position)
     }
 
-    /// Estimates when the last packet is due, before the next clock reference is known.
+    /// Estimates the due time of the last packet, before the next clock reference is known.
     pub fn estimated_due(&self) -> Option<Duration> {
         self.timeline.estimate()
     }
@@ -199,7 +199,7 @@ impl TransportUnitSplitter {
     }
 
     /// Returns the rest once the stream has ended: call it until it is empty. Bytes after the last
-    /// whole packet are dropped. With the last unit the times of all are known.
+    /// whole packet are dropped. With the last unit all times are known.
     pub fn finish(&mut self) -> Option<TransportUnit> {
         self.has_ended = true;
         let unit = self.next_unit().or_else(|| self.flush());
@@ -251,7 +251,7 @@ impl TransportUnitSplitter {
             let is_sync = self.incoming[position] == SYNC_BYTE;
             match self.incoming.get(position + PACKET_LEN) {
                 Some(&SYNC_BYTE) if is_sync => self.is_synchronized = true,
-                // The stream's last packet has none behind it.
+                // The stream's last packet has no successor.
                 None if is_sync && self.has_ended => {
                     self.is_synchronized = self.incoming.len() - position == PACKET_LEN;
                 }
@@ -327,7 +327,7 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Takes note of a packet of the video, already in the unit.
+    /// Records a packet of the video, already in the unit.
     fn note_video(&mut self, packet: Packet<'_>, video: VideoStream) {
         self.note_progress(packet);
         let unit = &mut self.unit;
@@ -451,7 +451,7 @@ impl TransportUnitSplitter {
         self.video_tail = self.video_tail << 8 | u64::from(byte);
     }
 
-    /// Takes note of a byte that may be of SEI messages, or of the header of their NAL unit.
+    /// Records a byte that may belong to SEI messages, or to the header of their NAL unit.
     fn note_sei_byte(&mut self, byte: u8, codec: VideoCodec) {
         if self.video_tail & 0x00ff_ffff == 1 {
             self.sei = None;

@@ -1,5 +1,5 @@
-//! Following the first program by the tables PAT and PMT (ITU-T H.222.0 §2.4.4): its clock, its
-//! streams and the first video among them.
+//! The first program in the tables PAT and PMT (ITU-T H.222.0 §2.4.4): its clock, its streams and
+//! the first video among them.
 
 use super::packet::{NULL_PID, PAT_PID, Packet};
 
@@ -21,7 +21,7 @@ pub enum VideoCodec {
     H264,
     /// ITU-T H.265.
     Hevc,
-    /// Known as video; its key frames are known by the random access indicator alone.
+    /// Video of another kind; its key frames are known by the random access indicator alone.
     Other,
 }
 
@@ -86,7 +86,7 @@ impl ProgramTables {
         self.first.is_some_and(|(_, pid)| pid == packet.pid())
     }
 
-    /// Takes note of a packet, if it carries PAT or PMT.
+    /// Records a packet, if it carries PAT or PMT.
     pub(super) fn note(&mut self, packet: Packet<'_>) {
         if packet.pid() == PAT_PID {
             if let Some(section) = self.association.push(packet) {
@@ -148,7 +148,7 @@ fn length_of(high: u8, low: u8) -> usize {
     usize::from(u16::from_be_bytes([high & 0x0f, low]))
 }
 
-/// A section being put together from the packets of one PID.
+/// A section being assembled from the packets of one PID.
 #[derive(Clone, Debug, Default)]
 struct Section {
     bytes: Vec<u8>,
@@ -255,7 +255,7 @@ pub(super) mod testing {
         section
     }
 
-    /// PAT and PMT of a program whose clock references are on `reference_pid`.
+    /// Returns PAT and PMT of a program whose clock references are on `reference_pid`.
     pub(in super::super) fn of_program(map_pid: u16, reference_pid: u16) -> Vec<[u8; PACKET_LEN]> {
         let mut section = map(0);
         section[8..10].copy_from_slice(&(0xe000 | reference_pid).to_be_bytes());

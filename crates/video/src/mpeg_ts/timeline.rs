@@ -21,8 +21,8 @@ use super::tables::ProgramTables;
 const DEFAULT_RATE: DataRate = DataRate::from_megabits_per_second(4);
 /// Lower bound of the average rate for extrapolation, so that no time is too long. Chosen.
 const LOWEST_RATE: DataRate = DataRate::from_kilobits_per_second(1);
-/// Five times the largest distance of clock references that H.222.0 §2.7.2 allows: a leader that
-/// is silent for longer is replaced.
+/// Silence after which the leader is replaced: five times the largest distance of clock references
+/// that H.222.0 §2.7.2 allows.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Largest distance of clock references (H.222.0 §2.7.2).
 const REFERENCE_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,11 +35,12 @@ const RATE_SPAN: Duration = Duration::from_secs(4);
 const ORIGIN: Duration = Duration::from_secs(10);
 /// Maximum error of the estimated time at which a clock that returns continues its own time line.
 const LARGEST_ERROR: Duration = Duration::from_secs(1);
-/// Bytes without a clock value; after these the time is extrapolated, so that memory is bounded.
+/// Number of bytes without a clock value after which the time is extrapolated, so that memory is
+/// bounded.
 const MAX_UNTIMED_BYTES: u64 = 8 << 20;
-/// More clocks than streams have; the oldest makes room.
+/// Maximum number of clocks, more than streams have; the oldest makes room.
 const MAX_CLOCKS: usize = 64;
-/// More than [`MAX_UNTIMED_BYTES`] of units need; the oldest makes room.
+/// Maximum number of anchors, more than [`MAX_UNTIMED_BYTES`] of units need; the oldest makes room.
 const MAX_ANCHORS: usize = 4_096;
 
 /// Kind of clock.
@@ -193,7 +194,7 @@ impl Timeline {
         clocks.position(|clock| clock.kind == kind && clock.pid == pid)
     }
 
-    /// Takes the next value of a clock. Returns whether the stream's time is known by it.
+    /// Takes the next value of a clock. Returns whether it gives the stream's time.
     fn note(&mut self, kind: Kind, pid: u16, value: u64, tables: &ProgramTables) -> bool {
         let (index, step) = match self.index_of(kind, pid) {
             Some(index) => (index, self.clocks[index].advance(value)),

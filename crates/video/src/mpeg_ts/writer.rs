@@ -1,4 +1,4 @@
-//! Writing H.264 access units as a transport stream that players play.
+//! Writing H.264 access units as a transport stream for common players.
 
 use std::io::{self, Write};
 
@@ -112,7 +112,7 @@ impl<W: Write> TransportStreamWriter<W> {
 
     fn write_picture(&mut self, annex_b: &[u8], at: Duration, is_key: bool) {
         let (first, rest) = annex_b.split_at(annex_b.len().min(FIRST_PAYLOAD_LEN));
-        // Video may leave its length open, and must where 16 bits do not hold it.
+        // Video may leave its length open, and must if it exceeds 16 bits.
         let pes_packet_len = u16::try_from(COUNTED_HEADER_LEN + annex_b.len()).unwrap_or(0);
         let start = TsPayload::PesStart(Pes {
             header: PesHeader {

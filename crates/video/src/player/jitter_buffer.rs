@@ -112,7 +112,7 @@ impl PlayoutDelay {
     /// Removes a frame with this delay.
     fn forget(&mut self, took: Duration) {
         let index = self.slowest.partition_point(|other| *other < took);
-        // Else it is faster than they, and not among them.
+        // Otherwise it is faster than the kept ones, and not among them.
         if self.slowest.get(index) == Some(&took) {
             self.slowest.remove(index);
         }
@@ -132,7 +132,7 @@ impl PlayoutDelay {
         let count = self.recent.len() as u64;
         let place = percentile_place(count, PERCENT).expect("a frame has come");
         let wanted = (count - place) as usize;
-        // As many to spare, so that they seldom have to be looked for.
+        // Twice as many as needed, so that they seldom have to be collected again.
         let kept = 2 * wanted;
         if self.slowest.len() < wanted {
             let mut all: Vec<Duration> = self.recent.iter().map(|(_, took)| *took).collect();
@@ -175,7 +175,7 @@ mod tests {
     fn the_slowest_give_the_percentile_of_all() {
         let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
         for index in 0..4_000_u64 {
-            // Rising, falling, at random and with equals.
+            // Rising, falling, at random and with equal values.
             let took = match index / 1_000 {
                 0 => index,
                 1 => 2_000 - index,

@@ -1,4 +1,4 @@
-//! A source of constant bitrate that knows no target.
+//! A source of constant bitrate that ignores the target.
 
 use anabranch_units::{DataRate, Instant};
 

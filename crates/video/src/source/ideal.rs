@@ -6,8 +6,8 @@ use anabranch_units::{DataRate, Importance, Instant};
 use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates, mean_frame_bytes};
 
-/// Frames of rate / (8 fps) bytes each, with the target clamped to a range. Every fps frames one is
-/// a key frame, no larger than the others; between key frames each frame needs the ones before it.
+/// Frames of rate / (8 fps) bytes each, with the target clamped to a range. One of fps frames is a
+/// key frame, no larger than the others; between key frames each frame needs the ones before it.
 #[derive(Clone, Debug)]
 pub struct Ideal {
     schedule: Schedule,

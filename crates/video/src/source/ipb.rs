@@ -1,5 +1,5 @@
-//! Stored video as encoders make it: I-, P- and B-frames in groups, sizes that vary from frame to
-//! frame and from scene to scene, and an exact mean.
+//! Stored video of usual encoders: I-, P- and B-frames in groups, sizes that vary from frame to
+//! frame and from scene to scene, and an exact average.
 
 use core::str::FromStr;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 /// Differences between the frames of a group, and the variation of their sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IpbStructure {
-    /// B-frames between two frames that others need, at most 16.
+    /// Number of B-frames between two frames that others need, at most 16.
     pub b_frames: u32,
     /// Average sizes of I-, P- and B-frames relative to one another, each above 0, at most 1,000.
     pub ratio: [f64; 3],

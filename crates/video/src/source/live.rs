@@ -52,7 +52,7 @@ impl Default for RateControl {
     }
 }
 
-/// See the head of this file.
+/// A live encoder, as the head of this file describes it.
 #[derive(Clone, Debug)]
 pub struct Live {
     schedule: Schedule,

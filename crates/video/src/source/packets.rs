@@ -1,4 +1,4 @@
-//! A stream of packets of equal size, as MPEG-TS leaves an encoder over UDP.
+//! A stream of packets of equal size, such as MPEG-TS from an encoder over UDP.
 
 use anabranch_units::{DataRate, Importance, Instant};
 

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::SourceConfigError;
 
 /// Counts frames of a fixed rate. Frame n is due at start + n / fps, computed from n so that
-/// rounding never adds up.
+/// rounding errors do not add up.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     start: Instant,
@@ -39,7 +39,7 @@ impl Schedule {
         self.start + Duration::from_secs(self.frame_count) / u64::from(self.frames_per_second)
     }
 
-    /// Takes the frame that is due and returns its index from 0.
+    /// Takes the due frame and returns its index from 0.
     pub(super) fn advance(&mut self, now: Instant) -> u64 {
         let next_at = self.next_at();
         assert!(

@@ -23,27 +23,27 @@ pub struct Statistical {
     min_rate: DataRate,
     max_rate: DataRate,
     reaction: Duration,
-    /// Sizes of frames in the steady state; `None`: drawn.
+    /// Sizes of frames in the steady state; drawn at random if `None`.
     ladder: Option<Arc<FrameLadder>>,
     next_at: Instant,
     frame_count: u64,
-    /// The bitrate in force and since when; none before the first frame.
+    /// The present bitrate and its start; `None` before the first frame.
     rate: Option<(DataRate, Instant)>,
     /// Remaining frames of the burst.
     burst_frames: u32,
-    /// Their size.
+    /// Size of the frames after the burst's first.
     after_burst_bytes: f64,
 }
 
 /// K_B: size of the frame that a burst begins with (RFC 8593 Table 1).
 const BURST_BYTES: f64 = 13_500.0;
-/// K_d: frames of a burst.
+/// K_d: number of frames of a burst.
 const BURST_FRAMES: u32 = 8;
 /// SCALE_B and SCALE_t: scale of the Laplace distribution of sizes and intervals, as a share.
 const SCALE: f64 = 0.15;
 /// Least size of the frames that make up for the large one, as a share of the average. Chosen.
 const LEAST_SHARE: f64 = 0.2;
-/// A change by more than this share begins with a burst.
+/// Relative change above which a burst begins.
 const LARGE_CHANGE: f64 = 0.5;
 
 impl Statistical {
@@ -81,7 +81,7 @@ impl Statistical {
         })
     }
 
-    /// Follows the target if it may, and begins a burst if it changes much.
+    /// Follows the target if it may, and begins a burst at a large change.
     fn follow(&mut self, now: Instant, target: DataRate) -> DataRate {
         let target = target.clamp(self.min_rate, self.max_rate);
         let is_large = match self.rate {

@@ -1,4 +1,4 @@
-//! A source that plays frame sizes which an encoder once produced (RFC 8593 §6).
+//! A source that plays recorded frame sizes of an encoder (RFC 8593 §6).
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub enum FrameLadderError {
 
 /// Frames at the start that are played once: the encoder was still settling (RFC 8593 §6).
 const ONCE: usize = 20;
-/// The sizes that a frame may have.
+/// Range of a frame's size.
 const SIZE_BYTES: std::ops::RangeInclusive<f64> = 10.0..=1e6;
 
 impl FrameLadder {

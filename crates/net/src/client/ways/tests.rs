@@ -132,7 +132,7 @@ impl Client {
         self.wait_for(|event| matches!(event, Event::Connected { .. }).then_some(()));
     }
 
-    /// Waits until a snapshot is as it should be.
+    /// Waits until a snapshot meets the condition.
     fn wait_until(&self, is_so: impl Fn(&Snapshot) -> bool) {
         for _ in 0..PATIENCE.as_millis() / 20 {
             if is_so(&self.runtime.look(ClientRole::snapshot)) {
@@ -224,7 +224,7 @@ fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
     let client = Client::start(&keys, &["127.0.0.1", "127.0.0.2"], answers);
     client.wait_connected();
     client.wait_until(|seen| leads_to(seen, first.local_addr()));
-    // No answer of the resolver moves a session that works.
+    // No answer of the resolver moves a working session.
     for _ in 0..60 {
         client.send_frame();
         wait(StdDuration::from_millis(25));
@@ -248,7 +248,7 @@ fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
 fn each_path_takes_an_address_that_it_has_a_route_to() {
     let keys = Keys::new();
     let everywhere = "[::]:0".parse().expect("an address");
-    // Not every machine has IPv6.
+    // Some machines have no IPv6.
     if UdpSocket::bind("[::1]:0").is_err() {
         return;
     }

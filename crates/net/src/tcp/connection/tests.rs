@@ -25,7 +25,7 @@ fn batch(to: SocketAddr, bytes: &[u8], datagram_bytes: usize) -> Batch<'_> {
     }
 }
 
-/// Serves the connection until `is_enough`; the peer's bytes take a moment.
+/// Serves the connection until `is_enough`, as the peer's bytes take some time.
 fn serve(connection: &Connection, mut is_enough: impl FnMut(&[Vec<u8>]) -> bool) -> Vec<Vec<u8>> {
     let (clock, mut buffers, mut taken) = (Clock::start(), ReceiveBuffers::new(), Vec::new());
     for _ in 0..5_000 {

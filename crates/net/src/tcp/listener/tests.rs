@@ -3,7 +3,7 @@ use std::net::TcpStream;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Ports as a server has them: UDP, which is left out here, and TCP.
+/// Returns a server's ports: UDP, which is left out here, and TCP.
 fn ports() -> (Vec<Port>, SocketAddr) {
     let listener = Listener::bind("0.0.0.0:0".parse().unwrap()).expect("a port");
     let port = listener.local_addr().unwrap().port();
@@ -54,7 +54,7 @@ fn one_network_has_sixteen_unproven_connections_and_all_have_64() {
         let of_network = Network::of([127, 0, 0, network].into());
         let is_its = |accepted: &&&Accepted| accepted.network == of_network;
         let count = accepted(&ports).iter().filter(is_its).count();
-        // Beyond 64 the networks share them.
+        // Above a total of 64, the networks share the connections.
         let least = 64 / usize::from(network).max(4) - 1;
         assert!(
             (least..=16).contains(&count),

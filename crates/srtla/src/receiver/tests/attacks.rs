@@ -1,4 +1,4 @@
-//! Attacks on the receiver, each from its first datagram on.
+//! Attacks on the receiver, each from the first datagram on.
 
 use super::*;
 
@@ -189,7 +189,7 @@ fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
         got[0] <= 2 * brought && got[1] == 0,
         "{got:?} for {brought}"
     );
-    // Nor do other answers go to the link that has registered last.
+    // Other answers do not go to the link that has registered last either.
     receiver.handle_link(at(10_000), victims[14], &named);
     let naks = receiver.handle_srt(at(10_000), group, &answer(0x8003));
     assert_eq!(naks, attacker.links);

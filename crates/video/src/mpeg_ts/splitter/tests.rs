@@ -267,8 +267,8 @@ fn as_mpeg2(stream: &[u8]) -> Vec<u8> {
 
 #[test]
 fn mpeg2s_b_pictures_are_disposable_wherever_packets_cut_their_headers() {
-    // IBBP in coding order: picture_coding_type behind ten bits of temporal reference. In front of
-    // the header stands user data of another length in each, so that packets cut it anywhere.
+    // IBBP in coding order: picture_coding_type behind ten bits of temporal reference. User data of
+    // different lengths precedes the headers, so that packets cut them anywhere.
     let coding_types = [1, 2, 3, 3];
     let mut pictures = Vec::new();
     for stuffing_len in 100..300 {
@@ -382,7 +382,7 @@ fn sound_does_not_wait_for_a_picture_that_is_far_off() {
             let first = splitter.due_at(stream.len() as u64);
             assert!(first.is_some(), "the whole stream has a time");
         }
-        // A reader of pictures gets them whole.
+        // A reader of pictures gets whole ones.
         let whole = split(&stream, 1_316);
         assert!(whole.len() < 30, "{}", whole.len());
     }

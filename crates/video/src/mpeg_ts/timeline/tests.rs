@@ -49,7 +49,7 @@ fn timestamp(pid: u16, millis: u64) -> Bytes {
     bytes
 }
 
-/// Milliseconds at which each packet begins, and at which the last one ends.
+/// Returns the milliseconds at which each packet begins, and at which the last one ends.
 fn times_with(packets: &[Bytes], tables: &ProgramTables) -> Vec<u64> {
     let mut timeline = Timeline::default();
     for bytes in packets {
@@ -61,7 +61,7 @@ fn times_with(packets: &[Bytes], tables: &ProgramTables) -> Vec<u64> {
     let times = ends.map(|at| timeline.time_at(at).unwrap().saturating_sub(start));
     let times: Vec<_> = times.collect();
     assert!(times.is_sorted(), "{times:?}");
-    // Ticks are no whole nanoseconds.
+    // Ticks are not whole nanoseconds.
     let rounded = |time: Duration| (time + Duration::from_micros(1)).as_millis();
     times.into_iter().map(rounded).collect()
 }
@@ -181,7 +181,7 @@ fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
         .collect();
     let length = duration(&packets);
     assert!((9_960..=10_040).contains(&length), "{length}");
-    // A reference that stands still is no clock either.
+    // A reference that stands still is not a clock either.
     let frozen = |number: u64| [&[reference(VIDEO, 5)][..], &sound(number)].concat();
     let packets: Vec<_> = (0..500).flat_map(frozen).collect();
     let length = duration(&packets);
@@ -210,7 +210,7 @@ fn timestamps_lead_while_references_are_seconds_apart() {
 
 #[test]
 fn sparse_timestamps_do_not_replace_references() {
-    // Subtitles 2 s apart, ten seconds ahead, beside references 40 ms apart.
+    // Subtitles 2 s apart, ten seconds ahead, together with references 40 ms apart.
     let mut packets = program(0, 20);
     for number in (0..10).rev() {
         packets.insert(
@@ -246,7 +246,7 @@ fn the_first_programs_reference_is_preferred() {
     assert!((3_980..=4_100).contains(&length), "{length}");
 }
 
-/// Tables that name the first program's clock.
+/// Returns tables that name the first program's clock.
 fn tables(map_pid: u16, reference_pid: u16) -> ProgramTables {
     let mut tables = ProgramTables::default();
     for bytes in super::super::tables::testing::of_program(map_pid, reference_pid) {
@@ -264,7 +264,7 @@ fn scrambled_packets_have_readable_references() {
 
 #[test]
 fn a_stream_without_any_time_has_a_rate_of_4_mbit_per_s() {
-    // 8 s, which is more than is held back, and less.
+    // Fewer and more bytes without a clock value than are held back.
     for seconds in [1_u64, 8, 40] {
         let packets = vec![packet(VIDEO); seconds as usize * 500_000 / PACKET_LEN];
         let length = duration(&packets);

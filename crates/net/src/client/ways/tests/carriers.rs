@@ -9,7 +9,7 @@ struct Host {
     receiver: Receiver,
     _sessions: Receptions,
     _silent: UdpSocket,
-    /// Address that the name leads to.
+    /// Address of the name.
     address: SocketAddr,
     tcp: SocketAddr,
 }
