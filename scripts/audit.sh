@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks dependencies by deny.toml. Where RustSec's database cannot be had, what the registry alone
-# knows is checked: licences, sources, banned crates, and versions that were withdrawn ("yanked").
+# Checks dependencies by deny.toml. Without RustSec's database, only facts of the registry are
+# checked: licences, sources, banned crates, and versions that were withdrawn ("yanked").
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -11,7 +11,7 @@ if $cargo deny --config deny.toml fetch db; then
     exit
 fi
 echo "RustSec's database cannot be reached: known holes are NOT checked; withdrawn versions are." >&2
-# cargo-deny looks for them only with a database: this one knows of no crate that there is.
+# cargo-deny looks for them only with a database: this one lists no real crate.
 folder=target/audit/advisory-db-3157b0e258782691
 rm -rf target/audit
 mkdir -p $folder/crates/none-such

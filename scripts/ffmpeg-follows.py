@@ -4,9 +4,9 @@
     anabranch send … --encoder-range 500kbit/s..6Mbit/s --target-to - udp://127.0.0.1:5000 |
         scripts/ffmpeg-follows.py udp://127.0.0.1:5000 -f v4l2 -i /dev/video0
 
-Reads the lines of --target-to. The arguments are where to send MPEG-TS and ffmpeg's input. A start
-costs some 0.3 s of picture, so that small changes are not followed: see LOWER and HIGHER. An
-encoder that takes bitrates while it runs needs none of this (docs/operations.md).
+Reads the lines of --target-to. The arguments are the destination of MPEG-TS and ffmpeg's input.
+A restart costs about 0.3 s of picture, so small changes are not followed: see LOWER and HIGHER.
+An encoder whose bitrate can change while it runs does not need this (docs/operations.md).
 """
 
 import json
@@ -16,11 +16,11 @@ import sys
 import threading
 import time
 
-# The target over the encoder's bitrate below which it is started again, and above which.
+# The encoder is restarted if the target over its bitrate is below LOWER or above HIGHER.
 LOWER, HIGHER = 0.95, 1.5
-# After a start, in seconds: growth is not followed before, drops are.
+# Seconds after a start before growth and before drops are followed.
 SETTLES, DROPS_SETTLE = 5.0, 1.0
-# What audio and MPEG-TS leave of the target, and what rate control may overshoot.
+# Share of the target that is left by audio, MPEG-TS and overshoots of the rate control.
 SHARE = 0.85
 
 target = None
@@ -39,7 +39,7 @@ def read_targets():
 
 def start(bitrate, began_at, output, source):
     kbit = f"{int(bitrate / 1000)}k"
-    # The timestamps go on from those of the one before.
+    # The timestamps continue those of the previous encoder.
     offset = f"{time.monotonic() - began_at:.3f}"
     rate = ["-b:v", kbit, "-maxrate", kbit, "-bufsize", f"{int(bitrate / 1000 / 12)}k"]
     codec = ["-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-pix_fmt", "yuv420p"]
@@ -68,7 +68,7 @@ def main():
             if encoder is not None:
                 encoder.terminate()
                 encoder.wait()
-                # What has not been tried yet is found step by step.
+                # Growth beyond twice the present bitrate takes several steps.
                 wanted = min(wanted, 2 * bitrate)
             bitrate, started_at = wanted, now
             encoder = start(bitrate, began_at, output, source)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a session costs at a receiver of many: `many-senders.py [COUNT] [RATE] [SECONDS]` starts `anabranch recv` and COUNT senders
+"""Measures the cost of a session at a receiver of many: `many-senders.py [COUNT] [RATE] [SECONDS]` starts `anabranch recv` and COUNT senders
 on loopback, and prints the memory of an idle session and the receiver's processor time per Gbit. First:
 cargo build --release -p anabranch -p anabranch-net --example many_senders --bin anabranch"""
 import os, re, subprocess, sys, tempfile, time

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes scenarios of random networks, for which nothing has been tuned.
+"""Writes scenarios of random networks, which no algorithm has been tuned for.
 
     scripts/random-networks.py FOLDER [COUNT] [FIRST]
     for file in FOLDER/*.toml; do anabranch run "$file" --seeds 3; done
 
-Each has one to three paths: rates of 1 to 8 Mbit/s, 5 to 250 ms one way, queues of 60 to 1000 ms, and by chance
+Each has one to three paths: rates of 1 to 8 Mbit/s, 5 to 250 ms one way, queues of 60 to 1000 ms, and at random
 losses (single or in bursts), jitter, rates and delays that step, outages. The source gives a share of 0.4 to 1.05 of
-what the paths carry, or follows them, within a latency in which a key frame fits. The same number gives the same file.
+the paths' capacity, or follows it, within a latency in which a key frame fits. The same number gives the same file.
 docs/decisions/0100-rules-that-somebody-misses.md is an ablation over such networks.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def steps(draw, pauses, entry):
-    """Entries at moments that lie a drawn pause apart, up to second 55."""
+    """Returns entries at random distances, up to second 55."""
     at, entries = 0, []
     while at < 55:
         at += draw.choice(pauses)
@@ -29,7 +29,7 @@ def schedule(key, entries):
 
 
 def link(draw, name):
-    """The two links of a path, what it carries on average (kbit/s), and its delay (ms)."""
+    """Returns the two links of a path, its average rate (kbit/s), and its delay (ms)."""
     rate = draw.choice([1000, 1500, 2000, 3000, 4000, 6000, 8000])
     delay = draw.choice([5, 10, 20, 30, 50, 80, 120, 250])
     queue = draw.choice([60, 100, 200, 300, 600, 1000])
@@ -79,7 +79,7 @@ def scenario(number):
     farthest = max(one[2] for one in links)
     media = int(max(300, min(8000, carried * draw.choice([0.4, 0.5, 0.6, 0.7, 1.05]))))
     latency = draw.choice([150, 250, 500, 800, 1000])
-    # A key frame of five times the mean leaves within a third of it.
+    # A key frame of five times the average leaves within a third of it.
     latency += max(0, -(-(5 * media / 25 / carried * 1000 / 0.35 - latency) // 100) * 100)
     kind = draw.random()
     if kind < 0.3:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/results.md from what the commands printed; `make results` runs them.
+"""Writes the tables of docs/results.md from the output of the commands; `make results` runs them.
 
     scripts/results.py FOLDER docs/results.md
 
 FOLDER holds findings.json and report.html (`anabranch reproduce --format json`), rmcat.json (`anabranch compare
---format json`) and contest.txt (`anabranch contest`); what is missing leaves its tables as they are. A table stands
+--format json`) and contest.txt (`anabranch contest`); a missing file leaves its tables unchanged. A table stands
 between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text around it is written by hand.
 """
 
@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 
 VERDICTS = ["holds", "differs", "cannot be known"]
-# For each unit of the findings: what it is shown in, the factor and digits.
+# For each unit of the findings: the unit that is shown, the factor and digits.
 UNITS = {
     "ratio": (" %", 100, 2), "ms": (" ms", 1, 0), "bits_per_second": (" kbit/s", 1e-3, 0),
     "bytes": (" kB", 1e-3, 1), "number": ("", 1, 3),
 }
-# The pictures beside the document: their file, the claim, and which of its pictures of ours.
+# The pictures of the document: the file, the claim, and the index of its picture of ours.
 PICTURES = [("results-fig-3.svg", "S0-F3"), ("results-schedulers.svg", "own-aim")]
 
 
@@ -36,7 +36,7 @@ def number(value, digits):
 
 
 def shown(value, spread=True):
-    """Median and range of a value of the findings, with unit."""
+    """Returns median and range of a value of the findings, with unit."""
     if value is None or value["ours"] is None:
         return "–"
     unit, factor, digits = UNITS[value["unit"]]
@@ -55,7 +55,7 @@ def of_paper(value):
 
 
 def columns(finding):
-    """What stands in the columns `as published`, `as published, on our endpoint` and `ours`; None: nothing."""
+    """Returns the columns `as published`, `as published, on our endpoint` and `ours`; None: empty."""
     if finding["paper"] == "own":
         return None, None, finding
     on_ours = finding["on_our_endpoint"]
@@ -65,7 +65,7 @@ def columns(finding):
 
 
 def named(column, name):
-    """The value of that name."""
+    """Returns the value of that name."""
     values = column["values"] if column else []
     return next((value for value in values if value["name"] == name), None)
 
@@ -106,7 +106,7 @@ def headlines(findings):
 
 
 def first(column):
-    """Verdict and first number."""
+    """Returns verdict and first number."""
     if column is None:
         return "–"
     return f"{column['verdict']}: {shown((column['values'] or [None])[0])}"
@@ -120,7 +120,7 @@ def others(finding):
 
 
 def verdicts(findings):
-    """Every measured claim."""
+    """Returns every measured claim."""
     rows, control = [], []
     for finding in findings:
         if finding["basis"] != "measured":
@@ -183,10 +183,10 @@ def own(findings):
 
 
 def rmcat(comparison):
-    """Utilisation, 95th percentile of the delay and loss of each case and controller."""
+    """Returns utilisation, 95th percentile of the delay and loss of each case and controller."""
     cells, points = {}, {}
     for row in comparison["rows"]:
-        # Of a sweep, whose points have their settings in parentheses, the first.
+        # The first point of a sweep, whose points have their settings in parentheses.
         scenario = row["scenario"].split(" (")[0]
         if points.setdefault(scenario, row["scenario"]) != row["scenario"]:
             continue
@@ -209,7 +209,7 @@ def rmcat(comparison):
 
 
 def pictures(report, folder):
-    """Takes pictures out of the report: of each claim the last column's first."""
+    """Takes pictures out of the report: each claim's first one of the last column."""
     for name, claim in PICTURES:
         section = re.search(rf'<section id="{claim}">.*?</section>', report, re.S)
         drawn = re.findall(r"<h3>.*?<figure>(<svg.*?</svg>)", section[0], re.S) if section else []

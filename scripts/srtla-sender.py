@@ -33,7 +33,7 @@ def main():
         if now >= keepalive_at:
             keepalive_at = now + 1
             for index in registered:
-                # The dialect with a time, as Moblin's and irlserver's.
+                # Keepalives with a time, like those of Moblin and irlserver.
                 links[index].send(struct.pack(">HQ", KEEPALIVE, int(now * 1000)))
         for ready in select.select([local, *links], [], [], 0.1)[0]:
             if ready is local:

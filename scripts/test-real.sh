@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What loopback cannot show: interfaces that come and go, in network namespaces of this script's
+# Tests beyond loopback: interfaces that vanish and return, in network namespaces of this script's
 # own, pauses longer than a unit test waits, and other people's servers and players (Debian's
-# packages, installed if this is root). Some six minutes. What cannot be tried here is skipped,
-# with the reason; that is no failure.
+# packages, installed if this is root). About six minutes. Tests that cannot run here are skipped
+# with the reason, which is no failure.
 #
-# Without root it tries a user namespace. ANABRANCH names a program that is built already.
+# Without root it tries a user namespace. ANABRANCH names a program that has been built.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -69,7 +69,7 @@ build() {
     fi
 }
 
-# A test says what is wrong and returns 1; its programs are ended for it.
+# A test prints its failure and returns 1; its programs are ended for it.
 run() {
     if "$1"; then
         passed=$((passed + 1))
@@ -110,7 +110,7 @@ start() {
     processes+=($!)
 }
 
-# await LOG SECONDS PATTERN [COUNT]: until the log has so many lines of the pattern.
+# await LOG SECONDS PATTERN [COUNT]: until the log has COUNT lines of the pattern.
 await() {
     local deadline=$((SECONDS + $2))
     while [ "$(grep -c -- "$3" "$folder/$1.log")" -lt "${4:-1}" ]; do
@@ -155,7 +155,7 @@ a_pause_of_the_input_does_not_end_the_session() {
     fi
 }
 
-# First with the true time, then a day and 50 years earlier, as without a clock that runs on.
+# First with the true time, then a day and 50 years earlier, as without a battery-backed clock.
 a_sender_whose_clock_was_set_back_connects_at_once() {
     start recv "$program" recv --listen 127.0.0.1:17110 --key "$folder/receiver.key" \
         --allow "$sender_public" --keep-listening "$folder/out.ts"
@@ -167,11 +167,11 @@ a_sender_whose_clock_was_set_back_connects_at_once() {
             --timeout "2 s" --duration "1 s" test:
         await "send$back" 3 "connected" && await "send$back" 5 "session of" || return 1
     done
-    # The last one's lines bear the time of its own clock.
+    # The last one's lines have the time of its own clock.
     await send-50y 1 "^19[0-9][0-9]-"
 }
 
-# Four null packets of MPEG-TS: what matters is that they arrive.
+# Four null packets of MPEG-TS: only their arrival matters.
 packets() {
     local number
     for number in 1 2 3 4; do
@@ -194,12 +194,12 @@ prepare_other_protocols() {
         -c:v libx264 -preset ultrafast -g 25 -b:v 1500k -c:a aac -f mpegts "$folder/camera.ts"
 }
 
-# camera SECONDS FORMAT URL: a camera that streams for so long.
+# camera SECONDS FORMAT URL: a camera that streams for SECONDS.
 camera() {
     ffmpeg -loglevel error -re -t "$1" -i "$folder/camera.ts" -c copy -f "$2" "$3"
 }
 
-# has_pictures FILE LEAST: whether so many pictures are in it, all of which can be decoded.
+# has_pictures FILE LEAST: whether it has at least LEAST pictures, all of which can be decoded.
 has_pictures() {
     local count
     count=$(ffprobe -v error -count_frames -select_streams v -of csv=p=0 \
@@ -211,7 +211,7 @@ has_pictures() {
     fi
 }
 
-# ends PROCESS LOG: whether it ends well when it is asked to, and its tools with it.
+# ends PROCESS LOG: whether it ends without an error on request, and its tools with it.
 ends() {
     kill -INT "$1"
     await "$2" 10 "of MPEG-TS came" || return 1
@@ -225,8 +225,8 @@ ends() {
     fi
 }
 
-# A listener and its output to another one; its callers come one after the other, and one who does
-# not know the passphrase never. The tool is killed in between.
+# A listener and its output to another one. Its callers are served one after the other, but never
+# one without the passphrase. The tool is killed in between.
 srt_comes_in_and_goes_out() {
     local secret=passphrase=correcthorse
     start recv "$program" recv --listen "cam=srt://127.0.0.1:17201?mode=listener&$secret" \
@@ -258,7 +258,7 @@ srtla_comes_in_by_two_links() {
     start recv "$program" recv --listen 'srtla://0.0.0.0:17210?latency=300' --metrics 17212 \
         "$folder/srtla.ts"
     await recv 5 "srtla: listening" || return 1
-    # Its links take answers from the address that they call, and from no other.
+    # Its links accept answers only from the address that they call.
     start sender scripts/srtla-sender.py 17211 127.0.0.4:17210 127.0.0.2 127.0.0.3
     await sender 5 "2 links have registered" || return 1
     # Longer than the outage of a link.
@@ -351,7 +351,7 @@ start_sender() {
         --peer "$receiver_public" "$@" test:
 }
 
-# Ends the sender and looks whether both are content.
+# Ends the sender and checks that both ended without an error.
 finish() {
     kill -TERM "${processes[1]}"
     await send 10 "session of" && await recv 10 "session of"
@@ -377,7 +377,7 @@ an_interface_that_is_made_again_carries_again() {
     fi
 }
 
-# Has the far end drop UDP, as a venue's router does, or not: block_udp, pass_udp.
+# Makes the far end drop UDP, as a venue's router does, or pass it: block_udp, pass_udp.
 block_udp() {
     ip netns exec "$far" nft 'add table ip block; add chain ip block in { type filter hook input priority 0; };
         add rule ip block in ip protocol udp drop'
@@ -420,7 +420,7 @@ an_absent_interface_is_waited_for() {
     start_receiver || return 1
     start_sender --to 10.99.0.2:7000 --via near0
     await send 2 "path 0 (near0) is waited for" || return 1
-    # Longer than an answer would be waited for.
+    # Longer than the wait for an answer.
     sleep 12
     link 0
     await send 3 "path 0 (near0) is there" || return 1
@@ -440,7 +440,7 @@ an_interface_that_is_down_is_waited_for() {
     finish
 }
 
-# The second interface of the name comes later, and again and again: it is the path that it was.
+# The second interface of the name appears later, and repeatedly: it stays the same path.
 interfaces_of_a_name_join_and_are_counted() {
     start_receiver || return 1
     start_sender --to 10.99.0.2:7000 --via 'near*,cap=1MB' --state "$folder/state"
@@ -466,7 +466,7 @@ interfaces_of_a_name_join_and_are_counted() {
     fi
 }
 
-# One interface stays, 35 come and go by names of their own. More than a session has numbers.
+# One interface stays, 35 others appear and vanish: more than a session has path numbers.
 interfaces_with_another_name_at_each_plug_carry() {
     start_receiver && link 0 || return 1
     ip -n "$far" addr add 192.0.2.1/32 dev lo
@@ -502,7 +502,7 @@ prepare_names() {
     fi
 }
 
-# hosts LINE…: what the names of the near namespace are.
+# hosts LINE…: sets the names of the near namespace.
 hosts() {
     mkdir -p "/etc/netns/$near" && printf '%s\n' "$@" >"/etc/netns/$near/hosts"
 }
@@ -568,7 +568,7 @@ prepare_tunnel() {
     fi
 }
 
-# install PROGRAM PACKAGE: unless it is there.
+# install PROGRAM PACKAGE: installs a missing program.
 install() {
     if ! command -v "$1" >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get update --quiet >/dev/null 2>&1
@@ -580,13 +580,13 @@ install() {
     fi
 }
 
-# near_pings OPTION…: whether an answer comes.
+# near_pings OPTION…: whether an answer arrives.
 near_pings() {
     ip netns exec "$near" ping -c 1 -W 2 "$@" >>"$folder/ping.log" 2>&1
 }
 
-# Packets of both kinds, one as long as the interface takes, a transfer by the default route, while
-# the servers' own address goes by the interfaces that are named.
+# Packets of both kinds, one of the interface's maximum length, and a transfer by the default route,
+# while the server's own address is reached by the named interfaces.
 a_tunnel_of_packets_carries_on_while_an_interface_goes() {
     lay_out && link 0 && link 1 && ip -n "$near" link set lo up || return 1
     # A host behind the server.
@@ -675,12 +675,12 @@ prepare_gstreamer() {
     fi
 }
 
-# at_rate RATE: what near0 lets through.
+# at_rate RATE: limits near0.
 at_rate() {
     tc -n "$near" qdisc replace dev near0 root tbf rate "$1" burst 8kb latency 300ms
 }
 
-# The encoder's bitrate over the last lines, in kbit/s: the mean.
+# The encoder's average bitrate over the last lines, in kbit/s.
 encoder_kbit() {
     tail -n "$1" "$folder/gst.log" |
         sed -n 's/.*"encoder_bps":\([0-9]*\)}/\1/p' | awk '{sum += $1} END {print int(sum / NR / 1000)}'
@@ -693,7 +693,7 @@ an_encoder_bound_to_the_sink_follows_the_link() {
         "$folder/sender.key" "$receiver_public" near0
     await gst 5 "connected" || return 1
     sleep 14
-    # What it is asked for swings: ten seconds tell, four do not.
+    # The requested bitrate oscillates: ten seconds suffice to measure it, four do not.
     at_3mbit=$(encoder_kbit 30)
     at_rate 1mbit
     sleep 8
@@ -731,7 +731,7 @@ prepare_players() {
     done
 }
 
-# A web server of its own, which sends no faster than a film is watched.
+# A web server of its own, which sends no faster than the film plays.
 nginx_configuration() {
     cat <<END
 daemon off; master_process off; pid $folder/nginx.pid; error_log $folder/nginx-error.log;
@@ -791,8 +791,8 @@ prepare_browser() {
     fi
 }
 
-# A page with a film, which asks for /begun when the film plays and for /seen?… at its eighth second,
-# and says how often the film has stood still since it began.
+# A page with a film, which requests /begun when the film plays and /seen?… at its eighth second,
+# with the number of stalls since it began.
 page_with_a_film() {
     cat <<'END'
 <!doctype html><title>film</title><video id="film" muted autoplay src="film.mp4"></video>
@@ -833,7 +833,7 @@ a_browser_plays_on_while_an_interface_goes() {
         --remote-debugging-port=0 http://127.0.0.1:8000/index.html
     await nginx-access 20 "GET /begun" || return 1
     sleep 2
-    # nginx logs what it has served to the end.
+    # nginx logs responses that it has served completely.
     if [ "$(count nginx-access "GET /film.mp4")" -gt 0 ]; then
         echo "the film has come before the interface goes: this test shows nothing"
         return 1
@@ -847,7 +847,7 @@ a_browser_plays_on_while_an_interface_goes() {
     fi
 }
 
-# Whoever is not root may be so in a namespace.
+# Other users may be root in a namespace.
 if [ "$(id -u)" -ne 0 ] && [ -z "${ANABRANCH_UNSHARED:-}" ] &&
     unshare --user --map-root-user --net --mount sh -c 'mount -t tmpfs none /run && ip link set lo up' 2>/dev/null; then
     export ANABRANCH_UNSHARED=1

@@ -7,14 +7,14 @@ use anabranch_fuzz::{Bound, Meter, plant};
 use anabranch_secure::SecretKey;
 use libfuzzer_sys::fuzz_target;
 
-/// A line has a key of 49 characters, and its names, limits and rules take some 300 bytes; the
+/// Memory of lines: a key of 49 characters; names, limits and rules take about 300 bytes; the
 /// shortest rule has ten characters.
 const BOUND: Bound = Bound {
     fixed_bytes: 32 << 10,
     bytes_per_byte: 64,
 };
 
-/// A secret key that is always the same.
+/// Returns a secret key that is always the same.
 fn secret(number: u8) -> SecretKey {
     let digits = format!("{}{}A", "A".repeat(41), char::from(b'B' + number % 25));
     SecretKey::from_text(&format!("absec_{digits}")).expect("a secret key")
@@ -38,7 +38,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// All keys that seeds can make, of one name.
+/// Returns all keys that seeds can make, of one name.
 fn files_of_many() -> String {
     (0..25)
         .map(|number| format!("{} crew streams=25\n", key(number)))

@@ -1,5 +1,5 @@
-//! The decoder of forward error correction takes any symbols and repair symbols. What it recovers
-//! it says once, and as long as nobody lied that is what was sent.
+//! The decoder of forward error correction accepts any symbols and repair symbols. It returns each
+//! recovered symbol once, and if nobody lied it equals the sent one.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ enum Step<'a> {
     },
 }
 
-/// Reads a step; numbers of forged ones are near those of the others, or far.
+/// Reads a step. Numbers of forged symbols are near those of the others, or far.
 fn step<'a>(input: &mut Reader<'a>, base: u64) -> Option<Step<'a>> {
     let far = |distance: u16, is_far: bool| {
         base.wrapping_add(u64::from(distance) << if is_far { 48 } else { 0 })
@@ -102,7 +102,7 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![recovered, sliding.done(), forged.done()]
 }
 
-/// What symbol `number` is, of a length of its own.
+/// Returns symbol `number`, of a length of its own.
 fn symbol(number: u64) -> Vec<u8> {
     let first = number.wrapping_mul(31);
     (0..=number % 40)
@@ -110,7 +110,7 @@ fn symbol(number: u64) -> Vec<u8> {
         .collect()
 }
 
-/// The repair symbol that a sender makes, if one can.
+/// Returns the repair symbol that a sender makes, if one can.
 fn repair(first: u64, count: u8, row: u8) -> Option<(RepairHeader, Vec<u8>)> {
     let header = RepairHeader {
         first,
@@ -131,7 +131,7 @@ fn repair(first: u64, count: u8, row: u8) -> Option<(RepairHeader, Vec<u8>)> {
 fuzz_target!(init: plant(seeds()), |bytes: &[u8]| {
     let meter = Meter::begin(BOUND);
     let mut input = Reader::new(bytes);
-    // The last numbers are among those that are tried.
+    // The last numbers are also tried.
     let base = match input.u16() {
         Some(near_end @ 0xff00..) => u64::MAX - u64::from(near_end & 0xff),
         base => u64::from(base.unwrap_or_default()),

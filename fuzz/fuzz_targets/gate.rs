@@ -1,5 +1,5 @@
 //! Initiations from any addresses with any cookies: public-key work and answers stay within their
-//! limits, a cookie proves its own address alone, and memory does not grow.
+//! limits, a cookie only proves its own address, and memory does not grow.
 #![no_main]
 
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use anabranch_secure::{Cargo, Cookie, Initiator, Responder, SecretKey, Wishes};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
-/// Networks whose share is remembered are 64.
+/// Memory of 64 networks whose share is remembered.
 const BOUND: Bound = Bound {
     fixed_bytes: 16 << 10,
     bytes_per_byte: 8,
@@ -21,8 +21,8 @@ const MAX_ADMITTED_PER_SECOND: u64 = 200;
 const MAX_CHEAP_AT_ONCE: u64 = 1_000;
 const MAX_CHEAP_PER_SECOND: u64 = 50_000;
 
-/// A stranger that knows the receiver's public key, and the receiver's answers. Their keys take
-/// longer to make than an input to judge.
+/// A stranger that knows the receiver's public key, and the receiver's answers. Making their keys
+/// takes longer than judging an input.
 struct Stranger {
     responder: Mutex<Responder>,
     initiator: Initiator,
@@ -42,7 +42,8 @@ struct Bed {
     responder: MutexGuard<'static, Responder>,
     now: Instant,
     has_session: bool,
-    /// A cookie, where it was given, and how many times the secret has changed until then.
+    /// A cookie, the address that it was given to, and the number of changes of the secret until
+    /// then.
     cookies: Vec<(Cookie, SocketAddr, u64)>,
     rotation_count: u64,
     admitted: u64,
@@ -85,7 +86,7 @@ impl Bed {
         Some(())
     }
 
-    /// An initiation with one of the cookies, or none.
+    /// Handles an initiation with one of the cookies, or none.
     fn initiation(&mut self, source: SocketAddr, which: u8) {
         let initiator = &STRANGER.initiator;
         let cookie = self.cookies.get(usize::from(which));
@@ -112,7 +113,7 @@ impl Bed {
         }
     }
 
-    /// A datagram that this target did not make.
+    /// Handles a datagram that this target did not make.
     fn anything(&mut self, source: SocketAddr, datagram: &[u8]) {
         if self.responder.screen(datagram).is_ok() {
             assert_eq!(datagram, STRANGER.initiator.message());
@@ -123,7 +124,7 @@ impl Bed {
         }
     }
 
-    /// Initiations of many networks, each of which proves its address or none does.
+    /// Sends initiations of many networks, all or none of which prove their address.
     fn flood(&mut self, kind: u8, count: u16, micros: u16) {
         for number in 0..count % 1_024 {
             self.now += Duration::from_micros(micros.into());

@@ -1,6 +1,6 @@
 //! A media session that sends, with any scheduler and controller, survives any sequence of
-//! datagrams, frames and moments, its invariants hold, and it asks to be called again at most once
-//! for each moment.
+//! datagrams, frames and instants. Its invariants hold, and it requests at most one further call
+//! for each instant.
 #![no_main]
 
 use anabranch_controllers::CONTROLLERS;
@@ -12,14 +12,14 @@ use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use libfuzzer_sys::fuzz_target;
 
-/// Fixed: 64 MiB of incomplete frames, of which the newest may have 8 MiB more, and the session's
-/// state. By input: headers, copies and repairs of frames and packets. Frames count as input.
+/// Memory bound. Fixed: 64 MiB of frames that wait for others, 8 MiB more for the newest of them,
+/// and the session's state. Per byte of input, which includes frames: headers, copies and repairs.
 const BOUND: Bound = Bound {
     fixed_bytes: 74 << 20,
     bytes_per_byte: 32,
 };
 
-/// How the endpoint is made: names of the registries, by number.
+/// Set-up of the endpoint: names of the registries, by number.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     scheduler: u8,
@@ -80,7 +80,7 @@ impl Setup {
         Writer::default().raw(numbers).u16(self.deadline_millis)
     }
 
-    /// A session of this set-up, unless that is refused.
+    /// Returns a session of this set-up, unless that is refused.
     fn session(self, seed: Seed) -> Option<MediaSession> {
         let mut session = MediaSession::new(self.config(), seed, Instant::ZERO).ok()?;
         for _ in 0..1 + self.paths % 3 {
@@ -90,7 +90,7 @@ impl Setup {
     }
 }
 
-/// Takes one step; `None` at the end. Returns how much was given.
+/// Takes one step; `None` at the end. Returns the number of bytes handed over.
 fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) -> Option<usize> {
     let mut given_bytes = TRANSPORT;
     match input.u8()? % 6 {
@@ -130,8 +130,8 @@ fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) 
     Some(given_bytes)
 }
 
-/// A session under test that sends frames to an honest one and takes as many of it, of which some
-/// datagrams are lost.
+/// Records a session under test that sends frames to an honest one and receives as many from it,
+/// while some datagrams are lost.
 fn seed(setup: Setup) -> Vec<u8> {
     let mut ends = [1, 2].map(|seed| setup.session(Seed(seed)).expect("a session"));
     let (mut now, mut steps) = (Instant::ZERO, setup.write());
@@ -201,7 +201,7 @@ fuzz_target!(init: plant(seeds()), |bytes: &[u8]| {
         return;
     };
     let meter = Meter::begin(BOUND);
-    // A set-up that is refused is no attack.
+    // A refused set-up is not an attack.
     let Some(mut endpoint) = setup.session(Seed(1)) else {
         return;
     };

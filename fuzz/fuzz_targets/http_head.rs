@@ -1,4 +1,4 @@
-//! Any bytes of an application instead of a request: a head that goes on to the target has one
+//! Any bytes of an application instead of a request: a head that is passed on to the target has one
 //! meaning. Neither memory nor time grows faster than the bytes.
 #![no_main]
 
@@ -6,7 +6,8 @@ use anabranch::fuzzing::{http_head, prepare};
 use anabranch_fuzz::{Bound, Meter, plant};
 use libfuzzer_sys::fuzz_target;
 
-/// A head is read twice, whole and cut, and is held as read, as written, and while it grows.
+/// Memory of a head, which is read twice, whole and cut, and is held as read, as written, and while
+/// it grows.
 const BOUND: Bound = Bound {
     fixed_bytes: 32 << 10,
     bytes_per_byte: 16,
@@ -25,12 +26,12 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<_> = heads
         .map(|head| [b"\x05\x00", head.as_bytes()].concat())
         .into();
-    // The second byte says how many times the rest of the input is repeated in the middle.
+    // The second byte is the number of repetitions of the rest's middle.
     seeds.push(b"\x3f\x40GET http://a.b/ HTTP/1.1\r\n|X-Field: some-value\r\n|\r\n".to_vec());
     seeds
 }
 
-/// The head with its middle, between two bars, repeated: long heads are short inputs.
+/// Returns the head with its middle, between two bars, repeated: long heads are short inputs.
 fn repeated(bytes: &[u8], count: usize) -> Vec<u8> {
     let mut parts = bytes.splitn(3, |byte| *byte == b'|');
     match (parts.next(), parts.next(), parts.next()) {

@@ -1,5 +1,5 @@
-//! The MPEG-TS splitter takes any bytes in any pieces, and gives back no byte that it was not
-//! given. Neither memory nor time grows faster than the stream.
+//! The MPEG-TS splitter accepts any bytes in any pieces, and returns only bytes of the input.
+//! Neither memory nor time grows faster than the stream.
 #![no_main]
 
 use anabranch_fuzz::{Bound, Meter, plant};

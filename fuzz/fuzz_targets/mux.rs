@@ -1,4 +1,4 @@
-//! With any messages of a peer, streams neither panic nor take more memory than their windows.
+//! Streams neither panic nor take more memory than their windows, with any messages of a peer.
 #![no_main]
 
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};

@@ -1,4 +1,4 @@
-//! Any datagrams instead of RTP give whole transport packets, and no more of them than came in.
+//! Any datagrams instead of RTP give whole transport packets, no more of them than arrived.
 #![no_main]
 
 use anabranch::fuzzing::RtpInput;
@@ -6,7 +6,7 @@ use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use anabranch_units::Duration;
 use libfuzzer_sys::fuzz_target;
 
-/// A packet that waits is held once, with some hundred bytes of a tree's node.
+/// Memory of waiting packets, each held once, with some hundred bytes of a tree's node.
 const BOUND: Bound = Bound {
     fixed_bytes: 8 << 10,
     bytes_per_byte: 4,

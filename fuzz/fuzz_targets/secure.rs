@@ -34,13 +34,13 @@ static ENDS: LazyLock<Mutex<Ends>> = LazyLock::new(|| {
     })
 });
 
-/// A session with its ciphers and windows of replays, whatever comes.
+/// A session with its ciphers and replay windows, for any input.
 const BOUND: Bound = Bound {
     fixed_bytes: 64 << 10,
     bytes_per_byte: 4,
 };
 
-/// One datagram of each kind, with nothing that is true.
+/// Returns one datagram of each kind, with invalid contents.
 fn seeds() -> Vec<Vec<u8>> {
     let lengths = [(1, 137), (2, 76), (3, 60), (4, 45), (5, 21), (6, 18)];
     let of = |(kind, length): (u8, usize)| [&[kind, 3][..], &vec![0; length - 2]].concat();
@@ -56,7 +56,7 @@ fuzz_target!(
         let meter = Meter::begin(BOUND);
         let mut ends = ENDS.lock().expect("the first panic ends all");
         let Ends { responder, session, keys: (ours, theirs) } = &mut *ends;
-        // Always another one: the fuzzer sees comparisons, and would find the mark of one.
+        // A new one each time: the fuzzer sees comparisons, and would find the mark of a fixed one.
         let mut initiator = Initiator::new(ours, theirs, 1, Wishes::of(Cargo::Frames));
         assert!(responder.read_initiation(bytes).is_err());
         let _ = responder.version_notice(bytes);

@@ -1,5 +1,5 @@
-//! Any bytes instead of SOCKS5 give a target that a server can be asked for, or none. Neither
-//! memory nor time grows faster than the bytes.
+//! Any bytes instead of SOCKS5 give a target for a server, or none. Neither memory nor time grows
+//! faster than the bytes.
 #![no_main]
 
 use anabranch::fuzzing::{prepare, socks5};

@@ -1,5 +1,5 @@
-//! With any datagrams of links and of the SRT listener, the receiver of SRTLA neither panics nor
-//! grows.
+//! The receiver of SRTLA neither panics nor grows, with any datagrams of links and of the SRT
+//! listener.
 #![no_main]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,7 +9,7 @@ use anabranch_srtla::{MAX_GROUPS, MAX_LINKS, Receiver, SECRET_BYTES, Taken};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
-/// A REG2 that is shorter stands for one with a name that the receiver gave.
+/// Prefix of a REG2. A shorter one stands for a REG2 with a name that the receiver gave.
 const REG2: [u8; 2] = [0x92, 0x01];
 /// A group with a link takes a kilobyte and a half, and three seconds of the input here: a name,
 /// and a registration of two bytes.

@@ -1,7 +1,7 @@
-//! A server's session of streams with its mux, as `serve` has it, against an allowed peer: one that
-//! is honest over a network that loses, doubles and reorders, and a hostile one that changes
-//! datagrams and makes its own. Bytes of an honest peer arrive as they were written, invariants
-//! hold, and memory is bounded for each byte that has come.
+//! A server's session of streams with its mux, as in `serve`, against an allowed peer. An honest
+//! peer uses a network that loses, duplicates and reorders; a hostile one changes datagrams and
+//! makes its own. Bytes of an honest peer arrive as they were written, invariants hold, and memory
+//! is bounded for each arrived byte.
 #![no_main]
 
 use core::task::Poll;
@@ -43,10 +43,10 @@ struct End {
     session: StreamSession,
     mux: Mux,
     streams: Vec<StreamId>,
-    /// A message that the session had no room for, without its head, and that.
+    /// A message for which the session had no room, without its head, and the head.
     held: Option<Bytes>,
     head: Vec<u8>,
-    /// Datagrams that it has sent.
+    /// Datagrams in flight.
     under_way: VecDeque<Datagram>,
 }
 
@@ -153,14 +153,14 @@ struct Bed {
     now: Instant,
     client: End,
     server: End,
-    /// The order in which the client has opened streams, and how much it has written.
+    /// The order in which the client has opened streams, and the number of bytes written.
     written: BTreeMap<StreamId, (u8, u64)>,
-    /// How much the server has read.
+    /// Number of bytes that the server has read.
     read: BTreeMap<StreamId, u64>,
     is_honest: bool,
     /// The next packet number of a hostile peer.
     number: u32,
-    /// Bytes that an end has got: by the network, or to be written.
+    /// Number of bytes that an end has received from the network, or for writing.
     given_bytes: usize,
 }
 
@@ -271,7 +271,7 @@ impl Bed {
         }
     }
 
-    /// Lets the server read all that there is of a stream.
+    /// Reads all available bytes of a stream at the server.
     fn read(&mut self, number: u8) {
         let Some(id) = self.server.stream(number) else {
             return;
@@ -307,7 +307,7 @@ impl Bed {
         }
     }
 
-    /// Loses one of the datagrams under way, or lets it come twice, too early, or changed.
+    /// Loses one of the datagrams in flight, or delivers it twice, too early, or changed.
     fn deliver_one(&mut self, which: u8, fate: u8, change: u8) {
         let under_way = &mut self.client.under_way;
         let at = usize::from(which) % under_way.len().max(1);
@@ -335,7 +335,7 @@ impl Bed {
         }
     }
 
-    /// Makes segments that carry messages of the mux, at offsets with gaps between.
+    /// Makes segments with messages of the mux, at offsets with gaps between.
     fn segments(&mut self, input: &mut Reader<'_>) -> Option<()> {
         let [path, kind, message, stream] = [
             input.u8()? % 4,

@@ -1,13 +1,13 @@
-//! Any datagrams and requests of a peer in a tunnel mean one thing or nothing, no session sends
-//! from another's address, and memory does not grow.
+//! Any datagrams and requests of a peer in a tunnel have one meaning or none, no session sends from
+//! another's address, and memory does not grow.
 #![no_main]
 
 use anabranch::fuzzing::{TunServer, prepare, request, udp_message};
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use libfuzzer_sys::fuzz_target;
 
-/// A claim has at most two addresses beside the reserved ones, of some 200 bytes with their places
-/// in trees.
+/// Memory of claims, each with at most two addresses in addition to the reserved ones, of about 200
+/// bytes with their nodes in trees.
 const BOUND: Bound = Bound {
     fixed_bytes: 16 << 10,
     bytes_per_byte: 16,

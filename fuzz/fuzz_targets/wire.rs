@@ -1,4 +1,4 @@
-//! The wire codec reads any bytes without panicking, and what it reads of a report is consistent.
+//! The wire codec reads any bytes without panicking, and the contents of a report are consistent.
 #![no_main]
 
 use anabranch_core::{Config, MediaConfig, MediaSession, PathOptions, StreamSession};
@@ -6,7 +6,7 @@ use anabranch_fuzz::{Bound, Meter, plant};
 use anabranch_units::{Duration, Importance, Instant, Seed};
 use libfuzzer_sys::fuzz_target;
 
-/// A report has at most some hundred ranges and arrivals.
+/// Memory of a report, with at most some hundred ranges and arrivals.
 const BOUND: Bound = Bound {
     fixed_bytes: 64 << 10,
     bytes_per_byte: 64,
@@ -25,7 +25,7 @@ fn config() -> Config {
     }
 }
 
-/// Datagrams of a session that sends and of its peer, each a few.
+/// Returns a few datagrams of a session that sends, and of its peer.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut now = Instant::ZERO;

@@ -1,4 +1,4 @@
-//! Parts that fuzz targets share.
+//! Parts shared by the fuzz targets.
 //!
 //! | file | idea |
 //! |---|---|

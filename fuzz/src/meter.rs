@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time that every target may take, in a build with sanitizers: some 100 times the
-/// slowest parser's. A parser of quadratic cost exceeds it at some ten kilobytes.
+/// Processor time that every target may take, in a build with sanitizers: about 100 times the
+/// slowest parser's. A parser of quadratic cost exceeds it at about ten kilobytes.
 const FIXED_TIME: Duration = Duration::from_millis(500);
 const NANOS_PER_BYTE: u64 = 20_000;
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // A realloc that moves holds both for a moment.
+        // A realloc that moves temporarily holds both.
         add(size);
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         unsafe { System.realloc(pointer, layout, size) }
@@ -52,16 +52,16 @@ unsafe impl GlobalAlloc for Counting {
 /// Memory that an input may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// Of the state before the first byte.
+    /// Bytes of the state before the first byte.
     pub fixed_bytes: usize,
-    /// For each byte of input.
+    /// Bytes for each byte of input.
     pub bytes_per_byte: usize,
 }
 
 /// Headers of IP, UDP and protection around a datagram of the transport: an attacker sends them.
 pub const TRANSPORT: usize = 20 + 8 + 26;
 
-/// Measures from its beginning on.
+/// A measurement from its beginning on.
 #[derive(Debug)]
 pub struct Meter {
     bound: Bound,
@@ -81,7 +81,7 @@ impl Meter {
         }
     }
 
-    /// The most bytes that were held.
+    /// Returns the maximum number of bytes held.
     pub fn peak_bytes(&self) -> usize {
         PEAK.load(Ordering::Relaxed)
             .saturating_sub(self.held_before)

@@ -1,29 +1,29 @@
-//! Inputs as sequences of steps. Other than those of `arbitrary`, a seed can be written by the same
-//! layout, and a byte of a datagram is a byte of the input.
+//! Inputs as sequences of steps. Unlike with `arbitrary`, a seed can be written by the same layout,
+//! and a byte of a datagram is a byte of the input.
 
 /// Reads the parts of steps; `None` at the end of the input.
 #[derive(Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Reads from the beginning of an input.
+    /// Creates a reader at the beginning of an input.
     pub fn new(input: &'a [u8]) -> Self {
         Reader(input)
     }
 
-    /// A byte.
+    /// Reads a byte.
     pub fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    /// Two bytes, the lower one first.
+    /// Reads two bytes, the lower one first.
     pub fn u16(&mut self) -> Option<u16> {
         Some(u16::from_le_bytes([self.u8()?, self.u8()?]))
     }
 
-    /// A length of two bytes, and as many bytes, or all that are left.
+    /// Reads a length of two bytes, and as many bytes, or all that are left.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.u16()?).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
@@ -31,18 +31,18 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }
 }
 
-/// Writes what [`Reader`] reads.
+/// Writes the format that [`Reader`] reads.
 #[derive(Debug, Default)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.0.extend_from_slice(bytes.as_ref());
         self
@@ -60,7 +60,7 @@ impl Writer {
         self.u16(length).raw(bytes)
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn done(self) -> Vec<u8> {
         self.0
     }

@@ -1,5 +1,5 @@
-//! A camera (of snow: what takes every bit that it is given) whose encoder follows the links: `x264enc`'s bitrate is bound to what `anabranchsink`
-//! asks for. Prints a JSON line for each change.
+//! A camera whose encoder follows the links: `x264enc`'s bitrate is bound to the target of
+//! `anabranchsink`. The picture is snow, which uses every bit. Prints a JSON line for each change.
 //!
 //! ```text
 //! follow SECONDS TO KEY_FILE PEER [VIA,VIA]
@@ -7,7 +7,8 @@
 
 use gst::prelude::*;
 
-/// Of MPEG-TS, in percent, and of the rate control, which takes some frames to follow.
+/// Share of the target, in percent, for the overhead of MPEG-TS and for rate control, which follows
+/// after some frames.
 const SPARE_PERCENT: u32 = 10;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,16 +1,16 @@
-//! The real clock, as links want it.
+//! The real clock, in links' instants.
 
 use anabranch_units::{Duration, Instant};
 
-/// Counts from an origin, which never lies in the future.
+/// A clock that counts from an origin, which is never in the future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: std::time::Instant,
 }
 
 impl Clock {
-    /// A clock whose origin is `wanted`, or the present if that is earlier or nothing is wanted;
-    /// and how long after the clock's origin the wanted one lies.
+    /// Returns a clock whose origin is `wanted`, or the present if that is earlier or there is no
+    /// wish, and the time by which the wanted origin lies after the clock's.
     #[allow(clippy::disallowed_methods, reason = "the emulator's clock")]
     pub(crate) fn since(wanted: Option<std::time::Instant>) -> (Clock, Duration) {
         let present = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! What a relay is made from.
+//! The set-up of a relay.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,32 +9,33 @@ use anabranch_units::{Duration, Seed};
 /// A relay: links that run in one thread.
 #[derive(Clone, Debug, Default)]
 pub struct RelayConfig {
-    /// The links, which know nothing of each other.
+    /// The links, which are independent of each other.
     pub links: Vec<RelayLink>,
-    /// From when the instants of schedules and outages count, past or future; `None`: from the
-    /// start of the relay.
+    /// Origin of the instants of schedules and outages, past or future; `None`: the start of the
+    /// relay.
     pub origin: Option<std::time::Instant>,
 }
 
-/// A link between whoever sends to `listen`, and `target`.
+/// A link between the client at `listen` and `target`.
 #[derive(Clone, Debug)]
 pub struct RelayLink {
-    /// What errors call it.
+    /// The link's name in errors.
     pub name: String,
-    /// Where it waits for the client; with port 0, at a port that
-    /// [`Relay::listen_addr`](crate::Relay::listen_addr) tells. The client is whoever sent last.
+    /// Local address for the client; with port 0, [`Relay::listen_addr`](crate::Relay::listen_addr)
+    /// returns the port. The client is the source of the last datagram.
     pub listen: SocketAddr,
-    /// Where it sends what comes from the client. It gives back only what comes from there.
+    /// Destination of the client's datagrams. Only datagrams from this address go back to the
+    /// client.
     pub target: SocketAddr,
-    /// From the client to the target.
+    /// Direction from the client to the target.
     pub forward: LinkConfig,
-    /// From the target to the client.
+    /// Direction from the target to the client.
     pub reverse: LinkConfig,
-    /// Where both directions' chance comes from.
+    /// Seed of both directions' random numbers.
     pub seed: Seed,
 }
 
-/// Why a relay did not start.
+/// Reasons for which a relay did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
@@ -47,7 +48,7 @@ pub enum RelayError {
         action: &'static str,
         /// The address that the link was given.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A direction's configuration is not valid.
@@ -57,7 +58,7 @@ pub enum RelayError {
         link: String,
         /// "forward" or "reverse".
         direction: &'static str,
-        /// What is wrong with it.
+        /// The mistake in its set-up.
         source: LinkConfigError,
     },
     /// The relay's thread could not be started.
@@ -65,7 +66,7 @@ pub enum RelayError {
     Thread(#[source] io::Error),
 }
 
-/// `config`, everything that it schedules `ahead` later.
+/// Returns `config`, with everything that it schedules `ahead` later.
 pub(crate) fn postponed(config: &LinkConfig, ahead: Duration) -> LinkConfig {
     let mut config = config.clone();
     config

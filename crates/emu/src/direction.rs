@@ -8,25 +8,26 @@ use anabranch_units::{Ecn, Instant};
 
 use crate::socket::Arrival;
 
-/// Most payload that a direction holds. A real buffer of that size is a misconfiguration, and
-/// without a bound a link without a limit would take all memory.
+/// Maximum payload that a direction holds. A real buffer of that size is a misconfiguration, and a
+/// link without a limit would take all memory.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// Payload allocations kept for later datagrams.
 const MAX_SPARE_COUNT: usize = 1_024;
 
-/// What happened to the datagrams of one direction.
+/// Counters of the datagrams of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStatistics {
-    /// On the link. Its instants count from the relay's start or its origin, whichever was earlier.
+    /// Statistics of the link. Its instants count from the relay's start or its origin, whichever
+    /// was earlier.
     pub link: LinkStatistics,
     /// Datagrams refused before the link because the relay held 64 MiB already.
     pub overflow_packets: u64,
-    /// Datagrams that came out of the link and that the operating system did not take.
+    /// Datagrams that left the link and that the operating system refused.
     pub unsent_packets: u64,
 }
 
-/// A datagram as a link looks at it.
+/// A datagram in a link's view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived<'a> {
     payload: &'a [u8],
@@ -35,7 +36,8 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl<'a> Arrived<'a> {
-    /// What `buffer` begins with. Every source, address and port, is a flow of its own.
+    /// Makes an arrived datagram of the start of `buffer`. Every source, address and port, is a
+    /// flow of its own.
     pub(crate) fn new(arrival: &Arrival, buffer: &'a [u8]) -> Self {
         Arrived {
             payload: &buffer[..arrival.len],
@@ -48,7 +50,7 @@ impl<'a> Arrived<'a> {
 fn flow_key(source: SocketAddr) -> u32 {
     let mut hasher = DefaultHasher::new();
     source.hash(&mut hasher);
-    // Any half of a good hash is one.
+    // Either half of a good hash is a good hash.
     hasher.finish() as u32
 }
 
@@ -58,16 +60,16 @@ pub(crate) struct Direction {
     link: Link,
     header_bytes: u32,
     held_bytes: usize,
-    /// By the packet's [`Packet::id`].
+    /// Payloads by the packet's [`Packet::id`].
     payloads: Vec<Vec<u8>>,
-    /// Places in `payloads` of no packet.
+    /// Indices in `payloads` without a packet.
     vacant: Vec<u64>,
     overflow_packets: u64,
     unsent_packets: u64,
 }
 
 impl Direction {
-    /// `header_bytes` are those that IP and UDP add to each datagram on the wire.
+    /// Creates a direction in which IP and UDP add `header_bytes` to each datagram on the wire.
     pub(crate) fn new(link: Link, header_bytes: u32) -> Self {
         Direction {
             link,
@@ -105,7 +107,7 @@ impl Direction {
         }
     }
 
-    /// Hands all that is due by `now` to `send`, which says whether it could send it.
+    /// Hands all datagrams due by `now` to `send`, which returns whether it could send them.
     pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8], Ecn) -> bool) {
         while let Some(packet) = self.link.pop(now) {
             if !send(&self.payloads[packet.id as usize], packet.ecn) {
@@ -118,7 +120,7 @@ impl Direction {
         }
     }
 
-    /// The packet's payload is not needed any more; few allocations are kept for later ones.
+    /// Releases the packet's payload; a few allocations are kept for later ones.
     fn forget(&mut self, id: u64) {
         let payload = &mut self.payloads[id as usize];
         self.held_bytes -= payload.len();

@@ -13,19 +13,19 @@ use crate::config::{RelayError, RelayLink, postponed};
 use crate::direction::{Arrived, Direction, DirectionStatistics};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 
-/// Datagrams read from one socket before the others have their turn.
+/// Number of datagrams read from one socket before the others get their turn.
 const MAX_BATCH_COUNT: usize = 64;
 
-/// What happened on one link of a relay.
+/// Counters of one link of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayLinkStatistics {
-    /// From the client to the target.
+    /// Direction from the client to the target.
     pub forward: DirectionStatistics,
-    /// From the target to the client.
+    /// Direction from the target to the client.
     pub reverse: DirectionStatistics,
 }
 
-/// The sockets stand outside the lock, since the worker waits for them without it.
+/// The sockets are outside of the lock, since the worker waits for them without it.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) listen: Socket,
@@ -86,8 +86,7 @@ impl Port {
         })
     }
 
-    /// Reads what has arrived, sends what is due, and says when something is next due. Never
-    /// blocks.
+    /// Reads arrived datagrams, sends due ones, and returns the next due time. Never blocks.
     pub(crate) fn serve(&self, scratch: &mut [u8; MAX_DATAGRAM_BYTES]) -> Option<Instant> {
         let traffic = &mut *self.lock();
         // The clock is read under the lock: a link's time must not go back.
@@ -99,8 +98,8 @@ impl Port {
             let packet = Arrived::new(&arrival, scratch);
             traffic.forward.receive(self.clock.now(), &packet);
         }
-        // An error other than "nothing there" is an ICMP message, such as that nobody listens at
-        // the target: that is not the link's business, and reading it has cleared it.
+        // An error other than "would block" is an ICMP message, such as for a closed port at the
+        // target. It does not concern the link, and reading it has cleared it.
         for _ in 0..MAX_BATCH_COUNT {
             let Ok(arrival) = self.upstream.receive(scratch) else {
                 break;
@@ -133,14 +132,15 @@ impl Port {
         }
     }
 
-    /// Counters stay readable after a panic of the worker, which `Relay::stop` passes on.
+    /// Locks the traffic. Counters stay readable after a panic of the worker, which `Relay::stop`
+    /// passes on.
     fn lock(&self) -> MutexGuard<'_, Traffic> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the operating system takes it. A pending ICMP error makes one call fail that has nothing
-/// to do with it.
+/// Returns whether the operating system accepts it. A pending ICMP error makes one unrelated call
+/// fail.
 fn is_sent(socket: &Socket, to: SocketAddr, payload: &[u8], ecn: Ecn) -> bool {
     match socket.send(to, payload, ecn) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -150,7 +150,8 @@ fn is_sent(socket: &Socket, to: SocketAddr, payload: &[u8], ecn: Ecn) -> bool {
     }
 }
 
-/// What IP and UDP put before a payload: 20 + 8 bytes (RFC 791, RFC 768) or 40 + 8 (RFC 8200).
+/// Returns the size of the headers of IP and UDP: 20 + 8 bytes (RFC 791, RFC 768) or 40 + 8 (RFC
+/// 8200).
 fn header_bytes(address: SocketAddr) -> u32 {
     if address.is_ipv4() { 28 } else { 48 }
 }
@@ -167,7 +168,7 @@ fn open_upstream(target: SocketAddr) -> io::Result<Socket> {
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(any)?;
-    // Connected, so that it hears the target only.
+    // Connected, so that it receives from the target only.
     socket.connect(target)?;
     Socket::new(socket)
 }

@@ -14,13 +14,13 @@ use crate::worker;
 
 /// Emulated links, running in a thread of their own until this is stopped or dropped.
 ///
-/// Links go by their index in [`RelayConfig::links`].
+/// Links are identified by their index in [`RelayConfig::links`].
 #[derive(Debug)]
 pub struct Relay {
     ports: Arc<[Port]>,
     clock: Clock,
     punctuality: Arc<Mutex<Punctuality>>,
-    /// The thread ends when this end of the pair is closed. `None` only while dropping.
+    /// The end of a pair of sockets whose closing ends the thread. `None` only while dropping.
     running: Option<(UnixStream, thread::JoinHandle<()>)>,
 }
 
@@ -28,7 +28,7 @@ impl Relay {
     /// Opens the sockets and starts the thread. When it returns, all links take datagrams.
     ///
     /// # Errors
-    /// An address that cannot be used, or a link that cannot be built; nothing is left running.
+    /// An address that cannot be used, or a link that cannot be built; no thread remains.
     pub fn start(config: RelayConfig) -> Result<Relay, RelayError> {
         let (clock, ahead) = Clock::since(config.origin);
         let ports: Arc<[Port]> = config
@@ -53,7 +53,7 @@ impl Relay {
         })
     }
 
-    /// Where the link listens, its port never 0.
+    /// Returns the address at which the link listens, its port never 0.
     ///
     /// # Panics
     /// If there is no such link.
@@ -61,7 +61,7 @@ impl Relay {
         self.ports[link_index].listen_addr
     }
 
-    /// What happened on the link up to the present.
+    /// Returns the link's statistics up to the present.
     ///
     /// # Panics
     /// If there is no such link.
@@ -69,7 +69,8 @@ impl Relay {
         self.ports[link_index].statistics()
     }
 
-    /// How late the machine let the links get to their work, in the worse of the last two seconds.
+    /// Returns the delays of the links' work that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         let punctuality = self.punctuality.lock();
         let mut punctuality = punctuality.unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +96,8 @@ impl Relay {
 }
 
 impl Drop for Relay {
-    /// As [`Relay::stop`], but a panic of the thread goes no further than the message it printed.
+    /// Stops the relay as [`Relay::stop`] does, but ignores a panic of the thread, which has
+    /// printed its message.
     fn drop(&mut self) {
         let _ = self.join();
     }

@@ -1,4 +1,4 @@
-//! A UDP socket that tells and sets the ECN field, which makes a relay a router.
+//! A UDP socket that reads and sets the ECN field, which makes a relay a router.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -8,21 +8,21 @@ use anabranch_units::Ecn;
 use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-/// What is asked of the operating system, so that nothing is lost before the link while the relay's
-/// thread waits for a processor.
+/// Buffer size requested of the operating system, so that nothing is lost before the link while the
+/// relay's thread waits for a processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
-/// Longer than any UDP datagram.
+/// Size of a buffer that exceeds any UDP datagram.
 pub(crate) const MAX_DATAGRAM_BYTES: usize = 1 << 16;
 
-/// Never blocks.
+/// The socket never blocks.
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
 }
 
-/// A datagram's length, and what its headers say.
+/// A datagram's length, and the fields of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) len: usize,
@@ -36,7 +36,7 @@ impl Socket {
         // Links carry datagrams one by one, and quinn-udp 0.6 loses the ECN field of coalesced
         // ones. A kernel that does not know the option does not coalesce.
         let _ = setsockopt(&socket, UdpGroSegment, &false);
-        // The system grants what it allows; less is no error.
+        // The system may grant less, which is no error.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
         Ok(Socket { socket, state })

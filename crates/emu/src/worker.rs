@@ -48,14 +48,15 @@ pub(crate) fn run(
 
 fn timeout_until(at: Instant, now: Instant) -> Timespec {
     let wait = at.saturating_since(now).to_std();
-    // Every count of seconds that a 64-bit count of nanoseconds holds fits.
+    // Every number of seconds within 64 bits of nanoseconds fits.
     Timespec {
         tv_sec: wait.as_secs() as i64,
         tv_nsec: wait.subsec_nanos().into(),
     }
 }
 
-/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+/// Requests exact timers, as Linux by default may wake a thread 50 µs late to wake several at a
+/// time.
 fn request_exact_timers() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));

@@ -1,5 +1,5 @@
-//! Relays on loopback, in real time. Nothing may come early; how late it may come is generous,
-//! since the machine may be busy with other things.
+//! Relays on loopback, in real time. Early arrivals are errors; limits for late ones are generous,
+//! since the machine may be busy.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -69,7 +69,7 @@ fn with_delay(millis: u64) -> LinkConfig {
     }
 }
 
-/// How long a datagram and its answer take.
+/// Returns the times that a datagram and its answer take.
 fn round_trip(
     client: &UdpSocket,
     target: &UdpSocket,
@@ -132,7 +132,7 @@ fn each_direction_of_each_link_has_its_own_delay() {
             .map(|times| times.1)
             .min()
             .expect("three");
-        // No one of them is early if the quickest is not, nor is the link slow if that is not late.
+        // If the quickest is not early, none is; and if it is not late, the link is not slow.
         for (measured, millis) in [(forward, there), (reverse, back)] {
             let delay = StdDuration::from_millis(millis);
             assert!(
@@ -156,7 +156,7 @@ fn the_rate_is_kept_and_what_exceeds_the_queue_is_lost() {
         ..LinkConfig::default()
     };
     let relay = start(vec![link(&target, forward, LinkConfig::default())]);
-    // 500,000 bytes fit, which are 500 datagrams of 972 + 28 bytes and take 1 s; those that leave
+    // 500,000 bytes fit, which are 500 datagrams of 972 + 28 bytes and take 1 s. Those that leave
     // while the others arrive make room for a few more.
     let sent_at = now();
     for _ in 0..700 {
@@ -199,8 +199,8 @@ fn an_outage_counts_from_the_origin_and_the_link_comes_back() {
         idle.set_read_timeout(Some(left)).expect("a timeout");
         assert!(idle.recv(&mut [0]).is_err());
     };
-    // Down from 300 to 600 ms after the origin: "early" leaves before, "lost" is on the way, "late"
-    // comes during it.
+    // Down from 300 to 600 ms after the origin: "early" leaves before, "lost" is in flight, "late"
+    // arrives during it.
     client
         .send_to(b"early", relay.listen_addr(0))
         .expect("sent");
@@ -318,7 +318,7 @@ fn what_cannot_start_says_which_link_and_why() {
     );
 }
 
-/// The ECN field of the next datagram.
+/// Returns the ECN field of the next datagram.
 fn received_mark(socket: &UdpSocket) -> Ecn {
     let mut bytes = [0; 2_000];
     let mut slices = [IoSliceMut::new(&mut bytes)];
@@ -370,7 +370,7 @@ fn the_ecn_field_passes_and_a_queue_that_marks_sets_it() {
     assert!((50..=90).contains(&marked_count), "{marked_count}");
     assert!(marks.iter().all(|mark| matches!(mark, Ecn::Ect1 | Ecn::Ce)));
 
-    // And back: the target answers who asked.
+    // And back: the target answers the source.
     client.send_to(b"frame", listen).expect("sent");
     let (_, from) = receive(&target);
     set_ip_tos(&target, Ecn::Ect1.to_bits()).expect("Linux lets it be set");
@@ -392,8 +392,8 @@ fn every_sender_is_a_flow_of_its_own() {
         bulk.send_to(&[0; 972], relay.listen_addr(0)).expect("sent");
     }
     thin.send_to(b"frame", relay.listen_addr(0)).expect("sent");
-    // In one queue it would stand behind 1 s of the others, less what CoDel drops of them; alone in
-    // its own it is next. A quarter of a second is left for this thread to be kept from sending.
+    // In one queue it would be behind 1 s of the others, less CoDel's drops; in a queue of its own
+    // it is next. A quarter of a second is left for delays of this thread.
     let before_count = (0..500)
         .take_while(|_| receive(&target).0 != b"frame")
         .count();

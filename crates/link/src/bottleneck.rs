@@ -13,16 +13,16 @@ use crate::queue::Load;
 use crate::statistics::QueueStatistics;
 use crate::transmitter::Transmitter;
 
-/// A transmitter of limited rate behind a managed queue, whose discipline decides what leaves when
-/// it is to leave; otherwise as [`DropTail`](crate::DropTail).
+/// A transmitter of limited rate behind a managed queue. The discipline picks each packet at the
+/// instant at which it leaves; otherwise as [`DropTail`](crate::DropTail).
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
     transmitter: Transmitter,
     queue: Queue,
-    /// When service starts, while the queue has a packet and the transmitter no opportunity yet.
+    /// Start of service, while the queue has a packet and the transmitter no opportunity yet.
     starts_at: Option<Instant>,
     in_service: Option<InService>,
-    /// Packets that have left and that nobody has popped yet: the driver is late.
+    /// Packets that have left and have not been popped, as the driver is late.
     departed: VecDeque<(Instant, Packet)>,
     ledger: Ledger,
 }
@@ -35,7 +35,7 @@ struct InService {
 }
 
 impl Bottleneck {
-    /// An idle transmitter behind an empty queue.
+    /// Creates an idle transmitter behind an empty queue.
     pub(crate) fn new(transmitter: Transmitter, queue: Queue) -> Self {
         Bottleneck {
             transmitter,
@@ -56,16 +56,16 @@ impl Bottleneck {
         self.queue.load().plus(self.service_load())
     }
 
-    /// Bytes queued as of the last call, those of the packet in service included.
+    /// Returns the bytes queued as of the last call, including the packet in service.
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.load().bytes
     }
 
-    /// What happened up to `now`, which is not before the last call.
+    /// Returns the statistics up to `now`, which is not before the last call.
     pub(crate) fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.advance(now);
         let mut statistics = self.ledger.statistics;
-        // Those inside have not been accounted, as that is done when a packet leaves.
+        // Packets inside are otherwise accounted when they leave.
         let mut record = |packet: &Packet| {
             statistics.record_stay(packet.size_bytes, now.saturating_since(packet.entered_at));
         };
@@ -77,7 +77,7 @@ impl Bottleneck {
         statistics
     }
 
-    /// Lets all that is inside pass in the forecast of what is behind, which becomes that of both.
+    /// Passes all packets inside through the forecast `behind`, which becomes the forecast of both.
     pub(crate) fn forecast(
         &self,
         now: Instant,
@@ -115,7 +115,7 @@ impl Bottleneck {
         behind
     }
 
-    /// The transmitter is free at `now`: it takes the next packet, when it may.
+    /// Takes the next packet when it may, as the transmitter is free at `now`.
     fn begin(&mut self, now: Instant, was_idle: bool) {
         debug_assert!(self.in_service.is_none(), "one packet is served at a time");
         let starts_at = match &mut self.transmitter {
@@ -143,7 +143,7 @@ impl Bottleneck {
         }
     }
 
-    /// Whether the start or the end of a service is due by `now`.
+    /// Returns whether the start or the end of a service is due by `now`.
     #[inline]
     fn is_due(&self, now: Instant) -> bool {
         let in_service = self.in_service.as_ref();
@@ -199,13 +199,14 @@ impl Element for Bottleneck {
             .map(|(_, packet)| packet)
     }
 
-    /// When the packet in service ends is not certain, as the rate may be a queue's discipline's.
+    /// Returns only packets that have left: the end of service is uncertain, as the rate may depend
+    /// on a queue's discipline.
     #[inline]
     fn pop_before(&mut self, now: Instant, _before: Instant) -> Option<(Instant, Packet)> {
         if !self.departed.is_empty() {
             return self.departed.pop_front();
         }
-        // Mostly nothing is.
+        // Mostly none is due.
         self.is_due(now).then(|| self.end_service(now)).flatten()
     }
 

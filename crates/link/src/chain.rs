@@ -10,18 +10,18 @@ use crate::packet::Packet;
 /// Two elements in a row; chains of chains make longer ones, without dynamic dispatch.
 ///
 /// A packet enters the second at the very instant at which it left the first, however late the
-/// driver calls. [`next_at`](Element::next_at) is when a packet leaves the whole, so that a driver
-/// is not woken for what happens in between.
+/// driver calls. [`next_at`](Element::next_at) is the time at which a packet leaves the whole
+/// chain, so that a driver is not woken for steps inside.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B> {
     first: A,
     second: B,
-    /// What the second refused.
+    /// Packets that the second refused.
     dropped: VecDeque<Dropped>,
 }
 
 impl<A: Element, B: Element> Chain<A, B> {
-    /// `first`, and behind it `second`.
+    /// Creates a chain of `first` and, behind it, `second`.
     pub fn new(first: A, second: B) -> Self {
         Chain {
             first,
@@ -30,18 +30,18 @@ impl<A: Element, B: Element> Chain<A, B> {
         }
     }
 
-    /// The element at which packets enter.
+    /// Returns the element at which packets enter.
     pub fn first(&self) -> &A {
         &self.first
     }
 
-    /// The element at which packets leave.
+    /// Returns the element at which packets leave.
     pub fn second(&self) -> &B {
         &self.second
     }
 
-    /// The element at which packets enter, to read what it measures. Packets are not to be pushed
-    /// or popped there.
+    /// Returns the element at which packets enter, to read its measurements. Packets must not be
+    /// pushed or popped there.
     pub fn first_mut(&mut self) -> &mut A {
         &mut self.first
     }

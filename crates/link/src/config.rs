@@ -1,4 +1,4 @@
-//! What a link is made from.
+//! The set-up of a link.
 
 use core::fmt;
 
@@ -17,14 +17,14 @@ use crate::trace::Trace;
 pub struct LinkConfig {
     /// Rate of the bottleneck; `None` has no limit.
     pub rate: Option<DataRate>,
-    /// Rates that hold from an instant on, in any order. At rate zero nothing is sent and nothing
-    /// lost.
+    /// Rates that hold from an instant on, in any order. At rate zero the link neither sends nor
+    /// loses packets.
     pub rate_schedule: Vec<(Instant, DataRate)>,
     /// Time that each packet takes beside that of its bytes: a radio's preamble, interframe spaces
     /// and acknowledgement. It needs a rate.
     pub frame_time: Duration,
-    /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
-    /// bucket. It needs a rate and a drop-tail queue.
+    /// Number of unused bytes of a pause that may leave at once afterwards: a token bucket. It
+    /// needs a rate and a drop-tail queue.
     pub burst_bytes: u64,
     /// Opportunities to send, instead of a rate and its schedule.
     pub trace: Option<Trace>,
@@ -35,17 +35,17 @@ pub struct LinkConfig {
     /// Whether packets overtake those before them when the delay falls; otherwise they catch up
     /// with these and keep their order.
     pub overtaking: bool,
-    /// How the propagation delay varies.
+    /// Variation of the propagation delay.
     pub jitter: Option<JitterModel>,
     /// Packets that take longer than others, and are overtaken.
     pub detour: Option<DetourModel>,
-    /// How much the queue before the bottleneck holds.
+    /// Capacity of the queue in front of the bottleneck.
     pub queue: QueueLimit,
-    /// How that queue is managed.
+    /// Discipline of that queue.
     pub discipline: Discipline,
     /// Losses behind the bottleneck.
     pub loss: LossModel,
-    /// When the link goes down, and for how long; see [`Outage`](crate::Outage).
+    /// Start and duration of each outage; see [`Outage`](crate::Outage).
     pub outages: Vec<(Instant, Duration)>,
     /// The longest packet that passes; longer ones vanish without a word. `None` has no limit.
     pub mtu: Option<u32>,
@@ -54,7 +54,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// Whether packets only take their time on it: nothing queues them, and nothing loses them.
+    /// Returns whether the link only delays packets: it neither queues nor loses any.
     pub(crate) fn is_line(&self) -> bool {
         self.rate.is_none()
             && self.trace.is_none()
@@ -66,7 +66,7 @@ impl LinkConfig {
             && self.mtu_schedule.is_empty()
     }
 
-    /// An idle link. Its chance comes from `seed` alone.
+    /// Builds an idle link. Its random numbers come from `seed` alone.
     ///
     /// # Errors
     /// A [`LinkConfigError`] if a number is out of its range, or two settings exclude each other.
@@ -118,15 +118,15 @@ impl LinkConfig {
     }
 }
 
-/// Why a link cannot be built.
+/// Reasons for which a link cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LinkConfigError {
     /// A probability of the loss model is outside 0..=1.
     Probability(f64),
-    /// A number of the queue discipline makes no sense; what would is said.
+    /// An invalid number of the queue discipline, with a description of the valid ones.
     Discipline(&'static str),
-    /// A rate, or a schedule of rates, and a trace.
+    /// A rate, or a schedule of rates, together with a trace.
     RateAndTrace,
     /// A time for each packet without a rate, or with a token bucket.
     FrameTime,
@@ -134,13 +134,13 @@ pub enum LinkConfigError {
     Burst,
     /// A share of packets that take a detour outside 0..=1.
     DetourShare(f64),
-    /// Jitter cut off at a number of deviations that is none.
+    /// An invalid number of deviations at which jitter is cut off.
     JitterDeviations(f64),
-    /// Jitter around a delay, at some time, that is shorter than it.
+    /// Jitter that exceeds the delay at some time.
     JitterExceedsDelay {
         /// The shortest delay.
         delay: Duration,
-        /// What the jitter needs.
+        /// The least delay that the jitter needs.
         needed: Duration,
     },
     /// Packets that overtake, and jitter that keeps their order.

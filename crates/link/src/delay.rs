@@ -12,9 +12,9 @@ use crate::packet::Packet;
 use crate::schedule::Schedule;
 
 /// A propagation delay, which may change at known instants and vary at random. A packet takes the
-/// delay that holds when it enters. When the delay shrinks, packets leave no earlier than those
-/// before them, unless the line lets packets overtake, the jitter may reorder, or the packet takes
-/// a detour.
+/// delay at its entry. When the delay shrinks, packets leave no earlier than those before them. A
+/// packet only overtakes another if the line lets packets overtake, the jitter may reorder, or the
+/// other takes a detour.
 #[derive(Clone, Debug)]
 pub struct Delay {
     delay: Schedule<Duration>,
@@ -23,13 +23,13 @@ pub struct Delay {
     detour: Option<Box<Detour>>,
     /// Whether a packet may leave before those that entered when the delay was longer.
     is_overtaking: bool,
-    /// In the order of release.
+    /// Packets in the order of release.
     in_flight: VecDeque<(Instant, Packet)>,
     last_release_at: Instant,
 }
 
 impl Delay {
-    /// A line without packets in flight.
+    /// Creates a line without packets in flight.
     pub fn new(delay: Schedule<Duration>) -> Self {
         Delay {
             delay,
@@ -41,7 +41,7 @@ impl Delay {
         }
     }
 
-    /// A line whose delay varies as `model` has it, by chance from `seed`. `rate` gives packets'
+    /// Creates a line whose delay varies by `model`, at random from `seed`. `rate` gives packets'
     /// serialisation times, below which jitter without reordering does not bring them together.
     pub fn with_jitter(
         delay: Schedule<Duration>,
@@ -55,7 +55,7 @@ impl Delay {
         }
     }
 
-    /// The same line, on which some packets take a detour, by chance from `seed`.
+    /// Returns the same line, on which random packets, from `seed`, take a detour.
     pub fn with_detour(self, model: DetourModel, seed: Seed) -> Self {
         Delay {
             detour: Some(Box::new(Detour::new(model, seed))),
@@ -83,7 +83,7 @@ impl Delay {
 }
 
 impl Delay {
-    /// What becomes of packets that enter, and when those leave that are in flight.
+    /// Returns the effect on new packets, and appends the departures of the packets in flight.
     pub(crate) fn forecast(&self, inside: &mut Vec<Departure>) -> Forecast {
         inside.extend(self.in_flight.iter().map(|(at, packet)| Departure {
             id: packet.id,
@@ -141,7 +141,7 @@ impl Element for Delay {
 
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
         lost.extend(self.in_flight.drain(..).map(|(_, packet)| packet));
-        // Nothing is left to be overtaken.
+        // No packet is left to be overtaken.
         self.last_release_at = now;
         if let Some(jitter) = &mut self.jitter {
             jitter.forget(now);

@@ -1,18 +1,18 @@
-//! Packets that take a longer way, as over routes that share load packet by packet, or after a
+//! Packets on a longer route, as over routes that share load packet by packet, or after a
 //! repetition on the radio.
 
 use anabranch_units::{Duration, Rng, Seed};
 
-/// Some packets, each by chance, arrive later than the others and are overtaken.
+/// Random packets arrive later than the others and are overtaken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DetourModel {
-    /// The share of packets that take it, 0 to 1.
+    /// Share of packets that take it, 0 to 1.
     pub share: f64,
-    /// How much longer they take.
+    /// Additional delay of such packets.
     pub delay: Duration,
 }
 
-/// A model with its chance.
+/// A model with its random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Detour {
     model: DetourModel,
@@ -27,7 +27,7 @@ impl Detour {
         }
     }
 
-    /// How much longer the next packet takes.
+    /// Returns the additional delay of the next packet.
     pub(crate) fn next_delay(&mut self) -> Duration {
         match self.rng.chance(self.model.share) {
             true => self.model.delay,

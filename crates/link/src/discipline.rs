@@ -1,4 +1,5 @@
-//! Queue disciplines: which packet waits, leaves, is marked or is dropped before a transmitter.
+//! Queue disciplines, which decide on the order, marks and drops of packets in front of a
+//! transmitter.
 
 mod codel;
 mod dual_pi2;
@@ -29,16 +30,16 @@ use half_duplex::HalfDuplex;
 use pie::Pie;
 use red::Red;
 
-/// Controllers that update more often than this are refused: they make up for every update that was
-/// due while nothing happened.
+/// Least update interval of a controller: it makes up for every update that was due while the queue
+/// was idle. Chosen.
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_micros(100);
 
-/// How the queue before a bottleneck is managed. Whatever the discipline, the queue holds no more
+/// Discipline of the queue in front of a bottleneck. With any discipline, the queue holds no more
 /// than its [`QueueLimit`]. With `ecn`, packets of ECN-capable transports are marked "congestion
 /// experienced" where others are dropped early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Discipline {
-    /// First in, first out; what does not fit on arrival is dropped.
+    /// First in, first out; packets that do not fit on arrival are dropped.
     DropTail {
         /// Packets of ECN-capable transports are marked on arrival if the queue with them and with
         /// the packet in service exceeds this.
@@ -66,7 +67,7 @@ impl Default for Discipline {
 }
 
 impl Discipline {
-    /// Why no queue can be made of it.
+    /// Returns the reason for which no queue can be made of it.
     pub(crate) fn mistake(&self) -> Option<&'static str> {
         match self {
             Discipline::DropTail { .. } | Discipline::HalfDuplex => None,
@@ -78,7 +79,7 @@ impl Discipline {
         }
     }
 
-    /// An empty queue before a transmitter of `rate`; `None` if nothing manages it.
+    /// Builds an empty queue in front of a transmitter of `rate`; `None` if nothing manages it.
     pub(crate) fn build(&self, limit: QueueLimit, rate: DataRate, seed: Seed) -> Option<Queue> {
         let capacity = limit.capacity(rate);
         Some(match self {
@@ -100,7 +101,7 @@ impl Discipline {
 }
 
 impl Discipline {
-    /// See [`Discipline::DropTail`].
+    /// Returns the threshold of [`Discipline::DropTail`].
     pub(crate) fn mark_above(&self) -> Option<QueueLimit> {
         match self {
             Discipline::DropTail { mark_above } => *mark_above,
@@ -109,11 +110,11 @@ impl Discipline {
     }
 }
 
-/// A queue that decides whom congestion hits. Instants never go back from call to call, and all
-/// that it does by time it does as of the instants at which it was due.
+/// A queue that decides which packets congestion hits. Instants never go back from call to call,
+/// and it acts as of the instants at which its steps were due.
 pub(crate) trait QueueDiscipline {
-    /// Takes a packet in at `now`, marked or not, or refuses it. What `in_service` says is being
-    /// sent counts towards the limit.
+    /// Accepts a packet at `now`, marked or not, or refuses it. The load `in_service` counts
+    /// towards the limit.
     fn enqueue(
         &mut self,
         now: Instant,
@@ -122,20 +123,20 @@ pub(crate) trait QueueDiscipline {
         ledger: &mut Ledger,
     ) -> Result<(), Refused>;
 
-    /// The packet to send next, at `now`; those dropped instead go to the ledger.
+    /// Returns the packet to send next, at `now`; dropped packets go to the ledger.
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet>;
 
-    /// What waits.
+    /// Returns the load of the waiting packets.
     fn load(&self) -> Load;
 
-    /// Takes any packet out, without judging it.
+    /// Takes any packet out, independent of its treatment.
     fn evict(&mut self) -> Option<Packet>;
 
-    /// Shows every packet that waits.
+    /// Visits every waiting packet.
     fn for_each(&self, visit: &mut dyn FnMut(&Packet));
 }
 
-/// A packet not taken in, and why.
+/// A refused packet, and the reason.
 pub(crate) struct Refused {
     pub(crate) cause: DropCause,
     pub(crate) packet: Packet,
@@ -153,7 +154,7 @@ impl Refused {
     }
 }
 
-/// What a bottleneck counts, and the packets that its queue took in and dropped later.
+/// Counters of a bottleneck, and the packets that its queue accepted and dropped later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) dropped: VecDeque<Dropped>,
@@ -161,7 +162,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A packet that waited is dropped.
+    /// Records that a waiting packet is dropped.
     pub(crate) fn drop_queued(&mut self, now: Instant, cause: DropCause, packet: Packet) {
         let stay = now.saturating_since(packet.entered_at);
         self.statistics.record_stay(packet.size_bytes, stay);
@@ -172,8 +173,8 @@ impl Ledger {
         });
     }
 
-    /// Marks the packet, if its transport understands that (RFC 3168 §5); otherwise `false`, and
-    /// it has to be dropped.
+    /// Marks the packet, if its transport understands that (RFC 3168 §5). Otherwise returns
+    /// `false`, and it must be dropped.
     pub(crate) fn is_marked(&mut self, packet: &mut Packet) -> bool {
         if packet.ecn == Ecn::NotEct {
             return false;

@@ -1,4 +1,4 @@
-//! A drop-tail queue before a transmitter: what becomes of a packet is known when it comes.
+//! A drop-tail queue in front of a transmitter: the fate of a packet is known on arrival.
 
 use std::collections::VecDeque;
 
@@ -14,17 +14,17 @@ use crate::statistics::QueueStatistics;
 use crate::trace::Trace;
 use crate::transmitter::{TraceCursor, Transmitter};
 
-/// Serialises packets at a rate, first in, first out, before they enter what it wraps.
+/// Serialises packets at a rate, first in, first out, before they enter the inner element.
 ///
-/// The queue holds `q` bytes, the packet in service included until its last bit has left; an
+/// The queue holds `q` bytes, the packet in service included until its last bit has left. An
 /// arriving packet is dropped if `q + size` exceeds the limit. Service is back to back: the next
-/// one starts at the nanosecond at which the former ended. When the rate changes, the bits not yet
-/// sent of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as
-/// it enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
+/// one starts at the nanosecond at which the former ended. When the rate changes, the unsent bits
+/// of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as it
+/// enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
 /// starts with the first opportunity that it uses.
 ///
-/// Nothing that comes later changes when a packet leaves. So it is handed on at once, with the
-/// instant at which it will have left, and only its size stays in the queue until then.
+/// Later arrivals do not change when a packet leaves. It is therefore passed on at once with its
+/// departure time, and only its size stays in the queue until then.
 #[derive(Clone, Debug)]
 pub struct DropTail<E> {
     transmitter: Transmitter,
@@ -33,13 +33,13 @@ pub struct DropTail<E> {
     /// Packets whose last bit had not left at the last call, in the order of service.
     queued: VecDeque<Queued>,
     load: Load,
-    /// When the last bit of the last packet leaves; with a token bucket, when it would without.
+    /// Departure of the last packet's last bit; with a token bucket, its departure without one.
     free_at: Instant,
-    /// How many bytes leave at once after a pause: a token bucket, full at first.
+    /// Number of bytes that leave at once after a pause: a token bucket, full at first.
     burst_bytes: u64,
     ledger: Ledger,
-    /// What the inner element refuses, in the order of the instants at which that happens: until
-    /// then it counts as inside.
+    /// Packets that the inner element refuses, in the order of the refusals; until then they count
+    /// as inside.
     doomed: VecDeque<Dropped>,
     inner: E,
 }
@@ -49,19 +49,21 @@ pub struct DropTail<E> {
 struct Queued {
     size_bytes: u32,
     entered_at: Instant,
-    /// When its first bit leaves, and its last one.
+    /// Departure of its first bit; that of the last one follows.
     starts_at: Instant,
     ends_at: Instant,
 }
 
 impl<E: Element> DropTail<E> {
-    /// An idle transmitter behind a queue. `limit` in time is taken at the rate before any change.
+    /// Creates an idle transmitter behind a queue. `limit` in time is taken at the rate before any
+    /// change.
     pub fn new(rate: Schedule<DataRate>, limit: QueueLimit, inner: E) -> Self {
         let frame_time = Duration::ZERO;
         DropTail::of(Transmitter::Rate { rate, frame_time }, limit, inner)
     }
 
-    /// The same, sending as `trace` has it. `limit` in time is taken at the trace's mean rate.
+    /// Does the same with the opportunities of `trace`. `limit` in time is taken at the trace's
+    /// average rate.
     pub fn with_trace(trace: Trace, limit: QueueLimit, inner: E) -> Self {
         let transmitter = Transmitter::Trace(TraceCursor::new(trace));
         DropTail::of(transmitter, limit, inner)
@@ -82,8 +84,9 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// Packets of ECN-capable transports are marked on arrival if the queue with them and with the
-    /// packet in service exceeds this, as data centre switches do it (RFC 8257 §3.1).
+    /// Sets a threshold for marking. Packets of ECN-capable transports are marked on arrival if the
+    /// queue with them and with the packet in service exceeds it, as data centre switches do (RFC
+    /// 8257 §3.1).
     #[must_use]
     pub fn marking_above(mut self, limit: Option<QueueLimit>) -> Self {
         let rate = self.transmitter.initial_rate();
@@ -91,15 +94,15 @@ impl<E: Element> DropTail<E> {
         self
     }
 
-    /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
-    /// bucket, as the generic cell rate algorithm has it. Not with a trace.
+    /// Sets the number of unused bytes of a pause that may leave at once afterwards: a token
+    /// bucket, as in the generic cell rate algorithm. Not with a trace.
     #[must_use]
     pub(crate) fn with_burst(mut self, bytes: u64) -> Self {
         self.burst_bytes = bytes;
         self
     }
 
-    /// When the first and the last bit leave of a packet that comes at `now`.
+    /// Returns the departures of the first and the last bit of a packet that arrives at `now`.
     #[inline]
     fn serve(&mut self, now: Instant, size_bytes: u32) -> (Instant, Instant) {
         let is_idle = self.free_at <= now;
@@ -114,17 +117,17 @@ impl<E: Element> DropTail<E> {
         (now, self.free_at.max(now))
     }
 
-    /// What packets enter behind the transmitter.
+    /// Returns the element behind the transmitter.
     pub(crate) fn inner(&self) -> &E {
         &self.inner
     }
 
-    /// Bytes queued as of the last call, those of the packet in service included.
+    /// Returns the bytes queued as of the last call, including the packet in service.
     pub fn queued_bytes(&self) -> u64 {
         self.load.bytes
     }
 
-    /// What happened up to `now`, which is not before the last call.
+    /// Returns the statistics up to `now`, which is not before the last call.
     pub fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.retire(now);
         let mut statistics = self.ledger.statistics;
@@ -132,7 +135,7 @@ impl<E: Element> DropTail<E> {
         statistics
     }
 
-    /// Those inside have not been accounted, as that is done when a packet leaves.
+    /// Adds the packets inside, which are otherwise accounted when they leave.
     fn record_inside(&self, now: Instant, statistics: &mut QueueStatistics) {
         for packet in &self.queued {
             let stay = now.saturating_since(packet.entered_at);
@@ -165,7 +168,7 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// Tells what was refused by `now`.
+    /// Reports packets that were refused by `now`.
     #[inline]
     fn tell_doomed(&mut self, now: Instant) {
         while let Some(dropped) = self.doomed.front().filter(|dropped| dropped.at <= now) {
@@ -174,7 +177,7 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// What it would do to packets that come at `now`, given what is behind.
+    /// Returns the effect on packets that arrive at `now`, given the effect of the inner element.
     pub(crate) fn forecast(&self, behind: Forecast, inside: &mut Vec<Departure>) -> Forecast {
         let queued = self.queued.iter();
         let forecast = Forecast {
@@ -186,7 +189,7 @@ impl<E: Element> DropTail<E> {
             free_at: self.free_at,
             ..behind
         };
-        // What chance takes later is foreseen as if it came through.
+        // The forecast treats later random losses as if they passed.
         if !self.doomed.is_empty() {
             inside.extend(self.doomed.iter().map(|dropped| Departure {
                 id: dropped.packet.id,

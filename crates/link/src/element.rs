@@ -6,14 +6,15 @@ use crate::packet::Packet;
 
 /// A part of a network that takes packets in and gives them back later, or loses them.
 ///
-/// The driver's loop: [`push`](Element::push) what arrives; at [`next_at`](Element::next_at), or
-/// later, [`pop`](Element::pop) until `None`; after either, [`take_dropped`](Element::take_dropped)
-/// until `None`. No packet vanishes: each that is pushed comes back from exactly one of the three.
+/// The driver's loop: [`push`](Element::push) each arriving packet; at
+/// [`next_at`](Element::next_at), or later, [`pop`](Element::pop) until `None`; after either,
+/// [`take_dropped`](Element::take_dropped) until `None`. No packet vanishes: each that is pushed
+/// comes back from exactly one of the three.
 ///
-/// Instants never go back from call to call. Being called late changes neither what is lost nor any
-/// later time: an element acts as of the instants at which things were due.
+/// Instants never go back from call to call. A late call changes neither the losses nor any later
+/// time: an element acts as of the instants at which its steps were due.
 pub trait Element {
-    /// Takes a packet in at `now`, or drops it on the spot.
+    /// Takes a packet in at `now`, or drops it immediately.
     ///
     /// # Errors
     /// The packet itself and why the element refused it.
@@ -22,14 +23,15 @@ pub trait Element {
     /// Gives back the next packet that has left by `now`, in the order of leaving.
     fn pop(&mut self, now: Instant) -> Option<Packet>;
 
-    /// Gives back the next packet that will leave before `before`, and when, if that is certain at
-    /// `now` whatever is pushed from `now` on: what has nothing but a delay ahead of it. A driver
-    /// that knows how far it can look ahead takes packets in batches so. They leave in order.
+    /// Returns the next packet that will leave before `before`, and its departure time, if no push
+    /// from `now` on can change them: only a delay lies ahead of it. A driver with a known
+    /// look-ahead takes packets in batches this way. They leave in order.
     fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)>;
 
-    /// The earliest instant at which a packet may leave or be dropped; `None` if no packet inside
-    /// ever will. It may come to nothing (a packet is lost on its way out), but once `pop` of that
-    /// instant has answered `None`, `next_at` is later. A packet pushed may bring it forward.
+    /// Returns the earliest instant at which a packet may leave or be dropped; `None` if no packet
+    /// inside ever will. No packet need leave then (it may be lost on its way out), but once `pop`
+    /// of that instant has returned `None`, `next_at` is later. A pushed packet may bring it
+    /// forward.
     fn next_at(&self) -> Option<Instant>;
 
     /// Gives back a packet that was taken in and lost later.
@@ -40,21 +42,21 @@ pub trait Element {
     /// Brings the state up to `now` without giving anything back.
     fn advance(&mut self, _now: Instant) {}
 
-    /// Empties the element at `now` and appends to `lost` everything that was in it. What had left
-    /// before must have been popped.
+    /// Empties the element at `now` and appends all its packets to `lost`. Packets that left before
+    /// must have been popped.
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>);
 
-    /// How many packets are inside: pushed, not yet popped, not dropped.
+    /// Returns the number of packets inside: pushed, not yet popped, not dropped.
     fn held_packets(&self) -> usize;
 
-    /// The least time that any packet spends inside, at any time. With it a driver knows how far it
-    /// can look ahead.
+    /// Returns the least time that any packet spends inside, at any time. A driver derives from it
+    /// how far it can look ahead.
     fn min_delay(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// No packet that enters at `entry` or later leaves before this instant. It lets a chain sleep
-    /// while a packet only moves from one of its elements to the next.
+    /// Returns an instant before which no packet leaves that enters at `entry` or later. With it, a
+    /// chain sleeps while a packet only moves from one of its elements to the next.
     fn earliest_exit(&self, entry: Instant) -> Instant {
         entry
     }
@@ -63,31 +65,31 @@ pub trait Element {
 /// A packet that was lost, where and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Why.
+    /// Reason for the drop.
     pub cause: DropCause,
-    /// When.
+    /// Time of the drop.
     pub at: Instant,
-    /// What.
+    /// The packet.
     pub packet: Packet,
 }
 
-/// Why a packet was lost.
+/// Reason for which a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropCause {
-    /// The queue had no room for it.
+    /// The queue had no room for the packet.
     QueueFull,
-    /// Chance took it: noise, interference, a loss model.
+    /// A random loss: noise, interference, a loss model.
     RandomLoss,
-    /// It was on the link, or came to it, while the link was down.
+    /// The packet was on the link, or arrived at it, while the link was down.
     Outage,
     /// The queue's discipline chose it, although there was room.
     EarlyDrop,
-    /// It was longer than the link's MTU.
+    /// The packet was longer than the link's MTU.
     TooLarge,
 }
 
 impl DropCause {
-    /// All causes, in the order of their counters.
+    /// Every cause, in the order of their counters.
     pub const ALL: [DropCause; 5] = [
         DropCause::QueueFull,
         DropCause::RandomLoss,
@@ -96,7 +98,7 @@ impl DropCause {
         DropCause::TooLarge,
     ];
 
-    /// The name that reports use.
+    /// Returns the name that reports use.
     pub const fn name(self) -> &'static str {
         match self {
             DropCause::QueueFull => "queue full",

@@ -1,4 +1,4 @@
-//! What a link would do to packets that came, as far as it is determined by now.
+//! Forecasts of a link's effect on new packets, as far as its present state determines it.
 
 use std::collections::VecDeque;
 
@@ -15,34 +15,35 @@ pub struct Departure {
     pub id: u64,
     /// Its bytes on the wire.
     pub size_bytes: u32,
-    /// When it leaves the link.
+    /// Departure from the link.
     pub at: Instant,
 }
 
-/// When packets would leave that entered a link, made by [`Link::forecast`](crate::Link::forecast):
-/// from the queue, the rate, the delay and their changes to come. Exact for a drop-tail queue; of
-/// other disciplines it knows the packets that wait, but not which of them will be dropped or
-/// overtaken. Neither random loss nor jitter nor outages to come are in it.
+/// Prediction of departures from a link, made by [`Link::forecast`](crate::Link::forecast) from the
+/// queue, the rate, the delay and their changes to come. It is exact for a drop-tail queue. For
+/// other disciplines it includes the waiting packets, but not which of them will be dropped or
+/// overtaken. Random losses, jitter and future outages are not included.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// `None`: nothing limits the rate.
+    /// The transmitter; `None` without a limit on the rate.
     pub(crate) transmitter: Option<Transmitter>,
-    /// `None`: the queue's discipline decides what it takes in.
+    /// Capacity of the queue; `None` if the queue's discipline decides.
     pub(crate) capacity: Option<Capacity>,
-    /// The queue's packets, and when each one's last bit is sent.
+    /// The queue's packets, and the departures of their last bits.
     pub(crate) queued: VecDeque<(Instant, Load)>,
-    /// When the transmitter has sent all of them.
+    /// Time at which the transmitter has sent all of them.
     pub(crate) free_at: Instant,
     pub(crate) delay: Schedule<Duration>,
     /// Whether a packet may leave before those that entered earlier.
     pub(crate) is_overtaking: bool,
-    /// When the packet leaves that entered last.
+    /// Departure of the last packet that entered.
     pub(crate) last_release_at: Instant,
 }
 
 impl Forecast {
-    /// A packet of so many bytes enters at `entry`, which is not before the last one's. When it
-    /// leaves; `None` if it never does: the queue has no room for it, or the link stands still.
+    /// Passes a packet of `size_bytes` that enters at `entry`, which is not before the last one's.
+    /// Returns the time at which it leaves; `None` if the queue has no room for it, or the link
+    /// stands still.
     pub fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         while self.queued.front().is_some_and(|(at, _)| *at <= entry) {
             self.queued.pop_front();
@@ -61,7 +62,7 @@ impl Forecast {
         is_ever(self.last_release_at)
     }
 
-    /// What [`Forecast::pass`] would answer.
+    /// Returns the answer that [`Forecast::pass`] would give.
     pub fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         if !self.has_room(entry, Load::of_bytes(size_bytes)) {
             return None;

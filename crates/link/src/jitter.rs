@@ -4,16 +4,16 @@ use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use crate::schedule::Schedule;
 
-/// How packets' propagation delays vary around a link's delay.
+/// Variation of packets' propagation delays around a link's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JitterModel {
-    /// By how much each packet's delay varies.
+    /// Variation of each packet's delay.
     pub amount: JitterAmount,
-    /// What keeps packets in order.
+    /// Rule that keeps packets in order.
     pub order: JitterOrder,
 }
 
-/// By how much a packet's delay varies.
+/// Variation of a packet's delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum JitterAmount {
     /// A normally distributed amount (z of RFC 8868 §3.1.3), cut off at a number of deviations.
@@ -22,7 +22,7 @@ pub enum JitterAmount {
         std: Duration,
         /// Standard deviations at which the amount is cut off (N_STD).
         max_deviations: f64,
-        /// What the amount is added to.
+        /// Base that the amount is added to.
         shape: JitterShape,
     },
     /// Any amount from zero to this is equally likely, on top of the link's delay.
@@ -30,7 +30,7 @@ pub enum JitterAmount {
 }
 
 impl Default for JitterAmount {
-    /// The values that RFC 8868 §3.1.3 recommends.
+    /// Returns the values that RFC 8868 §3.1.3 recommends.
     fn default() -> Self {
         JitterAmount::Normal {
             std: Duration::from_millis(5),
@@ -40,34 +40,34 @@ impl Default for JitterAmount {
     }
 }
 
-/// The two readings of RFC 8868 §3.1.3, whose text has z of zero mean and whose formula has its
-/// absolute value.
+/// The two readings of RFC 8868 §3.1.3, whose text gives z an average of zero and whose formula
+/// takes its absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterShape {
-    /// The link's delay is the mean: with the recommended values, -15 ms to 15 ms. This fits the
+    /// The average is the link's delay: with the recommended values, -15 ms to 15 ms. This fits the
     /// 30 ms of maximum end-to-end jitter in RFC 8867.
     #[default]
     ZeroMean,
-    /// The link's delay is the least: 0 ms to 15 ms.
+    /// The link's delay is the minimum: 0 ms to 15 ms.
     Folded,
 }
 
-/// What keeps packets in order whose delays vary.
+/// Rule that keeps packets with varying delays in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterOrder {
-    /// A packet leaves no earlier than the one before it did, plus that one's serialisation time at
-    /// the link's rate (no-reordering bounded PDV of RFC 8868 §3.1.2).
+    /// A packet leaves no earlier than the one before it, plus that one's serialisation time at the
+    /// link's rate (no-reordering bounded PDV of RFC 8868 §3.1.2).
     #[default]
     Spaced,
     /// A packet leaves no earlier than the one before it did. Several may leave together, as from a
     /// radio that gathers packets.
     Bunched,
-    /// Nothing: packets may overtake each other (random bounded PDV of RFC 8868 §3.1.1).
+    /// No rule: packets may overtake each other (random bounded PDV of RFC 8868 §3.1.1).
     Reordered,
 }
 
 impl JitterModel {
-    /// How much earlier than after the link's delay a packet may leave.
+    /// Returns the maximum time by which a packet may leave earlier than after the link's delay.
     pub fn max_advance(&self) -> Duration {
         match self.amount {
             JitterAmount::Normal {
@@ -80,14 +80,14 @@ impl JitterModel {
     }
 }
 
-/// A model with its chance and its memory.
+/// A model with its random numbers and its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
     model: JitterModel,
     normal: Normal,
     /// The link's rate, for serialisation times.
     rate: Schedule<DataRate>,
-    /// Before this no packet leaves.
+    /// Instant before which no packet leaves.
     next_release_at: Instant,
 }
 
@@ -101,7 +101,7 @@ impl Jitter {
         }
     }
 
-    /// When a packet leaves that enters at `now` a link with this `delay`.
+    /// Returns the departure of a packet that enters a link with this `delay` at `now`.
     pub(crate) fn release_at(&mut self, now: Instant, delay: Duration, size_bytes: u32) -> Instant {
         let varied = now + self.varied(delay);
         let gap = match self.model.order {
@@ -134,7 +134,7 @@ impl Jitter {
 
     fn serialisation_time(&self, now: Instant, size_bytes: u32) -> Duration {
         match self.rate.value_at(now) {
-            // Nothing is serialised now; the rate was another when this packet was.
+            // Nothing is serialised now; the rate was different for the packet before.
             DataRate::ZERO | DataRate::MAX => Duration::ZERO,
             rate => rate.time_for(u64::from(size_bytes)),
         }
@@ -148,7 +148,7 @@ impl Jitter {
         self.next_release_at
     }
 
-    /// Nothing is left to be overtaken.
+    /// Forgets earlier packets, as none is left to be overtaken.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.next_release_at = now;
     }
@@ -173,7 +173,7 @@ impl Normal {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
-        // 1 - u, as the logarithm of zero is none.
+        // 1 - u, as zero has no logarithm.
         let radius = (-2.0 * libm::log(1.0 - self.rng.next_f64())).sqrt();
         let angle = 2.0 * core::f64::consts::PI * self.rng.next_f64();
         self.spare = Some(radius * libm::sin(angle));
@@ -201,7 +201,7 @@ mod tests {
         let within = samples.iter().filter(|sample| sample.abs() <= 1.0).count();
         let share = within as f64 / samples.len() as f64;
         assert!((share - 0.682_69).abs() < 0.003, "{share}");
-        // Consecutive samples come from one pair.
+        // Two consecutive samples are made from one pair.
         let products = samples.windows(2).map(|pair| pair[0] * pair[1]);
         let correlation = products.sum::<f64>() / samples.len() as f64;
         assert!(correlation.abs() < 0.006_4, "{correlation}");

@@ -1,14 +1,15 @@
 //! Network links as sans-IO elements that compose, one idea per element.
 //!
-//! An [`Element`] is handed packets and the time, and says when it next gives one back. It owns no
-//! clock, so the simulator drives it in virtual time and the emulator in real time, unchanged.
+//! An [`Element`] is handed packets and the time, and returns the time at which it next gives one
+//! back. It owns no clock, so the simulator drives it in virtual time and the emulator in real
+//! time, unchanged.
 //!
 //! | element | idea |
 //! |---|---|
-//! | [`DropTail`] | serialises at a rate or by a [`Trace`], what comes first first |
+//! | [`DropTail`] | serialises at a rate or by a [`Trace`], first in, first out |
 //! | [`Delay`] | propagation, of any number of packets at a time, with or without jitter |
-//! | [`Loss`] | loses packets at random, before what it wraps |
-//! | [`Outage`] | at times loses everything that is in what it wraps, or comes to it |
+//! | [`Loss`] | loses packets at random, in front of the inner element |
+//! | [`Outage`] | at times loses all packets in the inner element, or on their way to it |
 //! | [`Chain`] | one element after another |
 //!
 //! A [`Link`] is the usual composition, built from a [`LinkConfig`]:
@@ -17,15 +18,15 @@
 //! Outage { DropTail { Loss { Delay } } }
 //! ```
 //!
-//! or, where a [`Discipline`] manages the queue, a bottleneck whose packets' departures are known
-//! no sooner than they leave:
+//! or, if a [`Discipline`] manages the queue, a bottleneck whose packets' departures are unknown
+//! until they leave:
 //!
 //! ```text
 //! Outage { Chain { Bottleneck → Loss { Delay } } }
 //! ```
 //!
-//! A packet that chance loses has thus used its share of the bottleneck, as one corrupted on the
-//! air has. Only the bottleneck's queue is limited; packets in propagation are no part of it.
+//! A randomly lost packet has therefore used its share of the bottleneck, like one corrupted on the
+//! air. Only the bottleneck's queue is limited; packets in propagation are not part of it.
 //!
 //! ```
 //! use anabranch_link::{LinkConfig, Packet, QueueLimit};

@@ -18,17 +18,17 @@ use crate::schedule::Schedule;
 use crate::statistics::{LinkStatistics, QueueStatistics};
 use crate::transmitter::{TraceCursor, Transmitter};
 
-/// What a link is made of.
+/// Elements of a link.
 #[derive(Clone, Debug)]
 enum Elements {
-    /// Nothing but delay, as most ways back are.
+    /// Delay only, as on most return paths.
     Line(Delay),
-    /// What comes leaves in this order or not at all.
+    /// Packets leave in the order of arrival or not at all.
     DropTail(Box<Outage<DropTail<Loss<Delay>>>>),
     Managed(Box<Outage<Chain<Bottleneck, Loss<Delay>>>>),
 }
 
-/// `$call` on whatever the link is made of.
+/// Evaluates `$call` on the link's elements of any kind.
 macro_rules! of_elements {
     ($elements:expr, $inner:ident => $call:expr) => {
         match $elements {
@@ -45,7 +45,7 @@ pub struct Link {
     elements: Elements,
     /// The longest packets that pass, if there is a limit.
     mtu: Option<Box<Schedule<u32>>>,
-    /// Counted, and not yet taken.
+    /// Drops that were counted, and not yet taken.
     dropped: VecDeque<Dropped>,
     statistics: LinkStatistics,
 }
@@ -149,18 +149,18 @@ impl Link {
         Some(popped)
     }
 
-    /// The least time that any packet spends on the link; see [`Element::min_delay`].
+    /// Returns the least time that any packet spends on the link; see [`Element::min_delay`].
     pub fn min_delay(&self) -> Duration {
         of_elements!(&self.elements, inner => inner.min_delay())
     }
 
-    /// No packet that enters at `entry` or later leaves before this instant; see
+    /// Returns an instant before which no packet leaves that enters at `entry` or later; see
     /// [`Element::earliest_exit`].
     pub fn earliest_exit(&self, entry: Instant) -> Instant {
         of_elements!(&self.elements, inner => inner.earliest_exit(entry))
     }
 
-    /// When a packet next leaves or is lost; see [`Element::next_at`].
+    /// Returns the next time at which a packet leaves or is lost; see [`Element::next_at`].
     pub fn next_at(&self) -> Option<Instant> {
         of_elements!(&self.elements, inner => inner.next_at())
     }
@@ -176,12 +176,12 @@ impl Link {
         Some(dropped)
     }
 
-    /// How many packets are inside: pushed, not yet popped, not dropped.
+    /// Returns the number of packets inside: pushed, not yet popped, not dropped.
     pub fn held_packets(&self) -> usize {
         of_elements!(&self.elements, inner => inner.held_packets())
     }
 
-    /// Bytes in the bottleneck's queue at `now`, those of the packet in service included.
+    /// Returns the bytes in the bottleneck's queue at `now`, including the packet in service.
     pub fn queued_bytes(&mut self, now: Instant) -> u64 {
         match &mut self.elements {
             Elements::Line(_) => 0,
@@ -196,7 +196,7 @@ impl Link {
         }
     }
 
-    /// What happened up to `now`, which is not before the last call.
+    /// Returns the statistics up to `now`, which is not before the last call.
     pub fn statistics(&mut self, now: Instant) -> LinkStatistics {
         Element::advance(self, now);
         while let Some(dropped) = self.take_uncounted() {
@@ -220,8 +220,9 @@ fn mtu_of(config: &LinkConfig) -> Option<Box<Schedule<u32>>> {
 }
 
 impl Link {
-    /// What the link would do to packets that come at `now` or later if nothing else came, and when
-    /// those leave that are `inside`, in their order. `None` while the link is down.
+    /// Returns the link's effect on packets that arrive at `now` or later without other arrivals,
+    /// and appends the departures of the packets inside, in their order. `None` while the link is
+    /// down.
     pub fn forecast(&mut self, now: Instant, inside: &mut Vec<Departure>) -> Option<Forecast> {
         Element::advance(self, now);
         match &self.elements {
@@ -239,9 +240,9 @@ impl Link {
         }
     }
 
-    /// How long a packet of so many bytes takes that enters at `now`: what waits before it, its
-    /// serialization and the delay. `None` if it would not come out: the link is down or stands
-    /// still, or its queue is full.
+    /// Returns the transit time of a packet of `size_bytes` that enters at `now`: the queueing
+    /// delay, its serialisation and the propagation delay. `None` if it would not leave: the link
+    /// is down or stands still, or its queue is full.
     pub fn transit_time(&mut self, now: Instant, size_bytes: u32) -> Option<Duration> {
         let forecast = self.forecast(now, &mut Vec::new())?;
         forecast.exit_at(now, size_bytes).map(|at| at - now)

@@ -5,34 +5,34 @@ use anabranch_units::{Duration, Instant, Rng, Seed};
 use crate::element::{DropCause, Dropped, Element};
 use crate::packet::Packet;
 
-/// How chance loses packets. All probabilities are in 0..=1.
+/// Model of random losses. All probabilities are in 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LossModel {
-    /// None is lost.
+    /// No losses.
     #[default]
     None,
-    /// Each packet is lost on its own.
+    /// Each packet is lost independently.
     Bernoulli {
-        /// Chance that a packet is lost.
+        /// Probability that a packet is lost.
         probability: f64,
     },
-    /// Losses come in bursts: a good and a bad state, between which the link may change after each
-    /// packet (Gilbert 1960, Elliott 1963). It starts in the good state. The mean stay in the bad
-    /// state is 1 / `bad_to_good` packets.
+    /// Losses form bursts: a good and a bad state, between which the link may change after each
+    /// packet (Gilbert 1960, Elliott 1963). It starts in the good state. The average stay in the
+    /// bad state is 1 / `bad_to_good` packets.
     GilbertElliott {
-        /// Chance to turn bad after a packet in the good state.
+        /// Probability of the bad state after a packet in the good state.
         good_to_bad: f64,
-        /// Chance to turn good after a packet in the bad state.
+        /// Probability of the good state after a packet in the bad state.
         bad_to_good: f64,
-        /// Chance that a packet is lost in the good state.
+        /// Probability that a packet is lost in the good state.
         loss_in_good: f64,
-        /// Chance that a packet is lost in the bad state.
+        /// Probability that a packet is lost in the bad state.
         loss_in_bad: f64,
     },
 }
 
 impl LossModel {
-    /// The share of packets lost in the long run.
+    /// Returns the share of packets lost in the long run.
     pub fn mean_loss_ratio(&self) -> f64 {
         match *self {
             LossModel::None => 0.0,
@@ -54,7 +54,7 @@ impl LossModel {
         }
     }
 
-    /// The first probability that is outside 0..=1.
+    /// Returns the first probability that is outside 0..=1.
     pub(crate) fn invalid_probability(&self) -> Option<f64> {
         let probabilities = match *self {
             LossModel::None => [0.0; 4],
@@ -72,7 +72,7 @@ impl LossModel {
     }
 }
 
-/// Loses packets at random before they enter what it wraps.
+/// Loses packets at random before they enter the inner element.
 #[derive(Clone, Debug)]
 pub struct Loss<E> {
     model: LossModel,
@@ -82,7 +82,7 @@ pub struct Loss<E> {
 }
 
 impl<E: Element> Loss<E> {
-    /// `inner`, of whose packets `model` takes some.
+    /// Creates an element that loses packets by `model` in front of `inner`.
     ///
     /// # Panics
     /// If a probability of `model` is outside 0..=1.
@@ -97,7 +97,7 @@ impl<E: Element> Loss<E> {
         }
     }
 
-    /// What packets enter that chance spares.
+    /// Returns the element that surviving packets enter.
     pub(crate) fn inner(&self) -> &E {
         &self.inner
     }

@@ -8,24 +8,24 @@ use crate::element::{DropCause, Dropped, Element};
 use crate::forecast::Departure;
 use crate::packet::Packet;
 
-/// Takes what it wraps down at times. When an outage starts, everything inside is lost, in the
-/// queue as well as in propagation; what comes while it lasts is lost too; then the link is back,
-/// empty. An outage covers its first instant and not its last: a packet due at the instant of the
-/// start is lost, one that comes at the instant of the end passes.
+/// Takes the inner element down at times. When an outage starts, everything inside is lost, in the
+/// queue as well as in propagation. Packets that arrive during the outage are lost, too; then the
+/// link is back, empty. An outage covers its first instant and not its last: a packet due at the
+/// instant of the start is lost, one that arrives at the instant of the end passes.
 #[derive(Clone, Debug)]
 pub struct Outage<E> {
     /// Start and end, in order, none overlapping another.
     upcoming: VecDeque<(Instant, Instant)>,
     down_until: Instant,
-    /// Packets that had left when an outage started and that nobody has popped yet.
+    /// Packets that had left when an outage started and have not been popped.
     departed: VecDeque<(Instant, Packet)>,
     dropped: VecDeque<Dropped>,
     inner: E,
 }
 
 impl<E: Element> Outage<E> {
-    /// `inner`, down from each of the instants for the span beside it. Outages may stand in any
-    /// order and overlap.
+    /// Takes `inner` down at each of the instants for the duration that follows it. Outages may be
+    /// in any order and overlap.
     pub fn new(outages: &[(Instant, Duration)], inner: E) -> Self {
         Outage {
             upcoming: merged(outages),
@@ -40,8 +40,8 @@ impl<E: Element> Outage<E> {
         now < self.down_until
     }
 
-    /// What is taken down, if it is not down as of the last call's instant, which was `now`.
-    /// Appends to `inside` what left it before an outage, and nobody has popped yet.
+    /// Returns the inner element unless it is down at `now`, the instant of the last call. Appends
+    /// to `inside` the packets that left it before an outage and have not been popped.
     pub(crate) fn inner_if_up(&self, now: Instant, inside: &mut Vec<Departure>) -> Option<&E> {
         if self.is_down(now) {
             return None;
@@ -54,7 +54,8 @@ impl<E: Element> Outage<E> {
         Some(&self.inner)
     }
 
-    /// What is taken down, to read what it measures. Packets are not to be pushed or popped there.
+    /// Returns the inner element, to read its measurements. Packets must not be pushed or popped
+    /// there.
     pub fn inner_mut(&mut self) -> &mut E {
         &mut self.inner
     }
@@ -85,7 +86,7 @@ impl<E: Element> Outage<E> {
     }
 }
 
-/// The intervals in order, those that overlap or touch made one, empty ones left out.
+/// Returns the intervals in order, without empty ones; those that overlap or touch are merged.
 fn merged(outages: &[(Instant, Duration)]) -> VecDeque<(Instant, Instant)> {
     let mut outages: Vec<_> = outages.iter().filter(|(_, span)| !span.is_zero()).collect();
     outages.sort();
@@ -125,7 +126,7 @@ impl<E: Element> Element for Outage<E> {
         if let Some(departed) = self.departed.pop_front() {
             return Some(departed);
         }
-        // What has not left when the next outage starts is lost.
+        // Packets that have not left when the next outage starts are lost.
         let outage_at = self.upcoming.front().map(|(start_at, _)| *start_at);
         let before = outage_at.map_or(before, |at| at.min(before));
         self.inner.pop_before(now, before)
@@ -167,7 +168,7 @@ impl<E: Element> Element for Outage<E> {
         self.inner.min_delay()
     }
 
-    /// After an outage nothing is left to queue behind.
+    /// Returns an earlier exit if an outage is coming, after which the queue is empty.
     fn earliest_exit(&self, entry: Instant) -> Instant {
         let exit_at = self.inner.earliest_exit(entry);
         match self.upcoming.front() {

@@ -1,14 +1,14 @@
-//! What travels over a link.
+//! Packets, as links see them.
 
 use anabranch_units::{Ecn, Instant};
 
-/// A packet on its way. Links look at its size, its flow and its ECN field; its payload is with its
-/// driver, which finds it again by [`Packet::id`]. So a packet moves from element to element as a
-/// few numbers.
+/// A packet in flight. Links look at its size, its flow and its ECN field. The driver keeps its
+/// payload, and finds it by [`Packet::id`]. So a packet moves from element to element as a few
+/// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// Size on the wire in bytes, headers of all layers included: what is serialised and what the
-    /// queue counts.
+    /// Size on the wire in bytes, with headers of all layers, for serialisation and for the queue's
+    /// limit.
     pub size_bytes: u32,
     /// Explicit congestion notification.
     pub ecn: Ecn,
@@ -18,13 +18,13 @@ pub struct Packet {
     pub is_back: bool,
     /// The driver's own handle; no link reads it.
     pub id: u64,
-    /// When it entered the queue that it stands in or last stood in, which overwrites it
-    /// (the enqueue time of RFC 8289 §5.1).
+    /// Time of entry into its present or last queue, which overwrites it (the enqueue time of RFC
+    /// 8289 §5.1).
     pub entered_at: Instant,
 }
 
 impl Packet {
-    /// A packet of `size_bytes` on the wire.
+    /// Creates a packet of `size_bytes` on the wire.
     pub fn of_size(size_bytes: u32) -> Packet {
         Packet {
             size_bytes,

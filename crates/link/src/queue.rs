@@ -1,4 +1,4 @@
-//! What a queue holds, and how much of it.
+//! Queues and their limits.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,23 +8,23 @@ use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
 use crate::packet::Packet;
 
-/// How much a queue holds, the packet in service included.
+/// Capacity of a queue, the packet in service included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many bytes on the wire.
+    /// A number of bytes on the wire.
     Bytes(u64),
-    /// As many bytes as the link's rate before any change (of a trace: its mean rate) carries in
-    /// this time: a real buffer does not grow and shrink with the rate.
+    /// The bytes that the link's rate before any change (of a trace: its average rate) carries in
+    /// this time. A real buffer does not grow and shrink with the rate.
     Time(Duration),
-    /// So many packets of any size.
+    /// A number of packets of any size.
     Packets(usize),
-    /// Everything.
+    /// No limit.
     #[default]
     Unlimited,
 }
 
 impl QueueLimit {
-    /// What it comes to before a link of `rate`.
+    /// Returns the capacity in front of a link of `rate`.
     pub(crate) fn capacity(self, rate: DataRate) -> Capacity {
         let (max_bytes, max_packets) = match self {
             QueueLimit::Bytes(bytes) => (bytes, usize::MAX),
@@ -108,7 +108,7 @@ impl Load {
         Load::of_bytes(packet.size_bytes)
     }
 
-    /// That of a packet of so many.
+    /// Returns the load of a packet of `size_bytes`.
     #[inline]
     pub(crate) fn of_bytes(size_bytes: u32) -> Load {
         Load {
@@ -187,7 +187,7 @@ impl Fifo {
         self.packets.iter()
     }
 
-    /// How long the first packet has waited; nothing if there is none.
+    /// Returns the waiting time of the first packet; zero if there is none.
     pub(crate) fn head_age(&self, now: Instant) -> Duration {
         let head = self.packets.front();
         head.map_or(Duration::ZERO, |head| now.saturating_since(head.entered_at))

@@ -6,35 +6,35 @@ use anabranch_units::Instant;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule<T> {
     initial: T,
-    /// In the order of time.
+    /// Changes in the order of time.
     changes: Vec<(Instant, T)>,
 }
 
 impl<T: Copy> Schedule<T> {
-    /// `initial`, until the first of `changes`; each of them gives the value from its instant on.
-    /// They may stand in any order; of two at one instant the later in the list counts.
+    /// Creates a schedule of `initial`, and from the instant of each of the `changes` its value.
+    /// They may be in any order; of two at one instant the later in the list counts.
     pub fn new(initial: T, mut changes: Vec<(Instant, T)>) -> Self {
         changes.sort_by_key(|&(at, _)| at);
         Schedule { initial, changes }
     }
 
-    /// Always `value`.
+    /// Creates a schedule without changes.
     pub fn constant(value: T) -> Self {
         Schedule::new(value, Vec::new())
     }
 
-    /// The value before any change.
+    /// Returns the value before any change.
     pub fn initial(&self) -> T {
         self.initial
     }
 
-    /// The value that holds at `at`.
+    /// Returns the value that holds at `at`.
     #[inline]
     pub fn value_at(&self, at: Instant) -> T {
         self.from(at).0
     }
 
-    /// The value that holds at `at`, and the changes after that, in order.
+    /// Returns the value at `at`, and the changes after that, in order.
     #[inline]
     pub fn from(&self, at: Instant) -> (T, &[(Instant, T)]) {
         let passed_count = self

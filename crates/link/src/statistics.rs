@@ -1,36 +1,37 @@
-//! What a link counts.
+//! Statistics of links.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::element::DropCause;
 
-/// What happened on a link up to an instant.
+/// Counters of a link up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// When this was read.
+    /// Time of the reading.
     pub read_at: Instant,
-    /// How long was observed: since the origin, or since the statistics that were subtracted.
+    /// Duration of the observation: since the origin, or since the statistics that were subtracted.
     pub observed: Duration,
-    /// Packets pushed, those dropped at once included.
+    /// Packets pushed, including those dropped immediately.
     pub offered_packets: u64,
     /// Bytes on the wire of the packets pushed.
     pub offered_bytes: u64,
-    /// Packets that came out.
+    /// Packets that left the link.
     pub delivered_packets: u64,
-    /// Bytes on the wire of the packets that came out.
+    /// Bytes on the wire of the packets that left the link.
     pub delivered_bytes: u64,
     /// Packets lost, by cause.
     pub dropped: DropCounts,
-    /// Packets inside when this was read. What is offered is delivered, dropped or held.
+    /// Packets inside when this was read. Each offered packet is delivered, dropped or held.
     pub held_packets: u64,
-    /// Bytes in the bottleneck's queue when this was read, those of the packet in service included.
+    /// Bytes in the bottleneck's queue when this was read, including the packet in service.
     pub queued_bytes: u64,
-    /// What happened at the bottleneck.
+    /// Counters of the bottleneck.
     pub queue: QueueStatistics,
 }
 
 impl LinkStatistics {
-    /// What happened after `earlier` was read of the same link. Maxima are those of the whole time.
+    /// Returns the difference to `earlier` counts of the same link. Maxima are those of the whole
+    /// time.
     pub fn since(&self, earlier: &LinkStatistics) -> LinkStatistics {
         LinkStatistics {
             read_at: self.read_at,
@@ -46,14 +47,15 @@ impl LinkStatistics {
         }
     }
 
-    /// Share of the observed time in which the bottleneck was sending, in 0..=1; with a trace,
-    /// bytes sent over its mean capacity, which a part of its period may exceed.
+    /// Returns the share of the observed time in which the bottleneck was sending, in 0..=1. With a
+    /// trace, it is the bytes sent over its average capacity, which a part of its period may
+    /// exceed.
     pub fn utilisation(&self) -> f64 {
         ratio(self.queue.busy.as_secs_f64(), self.observed.as_secs_f64())
     }
 
-    /// Mean over the observed time of the bytes in the queue, those of the packet in service
-    /// included.
+    /// Returns the average bytes in the queue over the observed time, including the packet in
+    /// service.
     pub fn mean_queued_bytes(&self) -> f64 {
         ratio(
             self.queue.byte_nanos as f64,
@@ -61,7 +63,7 @@ impl LinkStatistics {
         )
     }
 
-    /// Bytes on the wire that came out, over the observed time.
+    /// Returns the bytes on the wire that were delivered, over the observed time.
     pub fn delivered_rate(&self) -> DataRate {
         match self.observed.is_zero() {
             true => DataRate::ZERO,
@@ -69,7 +71,7 @@ impl LinkStatistics {
         }
     }
 
-    /// Lost packets over offered ones, in 0..=1.
+    /// Returns lost packets over offered ones, in 0..=1.
     pub fn loss_ratio(&self) -> f64 {
         ratio(self.dropped.total() as f64, self.offered_packets as f64)
     }
@@ -88,12 +90,12 @@ fn ratio(numerator: f64, denominator: f64) -> f64 {
 pub struct DropCounts([u64; DropCause::ALL.len()]);
 
 impl DropCounts {
-    /// Packets lost for `cause`.
+    /// Returns the packets lost for `cause`.
     pub fn of(&self, cause: DropCause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// Packets lost for any cause.
+    /// Returns the packets lost for any cause.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -109,32 +111,32 @@ impl DropCounts {
     }
 }
 
-/// What happened at a bottleneck up to an instant.
+/// Counters of a bottleneck up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatistics {
     /// Packets sent in full.
     pub served_packets: u64,
     /// Bytes sent of those packets.
     pub served_bytes: u64,
-    /// Time with a packet in service; with a trace, the time that the packets sent take at its mean
-    /// rate, so that over whole periods it is the share of its capacity that was used.
+    /// Time with a packet in service. With a trace, it is the time that the sent packets take at
+    /// its average rate. Over whole periods, this gives the used share of its capacity.
     pub busy: Duration,
     /// Integral over time of the bytes queued, in byte · ns.
     pub byte_nanos: u128,
-    /// Most bytes queued at a time.
+    /// Maximum of the bytes queued.
     pub max_queued_bytes: u64,
     /// Packets whose service has started.
     pub started_packets: u64,
     /// Sum of the times from a packet's arrival to its start of service.
     pub waited: Duration,
-    /// Longest of those times.
+    /// Maximum of those times.
     pub max_wait: Duration,
     /// Packets on which the queue's discipline set "congestion experienced".
     pub marked_packets: u64,
 }
 
 impl QueueStatistics {
-    /// Mean time from a packet's arrival to its start of service, over packets.
+    /// Returns the average time from a packet's arrival to its start of service, over packets.
     pub fn mean_wait(&self) -> Duration {
         match self.started_packets {
             0 => Duration::ZERO,
@@ -148,8 +150,8 @@ impl QueueStatistics {
         self.max_wait = self.max_wait.max(wait);
     }
 
-    /// A packet was queued for so long, service included: the sum over packets of size times stay
-    /// is the integral of the queue over time.
+    /// Records that a packet was queued for `stay`, service included. The sum over packets of size
+    /// times stay is the integral of the queue over time.
     pub(crate) fn record_stay(&mut self, size_bytes: u32, stay: Duration) {
         self.byte_nanos += u128::from(size_bytes) * u128::from(stay.as_nanos());
     }

@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// What one opportunity serves, in bytes on the wire.
+/// Bytes on the wire that one opportunity serves (mahimahi's value).
 pub(crate) const OPPORTUNITY_BYTES: u32 = 1_504;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// When a link may send. As text, each line is a time in milliseconds at which 1504 bytes may be
-/// sent, of one packet or of several, in part or in full; a packet leaves with its last byte. Of
-/// equal lines each is an opportunity. What an opportunity could have sent and did not is lost. The
+/// Opportunities of a link to send. As text, each line is a time in milliseconds at which 1504
+/// bytes may be sent, of one packet or of several, in part or in full; a packet leaves with its
+/// last byte. Of equal lines each is an opportunity. Unused bytes of an opportunity are lost. The
 /// last line is also the period after which the trace repeats.
 ///
-/// Copies share the list.
+/// Copies of a trace share the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// In milliseconds, ascending; the last is above zero.
+    /// Times in milliseconds, ascending; the last is above zero.
     opportunities: Arc<[u64]>,
-    /// How far into the trace the clock's origin lies, in nanoseconds, less than a period.
+    /// Position of the clock's origin in the trace, in nanoseconds, less than a period.
     offset: u64,
 }
 
 impl Trace {
-    /// A trace of these times in milliseconds.
+    /// Creates a trace of these times in milliseconds.
     ///
     /// # Errors
     /// An empty list, one that does not ascend, or one whose last time is zero.
@@ -66,19 +66,19 @@ impl Trace {
         }
     }
 
-    /// The time after which it repeats.
+    /// Returns the time after which it repeats.
     pub fn period(&self) -> Duration {
         let last = self.opportunities.last().copied().unwrap_or(0);
         Duration::from_nanos(last.saturating_mul(NANOS_PER_MILLI))
     }
 
-    /// What it can carry over a period, bytes on the wire over time.
+    /// Returns the capacity of a period, bytes on the wire over time.
     pub fn mean_rate(&self) -> DataRate {
         let bytes = self.opportunities.len() as u64 * u64::from(OPPORTUNITY_BYTES);
         DataRate::from_bytes_per(bytes, self.period())
     }
 
-    /// The same trace, everything `later` later. Since it repeats, it also covers the time before.
+    /// Returns the same trace, moved by `later`. Since it repeats, it also covers the time before.
     pub fn postponed(&self, later: Duration) -> Trace {
         let period = self.period().as_nanos();
         let back = later.as_nanos() % period;
@@ -88,13 +88,13 @@ impl Trace {
         }
     }
 
-    /// What it can carry by `at`, in bytes on the wire, from an instant on that is always the same:
-    /// two such numbers differ by what it can carry after the earlier one, up to the later.
+    /// Returns the capacity up to `at`, in bytes on the wire, counted from a fixed instant. The
+    /// difference of two results is the capacity after the earlier instant, up to the later.
     pub fn bytes_by(&self, at: Instant) -> u64 {
         self.first_after(at) * u64::from(OPPORTUNITY_BYTES)
     }
 
-    /// The number of the first opportunity after `at`.
+    /// Returns the number of the first opportunity after `at`.
     pub(crate) fn first_after(&self, at: Instant) -> u64 {
         let millis = at.as_nanos().saturating_add(self.offset) / NANOS_PER_MILLI;
         let period_millis = self.period().as_nanos() / NANOS_PER_MILLI;
@@ -105,7 +105,7 @@ impl Trace {
         lap * self.opportunities.len() as u64 + index as u64
     }
 
-    /// When opportunity `number` is.
+    /// Returns the time of opportunity `number`.
     pub(crate) fn opportunity_at(&self, number: u64) -> Instant {
         let count = self.opportunities.len() as u64;
         let in_lap = self.opportunities[(number % count) as usize];
@@ -126,10 +126,10 @@ impl FromStr for Trace {
     }
 }
 
-/// Why a text or list is no trace.
+/// Reasons for which a text or list is no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The line, from 1, of the text; the place in the list.
+    /// The line, from 1, of the text; the index in the list.
     pub line: usize,
     kind: TraceErrorKind,
 }

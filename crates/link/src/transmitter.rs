@@ -1,4 +1,4 @@
-//! When a bottleneck may send: at a rate, or at the opportunities of a trace.
+//! Transmission of a bottleneck: at a rate, or at the opportunities of a trace.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -18,7 +18,7 @@ pub(crate) enum Transmitter {
 }
 
 impl Transmitter {
-    /// The rate before any change, or the mean rate of the trace.
+    /// Returns the rate before any change, or the average rate of the trace.
     pub(crate) fn initial_rate(&self) -> DataRate {
         match self {
             Transmitter::Rate { rate, .. } => rate.initial(),
@@ -26,8 +26,9 @@ impl Transmitter {
         }
     }
 
-    /// How long it was busy with a packet from `started_at` to `until`, when `sent_bytes` of it had
-    /// left: with a trace, as long as they take at its mean rate.
+    /// Returns the time that a packet from `started_at` on kept it busy up to `until`, when
+    /// `sent_bytes` of it had left. With a trace, this is the time that they take at its average
+    /// rate.
     #[inline]
     pub(crate) fn busy(&self, started_at: Instant, until: Instant, sent_bytes: u32) -> Duration {
         match self {
@@ -36,8 +37,8 @@ impl Transmitter {
         }
     }
 
-    /// From when on the next packet is sent, which is there at `at`: after an idle time or, back to
-    /// back, when the last one has left.
+    /// Returns the start of service of the next packet, which is available at `at`: after an idle
+    /// time or, back to back, when the last one has left.
     pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
         match self {
             Transmitter::Rate { .. } => at,
@@ -45,7 +46,7 @@ impl Transmitter {
         }
     }
 
-    /// How long it takes at the rate of `now` to send so much.
+    /// Returns the time to send `bytes` at the rate of `now`.
     pub(crate) fn time_for(&self, now: Instant, bytes: u64) -> Duration {
         match self {
             Transmitter::Rate { rate, .. } => rate.from(now).0.time_for(bytes),
@@ -53,7 +54,7 @@ impl Transmitter {
         }
     }
 
-    /// When the last bit leaves of a packet whose first bit leaves at `start`.
+    /// Returns the departure of a packet's last bit, if its first bit leaves at `start`.
     #[inline]
     pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {
         match self {
@@ -90,7 +91,7 @@ fn service_end(schedule: &Schedule<DataRate>, start: Instant, size_bytes: u32) -
     from + remaining_time(rate, remaining)
 }
 
-/// [`DataRate::time_for`], but nothing at the rate that stands for "no limit".
+/// Returns [`DataRate::time_for`], but zero at the rate that stands for "no limit".
 fn service_time(rate: DataRate, size_bytes: u32) -> Duration {
     if rate == DataRate::MAX {
         Duration::ZERO
@@ -110,13 +111,13 @@ fn remaining_time(rate: DataRate, bit_nanos: u128) -> Duration {
     }
 }
 
-/// How far the opportunities of a trace are used.
+/// Position in the opportunities of a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceCursor {
     trace: Trace,
-    /// The number of the next opportunity.
+    /// Number of the next opportunity.
     next: u64,
-    /// What is left of the one before it.
+    /// Unused bytes of the opportunity before it.
     left_bytes: u32,
 }
 
@@ -129,11 +130,11 @@ impl TraceCursor {
         }
     }
 
-    /// From when on the next packet is sent, which is there at `at`: after an idle time or, back to
-    /// back, when the last one has left.
+    /// Returns the start of service of the next packet, which is available at `at`: after an idle
+    /// time or, back to back, when the last one has left.
     pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
         if was_idle {
-            // What nobody used is lost, that of this very instant included.
+            // Unused opportunities are lost, including that of this very instant.
             self.left_bytes = 0;
             self.next = self.trace.first_after(at);
         } else if self.left_bytes > 0 {

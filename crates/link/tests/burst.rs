@@ -1,9 +1,9 @@
-//! A token bucket lets through at once what was not sent in a pause, and no more than it holds.
+//! A token bucket releases the unused bytes of a pause at once, and no more than it holds.
 
 use anabranch_link::{CoDelOptions, Discipline, LinkConfig, LinkConfigError, Packet};
 use anabranch_units::{DataRate, Instant, Seed};
 
-/// 1 Mbit/s: 10 ms for 1,250 B, of which the bucket holds two.
+/// Returns a link of 1 Mbit/s: 10 ms for 1,250 B, of which the bucket holds two.
 fn config() -> LinkConfig {
     LinkConfig {
         rate: Some(DataRate::from_megabits_per_second(1)),
@@ -12,7 +12,7 @@ fn config() -> LinkConfig {
     }
 }
 
-/// When packets of 1,250 B leave that come at these milliseconds.
+/// Returns the departures of packets of 1,250 B that arrive at these milliseconds.
 fn leave(config: &LinkConfig, come_at: &[u64]) -> Vec<u64> {
     let mut link = config.build(Seed(1)).unwrap();
     for &millis in come_at {

@@ -22,7 +22,7 @@ enum Sender {
     Reno,
     /// Scalable: a packet more each round trip, half a packet less at each mark (RFC 9331 §4.3).
     Scalable,
-    /// A packet of so many bytes each interval, whatever happens.
+    /// A packet of this size each interval, independent of any feedback.
     Constant(u32, Duration),
 }
 
@@ -69,7 +69,7 @@ struct State {
     last_cut_at: Instant,
     delivered_bytes: u64,
     marked_count: u64,
-    /// From arrival at the queue to the last bit's departure, and when.
+    /// Departures, with the time from arrival at the queue to the last bit.
     stays: Vec<(Instant, Duration)>,
     dropped_at: Vec<Instant>,
 }
@@ -113,7 +113,7 @@ impl Bed {
             from: LinkStatistics::default(),
         };
         for flow in 0..flows.len() {
-            // Not all at the same nanosecond.
+            // At different nanoseconds.
             bed.schedule(Instant::from_micros(170 * flow as u64), flow, Event::Send);
         }
         bed
@@ -144,7 +144,7 @@ impl Bed {
         }
     }
 
-    /// What is measured starts now.
+    /// Starts the measurement.
     fn start_measuring(&mut self) {
         self.from = self.link.statistics(self.now);
         for state in &mut self.states {
@@ -178,7 +178,7 @@ impl Bed {
     fn on_dropped(&mut self, packet: Packet, at: Instant) {
         let (flow, sent_at) = (packet.flow as usize, self.sent_at[packet.id as usize]);
         self.states[flow].dropped_at.push(at);
-        // Told of by the packets behind it.
+        // The packets behind it reveal the loss.
         let at = self.now + self.flows[flow].rtt + ms(1);
         self.schedule(at, flow, Event::Lost { sent_at });
     }
@@ -240,7 +240,7 @@ impl Bed {
         delivered(&self.states[flow]) / self.states.iter().map(delivered).sum::<f64>()
     }
 
-    /// Mean over packets of the time in the queue, service included, in milliseconds.
+    /// Returns the average time of packets in the queue, service included, in milliseconds.
     fn mean_stay(&self, flow: usize) -> f64 {
         let stays = &self.states[flow].stays;
         stays
@@ -256,7 +256,7 @@ impl Bed {
     }
 }
 
-/// Half the window, once for all packets of one round trip.
+/// Halves the window, once for all packets of one round trip.
 fn cut(state: &mut State, sent_at: Instant, now: Instant) {
     if sent_at >= state.last_cut_at {
         state.window = (state.window / 2.0).max(2.0);
@@ -374,8 +374,8 @@ fn codel_holds_the_wait_near_its_target() {
 fn fq_codel_isolates_a_sparse_flow() {
     let voice = Flow::constant(160, ms(20));
     let discipline = Discipline::FqCoDel(FqCoDelOptions::default());
-    // Beside flows that always wait it is new each time, and waits for the packet in service at
-    // worst: 0.6 ms, and its own 0.064 ms.
+    // Next to flows with a backlog it is new each time. At worst it waits for the packet in
+    // service: 0.6 ms, and its own 0.064 ms.
     let greedy = Flow::constant(PACKET_BYTES, Duration::from_micros(800));
     let bed = measure(
         discipline.clone(),
@@ -397,7 +397,7 @@ fn fq_codel_isolates_a_sparse_flow() {
 #[test]
 fn fq_codel_shares_equally_by_bytes() {
     let discipline = Discipline::FqCoDel(FqCoDelOptions::default());
-    // Fifteen and twenty Mbit/s that do not give way, in packets of unlike sizes.
+    // Fifteen and twenty Mbit/s without congestion control, in packets of different sizes.
     let flows = [
         Flow::constant(1_500, Duration::from_micros(800)),
         Flow::constant(500, Duration::from_micros(200)),
@@ -475,7 +475,7 @@ fn ecn_capable_packets_are_marked_where_others_are_dropped() {
         assert_eq!(statistics.dropped.total(), 0, "{discipline:?}");
         let marked_count = statistics.queue.marked_packets;
         assert!(marked_count > 50, "{discipline:?}: {marked_count}");
-        // Those on their way were marked before or are counted after.
+        // Packets in flight were marked before or are counted after.
         let seen_count: u64 = bed.states.iter().map(|state| state.marked_count).sum();
         assert!(seen_count.abs_diff(marked_count) <= 60, "{seen_count}");
     }

@@ -1,4 +1,4 @@
-//! What a link says that it would do to a packet, against what it then does.
+//! A link's forecast of its effect on a packet, compared with its real effect.
 
 #[path = "support/quantities.rs"]
 mod quantities;
@@ -8,7 +8,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use quantities::{at_ms, megabits, ms};
 
-/// A link that changes its rate and delay, stands still for a while and goes down.
+/// Returns a link that changes its rate and delay, stands still for a while and goes down.
 fn lively() -> LinkConfig {
     LinkConfig {
         rate: Some(megabits(2)),
@@ -25,13 +25,13 @@ fn lively() -> LinkConfig {
     }
 }
 
-/// Pushes packets of any size at any time for 6 s, asking before each one how long it will take,
-/// and returns how many answers were right and how many said "never".
+/// Pushes packets of any size at any time for 6 s, and asks for a forecast before each one. Returns
+/// the number of right answers, and of those that said "never".
 fn compare(config: &LinkConfig, seed: u64) -> (usize, usize) {
     let mut link = config.build(Seed(seed)).unwrap();
     let mut rng = Seed(seed).rng();
     let mut now = Instant::ZERO;
-    // By packet: when it is to leave, and when it has left.
+    // For each packet: the forecast of its departure, and its departure.
     let mut promised = Vec::new();
     let mut left = Vec::new();
     while now < Instant::from_secs(6) {
@@ -56,7 +56,7 @@ fn compare(config: &LinkConfig, seed: u64) -> (usize, usize) {
     drain(&mut link, Instant::from_secs(60), &mut left);
     let mut right_count = 0;
     for (promised, left) in promised.iter().zip(&left) {
-        // An outage to come is no part of the promise.
+        // A future outage is not part of the forecast.
         let Some(left) = left else { continue };
         assert_eq!(*promised, Some(*left));
         right_count += 1;

@@ -11,8 +11,8 @@ use anabranch_units::{Duration, Instant, Seed};
 
 use quantities::{at_ms, megabits, ms};
 
-/// What each of `count` packets of 1250 bytes took over a line of 50 ms, in milliseconds and in the
-/// order of leaving, with its number; one enters each `interval`.
+/// Returns the delay of each of `count` packets of 1250 bytes over a line of 50 ms, in milliseconds
+/// and in the order of leaving, with its number; one enters each `interval`.
 fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)> {
     let rate = Schedule::constant(megabits(10));
     let mut line = Delay::with_jitter(Schedule::constant(ms(50)), model, rate, Seed(1));
@@ -35,7 +35,7 @@ fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)>
         assert!(line.push(now, packet).is_ok());
     }
     drain(&mut line, Instant::FAR_FUTURE, &mut left);
-    // What a chain sleeps by.
+    // The time until which a chain sleeps.
     for (id, delay) in &left {
         let exit_at = (interval * *id).as_millis_f64() + delay;
         assert!(exit_at > earliest_exits[*id as usize] - 1e-6, "{id}");
@@ -43,7 +43,7 @@ fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)>
     left
 }
 
-/// The recommended deviation, cut elsewhere or of another shape.
+/// Returns the recommended deviation, cut elsewhere or of another shape.
 fn normal(max_deviations: f64, shape: JitterShape) -> JitterModel {
     JitterModel {
         amount: JitterAmount::Normal {
@@ -79,7 +79,7 @@ fn around_the_delay_it_has_the_asked_mean_deviation_and_bounds() {
             .iter()
             .all(|(_, delay)| (35.0..=65.0).contains(delay))
     );
-    // What is cut off comes to stand at the bounds: 0.27 % of a normal distribution.
+    // Values beyond the bounds are moved to the bounds: 0.27 % of a normal distribution.
     let cut = delays
         .iter()
         .filter(|(_, delay)| (delay - 50.0).abs() == 15.0);
@@ -115,7 +115,7 @@ fn without_reordering_packets_keep_their_order_and_distance() {
             .map(|pair| leaves(pair[1]) - leaves(pair[0]));
         let least = gaps.fold(f64::INFINITY, f64::min);
         assert!(least > 0.999_99, "{interval}: {least}");
-        // Waiting for one another never takes longer than the latest of them.
+        // A packet never waits for others longer than the latest of them.
         assert!(
             delays
                 .iter()
@@ -126,7 +126,7 @@ fn without_reordering_packets_keep_their_order_and_distance() {
 
 #[test]
 fn packets_at_the_links_rate_all_become_as_late_as_the_latest() {
-    // The model's rule, told here as it matters to experiments: no gap, no way to catch up.
+    // The model's rule as it matters to experiments: no gap, no way to catch up.
     let delays = delays(JitterModel::default(), ms(1), 50_000);
     let (_, deviation) = mean_and_deviation(&delays[25_000..]);
     assert!(deviation < 1e-6, "{deviation}");

@@ -7,10 +7,10 @@ use anabranch_units::{Duration, Instant, Seed};
 
 use support::{at_ms, drain, drain_dropped, exponential, lively_configs, megabits, ms, packet};
 
-/// Packets by their number, and when.
+/// Packets by their number, with their times.
 type Fates = Vec<(Instant, u64)>;
 
-/// Random arrivals for 4 s; the packets' departures and drops.
+/// Drives a link with random arrivals for 4 s. Returns the packets' departures and drops.
 fn driven(
     config: &LinkConfig,
     mut drive: impl FnMut(&mut Link, &[(Instant, Packet)]) -> Fates,
@@ -55,7 +55,7 @@ fn packets_taken_ahead_are_those_that_leave_and_when() {
             })
         };
         let by_least_delay = by_windows(|link, start| start + link.min_delay());
-        // Longer windows, as much waits before what comes.
+        // The backlog in front of new packets makes the windows longer.
         let by_what_waits = by_windows(|link, start| link.earliest_exit(start));
         assert!(
             by_least_delay[0].len() > 100 && by_least_delay[1].len() > 10,
@@ -67,7 +67,7 @@ fn packets_taken_ahead_are_those_that_leave_and_when() {
     }
 }
 
-/// Takes what leaves in a window before what comes in it is pushed.
+/// Takes the departures of each window before the window's arrivals are pushed.
 fn in_windows(
     link: &mut Link,
     arrivals: &[(Instant, Packet)],
@@ -104,7 +104,7 @@ fn what_comes_to_a_drop_tail_queue_leaves_after_what_waits() {
     (0..20).for_each(|id| assert!(link.push(at_ms(0), packet(id, 1_000)).is_ok()));
     assert_eq!(link.earliest_exit(at_ms(0)), at_ms(30));
     assert_eq!(link.earliest_exit(at_ms(15)), at_ms(30));
-    // The outage takes what waits.
+    // The outage takes the waiting packets.
     (0..200).for_each(|id| assert!(link.push(at_ms(0), packet(id, 1_000)).is_ok()));
     assert_eq!(link.earliest_exit(at_ms(0)), at_ms(115));
 }

@@ -1,9 +1,9 @@
-//! Packets longer than a link's MTU vanish, and nothing else does.
+//! Only packets longer than a link's MTU vanish.
 
 use anabranch_link::{DropCause, LinkConfig, Packet};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-/// Which of packets of these sizes pass, pushed a second apart from 0 s on.
+/// Returns the sizes that pass, among packets of these sizes, pushed a second apart from 0 s on.
 fn passed(config: &LinkConfig, sizes: &[u32]) -> Vec<u32> {
     let mut link = config.build(Seed(1)).unwrap();
     let mut passed = Vec::new();

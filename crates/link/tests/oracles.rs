@@ -1,4 +1,4 @@
-//! Links against what theory and arithmetic say of them.
+//! Links compared with theory and arithmetic.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{
     at_ms, drain, drain_dropped, exponential, lively_config, lively_configs, megabits, ms, packet,
 };
 
-/// A queue, and nothing behind it.
+/// Returns a queue without anything behind it.
 fn by_schedule(rate: Schedule<DataRate>, limit: QueueLimit) -> DropTail<Delay> {
     let nothing = Delay::new(Schedule::constant(Duration::ZERO));
     DropTail::new(rate, limit, nothing)
@@ -22,7 +22,7 @@ fn constant(rate: DataRate, limit: QueueLimit) -> DropTail<Delay> {
     by_schedule(Schedule::constant(rate), limit)
 }
 
-/// Random arrivals for 4 s, popped as `lateness` has it; every packet's fate by its id.
+/// Pushes random arrivals for 4 s, and pops with `lateness`. Returns every packet's fate by its id.
 fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Link) {
     let mut link = config.build(Seed(seed)).expect("a valid configuration");
     let mut rng = Seed(seed).derive("arrivals").rng();
@@ -58,7 +58,7 @@ fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Li
     (fates, link)
 }
 
-/// Pops and tells the rest.
+/// Pops all remaining packets and records their fates.
 fn finish(fates: &mut [String], link: &mut Link) {
     while let Some(at) = link.next_at() {
         while let Some(packet) = link.pop(at) {
@@ -206,7 +206,8 @@ fn an_unlimited_link_adds_its_delay_and_nothing_else() {
     );
 }
 
-/// Mean wait in an M/D/1 queue: service · ρ / (2 (1 − ρ)) (Pollaczek & Khinchine).
+/// Returns the error against the average wait in an M/D/1 queue: service · ρ / (2 (1 − ρ))
+/// (Pollaczek & Khinchine).
 fn mean_wait_error(load: f64, packet_count: u64) -> f64 {
     let size_bytes = 1_250;
     let service = megabits(10).time_for(u64::from(size_bytes));
@@ -226,7 +227,7 @@ fn mean_wait_error(load: f64, packet_count: u64) -> f64 {
     );
 
     let wait = service.as_secs_f64() * load / (2.0 * (1.0 - load));
-    // Little's law: the mean queue is the arrival rate times the mean stay.
+    // Little's law: the average queue is the arrival rate times the average stay.
     let queued_bytes = statistics.byte_nanos as f64 / now.as_nanos() as f64;
     let expected = load / service.as_secs_f64() * (wait + service.as_secs_f64());
     let queued_packets = queued_bytes / f64::from(size_bytes);
@@ -354,7 +355,8 @@ fn an_outage_loses_queue_and_propagation_and_nothing_after_its_end() {
         ..LinkConfig::default()
     };
     let mut link = config.build(Seed(1)).expect("valid");
-    // 10 ms each: at 100 ms those of 45 … 65 ms have arrived, three propagate, one is in service, …
+    // 10 ms each: at 100 ms the packets of 45 … 65 ms have arrived, three propagate, one is in
+    // service, …
     for id in 0..12 {
         assert!(link.push(at_ms(20), packet(id, 1_250)).is_ok());
     }
@@ -368,7 +370,7 @@ fn an_outage_loses_queue_and_propagation_and_nothing_after_its_end() {
             (at_ms(95), 3)
         ]
     );
-    // … and the outage is told of when it starts, not when a packet would have left.
+    // … and the outage is reported when it starts, not when a packet would have left.
     assert_eq!(link.next_at(), Some(at_ms(100)));
     assert!(link.pop(at_ms(100)).is_none());
     let dropped = drain_dropped(&mut link);

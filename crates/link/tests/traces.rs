@@ -1,4 +1,4 @@
-//! Bottlenecks that send when a trace lets them.
+//! Bottlenecks that send at the opportunities of a trace.
 
 #[path = "support/quantities.rs"]
 mod quantities;
@@ -28,7 +28,7 @@ fn push(link: &mut DropTail<Delay>, at: Instant, id: u64, size_bytes: u32) {
     assert!(link.push(at, packet).is_ok());
 }
 
-/// All that leaves, in milliseconds.
+/// Returns all departures, in milliseconds.
 fn drain<E: Element>(element: &mut E) -> Vec<(u64, u64)> {
     let mut departures = Vec::new();
     while let Some(at) = element.next_at() {
@@ -58,7 +58,8 @@ fn an_unused_opportunity_is_lost() {
     let mut link = link(&[2, 4, 4, 10]);
     push(&mut link, at_ms(1), 0, 100);
     assert_eq!(drain(&mut link), [(2, 0)]);
-    // What was left at 2 ms is gone, and so is the opportunity at whose time a packet comes.
+    // The bytes left at 2 ms are gone, and so is the opportunity at the time at which a packet
+    // arrives.
     push(&mut link, at_ms(2), 1, 100);
     assert_eq!(drain(&mut link), [(4, 1)]);
     push(&mut link, at_ms(4), 2, 100);
@@ -78,8 +79,8 @@ fn one_opportunity_a_millisecond_is_12_megabits_per_second() {
     let mut rng: Rng = Seed(1).rng();
     let mut now = Instant::ZERO;
     let mut id = 0;
-    // Bursts with pauses; a packet leaves with its last opportunity, at most 1 ms after the last
-    // bit at the constant rate, plus what the burst's start waits for its first.
+    // Bursts with pauses. A packet leaves with its last opportunity: at most 1 ms after the last
+    // bit at the constant rate, plus the wait of the burst's start for its first opportunity.
     for _ in 0..2_000 {
         now += Duration::from_micros(rng.below(40_000));
         for _ in 0..rng.below(20) {

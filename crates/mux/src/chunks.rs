@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of messages that are shorter share memory: each alone would take many times its length.
+/// Length below which messages share memory: each alone would take many times its length.
 const SHORT_BYTES: usize = 1 << 10;
-/// How many of them share it.
+/// Size of a piece of shared memory.
 const SHARED_BYTES: usize = 16 << 10;
 
 /// Bytes that can be read.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     whole: VecDeque<Bytes>,
-    /// Short ones behind them.
+    /// Short messages behind them.
     tail: BytesMut,
 }
 
 impl Chunks {
     pub(crate) fn push(&mut self, bytes: Bytes) {
-        // A reader that keeps up takes each as it came.
+        // A reader that keeps up takes each message unchanged.
         let is_only = self.whole.is_empty() && self.tail.is_empty();
         if bytes.len() >= SHORT_BYTES || is_only {
             self.seal();
@@ -46,7 +46,7 @@ impl Chunks {
         self.whole.pop_front()
     }
 
-    /// Forgets all of it.
+    /// Forgets all bytes.
     pub(crate) fn clear(&mut self) {
         *self = Chunks::default();
     }

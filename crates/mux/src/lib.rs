@@ -1,7 +1,7 @@
 //! Many streams of bytes in one session of messages, sans-IO.
 //!
-//! The session below carries each message once, whole and in any order: a lost one holds up only
-//! the stream that it belongs to. Each stream has an order, a window and an end of its own in each
+//! The session below carries each message once, whole and in any order: a lost one delays only the
+//! stream that it belongs to. Each stream has an order, a window and an end of its own in each
 //! direction.
 //!
 //! ```text
@@ -12,16 +12,16 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `mux.rs` | all streams of a session: whose turn it is, what a message does |
+//! | `mux.rs` | all streams of a session: their turns, and the effects of messages |
 //! | `send.rs`, `receive.rs` | the two halves of a stream |
-//! | `limits.rs` | how much memory a session takes |
-//! | `session_window.rs` | how many bytes the peer may have in all streams, and in all sessions |
-//! | `chunks.rs` | bytes for a reader, of which short ones share memory |
-//! | `peer_ids.rs` | which streams the peer has opened, though messages overtake one another |
+//! | `limits.rs` | limits on a session's memory |
+//! | `session_window.rs` | the bytes that the peer may have in all streams, and in all sessions |
+//! | `chunks.rs` | bytes for a reader; short messages share memory |
+//! | `peer_ids.rs` | the streams that the peer has opened, though messages overtake one another |
 //! | `message.rs` | messages as bytes |
 //!
-//! Streams and their windows are as QUIC's (RFC 9000 §2–4), over messages as SCTP's, which may
-//! arrive in any order (RFC 9260 §6.6).
+//! Streams and their windows are like QUIC's (RFC 9000 §2–4). They run over messages like SCTP's,
+//! which may arrive in any order (RFC 9260 §6.6).
 
 mod chunks;
 mod limits;

@@ -1,32 +1,33 @@
-//! How much memory a session takes, whatever its peer does.
+//! Limits on a session's memory, independent of its peer's behaviour.
 
-/// How many messages of all streams lie beyond gaps at most: four times those of full length that
-/// can be under way. The header of one takes some hundred bytes.
+/// Maximum number of messages of all streams beyond gaps: four times the full-length messages that
+/// can be in flight. The header of one takes some hundred bytes.
 pub(crate) const MAX_AHEAD_COUNT: usize = 1 << 16;
 
-/// How much memory streams may take.
+/// Limits on the memory of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The streams that each end may have open. Those beyond are refused.
+    /// Maximum number of open streams of each end. Further ones are refused.
     pub max_streams: usize,
-    /// Bytes that wait in a stream for being sent …
+    /// Maximum number of unsent bytes in a stream …
     pub send_bytes: usize,
-    /// … which is less where there are many streams: of all of them no more than this and the
-    /// session's share of the [`Budget`](crate::Budget), or the least that each may have.
+    /// … and less with many streams. Their total is bounded by this and by the session's share of
+    /// the [`Budget`](crate::Budget), except for the least that each may have.
     pub all_send_bytes: usize,
-    /// That least.
+    /// Least number of bytes that may wait in each stream.
     pub min_send_bytes: usize,
-    /// How far the peer may be ahead of a stream's reader at first. Both ends must agree on it.
+    /// Number of bytes by which the peer may be ahead of a stream's reader at first. Both ends must
+    /// agree on it.
     pub window_bytes: u64,
-    /// And at last, if that is what limits the stream.
+    /// Maximum of the same, to which the window grows if it limits the stream.
     pub max_window_bytes: u64,
-    /// The windows of all streams together do not grow beyond this.
+    /// Limit on the sum of all streams' windows.
     pub all_windows_bytes: u64,
-    /// How far the peer may be ahead of the readers of all streams together at first. Both ends
-    /// must agree on it.
+    /// Number of bytes by which the peer may be ahead of the readers of all streams together at
+    /// first. Both ends must agree on it.
     pub session_window_bytes: u64,
-    /// And at last, as the streams' windows grow. The difference is taken from
-    /// the [`Budget`](crate::Budget).
+    /// Maximum of the same, as the streams' windows grow. The difference is taken from the
+    /// [`Budget`](crate::Budget).
     pub max_session_window_bytes: u64,
 }
 

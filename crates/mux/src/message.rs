@@ -13,7 +13,7 @@
 
 use bytes::Bytes;
 
-/// The longest header of a message with data.
+/// Length of the longest header of a message with data.
 pub const MAX_HEADER_BYTES: usize = 1 + 8 + 8;
 
 const DATA: u8 = 0;
@@ -24,11 +24,11 @@ const STOP: u8 = 4;
 const BLOCKED: u8 = 5;
 const SESSION_CREDIT: u8 = 6;
 
-/// A stream of a session. Those that the client opens are even, the server's odd.
+/// A stream of a session. The client opens even ones, the server odd ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub(crate) u64);
 
-/// What a message says.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// Bytes of the stream, and whether it ends behind them.
@@ -40,7 +40,7 @@ pub(crate) enum Message {
     },
     /// The peer may send bytes below this offset.
     Credit { id: StreamId, max_offset: u64 },
-    /// The sender gives the stream up: its end will not come.
+    /// The sender gives up the stream: its end will not come.
     Reset { id: StreamId },
     /// The reader wants no more.
     Stop { id: StreamId },
@@ -51,7 +51,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Reads a message; `None` if it is none.
+    /// Reads a message; `None` for other bytes.
     pub(crate) fn read(bytes: Bytes) -> Option<Message> {
         let (kind, mut rest) = bytes.split_first()?;
         let id = StreamId(read_varint(&mut rest)?);
@@ -84,7 +84,7 @@ impl Message {
         rest.is_empty().then_some(message)
     }
 
-    /// Appends a message; the bytes of one with data are the caller's to append.
+    /// Appends a message; the caller appends the data of one with data.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let (kind, id) = match self {
             Message::Data { id, is_last, .. } => (if *is_last { LAST_DATA } else { DATA }, id),

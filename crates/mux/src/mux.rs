@@ -1,4 +1,4 @@
-//! All streams of a session: whose turn it is, and what a message does.
+//! All streams of a session: their turns, and the effects of messages.
 
 use core::task::Poll;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,27 +12,27 @@ use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
 use crate::session_window::{Budget, SessionWindow};
 
-/// Which end of the session this is.
+/// Role of this end in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It has asked for the session.
+    /// The end that requested the session.
     Client,
-    /// It was asked.
+    /// The end that accepted it.
     Server,
 }
 
-/// Something has happened to a stream.
+/// Events of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The peer has opened a stream: [`Mux::accept`].
     Opened,
-    /// [`Mux::read`] has news.
+    /// [`Mux::read`] has a result.
     Readable(StreamId),
-    /// [`Mux::write`] has room again, or will never have.
+    /// [`Mux::write`] has room again, or never will.
     Writable(StreamId),
 }
 
-/// Why a stream ended before its time.
+/// Reason for which a stream ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// The peer has given it up, or wants no more of it.
@@ -46,13 +46,13 @@ pub enum StreamError {
     SessionOver,
 }
 
-/// Why no stream could be opened.
+/// Reason for which no stream could be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// There are as many as there may be.
+    /// The maximum number of streams is open.
     #[error("{max} streams are open")]
     TooMany {
-        /// How many there may be.
+        /// The maximum number.
         max: usize,
     },
     /// The session is over.
@@ -60,19 +60,19 @@ pub enum OpenError {
     SessionOver,
 }
 
-/// How the peer has broken the protocol. The session cannot go on.
+/// Violations of the protocol by the peer. The session cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// Bytes that are no message, or of a stream that only this end may open.
+    /// Bytes that are no message, or that belong to a stream that only this end may open.
     #[error("a message that means nothing")]
     Meaningless,
     /// More than the window allows.
     #[error("more than a stream's window allows")]
     WindowExceeded,
-    /// Bytes again, or bytes behind the end.
+    /// Repeated bytes, or bytes behind the end.
     #[error("bytes that contradict others of their stream")]
     Contradiction,
-    /// Streams far ahead of others that have not come.
+    /// Streams far ahead of others whose messages have not arrived.
     #[error("too many streams at once")]
     TooManyStreams,
     /// More messages beyond gaps than a network leaves.
@@ -80,7 +80,7 @@ pub enum Violation {
     TooManyGaps,
 }
 
-/// Of so many streams it is counted how much they could send: more is much in any case.
+/// Number of streams whose sendable bytes are counted: more streams are busy enough in any case.
 const MAX_COUNTED: usize = 16;
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ struct Stream {
     receive: ReceiveHalf,
     /// Whether it waits for its turn.
     is_queued: bool,
-    /// Whether the application has let it go.
+    /// Whether the application has released it.
     is_released: bool,
 }
 
@@ -99,34 +99,35 @@ pub struct Mux {
     limits: Limits,
     role: Role,
     streams: BTreeMap<StreamId, Stream>,
-    /// The next that this end opens.
+    /// Id of the next stream that this end opens.
     next_id: u64,
     peer_ids: PeerIds,
-    /// Opened by the peer, and not accepted.
+    /// Streams opened by the peer, and not accepted.
     opened: VecDeque<StreamId>,
     /// Streams that have something to send, in the order of their turns.
     ready: VecDeque<StreamId>,
-    /// Those whose turn came when the session's credit had ended.
+    /// Streams whose turn came after the session's credit had ended.
     parked: VecDeque<StreamId>,
-    /// How many bytes of all streams have left …
+    /// Number of bytes of all streams that have left …
     sent_bytes: u64,
     /// … and may leave.
     max_sent_bytes: u64,
-    /// How many bytes the peer may send in all streams.
+    /// Credit of the peer for all streams.
     window: SessionWindow,
     /// Messages beyond gaps, of all streams.
     ahead_count: usize,
-    /// Messages that are not data: they go first.
+    /// Messages that are not data: they leave first.
     notices: VecDeque<Message>,
     events: VecDeque<Event>,
     windows_bytes: u64,
-    /// How many streams the peer has opened.
+    /// Number of streams that the peer has opened.
     peer_count: usize,
     is_over: bool,
 }
 
 impl Mux {
-    /// Without streams. Bytes that arrive and are not read take their memory from the budget.
+    /// Creates a multiplexer without streams. Arrived, unread bytes take their memory from the
+    /// budget.
     pub fn new(role: Role, limits: Limits, budget: Budget) -> Self {
         let (own, peers) = match role {
             Role::Client => (0, 1),
@@ -153,17 +154,17 @@ impl Mux {
         }
     }
 
-    /// How many bytes have arrived and were not read, of all streams.
+    /// Returns the number of bytes of all streams that have arrived and are unread.
     pub fn held_bytes(&self) -> u64 {
         self.window.held_bytes()
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     pub fn stream_count(&self) -> usize {
         self.streams.len()
     }
 
-    /// Opens a stream. The peer learns of it with its first bytes.
+    /// Opens a stream. Its first bytes announce it to the peer.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -198,29 +199,30 @@ impl Mux {
         self.streams.insert(id, stream);
     }
 
-    /// The next stream that the peer has opened.
+    /// Returns the next stream that the peer has opened.
     pub fn accept(&mut self) -> Option<StreamId> {
         self.opened.pop_front()
     }
 
-    /// What has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Takes a copy of some of the bytes for sending; at least one, if there are any. Pending:
-    /// [`Event::Writable`] says when to try again.
+    /// Takes a copy of some of the bytes for sending; at least one, if there are any. If pending,
+    /// [`Event::Writable`] signals the time for another try.
     ///
     /// # Errors
-    /// [`StreamError`]; nothing was taken.
+    /// [`StreamError`]; no byte was taken.
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Poll<Result<usize, StreamError>> {
         self.write_with(id, |send, capacity| send.write(bytes, capacity))
     }
 
-    /// As [`write`](Self::write), without a copy: what is taken is shared, and gone from `bytes`.
+    /// Writes like [`write`](Self::write), without a copy: accepted bytes are shared, and gone from
+    /// `bytes`.
     ///
     /// # Errors
-    /// [`StreamError`]; nothing was taken.
+    /// [`StreamError`]; no byte was taken.
     pub fn write_shared(
         &mut self,
         id: StreamId,
@@ -229,7 +231,8 @@ impl Mux {
         self.write_with(id, |send, capacity| send.write_shared(bytes, capacity))
     }
 
-    /// Lets `write` take what there is room for, which it returns; `None`: there is none.
+    /// Calls `write`, which takes as many bytes as fit, and returns its result; pending
+    /// without room.
     fn write_with(
         &mut self,
         id: StreamId,
@@ -253,7 +256,7 @@ impl Mux {
         Poll::Ready(Ok(taken))
     }
 
-    /// How many bytes may wait in a stream.
+    /// Returns the number of bytes that may wait in a stream.
     fn send_capacity(&self) -> usize {
         let limits = &self.limits;
         let all = limits.all_send_bytes.min(self.window.send_bytes() as usize);
@@ -261,7 +264,7 @@ impl Mux {
         share.min(limits.send_bytes).max(limits.min_send_bytes)
     }
 
-    /// How many bytes could leave now, of the streams whose turn comes next.
+    /// Returns the number of bytes that could leave now, of the streams with the next turns.
     pub fn sendable_bytes(&self) -> u64 {
         let next = self.ready.iter().take(MAX_COUNTED);
         let streams = next.filter_map(|id| self.streams.get(id));
@@ -269,12 +272,12 @@ impl Mux {
         bytes.min(self.session_credit())
     }
 
-    /// How many bytes of all streams may leave.
+    /// Returns the number of bytes of all streams that may leave.
     fn session_credit(&self) -> u64 {
         self.max_sent_bytes - self.sent_bytes
     }
 
-    /// Ends the sending half, behind what was written.
+    /// Ends the sending half behind the written bytes.
     pub fn finish(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.send.finish();
@@ -282,8 +285,8 @@ impl Mux {
         }
     }
 
-    /// The next bytes of a stream; `None` at its end. Pending: [`Event::Readable`] says when to try
-    /// again.
+    /// Returns the next bytes of a stream; `None` at its end. If pending, [`Event::Readable`]
+    /// signals the time for another try.
     ///
     /// # Errors
     /// [`StreamError`]: the end will not come.
@@ -312,8 +315,8 @@ impl Mux {
         }
     }
 
-    /// Lets a stream's receiving half do something, maybe with bytes that have arrived, and counts
-    /// those that it holds no longer. `None`: the stream is over.
+    /// Calls `act` on a stream's receiving half, maybe with bytes that have arrived, and counts the
+    /// bytes that it no longer holds. `None`: the stream is over.
     fn receive<T>(
         &mut self,
         id: StreamId,
@@ -343,7 +346,7 @@ impl Mux {
         }
     }
 
-    /// Gives up what has not been sent, and says so.
+    /// Gives up unsent bytes, and notifies the peer.
     fn reset(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.send.reset()
@@ -352,8 +355,8 @@ impl Mux {
         }
     }
 
-    /// Lets a stream go: what was finished is still sent, the rest is given up, and the peer is
-    /// told that nothing more is read.
+    /// Releases a stream: finished data is still sent, the rest is given up, and the peer learns
+    /// that no more is read.
     pub fn release(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -378,7 +381,7 @@ impl Mux {
         }
     }
 
-    /// A stream waits for its turn if it has something that may leave.
+    /// Queues a stream for its turn if it has something that may leave.
     fn queue(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -392,7 +395,8 @@ impl Mux {
         }
     }
 
-    /// The session is over: so are its streams, but for what has arrived. It ends once.
+    /// Ends the session and its streams, except for bytes that have arrived. Further calls have no
+    /// effect.
     pub fn end(&mut self) {
         if core::mem::replace(&mut self.is_over, true) {
             return;
@@ -406,15 +410,15 @@ impl Mux {
         }
     }
 
-    /// Whether [`next_message`](Self::next_message) has one.
+    /// Returns whether [`next_message`](Self::next_message) has one.
     pub fn has_message(&self) -> bool {
         !self.notices.is_empty() || !self.ready.is_empty()
     }
 
-    /// The next message for the peer, of `max_bytes` at most: notices first, then of each stream in
-    /// turn. `head` becomes its beginning, of at most
-    /// [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES). Returned is the rest, shared with what was
-    /// written if it lies together there.
+    /// Returns the next message for the peer, of `max_bytes` at most: notices first, then of each
+    /// stream in turn. `head` becomes its beginning, of at most
+    /// [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES). The returned rest shares the written bytes if
+    /// they lie together.
     pub fn next_message(&mut self, max_bytes: usize, head: &mut Vec<u8>) -> Option<Bytes> {
         head.clear();
         if let Some(notice) = self.notices.pop_front() {
@@ -517,7 +521,7 @@ impl Mux {
         Ok(())
     }
 
-    /// The stream, which may be a new one of the peer's; `None` if it is over.
+    /// Returns the stream, which may be a new one of the peer's; `None` if it is over.
     fn find(&mut self, id: StreamId) -> Result<Option<&mut Stream>, Violation> {
         if self.is_own(id) {
             if id.0 >= self.next_id {
@@ -533,7 +537,7 @@ impl Mux {
         Ok(self.streams.get_mut(&id))
     }
 
-    /// The peer opens a stream.
+    /// Admits a stream that the peer opens.
     fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
         let max = self.limits.max_streams;
         // Notices about streams that are over take memory until they leave.

@@ -1,27 +1,27 @@
-//! Which streams the peer has opened, though messages overtake one another.
+//! The streams that the peer has opened, though messages overtake one another.
 
 use std::collections::BTreeSet;
 
-/// How far the peer's streams may run ahead of one whose first message has not come.
+/// Number of streams that the peer may open beyond one whose first message has not arrived.
 const MAX_UNSEEN: usize = 1 << 14;
 
-/// Every other number belongs to the peer, which uses them in order.
+/// Ids of the peer's streams: every other number, used in order.
 #[derive(Debug)]
 pub(crate) struct PeerIds {
-    /// The first that the peer has not used, as far as is known.
+    /// The first id that the peer is not known to have used.
     next: u64,
-    /// Those below that have not been seen.
+    /// Streams below that have not been seen.
     unseen: BTreeSet<u64>,
 }
 
-/// What is known of a stream that the peer may have opened.
+/// State of a stream that the peer may have opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// This is the first that is heard of it.
+    /// This is its first message.
     New,
-    /// It is there, or was.
+    /// The stream exists, or did.
     Before,
-    /// It is too far ahead of others.
+    /// The stream is too far ahead of others.
     TooFar,
 }
 
@@ -33,7 +33,7 @@ impl PeerIds {
         }
     }
 
-    /// A message of stream `id` has come, which is one of the peer's.
+    /// Records a message of stream `id`, which is one of the peer's.
     pub(crate) fn see(&mut self, id: u64) -> Seen {
         if id < self.next {
             return match self.unseen.remove(&id) {

@@ -1,4 +1,4 @@
-//! The receiving half of a stream: puts its bytes in order.
+//! The receiving half of a stream, which puts its bytes in order.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use bytes::Bytes;
 use crate::chunks::Chunks;
 use crate::mux::Violation;
 
-/// What has arrived and has not been read.
+/// Bytes that have arrived and are unread.
 #[derive(Debug)]
 pub(crate) struct ReceiveHalf {
     /// Bytes that can be read.
     ready: Chunks,
-    /// What has arrived beyond a gap, by offset.
+    /// Bytes that have arrived beyond a gap, by offset.
     ahead: BTreeMap<u64, Bytes>,
     held: Held,
-    /// All bytes below have arrived.
+    /// Offset below which all bytes have arrived.
     offset: u64,
-    /// All bytes below have been read.
+    /// Offset below which all bytes have been read.
     read_offset: u64,
     /// The offset behind the last byte that has arrived.
     highest: u64,
-    /// The peer may send everything below.
+    /// Offset up to which the peer may send.
     told_max_offset: u64,
-    /// How far the peer may be ahead of the reader.
+    /// Number of bytes by which the peer may be ahead of the reader.
     window_bytes: u64,
-    /// The first credit that the window's present size has given.
+    /// The first credit given by the window's present size.
     grown_at: u64,
     final_offset: Option<u64>,
     state: State,
 }
 
-/// The memory of a stream that its reader has not reached.
+/// Memory of a stream's unread bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) bytes: u64,
-    /// How many messages lie beyond a gap.
+    /// Number of messages beyond a gap.
     pub(crate) ahead_count: usize,
 }
 
@@ -82,7 +82,7 @@ impl ReceiveHalf {
         };
         let before = self.ahead.range(..end).next_back();
         let overlaps = before.is_some_and(|(start, before)| start + before.len() as u64 > offset);
-        // Messages arrive once, so that bytes do.
+        // Messages arrive only once, and so do bytes.
         if contradicts || (!bytes.is_empty() && (overlaps || offset < self.offset)) {
             return Err(Violation::Contradiction);
         }
@@ -109,7 +109,7 @@ impl ReceiveHalf {
         Ok(before < self.offset || is_last)
     }
 
-    /// The bytes and messages in memory.
+    /// Returns the bytes and messages in memory.
     pub(crate) fn held(&self) -> Held {
         self.held
     }
@@ -118,7 +118,7 @@ impl ReceiveHalf {
         self.final_offset == Some(self.offset)
     }
 
-    /// The next bytes.
+    /// Returns the next bytes.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop()?;
         self.held.bytes -= bytes.len() as u64;
@@ -126,7 +126,7 @@ impl ReceiveHalf {
         Some(bytes)
     }
 
-    /// Whether the reader has come to the end.
+    /// Returns whether the reader has reached the end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.final_offset == Some(self.read_offset)
     }
@@ -135,7 +135,7 @@ impl ReceiveHalf {
         self.state == State::Reset
     }
 
-    /// The peer has given the stream up. Returns whether that is news.
+    /// Records that the peer has given up the stream. Returns whether that is new.
     pub(crate) fn on_reset(&mut self) -> bool {
         let is_news = self.state == State::Open && !self.is_complete();
         if is_news {
@@ -144,7 +144,7 @@ impl ReceiveHalf {
         is_news
     }
 
-    /// The reader wants no more. Returns whether the peer is to know.
+    /// Stops the half, as the reader wants no more. Returns whether the peer must be notified.
     pub(crate) fn stop(&mut self) -> bool {
         let is_news = self.state == State::Open && !self.is_complete();
         self.give_up(State::Stopped);
@@ -158,29 +158,29 @@ impl ReceiveHalf {
         self.held = Held::default();
     }
 
-    /// How much the window holds.
+    /// Returns the size of the window.
     pub(crate) fn window_bytes(&self) -> u64 {
         self.window_bytes
     }
 
-    /// The offset up to which the peer may send, if it is time to tell: when half of the window has
-    /// been read.
+    /// Returns the offset up to which the peer may send, if it is time to announce it: when half of
+    /// the window has been read.
     pub(crate) fn credit(&mut self) -> Option<u64> {
         let told_left = self.told_max_offset.saturating_sub(self.read_offset);
         let is_due = self.takes_more() && told_left <= self.window_bytes / 2;
         is_due.then(|| self.tell())
     }
 
-    /// The peer had more to send when its credit ended at `offset`. If the reader keeps up, it is
-    /// the window that limits the stream: it is doubled if it may grow by so much. Returns the new
-    /// credit, if there is any.
+    /// Handles the peer's notice that its credit ended at `offset` with more to send. If the reader
+    /// keeps up, the window limits the stream, and is doubled if `may_grow` permits. Returns the
+    /// new credit, if any.
     pub(crate) fn on_blocked(
         &mut self,
         offset: u64,
         may_grow: impl FnOnce(u64) -> bool,
     ) -> Option<u64> {
         let keeps_up = self.offset - self.read_offset <= self.window_bytes / 4;
-        // What is said of a credit from before the window grew says nothing of the window.
+        // A notice about a credit from before the window grew does not concern this window.
         let is_of_window = offset >= self.grown_at;
         if !is_of_window || !keeps_up || !self.takes_more() || !may_grow(self.window_bytes) {
             return None;

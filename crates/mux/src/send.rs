@@ -6,26 +6,26 @@ use bytes::Bytes;
 
 use crate::message::{MAX_HEADER_BYTES, Message, StreamId};
 
-/// What has been written and has not left.
+/// Bytes that have been written and are unsent.
 #[derive(Debug)]
 pub(crate) struct SendHalf {
     queue: VecDeque<Bytes>,
     queued_bytes: usize,
     /// The offset of the first byte that waits.
     offset: u64,
-    /// The peer takes nothing from here on.
+    /// Offset up to which the peer accepts data.
     max_offset: u64,
     state: State,
     /// Whether a writer waits for room.
     is_refused: bool,
-    /// The credit whose end the peer has been told of.
+    /// Credit whose end was reported to the peer.
     told_blocked_at: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Nothing more will be written.
+    /// The writer has finished.
     Ending,
     /// The end has left.
     Ended,
@@ -48,21 +48,21 @@ impl SendHalf {
         }
     }
 
-    /// Takes a copy of bytes as far as there is room for. `None`: there is none for any of them.
+    /// Takes a copy of as many bytes as fit; `None` if there is no room.
     pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> Option<usize> {
         let taken = self.admit(bytes.len(), capacity)?;
         self.push(Bytes::copy_from_slice(&bytes[..taken]));
         Some(taken)
     }
 
-    /// Takes bytes off the front as far as there is room for. `None`: there is none for any.
+    /// Takes as many bytes off the front as fit; `None` if there is no room.
     pub(crate) fn write_shared(&mut self, bytes: &mut Bytes, capacity: usize) -> Option<usize> {
         let taken = self.admit(bytes.len(), capacity)?;
         self.push(bytes.split_to(taken));
         Some(taken)
     }
 
-    /// How many of so many bytes are taken now.
+    /// Returns the number of bytes accepted now, out of `wanted`.
     fn admit(&mut self, wanted: usize, capacity: usize) -> Option<usize> {
         let taken = wanted.min(capacity.saturating_sub(self.queued_bytes));
         self.is_refused = taken < wanted;
@@ -82,7 +82,7 @@ impl SendHalf {
         }
     }
 
-    /// Gives up what has not left. Returns whether the peer is to know.
+    /// Gives up unsent bytes. Returns whether the peer must be notified.
     pub(crate) fn reset(&mut self) -> bool {
         let is_news = matches!(self.state, State::Open | State::Ending);
         if is_news {
@@ -91,7 +91,7 @@ impl SendHalf {
         is_news
     }
 
-    /// The peer wants no more. Returns whether that is news.
+    /// Records that the peer wants no more. Returns whether that is new.
     pub(crate) fn on_stop(&mut self) -> bool {
         let is_news = matches!(self.state, State::Open | State::Ending);
         if is_news {
@@ -106,7 +106,7 @@ impl SendHalf {
         self.queued_bytes = 0;
     }
 
-    /// The peer takes everything below this offset; it does not take that back.
+    /// Records that the peer accepts everything below this offset; credit is never withdrawn.
     pub(crate) fn on_credit(&mut self, max_offset: u64) {
         self.max_offset = self.max_offset.max(max_offset);
     }
@@ -119,12 +119,12 @@ impl SendHalf {
         self.state == State::Stopped
     }
 
-    /// Whether nothing will leave any more.
+    /// Returns whether no more messages will leave.
     pub(crate) fn is_over(&self) -> bool {
         !matches!(self.state, State::Open | State::Ending)
     }
 
-    /// Whether a message could leave now.
+    /// Returns whether a message could leave now.
     pub(crate) fn is_ready(&self) -> bool {
         match self.queued_bytes {
             0 => self.state == State::Ending,
@@ -132,7 +132,8 @@ impl SendHalf {
         }
     }
 
-    /// Where credit has ended although there is more to send, if the peer has not been told.
+    /// Returns the offset at which credit has ended with more to send, unless it was reported to
+    /// the peer.
     pub(crate) fn take_blocked(&mut self) -> Option<u64> {
         let at = self.max_offset;
         let is_blocked = self.queued_bytes > 0 && self.offset >= at;
@@ -143,19 +144,19 @@ impl SendHalf {
         is_news.then_some(at)
     }
 
-    /// How many bytes may leave now.
+    /// Returns the number of bytes that may leave now.
     pub(crate) fn sendable_bytes(&self) -> u64 {
         let credit = self.max_offset.saturating_sub(self.offset);
         credit.min(self.queued_bytes as u64)
     }
 
-    /// Whether a writer that was refused may try again: once half of the capacity is free.
+    /// Returns whether a writer that was refused may try again: once half of the capacity is free.
     pub(crate) fn take_writable(&mut self, capacity: usize) -> bool {
         self.queued_bytes <= capacity / 2 && core::mem::take(&mut self.is_refused)
     }
 
-    /// The next message, of `max_bytes` at most and no more data than `session_credit`, in two
-    /// parts.
+    /// Returns the next message, of `max_bytes` at most and no more data than `session_credit`, in
+    /// two parts.
     pub(crate) fn next(
         &mut self,
         id: StreamId,
@@ -185,7 +186,7 @@ impl SendHalf {
         Some(bytes)
     }
 
-    /// Takes so many of the bytes that wait.
+    /// Takes `count` of the waiting bytes.
     fn take(&mut self, count: usize) -> Bytes {
         self.queued_bytes -= count;
         self.offset += count as u64;
@@ -196,7 +197,7 @@ impl SendHalf {
         }
     }
 
-    /// Takes what lies in several pieces.
+    /// Takes bytes from several pieces.
     fn gather(&mut self, count: usize) -> Bytes {
         let mut gathered = Vec::with_capacity(count);
         while gathered.len() < count

@@ -1,15 +1,15 @@
-//! How many bytes the peer may have in all streams together: QUIC's MAX_DATA (RFC 9000 §4.1), whose
-//! memory all sessions of a program share.
+//! Limit of the bytes that the peer may have in all streams together: QUIC's MAX_DATA (RFC 9000
+//! §4.1), whose memory all sessions of a program share.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::mux::Violation;
 
-/// Memory that the sessions of a program share: for bytes that have arrived, beyond the least that
-/// each session has, and the same amount for bytes that wait to be sent.
+/// Memory that the sessions of a program share. It is for arrived bytes, beyond the least that each
+/// session has, and the same amount for unsent bytes.
 ///
-/// Clones are the same budget.
+/// Clones share the same budget.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Shared>);
 
@@ -21,7 +21,7 @@ struct Shared {
 }
 
 impl Budget {
-    /// A budget of `bytes` in each direction.
+    /// Creates a budget of `bytes` in each direction.
     pub fn new(bytes: u64) -> Self {
         Budget(Arc::new(Shared {
             bytes,
@@ -30,12 +30,12 @@ impl Budget {
         }))
     }
 
-    /// How many bytes no session has.
+    /// Returns the number of bytes that belong to no session.
     fn left_bytes(&self) -> u64 {
         self.0.left_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of a session may wait to be sent.
+    /// Returns the number of bytes of a session that may wait to be sent.
     fn send_bytes(&self) -> u64 {
         self.0.bytes / self.0.session_count.load(Ordering::Relaxed).max(1)
     }
@@ -59,15 +59,15 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct SessionWindow {
     budget: Budget,
-    /// What every session has.
+    /// Bytes that every session has.
     least_bytes: u64,
-    /// This one's part of the budget.
+    /// Part of the budget that this session has taken.
     taken_bytes: u64,
-    /// Of all streams, how many bytes have come …
+    /// Number of bytes of all streams that have arrived …
     received: u64,
-    /// … and have been read, or are of no use any more.
+    /// … and have been read, or are no longer of use.
     consumed: u64,
-    /// The peer may send up to here.
+    /// Number of bytes up to which the peer may send.
     told_max: u64,
 }
 
@@ -84,18 +84,18 @@ impl SessionWindow {
         }
     }
 
-    /// How many bytes of the session may wait to be sent, so that all sessions' do not exceed the
-    /// budget.
+    /// Returns the number of bytes of the session that may wait to be sent, so that all sessions
+    /// together stay within the budget.
     pub(crate) fn send_bytes(&self) -> u64 {
         self.budget.send_bytes()
     }
 
-    /// How many bytes are held.
+    /// Returns the number of bytes held.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.received - self.consumed
     }
 
-    /// Bytes of a stream have come.
+    /// Counts arrived bytes of a stream.
     pub(crate) fn on_received(&mut self, bytes: u64) -> Result<(), Violation> {
         self.received = self.received.saturating_add(bytes);
         match self.received > self.told_max {
@@ -104,14 +104,13 @@ impl SessionWindow {
         }
     }
 
-    /// Bytes of a stream are held no longer.
+    /// Counts bytes of a stream that are no longer held.
     pub(crate) fn on_consumed(&mut self, bytes: u64) {
         self.consumed += bytes;
     }
 
-    /// The bytes of all streams up to which the peer may send, when it should learn that: half of
-    /// the window has been read, or the window should have twice its size. `wanted`: the size that
-    /// it should have.
+    /// Returns the peer's credit for all streams if it must be announced now: half of the window
+    /// has been read, or the window should double. `wanted` is the size that it should have.
     pub(crate) fn credit(&mut self, wanted: u64) -> Option<u64> {
         let ahead = self.told_max - self.consumed;
         let window = self.least_bytes + self.taken_bytes;
@@ -122,7 +121,7 @@ impl SessionWindow {
         let needed = wanted.saturating_sub(self.least_bytes);
         match needed.checked_sub(self.taken_bytes) {
             Some(more) => self.taken_bytes += self.budget.take(more),
-            // The credit that the peer has keeps its memory.
+            // The peer's credit keeps its memory.
             None => self.give_back(needed.max(ahead.saturating_sub(self.least_bytes))),
         }
         let max = self.consumed + self.least_bytes + self.taken_bytes;
@@ -132,7 +131,7 @@ impl SessionWindow {
         })
     }
 
-    /// Keeps `kept` bytes and gives the others back.
+    /// Keeps `kept` bytes and returns the others to the budget.
     fn give_back(&mut self, kept: u64) {
         let surplus = self.taken_bytes.saturating_sub(kept);
         self.taken_bytes -= surplus;

@@ -16,7 +16,7 @@ fn server() -> Mux {
     Mux::new(Role::Server, limits, Budget::new(0))
 }
 
-/// Data of one of the first 32 streams that a client opens.
+/// Returns data of one of the first 32 streams that a client opens.
 fn data(stream: u8, offset: u16, bytes: &[u8]) -> Bytes {
     let mut message = vec![0, 2 * stream];
     message.extend_from_slice(&(offset | 0x4000).to_be_bytes());
@@ -28,7 +28,7 @@ fn accept_all(mux: &mut Mux) -> Vec<StreamId> {
     core::iter::from_fn(|| mux.accept()).collect()
 }
 
-/// The server's last credit for all streams.
+/// Returns the server's last credit for all streams.
 fn session_credit(mux: &mut Mux) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut last = None;
@@ -59,7 +59,7 @@ fn what_is_read_or_given_up_makes_room_again() {
         let ids = accept_all(&mut mux);
         match round % 3 {
             0 => assert!(matches!(mux.read(ids[0]), Poll::Ready(Ok(Some(_))))),
-            // The reader lets it go unread, or the peer does.
+            // The reader releases it unread, or the peer gives it up.
             1 => mux.release(ids[0]),
             _ => {
                 let reset = Bytes::copy_from_slice(&[3, 2 * round]);

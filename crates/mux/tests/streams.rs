@@ -25,14 +25,14 @@ fn limits() -> Limits {
     }
 }
 
-/// Two ends, and the messages on their way to each.
+/// Two ends, and the messages in flight to each.
 struct Pair {
     ends: [Mux; 2],
     on_the_way: [Vec<Bytes>; 2],
     rng: Rng,
 }
 
-/// A message as one.
+/// Returns the next message in one piece.
 fn next_message(mux: &mut Mux) -> Option<Bytes> {
     let mut head = Vec::new();
     let rest = mux.next_message(MESSAGE_BYTES, &mut head)?;
@@ -59,7 +59,7 @@ impl Pair {
         &mut self.ends[1]
     }
 
-    /// Lets some messages leave, and some arrive in any order.
+    /// Makes some messages leave, and some arrive in any order.
     fn carry(&mut self, count: u64) {
         for _ in 0..count {
             let from = self.rng.below(2) as usize;
@@ -79,7 +79,7 @@ impl Pair {
         }
     }
 
-    /// Lets all messages arrive.
+    /// Delivers all messages.
     fn settle(&mut self) {
         while self.ends.iter().any(Mux::has_message)
             || self.on_the_way.iter().any(|waiting| !waiting.is_empty())
@@ -89,7 +89,7 @@ impl Pair {
     }
 }
 
-/// Byte `offset` of what an end writes to a stream.
+/// Returns byte `offset` of the data that an end writes to a stream.
 fn byte(end: usize, id: u64, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ (offset >> 8) ^ id.wrapping_mul(7) ^ end as u64) as u8
 }
@@ -135,7 +135,7 @@ fn read_some(mux: &mut Mux, end: usize, at: (u64, StreamId), progress: &mut Prog
     }
 }
 
-/// Lets an end write to and read from each of its streams, and let go of those that are over.
+/// Writes to and reads from each stream of an end, and releases those that are over.
 fn work(
     pair: &mut Pair,
     end: usize,
@@ -163,7 +163,7 @@ fn work(
     }
 }
 
-/// Of each stream, which one it was to be opened.
+/// For each stream, its number in the order of opening.
 type Numbers = BTreeMap<StreamId, u64>;
 
 #[test]
@@ -173,7 +173,7 @@ fn every_byte_of_every_stream_arrives_once_and_in_order_and_nothing_is_left_behi
         let mut numbers = Numbers::new();
         let mut streams: [BTreeMap<StreamId, Progress>; 2] = Default::default();
         while numbers.len() < 60 || pair.ends.iter().any(|mux| mux.stream_count() > 0) {
-            // The server still has streams that the client has let go.
+            // The server still has streams that the client has released.
             let count: usize = pair.ends.iter().map(Mux::stream_count).sum();
             if numbers.len() < 60 && count < limits().max_streams && pair.rng.below(3) == 0 {
                 let id = pair.client().open().expect("there is room");
@@ -230,7 +230,7 @@ fn what_could_leave_is_counted_as_far_as_windows_let_it() {
     assert_eq!(pair.client().sendable_bytes(), 0);
 }
 
-/// A stream whose first bytes the server has read.
+/// Returns a stream whose first bytes the server has read.
 fn opened(pair: &mut Pair) -> (StreamId, StreamId) {
     let id = pair.client().open().expect("there is room");
     assert_eq!(pair.client().write(id, b"hello"), Poll::Ready(Ok(5)));
@@ -259,7 +259,7 @@ fn one_half_ends_and_the_other_goes_on() {
     assert_eq!(pair.client().read(asked), Poll::Pending);
     pair.server().release(answered);
     pair.settle();
-    // The server let go without finishing: that is no end.
+    // The server released it without finishing: that is no end.
     let given_up = Poll::Ready(Err(StreamError::GivenUp));
     assert_eq!(pair.client().read(asked), given_up);
     pair.client().release(asked);
@@ -326,8 +326,8 @@ fn a_window_does_not_grow_for_a_reader_that_is_slow() {
     assert!(unread <= limits().window_bytes as usize, "{unread}");
 }
 
-/// How many bytes can be under way to a reader that reads all of them at once: of the window, what
-/// has been told when half of it was read.
+/// Returns the number of bytes that can be in flight to a reader that reads all of them at once.
+/// New credit arrives when half of the window has been read.
 fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
     let mut widest = 0;
     for _ in 0..40 {
@@ -344,7 +344,7 @@ fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
             assert_eq!(pair.client().handle_message(credit), Ok(()));
         }
     }
-    // What is left is not the next stream's.
+    // Remaining messages must not count for the next stream.
     pair.settle();
     widest
 }
@@ -401,9 +401,9 @@ fn what_breaks_the_protocol_is_found() {
     let cases: [(&[&[u8]], Violation); 7] = [
         (&[b"\x09\x00"], Violation::Meaningless),
         (&[b""], Violation::Meaningless),
-        // The server has opened none.
+        // The server has opened no stream.
         (&[b"\x00\x01\x00x"], Violation::Meaningless),
-        // 2,001 bytes, or so it says.
+        // 2,001 bytes, by its header.
         (&[b"\x00\x00\x47\xd0x"], Violation::WindowExceeded),
         (
             &[b"\x00\x00\x05xx", b"\x00\x00\x06x"],

@@ -1,4 +1,4 @@
-//! Prints what a session over loopback costs: CPU seconds per Gbit of media at each end.
+//! Prints the cost of a session over loopback: CPU seconds per Gbit of media at each end.
 //!
 //! Linux only: reads the threads' CPU time from /proc.
 
@@ -14,10 +14,10 @@ use anabranch_units::{DataRate, Duration, Importance};
 
 const FRAMES_PER_SECOND: u64 = 100;
 const RUN: Duration = Duration::from_secs(4);
-/// Of the kernel's clock ticks.
+/// Ticks per second of the kernel's clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU seconds of the thread called `name`, in user and kernel mode.
+/// Returns the CPU seconds of the thread called `name`, in user and kernel mode.
 fn cpu_seconds(name: &str) -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks

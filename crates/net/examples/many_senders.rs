@@ -1,6 +1,7 @@
-//! Many senders at one receiver: `many_senders FILE COUNT ADDRESS PEER RATE SECONDS` writes COUNT
-//! keys to let in into FILE, waits for a line on standard input, and then sends at RATE from each.
-//! `scripts/many-senders` starts the receiver beside it, and says what each session costs there.
+//! Many senders at one receiver: `many_senders FILE COUNT ADDRESS PEER RATE SECONDS`. It writes
+//! COUNT keys to be allowed into FILE, waits for a line on standard input, and then sends at RATE
+//! from each. `scripts/many-senders` starts the receiver next to it, and prints the cost of each
+//! session there.
 
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;

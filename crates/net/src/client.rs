@@ -1,4 +1,4 @@
-//! The end that opens a session: before, during and between sessions.
+//! The end that opens a session, before, during and between sessions.
 
 mod answers;
 mod carriers;
@@ -37,12 +37,12 @@ pub use start_error::StartError;
 pub use ways::ClientPath;
 use ways::{Ways, prepare};
 
-/// What the end that opens a session is started with.
+/// Set-up of the end that opens a session.
 #[derive(Debug)]
 pub struct ClientConfig {
     /// The transport's set-up; `overhead_bytes` and `mtu` are set here, from the paths' addresses.
     pub transport: Config,
-    /// What all instants count by.
+    /// Clock of all instants.
     pub clock: Clock,
     /// This end's key.
     pub local_key: SecretKey,
@@ -51,29 +51,30 @@ pub struct ClientConfig {
     /// The paths, at least one; the index is the path's number. Names are resolved while they are
     /// needed.
     pub paths: Vec<ClientPath>,
-    /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
-    /// both ends' wishes is agreed on, and sets the deadline of frames. `None`: no wish.
+    /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
+    /// their wishes, which sets the deadline of frames. `None`: no wish.
     pub latency: Option<Duration>,
-    /// Whether the transport's deadline holds, whatever is agreed on.
+    /// Whether the transport's deadline holds, independent of the latency agreed on.
     pub keeps_deadline: bool,
-    /// For how long an answer to the first handshake is waited for, once it has left.
+    /// Limit for the wait for an answer to the first handshake, once it has left.
     pub connect_timeout: Duration,
-    /// For how long a peer that is sent something may stay silent on all paths; `None`: for ever.
-    /// After a second of it, new sessions are asked for, and at once from a receiver that said that
-    /// it goes away.
+    /// Limit for the silence of a peer that is sent data, on all paths; `None`: no limit. New
+    /// sessions are requested after a second of silence, and at once after a receiver announced
+    /// that it leaves.
     pub give_up_after: Option<Duration>,
-    /// For how long a closing sender waits for its last frames to arrive.
+    /// Limit for a closing sender's wait for the arrival of its last frames.
     pub drain_timeout: Duration,
-    /// Where the transport's chance comes from; `None`: from the operating system.
+    /// Seed of the transport's random numbers; `None`: from the operating system.
     pub seed: Option<Seed>,
-    /// Whether TCP is used where UDP is blocked.
+    /// Use of TCP where UDP is blocked.
     pub tcp: TcpFallback,
-    /// Hears of every packet.
+    /// Observer of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ClientConfig {
-    /// The set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual timeouts.
+    /// Returns the set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual
+    /// timeouts.
     pub fn new(local_key: SecretKey, peer_key: PublicKey, paths: Vec<ClientPath>) -> Self {
         ClientConfig {
             transport: Config::new(default_controller(), default_scheduler()),
@@ -100,7 +101,7 @@ impl ClientConfig {
     }
 }
 
-/// Why there is no session to hand anything in to.
+/// Reason for which no session can accept data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSession {
     NotYet,
@@ -114,18 +115,18 @@ pub(crate) struct ClientRole<L: Load> {
     config: ClientConfig,
     events: EventSender,
     edge: EdgeCounters,
-    /// While a session is asked for: the first, or another in place of one that is silent.
+    /// The handshake for a session: the first, or a replacement of a silent one.
     handshake: Option<Handshake>,
     driver: Option<Driver<L>>,
     fallback: Fallback,
     make_load: MakeLoad<L>,
-    /// What the sessions before have counted.
+    /// Counts of earlier sessions.
     past: Option<Snapshot>,
     ways: Ways,
-    /// The path and the address by which the first answer to the handshake came.
+    /// The path and the address by which the first answer to the handshake arrived.
     answered: Option<(usize, SocketAddr)>,
     closing_at: Option<Instant>,
-    /// Whether the owner has gone: nothing is waited for.
+    /// Whether the owner has gone, so that nothing is waited for.
     is_abandoned: bool,
     is_over: bool,
 }
@@ -139,7 +140,7 @@ impl<L: Load + fmt::Debug> fmt::Debug for ClientRole<L> {
 }
 
 impl<L: Load> ClientRole<L> {
-    /// The session as its owner may change it, unless it is closing.
+    /// Returns the session for changes by its owner, unless it is closing.
     pub(crate) fn open_driver(&mut self) -> Result<&mut Driver<L>, NoSession> {
         match &mut self.driver {
             Some(_) if self.closing_at.is_some() => Err(NoSession::Closing),
@@ -148,17 +149,17 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Closes the session once all that was handed in is there or given up.
+    /// Closes the session once all data has arrived or been given up.
     pub(crate) fn close(&mut self, now: Instant) {
         self.closing_at.get_or_insert(now);
     }
 
-    /// The owner has gone: nothing is waited for.
+    /// Records that the owner has gone: further waiting is useless.
     pub(crate) fn abandon(&mut self) {
         self.is_abandoned = true;
     }
 
-    /// From now on the user pays for a path by volume, or does not, in later sessions too.
+    /// Sets whether the user pays for a path by volume, in later sessions, too.
     pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
         if let Some(way) = self.ways.get_mut(index) {
             way.cap = cap;
@@ -192,7 +193,7 @@ impl<L: Load> ClientRole<L> {
         let headers = ways.header_bytes().ok_or(StartError::NoPath)?;
         prepare::<L>(&mut config.transport, headers);
         let now = config.clock.now();
-        // The caller's mistakes are told at once, not when the peer answers.
+        // The caller's mistakes are reported at once, not when the peer answers.
         Endpoint::<L::Content>::new(config.transport.clone(), Seed(0), now)?;
         Ok(ClientRole {
             handshake: Some(handshake::<L>(now, &config)),
@@ -211,7 +212,7 @@ impl<L: Load> ClientRole<L> {
         })
     }
 
-    /// The receiver says that it does not know the session.
+    /// Handles a receiver's notice that it does not know the session.
     fn handle_reset(&mut self, now: Instant, datagram: &[u8]) {
         let Some(driver) = &self.driver else { return };
         if self.closing_at.is_none()
@@ -223,7 +224,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Asks for a session in place of the one that is silent.
+    /// Requests a session to replace the silent one.
     fn reconnect(&mut self, now: Instant) -> &mut Handshake {
         if self.handshake.is_none() && !self.has_receiver_left() {
             let silent_for = self.silent_for(now);
@@ -263,7 +264,7 @@ impl<L: Load> ClientRole<L> {
         let latency = latency_of(agreed.latency_millis);
         let mut transport = config.transport.clone();
         if let Some(latency) = latency {
-            // Of what the receiver sends.
+            // This is about data from the receiver.
             transport.media.reassembly_wait = latency;
         }
         let beginning = Beginning {
@@ -312,7 +313,7 @@ impl<L: Load> ClientRole<L> {
         self.events.tell(event);
     }
 
-    /// Asks for the first session when it is due, and gives up in the end.
+    /// Requests the first session when it is due, and gives up in the end.
     fn advance_first_handshake(&mut self, now: Instant, ports: &[Port]) -> Next {
         if self.is_abandoned || self.closing_at.is_some() {
             return self.end(Ended::Closed);
@@ -331,7 +332,7 @@ impl<L: Load> ClientRole<L> {
         let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
             return Next::Over;
         };
-        // What has not left cannot be answered.
+        // An initiation that has not left cannot be answered.
         let answered_by = handshake
             .first_sent_at
             .map(|at| at + config.connect_timeout);
@@ -356,11 +357,11 @@ impl<L: Load> ClientRole<L> {
         Next::Wait(next.into_iter().flatten().min())
     }
 
-    /// Asks for another session while the one that there is does not answer.
+    /// Requests another session while the present one does not answer.
     fn advance_reconnection(&mut self, now: Instant, ports: &[Port]) {
         let Some(driver) = &self.driver else { return };
         if self.closing_at.is_some() {
-            // The last frames are the old session's.
+            // The last frames belong to the old session.
             self.handshake = None;
             return;
         }
@@ -374,7 +375,7 @@ impl<L: Load> ClientRole<L> {
         } else if driver.unanswered_for(now) >= RECONNECT_AFTER {
             self.reconnect(now);
         } else {
-            // What speaks need not be replaced.
+            // A session that speaks need not be replaced.
             self.handshake
                 .take_if(|handshake| heard_at > handshake.started_at);
         }
@@ -411,7 +412,7 @@ impl<L: Load> ClientRole<L> {
             driver.on_peer_left(now);
         } else if let Some(ended) = ended {
             return self.end(match ended {
-                // Nobody is there to be told, nor was for the last frames.
+                // Nobody can be notified, nor could the last frames arrive.
                 Ended::Closed if waited >= drain_timeout => peer_lost(waited, left_at, now),
                 ended => ended,
             });
@@ -434,7 +435,7 @@ impl<L: Load> ClientRole<L> {
                 let since = silent_since.map(|since| since + RECONNECT_AFTER);
                 since.into_iter().chain(self.ways.look_at()).min()
             }
-            // It has just said so.
+            // The receiver has just announced it.
             None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
             None => silent_since.map(|since| since + RECONNECT_AFTER),
         };
@@ -482,18 +483,18 @@ fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     Initiator::new(local, peer, random::session_index(), wishes)
 }
 
-/// A latency as handshakes have it: at most a minute or so, and 0 for none.
+/// Converts a latency for handshakes: at most about a minute, and 0 for none.
 pub(crate) fn millis_of(latency: Option<Duration>) -> u16 {
     let millis = latency.map_or(0, |latency| latency.as_millis().max(1));
     u16::try_from(millis).unwrap_or(u16::MAX)
 }
 
-/// The reverse.
+/// Converts a latency of handshakes back.
 pub(crate) fn latency_of(millis: u16) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
-/// Why a client ends to which nothing came for `waited`.
+/// Returns the end of a client that received nothing for `waited`.
 fn peer_lost(waited: Duration, left_at: Option<Instant>, now: Instant) -> Ended {
     match left_at {
         Some(left_at) => Ended::ReceiverLeft {
@@ -531,7 +532,7 @@ impl<L: Load> Role for ClientRole<L> {
             return Next::Over;
         }
         if self.ways.are_ports_due() {
-            // Nothing must leave by a port that is another path's.
+            // No packet must leave by a port that belongs to another path.
             return Next::Wait(Some(now));
         }
         self.advance_carriers(now, ports);

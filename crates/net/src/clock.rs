@@ -1,23 +1,23 @@
-//! The real clock: the only place here that reads one.
+//! The real clock: the only place in the crate that reads one.
 
 use core::time::Duration as StdDuration;
 use std::time::SystemTime;
 
 use anabranch_units::{Duration, Instant};
 
-/// Longest wait that a timestamp of a session's datagram is believed to show. An older datagram
-/// counts as present: it proves that the peer is alive, and the wall clock may have been set.
+/// Maximum wait that a timestamp of a session's datagram may show. An older datagram counts as
+/// present: it proves that the peer is alive, and the wall clock may have been set.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Counts from an origin. Ends that share a clock, such as sender and receiver in one process, can
-/// compare their instants.
+/// A clock that counts from an origin. Ends that share a clock, such as sender and receiver in one
+/// process, can compare their instants.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
 }
 
 impl Clock {
-    /// A clock whose origin is the present.
+    /// Starts a clock whose origin is the present.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn start() -> Clock {
         Clock {
@@ -25,12 +25,12 @@ impl Clock {
         }
     }
 
-    /// The origin, for whatever else is to count from it.
+    /// Returns the origin, for other clocks that count from it.
     pub fn origin(&self) -> std::time::Instant {
         self.origin
     }
 
-    /// The present.
+    /// Returns the present time.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn now(&self) -> Instant {
         let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
@@ -64,16 +64,18 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The moment by the clock that was read.
+    /// Returns the time of the reading by the clock that was read.
     pub fn now(&self) -> Instant {
         self.now
     }
 
     /// Returns the arrival time of a datagram that the kernel stamped with `timestamp`, time since
-    /// 1970: at least `earliest`, at most the moment of the reading, which it is without a stamp.
+    /// 1970. It is at least `earliest`, and at most the time of the reading, which it is without a
+    /// stamp.
     ///
-    /// Stamps are by the wall clock, which may be set between arrival and reading. A caller that
-    /// knows a time before which the datagram cannot have come bounds that error.
+    /// Returns the arrival of a datagram. Stamps are by the wall clock, which may be set between
+    /// arrival and reading. `earliest`, before which the datagram cannot have arrived, bounds that
+    /// error.
     pub fn arrival(&self, timestamp: Option<StdDuration>, earliest: Instant) -> Instant {
         let arrived_at = self.now.saturating_sub(self.waited(timestamp));
         arrived_at.max(earliest).min(self.now)
@@ -87,7 +89,7 @@ impl Reading {
         }
     }
 
-    /// Time since the stamp, zero if there is none or it lies ahead.
+    /// Returns the time since the stamp, zero if there is none or it lies ahead.
     fn waited(&self, timestamp: Option<StdDuration>) -> Duration {
         let waited = timestamp.and_then(|timestamp| self.wall.checked_sub(timestamp));
         Duration::from_std(waited.unwrap_or_default())
@@ -105,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Arrival of a datagram whose stamp lies `waited` before the reading.
+    /// Returns the arrival of a datagram whose stamp lies `waited` before the reading.
     fn arrival(waited: StdDuration, earliest: Instant) -> Instant {
         let reading = reading();
         reading.arrival(Some(reading.wall - waited), earliest)

@@ -1,7 +1,7 @@
-//! Datagrams in a session of media over several paths: what a session of datagrams carries.
+//! Datagrams in a session of media over several paths: the load of a session of datagrams.
 //!
-//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time, and
-//! handed out in the order of sending, which a lost one holds up for the deadline at the most.
+//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time. They
+//! are handed out in the order of sending, and a lost one delays the next by at most the deadline.
 //!
 //! ```text
 //!  application's tasks             this lock              the session's thread
@@ -31,17 +31,16 @@ use crate::waker::Waker;
 
 pub use client::DatagramClient;
 
-/// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths
-/// that carry less, fragments are shorter.
+/// Maximum size of a datagram in one piece: with all headers 1,500 bytes at IPv6. On paths with a
+/// smaller MTU, fragments are shorter.
 pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
-/// What waits for the other side of a queue at the most: what comes beyond is dropped, as a socket
-/// does. Some 0.3 s of 200 Mbit/s: a datagram that arrives late lets all go at once that were sent
-/// after it.
+/// Maximum number of bytes in a queue; datagrams beyond it are dropped, as a socket does. About 0.3
+/// s of 200 Mbit/s: a late datagram releases all datagrams sent after it at once.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
-/// What a datagram takes beside its bytes, about.
+/// Approximate memory of a datagram beyond its bytes.
 const OVERHEAD_BYTES: usize = 64;
 
-/// The transport's set-up for datagrams that are worth nothing later than `deadline` after they
+/// Returns the transport's set-up for datagrams that are worthless later than `deadline` after they
 /// were sent.
 pub fn datagram_transport(deadline: Duration) -> Config {
     let mut config = Config::new(default_controller(), default_scheduler());
@@ -54,7 +53,7 @@ pub fn datagram_transport(deadline: Duration) -> Config {
 #[derive(Debug, Default)]
 struct Queue {
     datagrams: VecDeque<Bytes>,
-    /// What they take.
+    /// Memory of the queued datagrams.
     bytes: usize,
     dropped_count: u64,
 }
@@ -87,10 +86,10 @@ impl Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Which session carries them, counted from 1; 0: none.
+    /// Number of the session that carries them, from 1; 0: none.
     session: u64,
     session_count: u64,
-    /// No session will follow.
+    /// Whether no session will follow.
     is_over: bool,
     to_peer: Queue,
     from_peer: Queue,
@@ -122,8 +121,8 @@ impl Shared {
     }
 }
 
-/// Datagrams to a peer and from it, carried by all paths of a session. Copies lead to the same
-/// session; one of them receives.
+/// Datagrams to a peer and from it, carried by all paths of a session. Clones use the same session;
+/// each datagram is received by one of them.
 #[derive(Clone, Debug)]
 pub struct DatagramChannel {
     shared: Arc<Shared>,
@@ -144,7 +143,7 @@ impl DatagramChannel {
         is_taken
     }
 
-    /// The next datagram of the peer; `None` once the session is over, or the client.
+    /// Waits for the peer's next datagram; returns `None` once the session is over, or the client.
     pub async fn recv(&self) -> Option<Bytes> {
         loop {
             {
@@ -160,7 +159,7 @@ impl DatagramChannel {
         }
     }
 
-    /// Datagrams that were dropped since a queue was full, to the peer and from it.
+    /// Returns the numbers of datagrams dropped at a full queue, to the peer and from it.
     pub fn dropped_counts(&self) -> [u64; 2] {
         let state = self.shared.lock();
         [state.to_peer.dropped_count, state.from_peer.dropped_count]
@@ -170,7 +169,7 @@ impl DatagramChannel {
 /// A session of datagrams that a client has opened.
 #[derive(Debug)]
 pub struct AcceptedDatagrams {
-    /// Who.
+    /// Public key of the peer.
     pub peer: PublicKey,
     /// Its datagrams.
     pub channel: DatagramChannel,
@@ -200,7 +199,7 @@ impl Datagrams {
         }
     }
 
-    /// A session that `peer` has opened, which is told by the queue.
+    /// Begins a session that `peer` has opened, and reports it by the queue.
     pub(crate) fn accept(
         peer: PublicKey,
         waker: Arc<Waker>,
@@ -209,7 +208,7 @@ impl Datagrams {
         let shared = Shared::new(waker);
         let datagrams = Datagrams::begin(Arc::clone(&shared), true);
         let channel = DatagramChannel { shared };
-        // Nobody takes it: then its datagrams are dropped when the queue is full.
+        // Without a taker, its datagrams are dropped when the queue is full.
         let _ = accepts.send(AcceptedDatagrams { peer, channel });
         datagrams
     }
@@ -220,10 +219,10 @@ impl Load for Datagrams {
 
     const CARGO: Cargo = Cargo::Datagrams;
 
-    /// As long as that of frames: what is under way is soon worthless.
+    /// Same as for frames: data in flight is soon worthless.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
 
-    /// A server that goes away does not end the session at its client: the transport goes on.
+    /// A server that leaves does not end the session at its client: the transport continues.
     const OUTLIVES_SERVER: bool = false;
 
     fn prepare(config: &mut Config, header_bytes: u32) {
@@ -248,7 +247,7 @@ impl Load for Datagrams {
 
     fn exchange(&mut self, now: Instant, session: &mut MediaSession) -> bool {
         let mut is_any = false;
-        // Not under the lock: tasks need not wait for what is cut and scheduled.
+        // Not under the lock: tasks need not wait while datagrams are cut and scheduled.
         let waiting = self.shared.lock().to_peer.take_all();
         for bytes in waiting {
             let frame = Frame {
@@ -260,7 +259,7 @@ impl Load for Datagrams {
                 Ok(_) => is_any = true,
                 // It is closing.
                 Err(SendFrameError::Closed) => break,
-                // As a router that has no room, or a socket.
+                // Dropped, as by a full router or socket.
                 Err(_) => self.shared.lock().to_peer.dropped_count += 1,
             }
         }

@@ -1,7 +1,8 @@
-//! Sessions whose place another has taken: their senders are told so, should they still send.
+//! Displaced sessions, whose place another session has taken. Their senders are notified if they
+//! still send.
 //!
-//! A sender that was cut off while another program took over does not know; without a word it would
-//! ask for a new session, and the two would take it from each other for ever.
+//! A sender that was cut off while another program took over does not know of it. Without a notice
+//! it would ask for a new session, and the two would displace each other for ever.
 
 use std::collections::VecDeque;
 
@@ -12,9 +13,10 @@ use anabranch_units::{Duration, Ecn, Instant};
 use crate::port::Port;
 use crate::socket::{Arrival, Batch};
 
-/// The newest are remembered, some 10 kB each.
+/// Number of remembered sessions, the newest, about 10 kB each.
 const MAX_SESSIONS: usize = 16;
-/// A sender is not told more often: many of its datagrams may be under way.
+/// Least time between notices to a sender, of which many datagrams may be in flight. Chosen: short
+/// against a round trip.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
@@ -37,7 +39,7 @@ impl Displaced {
         });
     }
 
-    /// Answers a datagram of one of these sessions. Whether it is addressed to one.
+    /// Answers a datagram of one of these sessions. Returns whether it is addressed to one.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -63,7 +65,7 @@ impl Displaced {
             .seal_append(path_id, REPLACED_NOTICE, &mut notice);
         if sealed.is_ok() {
             old.next_notice_at = now + NOTICE_INTERVAL;
-            // A lost one is asked for again.
+            // A lost one is requested again.
             let _ = ports[arrival.socket].send(&Batch {
                 to: arrival.from,
                 from: arrival.to,

@@ -1,5 +1,5 @@
-//! A session that is up: the transport's endpoint behind its packet protection, and the way to the
-//! peer of each path.
+//! A session that is up: the transport's endpoint behind its packet protection, and each path's
+//! route to the peer.
 
 mod key_age;
 mod links;
@@ -32,17 +32,17 @@ pub(crate) use links::LocalLink;
 use links::{Reported, Reporter};
 use observed::Observed;
 
-/// How often deadlines are fitted to what the paths' delays have become.
+/// Interval at which deadlines are adapted to the paths' delays. Chosen.
 const FIT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a session has opened.
+/// Content of a datagram that a session has opened.
 pub(crate) struct Authentic<'a> {
     path: PathId,
     counter: u64,
     plaintext: &'a [u8],
 }
 
-/// Opens a datagram; what does not open is counted by the session.
+/// Opens a datagram; the session counts failures.
 pub(crate) fn open<'a>(session: &mut Session, datagram: &'a mut [u8]) -> Option<Authentic<'a>> {
     session.open(datagram).ok().map(Authentic::from)
 }
@@ -57,13 +57,13 @@ impl<'a> From<Opened<'a>> for Authentic<'a> {
     }
 }
 
-/// What a session begins with.
+/// Set-up and state with which a session begins.
 pub(crate) struct Beginning {
     pub(crate) config: Config,
     pub(crate) seed: Seed,
     pub(crate) session: Session,
     pub(crate) peer: PublicKey,
-    /// What both ends agreed on.
+    /// Latency agreed on by both ends.
     pub(crate) latency: Option<Duration>,
     pub(crate) at: Instant,
     pub(crate) observer: Option<Arc<dyn PacketObserver>>,
@@ -80,43 +80,43 @@ pub(crate) struct Driver<L: Load> {
     session: Session,
     peer: PublicKey,
     latency: Option<Duration>,
-    /// When deadlines are fitted to the latency and the paths' delays next.
+    /// Time at which deadlines are next adapted to the latency and the paths' delays.
     fit_at: Option<Instant>,
     paths: Vec<DriverPath>,
     outbox: Outbox,
     observed: Observed,
     connected_at: Instant,
     key_age: KeyAge,
-    /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
+    /// Latest time passed to the endpoint: it must never go back, and batches run ahead.
     time: Instant,
     heard_at: Instant,
-    /// Frames that have come, and when the newest did.
+    /// Number of received frames; the time of the newest follows.
     frames_received: u64,
     media_until: Instant,
-    /// When something that the peer answers was first sent since it was last heard.
+    /// Time of the first packet that needs an answer, since the peer was last heard.
     unanswered_since: Option<Instant>,
-    /// When a copy of a datagram was opened last.
+    /// Time at which a copy of a datagram was last opened.
     copy_heard_at: Instant,
-    /// When the receiver of this end's media said that it goes away.
+    /// Time at which the receiver of this end's media announced that it leaves.
     peer_left_at: Option<Instant>,
     is_closed_by_peer: bool,
     is_replaced: bool,
     is_lied_to: bool,
     is_key_exhausted: bool,
-    /// Challenges of this end's addresses that are to be answered.
+    /// Challenges of this end's addresses that need answers.
     answers: Vec<(PathId, Token)>,
-    /// Questions whether a carrier works, which are answered by the way that they came.
+    /// Questions whether a carrier works, which are answered by the same carrier.
     echoes: Vec<(PathId, Token, Address)>,
 }
 
-/// What the driver knows of a path that the endpoint does not.
+/// State of a path that the endpoint does not know.
 #[derive(Debug, Default)]
 struct DriverPath {
     route: Option<Route>,
-    /// Whether anything has come by it.
+    /// Whether anything has arrived by it.
     is_heard: bool,
     heard_at: Instant,
-    /// That of the last authentic datagram.
+    /// Carrier of the last authentic datagram.
     carrier: Carrier,
     /// The only carrier whose challenges are answered; `None`: all.
     answered_carrier: Option<Carrier>,
@@ -126,7 +126,7 @@ struct DriverPath {
 }
 
 impl DriverPath {
-    /// Whether this end has chosen where it leads, and has heard nothing by it.
+    /// Returns whether this end has chosen its destination, and has received nothing by it.
     fn is_new(&self) -> bool {
         !self.is_heard && self.route.as_ref().is_some_and(Route::is_proven)
     }
@@ -184,12 +184,12 @@ impl<L: Load> Driver<L> {
         })
     }
 
-    /// Who is at the other end.
+    /// Returns the public key of the other end.
     pub(crate) fn peer(&self) -> PublicKey {
         self.peer
     }
 
-    /// The addresses that are proven to be the peer's.
+    /// Returns the addresses that are proven to be the peer's.
     pub(crate) fn proven_addresses(&self) -> impl Iterator<Item = Address> {
         let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         routes.filter(|route| route.is_proven()).map(Route::address)
@@ -205,7 +205,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Gives the number of a path to another one, which takes this way.
+    /// Gives the number of a path to another one, with this route.
     pub(crate) fn replace_path(
         &mut self,
         now: Instant,
@@ -225,7 +225,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Sends the datagrams of a path to another address from now on, as this end has chosen.
+    /// Sends the datagrams of a path to another address from now on, by this end's choice.
     pub(crate) fn redirect(&mut self, index: usize, remote: SocketAddr) {
         if let Some(path) = self.paths.get_mut(index) {
             path.route = Some(Route::to(index, remote));
@@ -233,12 +233,12 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Whether anything has come by a path since it leads to where it does.
+    /// Returns whether anything has arrived by a path since it has its present destination.
     pub(crate) fn has_heard_path(&self, index: usize) -> bool {
         self.paths.get(index).is_some_and(|path| path.is_heard)
     }
 
-    /// Whether a path has not answered where it leads to, or no longer does.
+    /// Returns whether a path has not answered from its destination, or no longer does.
     pub(crate) fn is_path_lost(&self, index: usize) -> bool {
         self.is_out(index) || !self.has_heard_path(index)
     }
@@ -246,7 +246,7 @@ impl<L: Load> Driver<L> {
     /// Takes a datagram from a peer whose paths and addresses this end chose.
     /// Returns whether it is authentic.
     pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
-        // What a receiver says on its way out is no sign of life.
+        // Datagrams that a receiver sends while it leaves are no sign of life.
         if self.peer_left_at.is_none()
             && let Some(authentic) = open(&mut self.session, datagram)
         {
@@ -256,8 +256,8 @@ impl<L: Load> Driver<L> {
         false
     }
 
-    /// Takes a datagram from a peer that decides which paths there are and may change its
-    /// addresses. Returns whether it is authentic.
+    /// Takes a datagram from a peer that decides on the paths and may change its addresses. Returns
+    /// whether it is authentic.
     pub(crate) fn receive_adopting(
         &mut self,
         now: Instant,
@@ -277,10 +277,10 @@ impl<L: Load> Driver<L> {
         false
     }
 
-    /// As [`receive_adopting`](Self::receive_adopting), with a datagram that the session has
-    /// opened.
+    /// Does the same as [`receive_adopting`](Self::receive_adopting), with a datagram that the
+    /// session has opened.
     pub(crate) fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
-        // Both ends number their paths in the same order, whatever arrives first.
+        // Both ends number their paths in the same order, whichever datagram arrives first.
         while self.paths.len() <= authentic.path.index() {
             self.add_path(now, None, PathOptions::default());
         }
@@ -313,12 +313,12 @@ impl<L: Load> Driver<L> {
         self.unanswered_since = None;
     }
 
-    /// Returns the rate that the path carried by its newest report; `None` if none has come.
+    /// Returns the rate that the path carried by its newest report; `None` without a report.
     pub(crate) fn reported_rate(&self, index: usize) -> Option<DataRate> {
         self.endpoint.reported_rate(PathId(index as u8))
     }
 
-    /// The peer was restarted, and knows nothing of the session `before`.
+    /// Continues the session `before`, of which a restarted peer knows nothing.
     pub(crate) fn go_on_from(&mut self, now: Instant, before: &mut Driver<L>) {
         let now = self.pass_to(now);
         L::go_on(now, &mut before.endpoint, &mut self.endpoint);
@@ -333,12 +333,12 @@ impl<L: Load> Driver<L> {
         self.endpoint.is_drained()
     }
 
-    /// Whether the owner may have handed in something that is to be sent.
+    /// Returns whether the owner may have handed in data to be sent.
     pub(crate) fn may_have_news(&self) -> bool {
         self.load.may_have_news()
     }
 
-    /// Frames are worthless when they are later than the latency agreed on.
+    /// Makes frames worthless when they are later than the latency agreed on.
     pub(crate) fn follow_latency(&mut self) {
         self.fit_at = self.latency.map(|_| self.time);
     }
@@ -348,13 +348,13 @@ impl<L: Load> Driver<L> {
         L::keep_alive(&mut self.endpoint);
     }
 
-    /// A path cannot be sent on for now: what it would carry goes elsewhere.
+    /// Suspends a path that cannot be sent on for now: its packets go to other paths.
     pub(crate) fn suspend_path(&mut self, now: Instant, index: usize) {
         let now = self.pass_to(now);
         self.endpoint.suspend_path(now, PathId(index as u8));
     }
 
-    /// From now on the user pays for a path by volume, or does not.
+    /// Sets whether the user pays for a path by volume.
     pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
         let now = self.pass_to(now);
         self.endpoint
@@ -364,51 +364,52 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// When the receiver of this end's media said that it goes away, if it did.
+    /// Returns the time at which the receiver of this end's media announced that it leaves, if it
+    /// did.
     pub(crate) fn peer_left_at(&self) -> Option<Instant> {
         self.peer_left_at
     }
 
-    /// The peer has closed the session, and is waited for.
+    /// Records that the peer has closed the session; its return is awaited.
     pub(crate) fn on_peer_left(&mut self, now: Instant) {
         self.load.end();
         self.peer_left_at.get_or_insert(now);
     }
 
-    /// Whether the datagram proves that the peer does not know the session.
+    /// Returns whether the datagram proves that the peer does not know the session.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         self.session.is_reset(datagram)
     }
 
-    /// The session is over, and so is what it carries.
+    /// Ends the load together with its session.
     pub(crate) fn end_load(&mut self) {
         self.load.end();
     }
 
-    /// The session is over: what is left is its keys.
+    /// Ends the session, of which only the keys remain.
     pub(crate) fn end(mut self) -> Session {
         self.load.end();
         self.session
     }
 
-    /// Since when the peer has been silent although it was sent something.
+    /// Returns the start of the peer's silence, if it was sent data.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         self.unanswered_since
     }
 
-    /// For how long the peer has been silent although it was sent something.
+    /// Returns the duration of the peer's silence, if it was sent data.
     pub(crate) fn unanswered_for(&self, now: Instant) -> Duration {
         self.unanswered_since
             .map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
-    /// When the peer was last heard.
+    /// Returns the time at which the peer was last heard.
     pub(crate) fn heard_at(&self) -> Instant {
         self.heard_at
     }
 
-    /// Does what is due, sends it, and tells what happened. Returns why the session is over, if it
-    /// is.
+    /// Performs due steps, sends their datagrams, and reports events. Returns the reason if the
+    /// session is over.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -436,7 +437,7 @@ impl<L: Load> Driver<L> {
                 break;
             }
         }
-        // Once: the session takes in less at a time than a system call carries.
+        // One flush suffices: the session takes in less at a time than a system call carries.
         self.flush(ports);
         if self.is_replaced {
             Some(Ended::Replaced)
@@ -482,7 +483,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// When to call [`advance`](Self::advance) next.
+    /// Returns the time for the next call of [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let of_endpoint = self.endpoint.poll_timeout().map(|(at, _)| at);
         let others = [self.routes_next_at(), self.report_at()];
@@ -534,7 +535,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// The endpoint's time: never before what it was told last.
+    /// Returns the endpoint's time: `now`, but never before the last time passed to it.
     fn pass_to(&mut self, now: Instant) -> Instant {
         self.time = self.time.max(now);
         self.time

@@ -1,4 +1,4 @@
-//! What a session tells its owner.
+//! Events that a session reports to its owner.
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -9,65 +9,65 @@ use anabranch_units::{DataRate, Duration};
 
 use crate::tcp::Carrier;
 
-/// Something happened.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is done, and this is who is there.
+    /// The handshake is complete, and the peer is known.
     Connected {
         /// The peer's key, authenticated.
         peer: PublicKey,
-        /// What the session carries.
+        /// Cargo of the session.
         cargo: Cargo,
     },
-    /// A frame has arrived whole; frames come in the order of their numbers.
+    /// A frame has arrived completely; frames are in the order of their numbers.
     FrameReceived(ReceivedFrame),
     /// Bytes of the next frame in order, which is not whole yet; see
     /// [`hands_out_parts`](anabranch_core::MediaConfig::hands_out_parts).
     FramePart(FramePart),
     /// A frame was given up.
     FrameDropped {
-        /// Which.
+        /// Number of the frame.
         id: FrameId,
-        /// Where and why.
+        /// Place and reason of the drop.
         reason: DropReason,
     },
-    /// The encoder is asked for another bitrate.
+    /// Another bitrate is requested of the encoder.
     TargetBitrate(DataRate),
-    /// A path is trusted more or less than before.
+    /// The trust in a path has changed.
     PathState {
-        /// Which path.
+        /// The path.
         path: PathId,
-        /// Its state now.
+        /// The path's new state.
         state: PathState,
     },
-    /// Nothing comes from the receiver: a sender asks for a new session, and goes on sending by
-    /// the old one until it has one.
+    /// The receiver is silent: a sender requests a new session, and meanwhile continues to send by
+    /// the old one.
     Reconnecting {
-        /// For how long nothing has come.
+        /// Duration of the silence.
         silent_for: Duration,
     },
-    /// The receiver has said that it goes away, as one does that is restarted. A sender asks for a
-    /// new session at once, and gives up what becomes too old until it has one.
+    /// The receiver has announced that it leaves, as at a restart. A sender requests a new session
+    /// at once, and meanwhile gives up frames that become too old.
     ReceiverLeft,
-    /// A sender has a new session in place of the one that fell silent. Frames are numbered from
-    /// zero again.
+    /// A sender has a new session, which replaces the silent one. Frames are numbered from zero
+    /// again.
     Reconnected {
-        /// For how long nothing came.
+        /// Duration of the silence.
         silent_for: Duration,
     },
-    /// A path has no local side now: its interface or address is not there. It is waited for.
+    /// A path has no local side now: its interface or address is absent. It is waited for.
     PathAbsent {
-        /// Which path.
+        /// The path.
         path: PathId,
-        /// What is missing.
+        /// The missing interface or address.
         reason: String,
     },
     /// A path that was absent has a local side again.
     PathPresent {
-        /// Which path.
+        /// The path.
         path: PathId,
     },
-    /// The receiver refuses a session, for a reason that is new. A sender asks again until
+    /// The receiver refuses a session, for a new reason. A sender asks again until
     /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) or
     /// [`ClientConfig::give_up_after`](crate::ClientConfig::give_up_after) is over.
     Refused(Refused),
@@ -83,23 +83,23 @@ pub enum Event {
     NameResolved {
         /// Host and port.
         name: String,
-        /// All of them, in the resolver's order.
+        /// All addresses, in the resolver's order.
         addresses: Vec<SocketAddr>,
     },
     /// UDP is answered on no path: TCP is tried, too, at the given port of the receiver's host.
-    /// Said once.
+    /// Reported once.
     TriesTcp {
-        /// Where, by the first path whose address is known.
+        /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
     },
-    /// TCP answers on some path and UDP on none: the session goes on by TCP.
+    /// TCP answers on some path and UDP on none: the session continues by TCP.
     UdpBlocked {
-        /// Where, by the first path whose address is known.
+        /// The peer's address on the first path whose address is known.
         remote: SocketAddr,
     },
-    /// A client's path goes by another carrier from now on.
+    /// A client's path uses another carrier from now on.
     PathCarrier {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// The carrier.
         carrier: Carrier,
@@ -109,7 +109,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it says that a session begins or ends.
+    /// Returns whether it reports the begin or end of a session.
     pub(crate) fn is_milestone(&self) -> bool {
         matches!(
             self,
@@ -118,44 +118,44 @@ impl Event {
     }
 }
 
-/// Why a session is over.
+/// Reason for the end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// This end closed it, and the peer was told.
+    /// This end closed it, and the peer was notified.
     Closed,
-    /// The peer closed it. A sender is not ended by that: receivers come and go.
+    /// The peer closed it. This does not end a sender, as receivers may be restarted.
     ClosedByPeer,
-    /// The receiver went away, and no other came in its place.
+    /// The receiver left, and no other replaced it.
     ReceiverLeft {
-        /// How long ago.
+        /// Duration of the silence.
         waited: Duration,
     },
-    /// Nobody answered the handshake.
+    /// No answer to the handshake.
     NoAnswer {
-        /// Where to.
+        /// The called addresses.
         remotes: Vec<SocketAddr>,
-        /// For how long it was tried.
+        /// Duration of the attempt.
         waited: Duration,
         /// This end's public key, which the peer must allow.
         local_key: PublicKey,
     },
-    /// The receiver refused every session that was asked for.
+    /// The receiver refused every requested session.
     Refused {
         /// The last reason.
         refused: Refused,
         /// Time for which it was tried.
         waited: Duration,
     },
-    /// Nothing came from the peer for this long.
+    /// The peer was silent for too long.
     PeerSilent {
-        /// For how long.
+        /// Duration of the silence.
         waited: Duration,
     },
-    /// Another session took its place at the receiver. At a sender: that of another program with
-    /// the same key or stream.
+    /// Another session replaced it at the receiver. At a sender: that of another program with the
+    /// same key or stream.
     Replaced,
-    /// The peer has acknowledged what it was never sent.
+    /// The peer has acknowledged packets that were never sent to it.
     PeerLied,
     /// The session's key has sealed all that it may
     /// ([`MAX_SEALED_COUNT`](anabranch_secure::MAX_SEALED_COUNT)).
@@ -165,10 +165,10 @@ pub enum Ended {
 /// Reason for which a receiver refuses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The receiver's word, authenticated.
+    /// The receiver's answer, authenticated.
     ByReceiver(Refusal),
-    /// The receiver speaks this version of the protocol, and cannot read this end's datagrams.
-    /// Somebody on the way may have made that up.
+    /// The receiver uses this version of the protocol, and cannot read this end's datagrams.
+    /// Somebody on the path may have forged that.
     OtherVersion(u8),
 }
 
@@ -234,14 +234,14 @@ impl fmt::Display for Ended {
             Ended::ReceiverLeft { waited } => {
                 write!(
                     f,
-                    "the receiver went away {:.0} s ago and has not come back",
+                    "the receiver left {:.0} s ago and has not returned",
                     waited.as_secs_f64()
                 )
             }
             Ended::Replaced => f.write_str("another sender has taken its place at the receiver"),
             Ended::PeerLied => f.write_str(
-                "the peer contradicts itself, or has acknowledged what it was never sent: it is no \
-                 honest program",
+                "the peer contradicts itself, or has acknowledged packets that were never sent to \
+                 it: it is not an honest program",
             ),
             Ended::KeyExhausted => f.write_str("the session's key is used up: start a new session"),
         }

@@ -7,19 +7,19 @@ use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
 
 use crate::event::Event;
 
-/// Events that wait for their reader. What comes beyond is dropped and counted, unless a session
-/// begins or ends by it.
+/// Maximum number of queued events. Further events are dropped and counted, unless they begin or
+/// end a session.
 const MAX_QUEUED_EVENTS: usize = 1_024;
-/// The most bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest frames would
-/// be 8 GiB.
+/// Maximum number of bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest
+/// frames would be 8 GiB.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
-/// What waits for its reader.
+/// Sizes of the queue.
 #[derive(Debug, Default)]
 struct Queued {
     events: AtomicUsize,
     bytes: AtomicUsize,
-    /// Events that there was no room for.
+    /// Number of events dropped at the full queue.
     dropped_count: AtomicU64,
 }
 
@@ -31,15 +31,15 @@ fn bytes_of(event: &Event) -> usize {
     }
 }
 
-/// The runtime's end. It never waits for the reader. Copies lead to the same queue.
+/// The runtime's end. It never waits for the reader. Clones write to the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSender {
     queue: mpsc::Sender<Event>,
     queued: Arc<Queued>,
 }
 
-/// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind
-/// loses some, but learns of every session's begin and end.
+/// Events of a session, in order. A reader that falls 1,024 events or 64 MiB behind loses some, but
+/// receives the begin and end of every session.
 #[derive(Debug)]
 pub struct Events {
     queue: mpsc::Receiver<Event>,
@@ -71,11 +71,11 @@ impl EventSender {
         }
         self.queued.events.fetch_add(1, Ordering::Relaxed);
         self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // An owner that went away wants to hear nothing.
+        // An owner that has gone needs no events.
         let _ = self.queue.send(event);
     }
 
-    /// Events that there was no room for.
+    /// Returns the number of events dropped at the full queue.
     pub(crate) fn dropped_count(&self) -> u64 {
         self.queued.dropped_count.load(Ordering::Relaxed)
     }
@@ -93,16 +93,16 @@ impl Events {
     /// Waits for the next event for `patience` at most.
     ///
     /// # Errors
-    /// None came in time, or the session is over.
+    /// If none came in time, or the session is over.
     pub fn recv_timeout(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
         let received = self.queue.recv_timeout(patience);
         received.map(|event| self.taken(event))
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     ///
     /// # Errors
-    /// There is none now, or the session is over.
+    /// If there is none now, or the session is over.
     pub fn try_recv(&self) -> Result<Event, TryRecvError> {
         self.queue.try_recv().map(|event| self.taken(event))
     }

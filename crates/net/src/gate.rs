@@ -1,17 +1,18 @@
-//! Who may make a receiver do public-key work, and how often.
+//! The gate of a receiver: it limits public-key work by peer and in total.
 //!
-//! A handshake costs a receiver hundreds of microseconds, and whoever knows its public key can ask
-//! for one from any address. So there are only so many a second. While they are in demand, an
-//! initiator first proves that it receives at its address (a cookie), and each network has its own
-//! share. Who lets in hundreds of senders has more of them to do, as after a restart, when all come
-//! at once. This is WireGuard's scheme (Donenfeld, NDSS 2017, §5.3), with a limit on all of them
-//! too.
+//! A handshake costs a receiver hundreds of microseconds, and anybody who knows its public key can
+//! request one from any address. Therefore the number per second is limited. While handshakes are
+//! in demand, an initiator first proves that it receives at its address (a cookie), and each
+//! network has its own share. A receiver that allows hundreds of senders must do more handshakes,
+//! as after a restart, when all come at once. This is WireGuard's scheme (Donenfeld, NDSS 2017,
+//! §5.3), with a limit on the total as well.
 
 use std::net::IpAddr;
 
 use anabranch_units::{Duration, Instant};
 
-/// How often the cookies' secret changes: a cookie is good for one to two of these.
+/// Period of the cookies' secret. A cookie is valid for one to two periods (WireGuard has the
+/// same).
 const COOKIE_ROTATION: Duration = Duration::from_secs(120);
 /// Handshakes of one network that proves its address: two a second, three at once (chosen: a sender
 /// asks at most four times in its first two seconds).
@@ -20,7 +21,7 @@ const PER_NETWORK: Limit = Limit {
     burst: 3,
 };
 /// Handshakes while a session lives: at 250 to 770 µs each, at most 1.5 % of a processor, and 3 ms
-/// at once.
+/// in a burst.
 const WITH_SESSION: Limit = Limit {
     per_second: 20,
     burst: 4,
@@ -30,20 +31,21 @@ const WITHOUT_SESSION: Limit = Limit {
     per_second: 200,
     burst: 20,
 };
-/// The limits are for so many peers, and grow with their number …
+/// Number of peers that the limits are meant for. Limits grow with the number of peers …
 const PEERS_OF_LIMIT: usize = 8;
-/// … to so many times as much: 15 % of a processor.
+/// … up to this factor: 15 % of a processor.
 const MAX_SCALE: u32 = 10;
-/// Answers that cost no public-key work, cookies and repeated responses: at some 5 µs each, at most
-/// a quarter of a processor. Of 100,000 that ask in a second every second one is told.
+/// Answers that cost no public-key work, cookies and repeated responses: at about 5 µs each, at
+/// most a quarter of a processor. Of 100,000 initiations in a second, every second one is answered.
 const CHEAP_ANSWERS: Limit = Limit {
     per_second: 50_000,
     burst: 1_000,
 };
-/// Networks whose share is remembered; the one that was heard longest ago is forgotten first.
+/// Maximum number of networks whose share is remembered; the one that was heard longest ago is
+/// forgotten first.
 const MAX_NETWORKS: usize = 64;
 
-/// What to do with an initiation that bears the first mark.
+/// Decision on an initiation that bears the first mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Do the handshake.
@@ -61,12 +63,12 @@ pub struct Gate {
     cheap_answers: Bucket,
     networks: Vec<(Network, Bucket)>,
     rotate_at: Instant,
-    /// How many times as much is allowed as of few peers.
+    /// Factor of the limits, 1 for few peers.
     scale: u32,
 }
 
 impl Gate {
-    /// Of a receiver that lets in `peer_count` peers.
+    /// Creates the gate of a receiver that allows `peer_count` peers.
     pub fn new(now: Instant, peer_count: usize) -> Self {
         Gate {
             scale: scale(peer_count),
@@ -77,13 +79,13 @@ impl Gate {
         }
     }
 
-    /// So many peers are let in from now on.
+    /// Sets the number of allowed peers.
     pub fn set_peer_count(&mut self, peer_count: usize) {
         self.scale = scale(peer_count);
     }
 
-    /// Decides about an initiation from `source`. `is_proven` tells whether it comes with the
-    /// address's cookie, and is asked only if that matters.
+    /// Decides on an initiation from `source`. `is_proven` returns whether it bears the address's
+    /// cookie, and is called only if that matters.
     pub fn judge(
         &mut self,
         now: Instant,
@@ -96,7 +98,7 @@ impl Gate {
             false => WITHOUT_SESSION,
         };
         self.handshakes.refill(now, limit);
-        // Half is kept for those that prove their address: the others may be one and the same.
+        // Half is reserved for initiators that prove their address: the others may all be the same.
         if self.handshakes.tokens > limit.burst / 2 {
             self.handshakes.tokens -= 1;
             return Verdict::Admit;
@@ -114,13 +116,13 @@ impl Gate {
         Verdict::Admit
     }
 
-    /// Whether one more answer without public-key work may be sent.
+    /// Returns whether one more answer without public-key work may be sent.
     pub fn may_answer(&mut self, now: Instant) -> bool {
         self.cheap_answers.refill(now, CHEAP_ANSWERS);
         self.cheap_answers.take()
     }
 
-    /// Whether the cookies' secret is to change now.
+    /// Returns whether the cookies' secret must change now.
     pub fn is_rotation_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.rotate_at;
         if is_due {
@@ -151,7 +153,7 @@ impl Gate {
     }
 }
 
-/// What one owner of addresses has at least: an IPv4 address, or the first 64 bits of an IPv6 one.
+/// Smallest network that one owner has: an IPv4 address, or the first 64 bits of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Network {
     V4([u8; 4]),
@@ -194,7 +196,7 @@ fn scale(peer_count: usize) -> u32 {
 #[derive(Debug)]
 struct Bucket {
     tokens: u32,
-    /// Up to when tokens have been added.
+    /// Time up to which tokens have been added.
     filled_at: Instant,
 }
 
@@ -236,7 +238,8 @@ mod tests {
         [192, 0, 2, last].into()
     }
 
-    /// How many of `count` initiations in a second from `count` networks are admitted.
+    /// Returns the number of admitted initiations, out of `count` in a second from `count`
+    /// networks.
     fn admitted(gate: &mut Gate, second: u64, count: u64, is_proven: bool) -> u64 {
         let verdicts = (0..count).map(|at| {
             let now = Instant::from_secs(second) + Duration::from_nanos(1_000_000_000 / count * at);
@@ -285,7 +288,7 @@ mod tests {
             let verdict = gate.judge(now, address(1), SESSION, || true);
             admitted += u32::from(verdict == Verdict::Admit);
         }
-        // What nobody else wants is anybody's: half of the bucket asks for no proof.
+        // Unused handshakes are free for all: half of the bucket asks for no proof.
         assert!(admitted <= 210, "{admitted}");
         let now = Instant::from_secs(10);
         assert_eq!(

@@ -1,8 +1,9 @@
-//! A sender's way to a session: the first, or one in place of a session that fell silent.
+//! A sender's way to a session: the first, or a replacement of a silent one.
 //!
-//! After a second without answers a sender asks for a new session, on all paths and as long as it
-//! takes, and goes on with the old one: whichever answers first is used. A receiver that was
-//! restarted says that it does not know the old session, and then the new one is asked for at once.
+//! After a second without answers a sender requests a new session, on all paths and as long as it
+//! takes, and continues with the old one: the first to answer is used. A receiver that was
+//! restarted notifies the sender that it does not know the old session, and then the new one is
+//! requested at once.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,36 +15,36 @@ use crate::event::Refused;
 use crate::port::Port;
 use crate::socket::Batch;
 
-/// After so long a silence another session is asked for.
+/// Silence after which another session is requested. Chosen.
 pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
-/// A receiver's word that it does not know a session counts only after so long a silence: while a
-/// session answers, it is there.
+/// Silence after which a receiver's notice that it does not know a session is believed: a session
+/// that answers exists. Chosen.
 const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
 /// An unanswered initiation is sent again after this time, then after twice as long, …
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// … and at last at this interval.
 const LAST_RETRY: Duration = Duration::from_secs(2);
-/// Least time between two initiations, however many resets and cookies ask for one.
+/// Least time between two initiations, for any number of resets and cookies.
 const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Handshake {
     initiator: Initiator,
-    /// By path, what a receiver under load gave to its address.
+    /// Cookies from a receiver under load, by the path they belong to.
     cookies: BTreeMap<usize, Cookie>,
     pub(crate) started_at: Instant,
-    /// When an initiation was first due while a path had an address.
+    /// Time at which an initiation was first due while a path had an address.
     asked_at: Option<Instant>,
     answered_at: Option<Instant>,
-    /// When an initiation first left this machine.
+    /// Time at which an initiation first left this machine.
     pub(crate) first_sent_at: Option<Instant>,
     last_sent_at: Option<Instant>,
     retry_at: Instant,
     retry_after: Duration,
-    /// For so long a new session waits for the old one to speak.
+    /// Time for which a new session waits for the old one to speak.
     grace: Duration,
-    /// The session that it led to, and since when.
+    /// The agreed session, and the time of the agreement.
     agreed: Option<(Agreed, Instant)>,
-    /// Whether the receiver has proven not to know the session before.
+    /// Whether the receiver has proven that it does not know the session before.
     is_old_forgotten: bool,
     /// The last reason that the receiver gave for refusing a session.
     refused: Option<Refused>,
@@ -68,12 +69,12 @@ impl Handshake {
         }
     }
 
-    /// Whether a reset is to be believed of a session that was last heard at `heard_at`.
+    /// Returns whether a reset may be believed of a session that was last heard at `heard_at`.
     pub(crate) fn may_believe_reset(now: Instant, heard_at: Instant) -> bool {
         now.saturating_since(heard_at) >= BELIEVE_RESET_AFTER
     }
 
-    /// The receiver has proven not to know the session before.
+    /// Records that the receiver has proven not to know the session before.
     pub(crate) fn on_reset(&mut self) {
         self.is_old_forgotten = true;
         self.retry_soon();
@@ -97,7 +98,7 @@ impl Handshake {
         now: Instant,
         datagram: &[u8],
     ) -> Result<Option<Refusal>, HandshakeError> {
-        // Every path that works brings an answer, and the first was taken.
+        // Every working path brings an answer, and the first was taken.
         if self.agreed.is_some() {
             return Ok(None);
         }
@@ -107,13 +108,13 @@ impl Handshake {
                 Ok(None)
             }
             Ok(Reply::Refused(reason)) => Ok(Some(reason)),
-            // So does every path of a refusal.
+            // Every path of a refusal ends here, too.
             Err(HandshakeError::WrongSession) if self.refused.is_some() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Asks with another initiation, when the next one is due.
+    /// Sends another initiation, when the next one is due.
     pub(crate) fn ask_again(&mut self, initiator: Initiator) {
         self.initiator = initiator;
     }
@@ -126,18 +127,18 @@ impl Handshake {
         self.initiator.handle_version_notice(datagram)
     }
 
-    /// Notes why the receiver refuses a session. Returns whether that is news.
+    /// Records the receiver's reason for refusing a session. Returns whether it is new.
     pub(crate) fn note_refused(&mut self, refused: Refused) -> bool {
         self.refused.replace(refused) != Some(refused)
     }
 
-    /// The last reason that the receiver gave for refusing a session.
+    /// Returns the last reason that the receiver gave for refusing a session.
     pub(crate) fn refused(&self) -> Option<Refused> {
         self.refused
     }
 
-    /// Takes a cookie for the address of path `port`. The first has the initiation sent again at
-    /// once, with it; one that replaces it does so with a back-off.
+    /// Takes a cookie for the address of path `port`. The first one makes the initiation leave
+    /// again at once; one that replaces it does so with a back-off.
     ///
     /// # Errors
     /// Why the datagram is dropped.
@@ -148,7 +149,8 @@ impl Handshake {
         datagram: &[u8],
     ) -> Result<(), HandshakeError> {
         let cookie = self.initiator.handle_cookie_reply(datagram)?;
-        // One answer for each cookie, or a receiver under load is asked without end.
+        // One answer for each cookie, as a receiver under load would otherwise be asked without
+        // end.
         match self.cookies.insert(port, cookie.clone()) {
             None => self.retry_at = now,
             Some(before) if before != cookie => self.retry_soon(),
@@ -157,27 +159,28 @@ impl Handshake {
         Ok(())
     }
 
-    /// Since when no answer has come, though there is an address to ask.
+    /// Returns the start of the wait for an answer, if there is an address to ask.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         self.asked_at.max(self.answered_at)
     }
 
-    /// When the receiver last answered, with a session or without.
+    /// Returns the time at which the receiver last answered, with a session or without.
     pub(crate) fn answered_at(&self) -> Option<Instant> {
         self.answered_at
     }
 
-    /// The receiver has answered, with a session or without.
+    /// Records that the receiver has answered, with a session or without.
     pub(crate) fn on_answer(&mut self, now: Instant) {
         self.answered_at = Some(now);
     }
 
-    /// There is another way to the receiver: the initiation is sent again at once.
+    /// Sends the initiation again at once, as there is another way to the receiver.
     pub(crate) fn on_new_way(&mut self, now: Instant) {
         self.retry_at = self.retry_at.min(now);
     }
 
-    /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
+    /// Takes the new session, once it is to be used. `has_old` says whether there is an old one
+    /// that may still speak.
     pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Agreed> {
         let may_speak = has_old && !self.is_old_forgotten;
         let grace = self.grace;
@@ -187,12 +190,12 @@ impl Handshake {
         Some(agreed)
     }
 
-    /// Whether a session is agreed on, though it is not used yet.
+    /// Returns whether a session is agreed on, though it is not used yet.
     pub(crate) fn has_agreed(&self) -> bool {
         self.agreed.is_some()
     }
 
-    /// There is an address that has not been asked: the initiation is due now.
+    /// Makes the initiation due now, as there is an address that has not been asked.
     pub(crate) fn on_new_address(&mut self, now: Instant) {
         self.retry_at = self.retry_at.min(now);
         self.retry_after = FIRST_RETRY;
@@ -222,7 +225,7 @@ impl Handshake {
                 bytes: message,
                 datagram_bytes: message.len(),
             });
-            // One path that is down does not keep the others from trying.
+            // A failed path does not keep the others from trying.
             if sent.is_ok() {
                 self.first_sent_at.get_or_insert(now);
             }
@@ -233,7 +236,7 @@ impl Handshake {
         true
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next action.
     pub(crate) fn next_at(&self) -> Instant {
         match &self.agreed {
             Some((_, at)) => *at + self.grace,

@@ -1,12 +1,12 @@
-//! A queue of the kernel's own for each peer of a session.
+//! Kernel queues of their own for the peers of sessions.
 //!
-//! A socket's queue holds some hundred datagrams, and a flood fills it in milliseconds: whatever
-//! the session's peer sends is then lost beside the flood. A connected socket at the same address
-//! and port gets all that comes from its peer, and nothing else. The flood, whose sources are
-//! others, overflows the listening socket alone.
+//! A socket's queue holds some hundred datagrams, and a flood fills it in milliseconds: datagrams
+//! from the session's peer are then lost with the flood. A connected socket at the same address and
+//! port gets all datagrams from its peer, and no others. The flood, from other sources, overflows
+//! the listening socket alone.
 //!
-//! Linux only: others give the connected socket no precedence, and do without. A receiver of many
-//! senders has hundreds of lanes, so the kernel is asked for those that have something (epoll).
+//! Linux only: other systems give the connected socket no precedence, and do without. A receiver of
+//! many senders has hundreds of lanes, so the kernel reports those with datagrams to read (epoll).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ use crate::port::Port;
 use crate::route::Address;
 use crate::socket::Socket;
 
-/// So many lanes are served at a turn; the listening sockets have theirs in between.
+/// Maximum number of lanes served in a turn, so that the listening sockets get theirs in between.
 #[cfg(target_os = "linux")]
 const MAX_READY: usize = 64;
 
@@ -28,31 +28,31 @@ const MAX_READY: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
-    /// Whether datagrams may come together ([`Socket::coalesce`]).
+    /// Whether datagrams may be handed over together ([`Socket::coalesce`]).
     pub(crate) coalesces: bool,
 }
 
 /// A socket that is connected to one peer.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// Whose datagrams come here. Its socket is the listening one, by which answers leave.
+    /// Peer whose datagrams come here. Its socket is the listening one, by which answers leave.
     pub(crate) peer: Peer,
     pub(crate) socket: Socket,
 }
 
-/// All lanes of an end.
+/// The lanes of an end.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    /// By the number that the kernel tells.
+    /// Lanes by the number that the kernel reports.
     lanes: BTreeMap<u64, Lane>,
     opened_count: u64,
-    /// Watches them all; `None` without lanes.
+    /// Poll descriptor of all lanes; `None` without lanes.
     watch: Option<OwnedFd>,
 }
 
 impl Lanes {
-    /// Opens lanes for peers that have none, and closes those whose peer does not want one any
-    /// more. Where there can be none, the listening socket goes on taking the peer's datagrams.
+    /// Opens lanes for peers that have none, and closes those that their peer no longer needs. If a
+    /// lane cannot be opened, the listening socket still takes the peer's datagrams.
     pub(crate) fn update(&mut self, wanted: &[Peer], ports: &[Port]) {
         self.lanes.retain(|_, lane| wanted.contains(&lane.peer));
         for peer in wanted {
@@ -62,7 +62,7 @@ impl Lanes {
                 .all(|lane| lane.peer.address != peer.address)
                 && let Some(listener) = ports[peer.address.socket].socket()
             {
-                // The listening socket goes on.
+                // On an error, the listening socket still serves the peer.
                 let _ = self.add(*peer, listener);
             }
         }
@@ -79,12 +79,12 @@ impl Lanes {
         Ok(())
     }
 
-    /// Readable when a lane is.
+    /// Returns a descriptor that is readable when a lane is.
     pub(crate) fn watch(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
-    /// Those that have something.
+    /// Returns the lanes with datagrams to read.
     pub(crate) fn ready(&self) -> impl Iterator<Item = &Lane> {
         let numbers = self.watch.as_ref().map_or_else(Vec::new, ready);
         numbers
@@ -93,7 +93,7 @@ impl Lanes {
     }
 }
 
-/// Has a socket watched, by a number.
+/// Watches a socket under a number.
 #[cfg(target_os = "linux")]
 fn watch(all: &mut Option<OwnedFd>, socket: &Socket, number: u64) -> io::Result<()> {
     use rustix::event::epoll::{CreateFlags, EventData, EventFlags, add, create};
@@ -101,7 +101,7 @@ fn watch(all: &mut Option<OwnedFd>, socket: &Socket, number: u64) -> io::Result<
         Some(all) => all,
         none => none.insert(create(CreateFlags::CLOEXEC)?),
     };
-    // A socket that is closed is not watched any more.
+    // A closed socket is no longer watched.
     add(all, socket, EventData::new_u64(number), EventFlags::IN)?;
     Ok(())
 }
@@ -111,7 +111,7 @@ fn watch(_: &mut Option<OwnedFd>, _: &Socket, _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The numbers of the sockets that have something.
+/// Returns the numbers of the sockets with datagrams to read.
 #[cfg(target_os = "linux")]
 fn ready(all: &OwnedFd) -> Vec<u64> {
     use rustix::event::{Timespec, epoll};
@@ -120,7 +120,7 @@ fn ready(all: &OwnedFd) -> Vec<u64> {
         tv_nsec: 0,
     };
     let mut events = Vec::with_capacity(MAX_READY);
-    // What is not told now is told at the next turn.
+    // Sockets that are not reported now are reported in the next turn.
     let _ = epoll::wait(
         all,
         rustix::buffer::spare_capacity(&mut events),
@@ -147,8 +147,8 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     if listening.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // Only sockets that both say so may share a port. The listening one did not when it was bound:
-    // a second receiver there is still told that the port is taken.
+    // Sockets share a port only if all of them permit it. The listening one did not when it was
+    // bound, so that a second receiver still learns that the port is taken.
     rustix::net::sockopt::set_socket_reuseport(listener, true)?;
     socket.set_reuse_port(true)?;
     socket.bind(&SockAddr::from(local))?;
@@ -156,11 +156,11 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     Socket::new(UdpSocket::from(socket))
 }
 
-/// `local` as a socket of `listening`'s family has it.
+/// Converts `local` to the family of `listening`'s socket.
 fn of_family(local: IpAddr, listening: SocketAddr) -> io::Result<IpAddr> {
     match (local.to_canonical(), listening.is_ipv6()) {
         (IpAddr::V4(local), true) => Ok(local.to_ipv6_mapped().into()),
-        // Its interface is not known here.
+        // The interface of a link-local address is unknown here.
         (IpAddr::V6(local), true) if local.is_unicast_link_local() => {
             Err(io::ErrorKind::Unsupported.into())
         }
@@ -182,7 +182,7 @@ mod tests {
         Some(Socket::new(socket).expect("a UDP socket"))
     }
 
-    /// How many datagrams wait at a socket.
+    /// Returns the number of datagrams in a socket's queue.
     fn waiting(socket: &Socket) -> usize {
         let mut count = 0;
         let mut buffers = ReceiveBuffers::new();
@@ -198,7 +198,7 @@ mod tests {
             ("[::]:0", "::1"),
             ("[::]:0", "::ffff:127.0.0.1"),
         ] {
-            // Not every machine has IPv6.
+            // Some machines have no IPv6.
             let Some(listener) = bound(listen) else {
                 continue;
             };
@@ -224,7 +224,7 @@ mod tests {
             lanes.update(&wanted, &listeners);
             assert_eq!(lanes.lanes.len(), 1, "{listen} reached as {reached}");
             assert_eq!(lanes.ready().count(), 0);
-            // More than any queue holds.
+            // More datagrams than any queue holds.
             for _ in 0..20_000 {
                 peers[1].send_to(&[1; 141], to).expect("sent");
             }
@@ -236,7 +236,8 @@ mod tests {
             assert_eq!(ready.len(), 1);
             assert_eq!(waiting(&ready[0].socket), 10, "{overflowing}");
             assert!(waiting(listeners[0].socket().unwrap()) > 0);
-            // Answers leave by the listening socket, and come from where the peer sent to.
+            // Answers leave by the listening socket, with the destination of the peer's datagram as
+            // their source.
             let answer = Batch {
                 to: wanted[0].address.peer,
                 from: wanted[0].address.local,

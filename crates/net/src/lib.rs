@@ -2,7 +2,7 @@
 //!
 //! A [`Sender`] opens a session with a [`Receiver`] and sends it frames over one or more paths,
 //! each with a socket of its own. A [`StreamClient`] opens [`ByteStream`]s to a [`StreamServer`] in
-//! the same way. Each runs in a thread of its own and tells what happens as [`Event`]s.
+//! the same way. Each runs in a thread of its own and reports [`Event`]s.
 //!
 //! ```text
 //!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
@@ -13,34 +13,35 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `client.rs`, `server.rs` | the two roles: what comes before, between and after sessions |
-//! | `load.rs` | what sessions carry, as the roles see it |
+//! | `client.rs`, `server.rs` | the two roles: the time before, between and after sessions |
+//! | `load.rs` | the loads of sessions, as the roles see them |
 //! | `sender.rs`, `receiver.rs` | the roles with frames |
 //! | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
-//! | `handshake.rs` | how a client comes to a session, and to another when that falls silent |
-//! | `displaced.rs` | telling a sender that another has taken its place |
+//! | `handshake.rs` | the client's way to a session, and to another when that falls silent |
+//! | `displaced.rs` | notices to senders that another has displaced |
 //! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
-//! | `load.rs`, `streams.rs`, `datagrams.rs` | what a session carries |
-//! | `served.rs` | sessions as a server holds them, whatever they carry |
+//! | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
+//! | `served.rs` | sessions of any load as a server holds them |
 //! | `runtime.rs` | the thread: wait, receive, advance |
 //! | `outbox.rs` | sealed datagrams, grouped into batches |
-//! | `port.rs` | the local side of a path, whose interface may come and go |
+//! | `port.rs` | the local side of a path, whose interface may vanish and return |
 //! | `socket.rs` | one UDP socket with batches in and out |
-//! | `gate.rs` | who may make a receiver do public-key work, and how often |
+//! | `gate.rs` | limits on the public-key work of a receiver |
 //! | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
 //! | `lanes.rs` | a queue of the kernel's own for each peer |
-//! | `via.rs` | what a path leaves this machine by |
-//! | `route.rs`, `driver/reachability.rs` | where a path's datagrams go, and when that may change |
-//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and can look at |
-//! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
+//! | `via.rs` | the interface or address by which a path leaves this machine |
+//! | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes
+//! |
+//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
+//! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
 //! | `waker.rs` | waking the thread |
 //!
-//! The thread waits by `ppoll`, exactly until the endpoint's next moment: an asynchronous runtime's
-//! timers are too coarse for a pacer. The endpoint spaces packets by exact gaps; what is due within
-//! 250 µs leaves together.
+//! The thread waits by `ppoll`, exactly until the endpoint's next timer: an asynchronous runtime's
+//! timers are too coarse for a pacer. The endpoint spaces packets by exact gaps; packets due within
+//! 250 µs leave together.
 //!
-//! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
-//! transport notices silence, or is told of what a port has noticed.
+//! Errors of sockets are no errors of a session. A path that cannot be sent on is silent, and the
+//! transport notices the silence, or is notified by the port.
 
 mod client;
 mod clock;

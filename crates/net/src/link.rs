@@ -17,17 +17,18 @@
 //!   1 byte      length of the name, then the name in UTF-8
 //! ```
 //!
-//! Integers are big-endian. Reports are sealed as all datagrams are, and a lost one is not sent
-//! again: the next one says the same.
+//! Integers are big-endian. Reports are sealed as all datagrams are. A lost one is not sent again:
+//! the next one has the same content.
 
 use anabranch_core::{PathId, PathState};
 use anabranch_units::{DataRate, Duration};
 
 const KIND: u8 = 0x46;
 const HEAD_BYTES: usize = 7;
-/// Reports of more paths take several datagrams.
+/// Maximum size of a report; further paths take another datagram.
 const MAX_DATAGRAM_BYTES: usize = 1_000;
-/// Longer names are cut. Linux's interfaces have 15 bytes, an IPv6 address 39.
+/// Maximum length of a name; longer ones are cut. Linux's interfaces have 15 bytes, an IPv6 address
+/// 39.
 const MAX_NAME_BYTES: usize = 40;
 
 const STANDS_BY: u8 = 1 << 2;
@@ -43,14 +44,14 @@ const STATES: [PathState; 4] = [
     PathState::Removed,
 ];
 
-/// A path as its sender sees it.
+/// A path in its sender's view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkReport {
     /// Name of the interface or address that the path leaves its machine by. The peer chose it:
     /// it may hold any characters.
     pub name: String,
-    /// The sender's state of the path; [`PathState::Out`] also if nothing has come by it although
-    /// something must have.
+    /// The sender's state of the path; [`PathState::Out`] also if nothing has arrived by it
+    /// although something must have.
     pub state: PathState,
     /// Whether the path is held in reserve.
     pub is_standby: bool,
@@ -62,9 +63,9 @@ pub struct LinkReport {
     pub loss_ratio: f64,
     /// Rate on the wire since the report before.
     pub sent_rate: DataRate,
-    /// Rate that the path is believed to carry.
+    /// Rate that the path can carry by the sender's estimate.
     pub bandwidth: DataRate,
-    /// Rate above which the sender's user lets nothing leave.
+    /// Maximum rate of the path, set by the sender's user.
     pub max_rate: Option<DataRate>,
     /// Volume that the sender's user allows.
     pub cap: Option<LinkCap>,
@@ -86,7 +87,7 @@ pub(crate) struct Head {
     pub(crate) interval: Duration,
 }
 
-/// Whether a plaintext is a report.
+/// Returns whether a plaintext is a report.
 pub(crate) fn is_report(plaintext: &[u8]) -> bool {
     plaintext.first() == Some(&KIND)
 }
@@ -123,7 +124,7 @@ pub(crate) fn read(plaintext: &[u8]) -> Option<(Head, Vec<(PathId, LinkReport)>)
     };
     let mut links = Vec::new();
     while !reader.0.is_empty() {
-        // A path twice is no report of this program's, and bounds the list.
+        // A path that occurs twice is not from this program; the check bounds the list.
         if links.len() == PathId::LIMIT {
             return None;
         }

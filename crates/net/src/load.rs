@@ -1,4 +1,4 @@
-//! What sessions carry, as their driver and the roles see it: frames, streams or datagrams.
+//! Loads of sessions, as their driver and the roles see them: frames, streams or datagrams.
 
 use anabranch_core::{
     Config, Content, Event as CoreEvent, Media, MediaSession, MtuDiscovery, Session,
@@ -15,30 +15,32 @@ pub(crate) trait Load: Send + 'static {
     /// The transport's part.
     type Content: Content + Send;
 
-    /// What the handshake says of it.
+    /// Cargo named in the handshake.
     const CARGO: Cargo;
 
-    /// For so long a new session waits for the old one to speak: a network that is back brings
+    /// Time for which a new session waits for the old one to speak: a network that is back brings
     /// both.
     const OLD_SESSION_GRACE: Duration;
 
-    /// Whether a server that closes the session is waited for, and asked for another.
+    /// Whether a client waits for the return of a server that closes the session, and requests
+    /// another.
     const OUTLIVES_SERVER: bool;
 
-    /// Whether the kernel may hand over datagrams of one peer together, with one arrival time: for
-    /// what is not measured by when each arrives.
+    /// Whether the kernel may hand over datagrams of one peer together, with one arrival time. True
+    /// for loads whose control does not measure each arrival.
     const COALESCES: bool = false;
 
-    /// Fits the transport's set-up to paths whose packets have so many bytes of headers below it.
+    /// Adapts the transport's set-up to paths with `header_bytes` of headers below a packet.
     fn prepare(config: &mut Config, header_bytes: u32);
 
-    /// As [`prepare`](Self::prepare), at the end that was asked for the session.
+    /// Does the same as [`prepare`](Self::prepare), at the end that accepts the session.
     fn prepare_server(_config: &mut Config, _header_bytes: u32) {}
 
-    /// This end has opened the session, which is to last while there is nothing to send.
+    /// Keeps a session that this end has opened alive while there is nothing to send.
     fn keep_alive(session: &mut Session<Self::Content>);
 
-    /// The peer has lost the session `before`, whose content goes on in `next` as far as it can.
+    /// Continues the content of the session `before`, which the peer has lost, in `next` as far as
+    /// possible.
     fn go_on(
         _now: Instant,
         _before: &mut Session<Self::Content>,
@@ -46,22 +48,23 @@ pub(crate) trait Load: Send + 'static {
     ) {
     }
 
-    /// Media may take so long beyond the fastest path's delay.
+    /// Sets the delay that media may take beyond the fastest path's delay.
     fn set_latency(_session: &mut Session<Self::Content>, _latency: Duration) {}
 
-    /// What the encoder is asked to produce, if there is one.
+    /// Returns the bitrate requested of the encoder, if there is one.
     fn target_bitrate(session: &Session<Self::Content>) -> DataRate;
 
-    /// Takes what has arrived and hands in what is to be sent. Returns whether there may be
-    /// something to send that there was not.
+    /// Takes arrived data and hands in data to be sent. Returns whether there may be new data to
+    /// send.
     fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
 
-    /// Whether the owner may have handed in something since the last [`exchange`](Self::exchange).
+    /// Returns whether the owner may have handed in data since the last
+    /// [`exchange`](Self::exchange).
     fn may_have_news(&self) -> bool {
         true
     }
 
-    /// The driver, if the owner hands frames in by its own calls.
+    /// Returns the driver, if the owner hands frames in by its own calls.
     fn frames(_driver: &mut Driver<Self>) -> Option<&mut Driver<Frames>>
     where
         Self: Sized,
@@ -69,14 +72,14 @@ pub(crate) trait Load: Send + 'static {
         None
     }
 
-    /// Something happened in the transport that is not the driver's concern.
+    /// Handles an event of the transport that is not the driver's concern.
     fn on_event(&mut self, event: CoreEvent, events: &EventSender);
 
-    /// The session is over.
+    /// Ends the load with its session.
     fn end(&mut self);
 }
 
-/// Frames come from the owner by its own calls, and go to it as events.
+/// Frames: the owner hands them in by its own calls, and receives them as events.
 #[derive(Debug, Default)]
 pub(crate) struct Frames;
 
@@ -85,11 +88,11 @@ impl Load for Frames {
 
     const CARGO: Cargo = Cargo::Frames;
 
-    /// Twice the interval of challenges, and some time on the way: the old session has frames under
-    /// way.
+    /// Twice the interval of challenges, and some time in flight: the old session has frames in
+    /// flight.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
 
-    /// A receiver that goes away does not close the session: the transport goes on without.
+    /// A receiver that leaves does not close the session: the transport continues without it.
     const OUTLIVES_SERVER: bool = false;
 
     fn prepare(config: &mut Config, header_bytes: u32) {
@@ -99,7 +102,7 @@ impl Load for Frames {
 
     fn prepare_server(config: &mut Config, _: u32) {
         config.media.tells_send_times = true;
-        // Also if it has sent frames itself: sessions are its senders'.
+        // This holds even if it has sent frames itself: sessions belong to their senders.
         config.media.ends_with_peer = true;
     }
 
@@ -115,7 +118,7 @@ impl Load for Frames {
         session.target_bitrate()
     }
 
-    /// Frames that have not arrived are sent again, as far as they can be in time.
+    /// Sends frames that have not arrived again, if they can arrive in time.
     fn go_on(now: Instant, before: &mut MediaSession, next: &mut MediaSession) {
         next.go_on_from(now, before);
     }

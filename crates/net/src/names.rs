@@ -1,4 +1,4 @@
-//! Names that are resolved while they are needed, without blocking the paths.
+//! Names, which are resolved while they are needed, without blocking the paths.
 //!
 //! Each name has a thread of its own: the system's resolver may take seconds, for one name and not
 //! for another. A question waits until the last one is answered, and the pause between them
@@ -16,15 +16,15 @@ use crate::waker::Waker;
 
 /// Pause between the first answer and the next question; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Bound of the doubling; callers name shorter ones.
+/// Bound of the doubling; callers set shorter ones.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
-/// A failure is reported again after this time.
+/// Interval at which a lasting failure is reported.
 const WARNING_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Finds the addresses of names. May block.
 pub(crate) trait Resolve: fmt::Debug + Send + Sync + 'static {
     /// # Errors
-    /// Why there are none, in words.
+    /// The reason for the failure, in words.
     fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String>;
 }
 
@@ -39,12 +39,12 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// News of a name.
+/// A resolver's answer for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) name: HostName,
     pub(crate) outcome: Result<Vec<SocketAddr>, String>,
-    /// Whether the user should hear of it: a failure that is new or lasts; an address after a
+    /// Whether the user should be notified: a failure that is new or lasts; an address after a
     /// failure; another address than before.
     pub(crate) is_news: bool,
 }
@@ -63,7 +63,7 @@ struct Entry {
     desk: Arc<Desk>,
     has_thread: bool,
     is_asked: bool,
-    /// When it may be asked next, unless it is asked now.
+    /// Time of the next question, unless a question is open.
     next_at: Instant,
     pause: Duration,
     addresses: Vec<SocketAddr>,
@@ -71,7 +71,7 @@ struct Entry {
     warn_at: Instant,
 }
 
-/// Where a name's thread takes questions and leaves answers.
+/// Questions to a name's thread, and its answers.
 #[derive(Debug, Default)]
 struct Desk {
     slip: Mutex<Slip>,
@@ -94,7 +94,7 @@ impl Names {
         }
     }
 
-    /// Knows a name from now on. Returns its addresses, as far as they are known.
+    /// Adds a name. Returns its addresses, if they are known.
     pub(crate) fn add(&mut self, name: &HostName) -> &[SocketAddr] {
         let at = self.entries.iter().position(|entry| entry.name == *name);
         let at = at.unwrap_or_else(|| {
@@ -114,7 +114,7 @@ impl Names {
     pub(crate) fn ask(&mut self, now: Instant, name: &HostName, longest_pause: Duration) {
         let entry = self.entries.iter_mut().find(|entry| entry.name == *name);
         if let Some(entry) = entry {
-            // A name that is wanted more urgently than before is not asked later than that.
+            // A name that is needed more urgently than before is asked earlier.
             entry.next_at = entry.next_at.min(now + longest_pause);
             if !entry.is_asked && entry.next_at <= now {
                 entry.pause = entry.pause.min(longest_pause);
@@ -123,20 +123,20 @@ impl Names {
         }
     }
 
-    /// When [`ask`](Self::ask) does something next.
+    /// Returns the time at which [`ask`](Self::ask) next has something to do.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let idle = self.entries.iter().filter(|entry| !entry.is_asked);
         idle.map(|entry| entry.next_at).min()
     }
 
-    /// The session is up: if it falls silent, pauses begin with the shortest.
+    /// Makes pauses begin with the shortest again, as the session is up.
     pub(crate) fn restart(&mut self) {
         for entry in &mut self.entries {
             entry.pause = FIRST_PAUSE;
         }
     }
 
-    /// Takes the answers that have come.
+    /// Takes the answers that have arrived.
     pub(crate) fn take(&mut self, now: Instant) -> Vec<Answer> {
         let answers = self.entries.iter_mut().filter_map(|entry| entry.take(now));
         answers.collect()
@@ -170,7 +170,8 @@ impl Entry {
         let thread = thread::Builder::new().name("resolver".to_owned());
         let spawned = thread.spawn(move || desk.serve(&name, &*resolver, &waker));
         match spawned {
-            // It ends by itself; a resolver that hangs must not hold up the end of a session.
+            // The thread ends without a join; a resolver that hangs must not delay the end of a
+            // session.
             Ok(_) => self.has_thread = true,
             Err(error) => self.desk.lock().outcome = Some(Err(error.to_string())),
         }
@@ -253,7 +254,7 @@ pub(crate) mod testing {
 
     use super::{HostName, Mutex, Resolve, SocketAddr};
 
-    /// Answers, of which the last is given again and again.
+    /// Answers, of which the last is repeated.
     #[derive(Debug)]
     pub(crate) struct Scripted(pub(crate) Mutex<Vec<Result<Vec<SocketAddr>, String>>>);
 
@@ -311,7 +312,7 @@ mod tests {
         is_woken
     }
 
-    /// Asks at `now`, and waits for the answer.
+    /// Sends the question at `now`, and waits for the answer.
     fn answer(names: &mut Names, wakeup: &Wakeup, now: Instant) -> Answer {
         names.ask(now, &name(), LONGEST);
         assert!(is_woken(wakeup, 10), "the answer wakes the paths");

@@ -1,5 +1,5 @@
-//! Who wants to hear of every packet
-//! ([decision 173](../../../docs/decisions/0173-what-is-seen-from-outside.md)).
+//! Observers of every packet ([decision
+//! 173](../../../docs/decisions/0173-what-is-seen-from-outside.md)).
 
 use core::fmt;
 
@@ -7,52 +7,52 @@ use anabranch_core::{FrameId, PathId, SendReason};
 use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::Instant;
 
-/// Hears of the packets of all sessions of an end, in the thread that serves its sockets: what it
-/// does must be quick and must not wait. Without one nothing is done for it.
+/// Observer of the packets of all sessions of an end. It runs in the thread that serves the
+/// sockets, so it must be quick and must not wait. Without an observer there is no cost.
 pub trait PacketObserver: fmt::Debug + Send + Sync {
-    /// Something happened to a packet.
+    /// Handles an event of a packet.
     fn on_packet(&self, event: &PacketEvent);
 }
 
-/// Something that happened to a packet.
+/// An event of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
-    /// When, by the end's clock. A paced packet's is the moment that the pacer gave it.
+    /// Time by the end's clock. For a paced packet, it is the time set by the pacer.
     pub at: Instant,
-    /// Who is at the other end.
+    /// Public key of the other end.
     pub peer: PublicKey,
-    /// What the session carries.
+    /// Cargo of the session.
     pub cargo: Cargo,
     /// The packet's path.
     pub path: PathId,
-    /// What it is.
+    /// The packet's event.
     pub news: PacketNews,
 }
 
-/// What happens to packets.
+/// Events of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketNews {
-    /// It left.
+    /// The packet left.
     Sent {
-        /// Counts the datagrams of the path in this session, as its header says; both ends know it.
+        /// Number of the datagram on its path in this session, from its header; both ends know it.
         number: u64,
-        /// Of UDP's payload: packet protection included, headers of IP and UDP not.
+        /// Bytes of UDP's payload: with packet protection, without headers of IP and UDP.
         bytes: usize,
-        /// Why.
+        /// Reason for sending it.
         reason: SendReason,
-        /// Which fragment of which frame it carries, if any.
+        /// Frame and index of the fragment that it carries, if any.
         fragment: Option<(FrameId, u16)>,
     },
-    /// It arrived and is authentic.
+    /// The packet arrived and is authentic.
     Received {
-        /// As in [`Sent`](Self::Sent).
+        /// Number as in [`Sent`](Self::Sent).
         number: u64,
-        /// As in [`Sent`](Self::Sent).
+        /// Bytes as in [`Sent`](Self::Sent).
         bytes: usize,
     },
-    /// Packets of the path count as lost. Which they are is not told.
+    /// Packets of the path count as lost; the event does not name them.
     Lost {
-        /// How many.
+        /// Number of packets.
         count: u64,
     },
 }

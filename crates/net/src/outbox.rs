@@ -1,4 +1,4 @@
-//! Sealed datagrams on their way to the sockets, those of equal size to one path as one batch.
+//! Sealed datagrams for the sockets. Those of equal size on one path form a batch.
 
 use core::ops::Range;
 
@@ -8,20 +8,20 @@ use anabranch_units::Ecn;
 
 use crate::socket::MAX_BATCH_BYTES;
 
-/// Beyond this the outbox wants to be emptied before more goes in.
+/// Number of bytes above which the outbox must be emptied before more is added.
 const FULL_BYTES: usize = 4 * MAX_BATCH_BYTES;
 
-/// What leaves in one system call: all but the last datagram have the same size.
+/// Datagrams that leave in one system call: all but the last have the same size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parcel {
     pub(crate) path: PathId,
     pub(crate) ecn: Ecn,
-    /// Of the outbox's bytes.
+    /// Range of the outbox's bytes.
     pub(crate) range: Range<usize>,
     pub(crate) datagram_bytes: usize,
-    /// A single datagram, which the interface may refuse for its length.
+    /// Whether it is a single datagram that the interface may refuse for its length.
     pub(crate) is_mtu_probe: bool,
-    /// Some of it is acknowledged by the peer.
+    /// Whether the peer acknowledges some of it.
     pub(crate) wants_answer: bool,
 }
 
@@ -31,7 +31,7 @@ impl Parcel {
     }
 }
 
-/// What leaves by one path.
+/// Datagrams that leave by one path.
 #[derive(Debug, Default)]
 struct Lot {
     bytes: Vec<u8>,
@@ -40,7 +40,8 @@ struct Lot {
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// By path: what leaves by turns on several paths leaves in one batch on each.
+    /// Datagrams by path. Those of several paths are sent by turns, but leave in one batch per
+    /// path.
     lots: Vec<Lot>,
     /// The lot of the last datagram, which the next one most likely joins.
     latest: usize,
@@ -52,11 +53,11 @@ impl Outbox {
         self.bytes_count >= FULL_BYTES
     }
 
-    /// Lets `write` append a plaintext and `seal` protect it; the datagram goes to the last parcel
-    /// of its path if it fits there. Returns whether there was a datagram.
+    /// Appends a plaintext by `write` and protects it by `seal`. The datagram goes to the last
+    /// parcel of its path if it fits there. Returns whether there was a datagram.
     ///
     /// # Errors
-    /// What `seal` says. The datagram is then lost.
+    /// The error of `seal`. The datagram is then lost.
     pub(crate) fn add<E>(
         &mut self,
         max_batch_count: impl Fn(PathId) -> usize,
@@ -103,8 +104,8 @@ impl Outbox {
         }
     }
 
-    /// Brings the last datagram of the latest lot, from `start` on, to the lot of its path. Returns
-    /// where it begins there.
+    /// Moves the last datagram of the latest lot, from `start` on, to the lot of its path. Returns
+    /// its start there.
     fn move_to(&mut self, path: PathId, start: usize) -> usize {
         let from = core::mem::replace(&mut self.latest, path.index());
         if from == self.latest {
@@ -121,7 +122,7 @@ impl Outbox {
         moved_to
     }
 
-    /// Hands over all parcels, those of each path in order, and is empty afterwards.
+    /// Hands over all parcels, those of each path in order, and empties the outbox.
     pub(crate) fn empty(&mut self, mut send: impl FnMut(&Parcel, &[u8])) {
         for lot in &mut self.lots {
             for parcel in &lot.parcels {
@@ -138,8 +139,8 @@ fn is_mtu_probe(transmit: &Transmit) -> bool {
     transmit.reason == SendReason::MtuProbe
 }
 
-/// Whether a datagram may follow in the parcel: segmentation offload lets only the last one be
-/// shorter.
+/// Returns whether a datagram may follow in the parcel: segmentation offload lets only the last one
+/// be shorter.
 fn takes(parcel: &Parcel, transmit: &Transmit, range: &Range<usize>, max_count: usize) -> bool {
     let is_open = parcel.range.len().is_multiple_of(parcel.datagram_bytes);
     is_open
@@ -156,12 +157,12 @@ mod tests {
     use super::*;
     use core::convert::Infallible;
 
-    /// Datagrams of this size are probes here.
+    /// Size of datagrams that count as probes here.
     const PROBE_SIZE: usize = 1_446;
     const OVERHEAD: usize = HEADER_BYTES + TAG_BYTES;
 
-    /// Path, datagram count and bytes of the parcels that datagrams of these paths and plaintext
-    /// sizes make.
+    /// Returns path, datagram count and bytes of the parcels that datagrams of these paths and
+    /// plaintext sizes make.
     fn parcels(datagrams: &[(u8, usize)], max_count: usize) -> Vec<(u8, usize, usize)> {
         let mut outbox = Outbox::default();
         for &(path, size) in datagrams {

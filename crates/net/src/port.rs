@@ -1,7 +1,8 @@
-//! The local side of a path: a socket, for as long as its interface or address is there.
+//! The local side of a path: a socket, while its interface or address exists.
 //!
 //! A socket that is bound to an interface is lost with it: an interface that is made again by the
-//! same name is another. So it is opened again by name, and what is absent is looked for.
+//! same name is another. The port therefore opens its socket again by name, and looks for absent
+//! interfaces and addresses.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,25 +19,26 @@ use crate::tcp::listener::Listener;
 use crate::tcp::{Carrier, Tcp};
 use crate::via::Via;
 
-/// How often what is absent, or cannot be sent by, is looked at.
+/// Interval at which an absent or unusable interface or address is checked. Chosen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(crate) struct Port {
-    /// `None` while the interface or address is not there.
+    /// The socket; `None` while the interface or address is absent.
     socket: Option<Socket>,
-    /// How to open it; `None` for a receiver's, which is not bound to what may go.
+    /// Interface and peer for opening the socket; `None` for a receiver's, which is not bound to an
+    /// interface.
     way: Option<(Via, SocketAddr)>,
-    /// What was learnt by sending since the last look.
+    /// Result of sending since the last check.
     seen: RefCell<Seen>,
     has_sent: Cell<bool>,
     /// Whether its sockets [coalesce](Socket::coalesce).
     coalesces: bool,
     look_at: Instant,
-    /// Why it cannot be sent by.
+    /// Reason for which it is unusable.
     absence: Option<String>,
     is_absence_told: bool,
-    /// The TCP connection beside the socket or instead of it.
+    /// The TCP connection, in addition to the socket or instead of it.
     tcp: Tcp,
 }
 
@@ -46,15 +48,15 @@ enum Seen {
     Nothing,
     /// The socket's interface or address has gone.
     Gone,
-    /// The operating system knows no way now, and may later.
+    /// The operating system has no route now, and may have one later.
     NoWay(String),
 }
 
 impl Port {
-    /// A port of a path. What is absent will be waited for.
+    /// Opens a port of a path. An absent interface or address is waited for.
     ///
     /// # Errors
-    /// What no waiting mends.
+    /// Errors that waiting cannot fix.
     pub(crate) fn open(via: &Via, remote: SocketAddr) -> Result<Port, StartError> {
         let way = Some((via.clone(), remote));
         match open(via, remote) {
@@ -67,7 +69,8 @@ impl Port {
         }
     }
 
-    /// A port of a path whose other end has no known address yet. [`Port::redirect`] opens it.
+    /// Creates a port of a path whose other end has no known address yet. [`Port::redirect`] opens
+    /// it.
     pub(crate) fn nowhere() -> Port {
         Port {
             absence: Some("the receiver's address is not known yet".to_owned()),
@@ -75,8 +78,8 @@ impl Port {
         }
     }
 
-    /// Leads to another address from now on. The socket stays if it is of the same family: answers
-    /// from the old address may be under way. A TCP connection leads to the old address alone.
+    /// Changes the remote address. The socket stays if it is of the same family: answers from the
+    /// old address may be in flight. A TCP connection only reaches the old address.
     pub(crate) fn redirect(&mut self, via: &Via, remote: SocketAddr) {
         let old = self.way.replace((via.clone(), remote));
         self.tcp = Tcp::Dialled(Dial::default());
@@ -86,7 +89,7 @@ impl Port {
         }
     }
 
-    /// A port that is never opened again.
+    /// Creates a port that is never opened again.
     pub(crate) fn fixed(socket: Socket) -> Port {
         Port::new(Some(socket), None)
     }
@@ -112,7 +115,7 @@ impl Port {
         }
     }
 
-    /// A server's port that accepts TCP connections.
+    /// Creates a server's port that accepts TCP connections.
     pub(crate) fn listening(listener: Listener) -> Port {
         Port {
             tcp: Tcp::Listening(listener),
@@ -120,7 +123,7 @@ impl Port {
         }
     }
 
-    /// A port without socket, for an accepted connection.
+    /// Creates a port without socket, for an accepted connection.
     pub(crate) fn vacant() -> Port {
         Port::new(None, None)
     }
@@ -133,7 +136,7 @@ impl Port {
         &mut self.tcp
     }
 
-    /// The client's TCP connection, or its absence.
+    /// Returns the client's TCP connection, or its absence.
     pub(crate) fn dial(&self) -> Option<&Dial> {
         match &self.tcp {
             Tcp::Dialled(dial) => Some(dial),
@@ -141,7 +144,7 @@ impl Port {
         }
     }
 
-    /// Whether datagrams leave by TCP alone.
+    /// Returns whether datagrams leave by TCP only.
     pub(crate) fn is_by_tcp(&self) -> bool {
         match &self.tcp {
             Tcp::None | Tcp::Listening(_) => false,
@@ -154,7 +157,7 @@ impl Port {
         }
     }
 
-    /// An authentic datagram of a session has come by this port.
+    /// Records that an authentic datagram of a session has arrived by this port.
     pub(crate) fn on_authentic(&self, now: Instant, carrier: Carrier) {
         match (&self.tcp, carrier) {
             (Tcp::Accepted(accepted), _) => accepted.on_authentic(now),
@@ -163,7 +166,7 @@ impl Port {
         }
     }
 
-    /// Lets datagrams come together from now on ([`Socket::coalesce`]).
+    /// Makes the kernel hand over datagrams together from now on ([`Socket::coalesce`]).
     pub(crate) fn coalesce(&mut self) {
         self.coalesces = true;
         self.socket.iter_mut().for_each(Socket::coalesce);
@@ -173,7 +176,7 @@ impl Port {
         self.socket.as_ref()
     }
 
-    /// How many datagrams one batch may hold.
+    /// Returns the maximum number of datagrams in a batch.
     pub(crate) fn max_batch_count(&self) -> usize {
         self.socket.as_ref().map_or(1, Socket::max_batch_count)
     }
@@ -200,10 +203,10 @@ impl Port {
         }
     }
 
-    /// As [`Socket::send`].
+    /// Sends a batch as [`Socket::send`] does.
     ///
     /// # Errors
-    /// As there; without a socket, what is missing.
+    /// As there; without a socket, the missing interface or address.
     pub(crate) fn send_by_udp(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         let Some(socket) = &self.socket else {
             let reason = self.absence.clone().unwrap_or_default();
@@ -237,7 +240,7 @@ impl Port {
         self.tcp.serve(index, clock, buffers, take);
     }
 
-    /// When [`tend`](Self::tend) has something to do.
+    /// Returns the time at which [`tend`](Self::tend) has something to do.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         [self.look_due_at(), self.tcp.tend_at()]
             .into_iter()
@@ -252,8 +255,8 @@ impl Port {
         (self.way.is_some() && !is_well).then_some(self.look_at)
     }
 
-    /// Looks for what is absent. Tells once when the path can no longer be sent by, and why, and
-    /// when it can again (`None`).
+    /// Looks for an absent interface or address. Returns the reason once when the path becomes
+    /// unusable, and `Some(None)` once when it is usable again.
     pub(crate) fn tend(&mut self, now: Instant) -> Option<Option<String>> {
         self.tend_tcp(now);
         if self.look_due_at().is_none_or(|at| at > now) {

@@ -1,10 +1,10 @@
-//! Chance from the operating system.
+//! Randomness from the operating system.
 
 use anabranch_units::Seed;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// # Panics
-/// If the operating system has no randomness to give.
+/// If the operating system has no randomness.
 fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new()
@@ -13,17 +13,17 @@ fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A seed that nobody can guess.
+/// Returns a seed that nobody can guess.
 pub(crate) fn seed() -> Seed {
     Seed(u64::from_ne_bytes(bytes()))
 }
 
-/// A number to name a session by.
+/// Returns a number that names a session.
 pub(crate) fn session_index() -> u32 {
     u32::from_ne_bytes(bytes())
 }
 
-/// A number that only who is told it can know.
+/// Returns a number that others cannot guess.
 pub(crate) fn token() -> u64 {
     u64::from_ne_bytes(bytes())
 }

@@ -20,7 +20,7 @@ use crate::snapshot::Snapshot;
 use reception::Begun;
 pub use reception::{Reception, ReturnPath};
 
-/// A running receiver. Dropping it tells its peers that it goes away and waits for the thread.
+/// A running receiver. Dropping it notifies its peers and waits for the thread.
 #[derive(Debug)]
 pub struct Receiver {
     runtime: Runtime<ServerRole>,
@@ -38,7 +38,7 @@ impl Receiver {
     /// Opens the socket and starts the thread.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
         let (ports, local) = config.open()?;
         let clock = config.clock;
@@ -46,7 +46,7 @@ impl Receiver {
         let mut offer = Offer::new(config.transport.clone(), move |opening| {
             let (events, reader) = event_queue::queue();
             let audience = Audience::new(events);
-            // An owner that went away takes no more.
+            // An owner that has gone takes no more sessions.
             let _ = begun.send(Begun {
                 peer: opening.peer,
                 index: opening.index,
@@ -63,52 +63,52 @@ impl Receiver {
         Ok((Receiver { runtime, local }, Receptions { queue, handle }))
     }
 
-    /// Where it listens, the port never 0.
+    /// Returns the local address, whose port is never 0.
     pub fn local_addr(&self) -> SocketAddr {
         self.local.udp
     }
 
-    /// Where it accepts TCP connections, if it does; the port is never 0.
+    /// Returns the address for TCP connections, if it accepts any; the port is never 0.
     pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
         self.local.tcp
     }
 
-    /// The newest session as it is, or was when it ended; before the first, what was dropped at the
-    /// socket.
+    /// Returns the newest session's present or last state; before the first, the counts of
+    /// datagrams dropped at the socket.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ServerRole::snapshot)
     }
 
-    /// The sessions as they are.
+    /// Returns the present state of all sessions.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         self.runtime.look(ServerRole::snapshots)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Lets in the owners of these keys from now on, and nobody else: sessions of others end.
+    /// Sets the keys whose owners are admitted; sessions of others end.
     pub fn set_allowed(&self, allowed: &[PublicKey]) {
         self.runtime
             .change(|role, now| role.set_allowed(now, allowed));
     }
 
-    /// Shares places in this way from now on; see [`ServerConfig::places`]. Sessions that there are
-    /// stay.
+    /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
     }
 
-    /// Senders that asked for a session since the last call and got none.
+    /// Takes the senders that requested a session since the last call and got none.
     pub fn take_turned_away(&self) -> Vec<TurnedAway> {
         self.runtime.look(|role, _| role.take_turned_away())
     }
 
-    /// Tells the peers that this receiver goes away and stops listening. Each session's
-    /// [`Event::Ended`](crate::Event::Ended) tells when it is done. A sender's stream goes on with
-    /// the next receiver of the same key and address.
+    /// Notifies the peers that this receiver leaves, and stops listening. Each session's
+    /// [`Event::Ended`](crate::Event::Ended) marks its end. A sender's stream continues with the
+    /// next receiver of the same key and address.
     pub fn close(&self) {
         self.runtime.change(|role, _| role.close());
     }
@@ -133,7 +133,7 @@ impl Receptions {
     /// Waits for the next session for `patience` at most.
     ///
     /// # Errors
-    /// None came in time, or the receiver is over.
+    /// If none began in time, or the receiver is over.
     pub fn recv_timeout(
         &self,
         patience: core::time::Duration,
@@ -142,10 +142,10 @@ impl Receptions {
         begun.map(|begun| self.reception(begun))
     }
 
-    /// The next session, if there is one.
+    /// Returns the next session, if there is one.
     ///
     /// # Errors
-    /// There is none now, or the receiver is over.
+    /// If there is none now, or the receiver is over.
     pub fn try_recv(&self) -> Result<Reception, TryRecvError> {
         self.queue.try_recv().map(|begun| self.reception(begun))
     }

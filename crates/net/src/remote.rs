@@ -1,4 +1,4 @@
-//! Where the other end is to be found: an address, or a name that is resolved while it is needed.
+//! The other end's location: an address, or a name that is resolved while it is needed.
 
 use core::fmt;
 use core::str::FromStr;
@@ -26,12 +26,12 @@ pub struct HostName {
 }
 
 impl HostName {
-    /// The name of the host.
+    /// Returns the name of the host.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, above zero.
+    /// Returns the port, above zero.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -43,7 +43,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Why a text names no other end, whatever a resolver says.
+/// Reasons for which a text can name no other end, with any resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// The port is missing, zero, or no number.
@@ -60,7 +60,7 @@ pub enum RemoteError {
 impl FromStr for Remote {
     type Err = RemoteError;
 
-    /// `192.0.2.1:7000`, `[2001:db8::1]:7000` or `studio.example:7000`.
+    /// Parses `192.0.2.1:7000`, `[2001:db8::1]:7000` or `studio.example:7000`.
     fn from_str(text: &str) -> Result<Self, RemoteError> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return match address.port() {
@@ -82,7 +82,8 @@ impl FromStr for Remote {
     }
 }
 
-/// Whether a resolver may know the name. One that ends in a number is an address with a mistake.
+/// Returns whether a resolver may know the name. A name that ends in a number is an address with a
+/// mistake.
 fn is_host_name(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
     let is_label = |label: &str| {

@@ -1,9 +1,9 @@
-//! Where a path's datagrams go, and when that may change.
+//! The destination of a path's datagrams, and its changes.
 //!
-//! A datagram that opens proves who made it, not from where: whoever sees datagrams can copy them
-//! and send the copies from an address of its own, and be faster. So an address is believed after
-//! it has answered a challenge that was sent there (RFC 9000 §8.2), and the address before is asked
-//! as well (§9.3.3): while that one answers, nothing changes.
+//! A datagram that opens proves its author, not its origin: an observer can copy datagrams, send
+//! the copies from another address, and be faster. Therefore an address is believed after it has
+//! answered a challenge that was sent there (RFC 9000 §8.2). The address before is challenged as
+//! well (§9.3.3): while that one answers, nothing changes.
 //!
 //! ```text
 //!   newer datagram from B         B's answer               a quarter of that time later
@@ -13,11 +13,11 @@
 //!                             A                     A                 A
 //! ```
 //!
-//! A peer whose NAT gave it another address is followed one round-trip time and a quarter after its
-//! first datagram from there.
+//! If a peer's NAT gave it another address, it is followed one round-trip time and a quarter after
+//! its first datagram from there.
 //!
-//! While no address has answered, at the beginning or after neither has in a trial, all that
-//! authentic datagrams come from are challenged ([`search`]).
+//! While no address has answered, at the beginning or after neither has in a trial, all addresses
+//! that send authentic datagrams are challenged ([`search`]).
 
 mod search;
 
@@ -29,18 +29,20 @@ use ring::hmac;
 use crate::socket::Arrival;
 use search::Search;
 
-/// For how long a new address may try to answer.
+/// Limit for a new address to answer.
 const TRIAL: Duration = Duration::from_secs(3);
-/// After this long a newer datagram has the challenges sent again: one of them may be lost.
+/// Time after which a newer datagram repeats the challenges: one of them may be lost.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
-/// For how long an address that failed is not tried again, so that another one can be.
+/// Pause before an address that failed is tried again, so that another one can be.
 const REFUSAL: Duration = Duration::from_secs(1);
-/// How much longer than the new address's answer the old one's is waited for, at least.
+/// Least time for which the old address's answer is awaited beyond the new address's answer.
 const MIN_GRACE: Duration = Duration::from_millis(10);
-/// How many bytes go to an unproven address for each that came from there (RFC 9000 §8.1).
+/// Number of bytes that may be sent to an unproven address for each byte received from it (RFC 9000
+/// §8.1).
 const AMPLIFICATION: u64 = 3;
 
-/// IPv4 and UDP headers: 20 + 8 bytes (RFC 791, RFC 768); with IPv6 40 + 8 (RFC 8200).
+/// Returns the size of IPv4 and UDP headers: 20 + 8 bytes (RFC 791, RFC 768); with IPv6 40 + 8 (RFC
+/// 8200).
 pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
     if peer.ip().to_canonical().is_ipv4() {
         28
@@ -49,13 +51,13 @@ pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
     }
 }
 
-/// The two ends of a path, as this end sees them.
+/// The two ends of a path, in this end's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// Index of the socket.
     pub(crate) socket: usize,
     pub(crate) peer: SocketAddr,
-    /// The local address to send from, where the socket has several.
+    /// Local source address, if the socket has several.
     pub(crate) local: Option<IpAddr>,
 }
 
@@ -69,13 +71,13 @@ impl Address {
     }
 }
 
-/// What is known of an authentic datagram.
+/// Properties of an authentic datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) from: Address,
     pub(crate) counter: u64,
     pub(crate) datagram_bytes: usize,
-    /// Whether the datagram has come before, maybe from elsewhere.
+    /// Whether the datagram has arrived before, maybe from elsewhere.
     pub(crate) is_copy: bool,
 }
 
@@ -85,7 +87,7 @@ impl Heard {
     }
 }
 
-/// A number that only who receives at an address can know.
+/// A number that only a recipient at an address can know.
 pub(crate) type Token = u64;
 
 /// A challenge to be sent to an address.
@@ -99,30 +101,30 @@ pub(crate) struct Challenge {
 #[derive(Debug)]
 pub(crate) struct Route {
     address: Address,
-    /// How many bytes may still be sent there; `None` once the address is proven.
+    /// Number of bytes that may still be sent there; `None` once the address is proven.
     allowance_bytes: Option<u64>,
-    /// Counter of the newest datagram that came, whatever its address.
+    /// Counter of the newest datagram, from any address.
     newest_counter: Option<u64>,
     trial: Option<Trial>,
-    /// While no address has answered.
+    /// The search while no address has answered.
     search: Option<Search>,
     /// The key of the tokens of searches; none at an end that has chosen the address.
     search_key: Option<hmac::Key>,
-    /// An address that failed, and until when it is not tried again.
+    /// An address that failed, and the time until which it is not tried again.
     refused: Option<(Address, Instant)>,
 }
 
 /// The time in which addresses are challenged.
 #[derive(Debug)]
 struct Trial {
-    /// The address that the route has or, once it has moved, had.
+    /// Challenge of the present address or, once the route has moved, of the former one.
     old: Challenge,
     new: Challenge,
     began_at: Instant,
     challenged_at: Instant,
-    /// Whether challenges wait to be sent.
+    /// Whether challenges wait for sending.
     is_due: bool,
-    /// When the route moves to the new address, which has answered.
+    /// Time at which the route moves to the new address, which has answered.
     moves_at: Option<Instant>,
     has_moved: bool,
 }
@@ -149,7 +151,8 @@ impl Trial {
 }
 
 impl Route {
-    /// The way to `peer` by a socket that has one address: this end's choice, and not questioned.
+    /// Creates a route to `peer` by a socket that has one address. It is this end's choice, and not
+    /// questioned.
     pub(crate) fn to(socket: usize, peer: SocketAddr) -> Self {
         Route {
             address: Address {
@@ -166,8 +169,8 @@ impl Route {
         }
     }
 
-    /// The way back to where an authentic datagram came from. `token` gives a number that nobody
-    /// can guess.
+    /// Creates a route back to the source of an authentic datagram. `token` returns numbers that
+    /// nobody can guess.
     pub(crate) fn back(now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) -> Self {
         let secret = [token(), token()].map(Token::to_be_bytes);
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_flattened());
@@ -192,13 +195,13 @@ impl Route {
         self.allowance_bytes.is_none()
     }
 
-    /// Whether no address has answered, so that copies of datagrams are worth opening.
+    /// Returns whether no address has answered, so that copies of datagrams are worth opening.
     pub(crate) fn is_sought(&self) -> bool {
         self.search.is_some()
     }
 
-    /// Takes note of an authentic datagram of this path. One from another address puts that address
-    /// on trial, if the datagram is newer than all before, or a copy: one of the two sources is not
+    /// Records an authentic datagram of this path. One from another address puts that address on
+    /// trial, if the datagram is newer than all before, or a copy: one of the two sources is not
     /// the peer. An older one was only overtaken.
     pub(crate) fn hear(&mut self, now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) {
         let from = heard.from;
@@ -220,7 +223,8 @@ impl Route {
         }
         match &mut self.trial {
             Some(trial) if trial.new.to == from => trial.again(now),
-            // One at a time, or whoever copies datagrams could have us ask the whole world.
+            // One at a time, as a bystander that copies datagrams could otherwise make this end
+            // challenge any number of addresses.
             Some(trial) if !trial.has_moved => {}
             trial => {
                 let mut challenge = |to| Challenge { to, token: token() };
@@ -230,8 +234,8 @@ impl Route {
         }
     }
 
-    /// The challenges to be sent now. To a new address goes one for each datagram from there at
-    /// most, and it is shorter than three of them: the limit on amplification holds.
+    /// Returns the challenges to be sent now. A new address gets at most one for each datagram from
+    /// there, and it is shorter than three of them: the limit on amplification holds.
     pub(crate) fn challenges(&mut self) -> impl Iterator<Item = Challenge> + use<> {
         let due = self.trial.as_mut().filter(|trial| trial.is_due);
         let of_trial = due.map(|trial| {
@@ -243,8 +247,8 @@ impl Route {
         of_trial.chain(of_search.into_iter().flatten())
     }
 
-    /// Takes the answer to a challenge, by whatever way it came: only who received the challenge
-    /// can know its token.
+    /// Takes the answer to a challenge, from any address: only the recipient of the challenge can
+    /// know its token.
     pub(crate) fn take_answer(&mut self, now: Instant, from: Address, token: Token) {
         if let Some(search) = &self.search {
             if let Some(address) = search.answered(from, token) {
@@ -264,7 +268,7 @@ impl Route {
         }
     }
 
-    /// Does what is due.
+    /// Performs due steps.
     pub(crate) fn advance(&mut self, now: Instant) {
         let Some(trial) = &mut self.trial else { return };
         if !trial.has_moved && trial.moves_at.is_some_and(|at| now >= at) {
@@ -277,21 +281,21 @@ impl Route {
         match trial.has_moved {
             true => self.trial = None,
             false => {
-                // Neither has answered: it may be a third that the peer is at.
+                // Neither has answered: the peer may be at a third address.
                 self.refuse_new(now);
                 self.search = self.search_key.clone().map(Search::new);
             }
         }
     }
 
-    /// When to call [`advance`](Self::advance).
+    /// Returns the time for [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let trial = self.trial.as_ref()?;
         let moves_at = trial.moves_at.filter(|_| !trial.has_moved);
         Some(moves_at.unwrap_or(trial.began_at + TRIAL))
     }
 
-    /// Whether so much may be sent; if so, it counts as sent.
+    /// Returns whether `bytes` may be sent; if so, counts them as sent.
     pub(crate) fn may_send(&mut self, bytes: usize) -> bool {
         let Some(allowance_bytes) = &mut self.allowance_bytes else {
             return true;

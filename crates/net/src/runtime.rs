@@ -16,7 +16,7 @@ use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::tcp::listener;
 use crate::waker::{self, Waker, Wakeup};
 
-/// What an end does with what arrives and with time that passes.
+/// An end's reaction to arrivals and to the passage of time.
 pub(crate) trait Role: Send + 'static {
     /// Takes a datagram.
     fn handle_datagram(
@@ -26,30 +26,30 @@ pub(crate) trait Role: Send + 'static {
         datagram: &mut [u8],
         ports: &[Port],
     );
-    /// Does what is due.
+    /// Performs due steps.
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next;
-    /// A port cannot be sent by any more, for this reason, or can again.
+    /// Reports that a port has become unusable, for this reason, or usable again.
     fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
     /// Adds the ports of paths that have joined.
     fn take_ports(&mut self, _now: Instant, _ports: &mut Vec<Port>) {}
-    /// The peers whose datagrams are to have queues of their own, and a number that changes when
+    /// Returns the peers whose datagrams need queues of their own, and a number that changes when
     /// they do, or when ports have joined.
     fn peers(&self) -> (u64, &[Peer]) {
         (0, &[])
     }
 }
 
-/// What the thread does after a role has advanced.
+/// Next step of the thread after a role has advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Waits for a datagram, for its owner, or for this moment.
+    /// Waits for a datagram, for its owner, or until this time.
     Wait(Option<Instant>),
-    /// Ends.
+    /// Ends the thread.
     Over,
 }
 
 impl Next {
-    /// As `self`, but no later than `at`.
+    /// Returns `self`, but no later than `at`.
     pub(crate) fn by(self, at: Option<Instant>) -> Next {
         match self {
             Next::Wait(next_at) => Next::Wait([next_at, at].into_iter().flatten().min()),
@@ -78,7 +78,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Why the sockets are not watched for now.
+/// Reason for which the sockets are not watched for now.
 enum Watched {
     PortIsDue,
     PeersChanged,
@@ -92,7 +92,8 @@ pub(crate) struct Runtime<R> {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// A way to a role, through a lock that its thread holds only while it works, never while it waits.
+/// A handle of a role, through a lock that its thread holds only while it works, never while it
+/// waits.
 #[derive(Debug)]
 pub(crate) struct Handle<R> {
     shared: Arc<Shared<R>>,
@@ -150,7 +151,7 @@ impl<R: Role> Runtime<R> {
         })
     }
 
-    /// Another way to the role, which may outlive its thread.
+    /// Returns another handle of the role, which may outlive its thread.
     pub(crate) fn handle(&self) -> Handle<R> {
         self.handle.clone()
     }
@@ -170,7 +171,7 @@ impl<R> Deref for Runtime<R> {
 }
 
 impl<R: Role> Handle<R> {
-    /// Lets the owner look at the role.
+    /// Shows the owner the role.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&mut R, Instant) -> T) -> T {
         let mut role = self.shared.lock();
         // The clock is read under the lock, so that time does not go back.
@@ -184,14 +185,14 @@ impl<R: Role> Handle<R> {
         changed
     }
 
-    /// How late the thread was in the worse of the last two seconds.
+    /// Returns the delays of the thread in the worse of the last two seconds.
     pub(crate) fn lateness(&self) -> Lateness {
         self.shared.punctuality().lateness(self.shared.clock.now())
     }
 }
 
 impl<R: Role> Shared<R> {
-    /// A panic of the thread does not take the counters with it.
+    /// Locks the role. After a panic of the thread, the counters can still be read.
     fn lock(&self) -> MutexGuard<'_, R> {
         self.role.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -225,7 +226,7 @@ impl<R: Role> Shared<R> {
     fn tend(&self, ports: &mut Vec<Port>) {
         let now = self.clock.now();
         for (index, port) in ports.iter_mut().enumerate() {
-            // Opening a socket takes a while: without the lock.
+            // Without the lock, as opening a socket takes a while.
             if let Some(absence) = port.tend(now) {
                 self.lock().on_port(now, index, absence);
             }
@@ -233,8 +234,8 @@ impl<R: Role> Shared<R> {
         listener::accept(now, ports);
     }
 
-    /// Serves the sockets until the role is over, a port has to be tended, or the peers are not
-    /// those of this version any more.
+    /// Serves the sockets until the role is over, a port needs attention, or the peers have another
+    /// version.
     fn watch(
         &self,
         version: u64,
@@ -264,7 +265,7 @@ impl<R: Role> Shared<R> {
             if version_now != version {
                 return Watched::PeersChanged;
             }
-            // What was due even then was so by the role's own reckoning, not by the machine's
+            // Work that was due even then was due by the role's own plan, not by the machine's
             // fault.
             due_at = next_at.map(|at| at.max(served_at));
             let now = self.clock.now();
@@ -285,8 +286,8 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance,
-    /// which is told when, as is the version of its peers.
+    /// Receives from the sockets that poll found ready, lanes first, and advances the role. Returns
+    /// the time, the role's next step, and the version of its peers.
     fn serve(
         &self,
         ports: &[Port],
@@ -331,8 +332,8 @@ impl<R: Role> Shared<R> {
     }
 }
 
-/// Sets for what connections are polled, from the entry `first` on: a connection with an unsent
-/// rest waits for room, too.
+/// Sets the events for which connections are polled, from the entry `first` on: a connection with
+/// an unsent rest also waits for room.
 fn poll_connections<'a>(
     awaited: &mut Vec<PollFd<'a>>,
     first: usize,
@@ -351,14 +352,15 @@ fn poll_connections<'a>(
 
 fn timespec(wait: Duration) -> Timespec {
     let wait = wait.to_std();
-    // Every count of seconds that a 64-bit count of nanoseconds holds fits.
+    // Every number of seconds within 64 bits of nanoseconds fits.
     Timespec {
         tv_sec: wait.as_secs() as i64,
         tv_nsec: wait.subsec_nanos().into(),
     }
 }
 
-/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+/// Requests exact timers, as Linux by default may wake a thread 50 µs late to wake several at a
+/// time.
 fn request_exact_timers() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));

@@ -1,24 +1,25 @@
-//! Which of a name's addresses a path calls.
+//! The choice among a name's addresses for a path.
 //!
-//! Sources: RFC 8305 (Happy Eyeballs), §4: families alternate, in the resolver's order otherwise;
+//! Sources: RFC 8305 (Happy Eyeballs). §4: families alternate, in the resolver's order otherwise.
 //! §5: the next address is tried when one does not answer in time, and addresses to which the
-//! interface has no route are left out. Deviations: one address is tried at a time, since an
-//! initiation to each would open a session at each; the delay is the handshake's, which grows; the
-//! address that last had the session is tried for longer, and for five minutes after a resolver has
-//! dropped it.
+//! interface has no route are left out.
+//!
+//! Deviations: one address is tried at a time, since an initiation to each would open a session at
+//! each. The delay is the handshake's, which grows. The address that last had the session is tried
+//! for longer, and for five minutes after a resolver has dropped it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use anabranch_units::{Duration, Instant};
 
-/// Maximum number of addresses of a name. Chosen: more hosts than anybody lists.
+/// Maximum number of addresses of a name. Chosen: more hosts than real names have.
 const MAX_CANDIDATES: usize = 16;
-/// Number of initiations to the address that last had the session: their back-off makes it 1.75 s,
-/// in which the old session may speak again.
+/// Number of initiations to the address that last had the session. With their back-off they take
+/// 1.75 s, in which the old session may speak again.
 const PROVEN_ATTEMPTS: u32 = 3;
-/// The same, if the name has other addresses alone by now.
+/// The same number, if the name has only other addresses by now.
 const DROPPED_ATTEMPTS: u32 = 2;
-/// How long the address that had the session is tried in turn although the name has lost it. A
+/// Time for which the address that had the session is still tried after its name has lost it. A
 /// resolver may lie: a hotel's gives its own address for every name.
 const DROPPED_KEPT_FOR: Duration = Duration::from_secs(300);
 
@@ -27,7 +28,7 @@ const DROPPED_KEPT_FOR: Duration = Duration::from_secs(300);
 pub(crate) struct Search {
     candidates: Vec<SocketAddr>,
     current: Option<SocketAddr>,
-    /// The address that last answered, and until when it is kept.
+    /// The address that last answered, and the time until which it is kept.
     proven: Option<(SocketAddr, Instant)>,
     /// Unanswered attempts at the current address.
     attempts: u32,
@@ -48,7 +49,7 @@ impl Search {
         self.current
     }
 
-    /// Addresses of the name, as a resolver last said.
+    /// Returns the addresses of the name, as a resolver last gave them.
     pub(crate) fn candidates(&self) -> &[SocketAddr] {
         &self.candidates
     }
@@ -63,20 +64,20 @@ impl Search {
         has_new
     }
 
-    /// Takes note that the address has the session, as of `now`.
+    /// Records that the address has the session, as of `now`.
     pub(crate) fn prove(&mut self, now: Instant, address: SocketAddr) {
         self.proven = Some((address, now + DROPPED_KEPT_FOR));
         self.attempts = 0;
     }
 
-    /// The address at this host that the path may call.
+    /// Returns the address at this host that the path may call.
     pub(crate) fn known_at(&self, host: IpAddr) -> Option<SocketAddr> {
         let proven = self.proven.iter().map(|(address, _)| address);
         let known = self.current.iter().chain(&self.candidates).chain(proven);
         known.copied().find(|address| address.ip() == host)
     }
 
-    /// Whether the path may call the address.
+    /// Returns whether the path may call the address.
     pub(crate) fn knows(&self, address: SocketAddr) -> bool {
         let is_proven = self.proven.is_some_and(|(proven, _)| proven == address);
         is_proven || self.candidates.contains(&address)
@@ -88,18 +89,18 @@ impl Search {
         self.attempts = 0;
     }
 
-    /// Takes note of an attempt that has had no answer yet.
+    /// Records an attempt without an answer yet.
     pub(crate) fn on_attempt(&mut self) {
         self.attempts += 1;
     }
 
-    /// The receiver there has answered, though not with a session.
+    /// Records that the receiver there has answered, though not with a session.
     pub(crate) fn on_sign(&mut self) {
         self.attempts = 0;
     }
 
-    /// Returns the address to call instead of the current one, if any. `has_route` says whether the
-    /// path's interface has a route to an address.
+    /// Returns the address to call instead of the current one, if any. `has_route` returns whether
+    /// the path's interface has a route to an address.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -112,7 +113,7 @@ impl Search {
         let current_at = all.iter().position(|one| Some(*one) == self.current);
         let is_only = all.len() == 1 && current_at.is_some();
         let is_patient = self.attempts < self.patience();
-        // As mostly: no other address is worth a look.
+        // The usual case: there is no other address to try.
         if all.is_empty() || is_only {
             return None;
         }
@@ -121,7 +122,7 @@ impl Search {
         }
         let begin = current_at.map_or(0, |at| at + 1);
         let mut others = all[begin..].iter().chain(&all[..begin]).copied();
-        // Without a route to any, sending to the first shows the user the reason.
+        // Without a route to any, sending to the first gives the user the reason.
         let chosen = others.find(|address| has_route(*address));
         let chosen = chosen.or_else(|| all.first().copied().filter(|_| current_at.is_none()))?;
         let is_other = self.current != Some(chosen);
@@ -139,7 +140,7 @@ impl Search {
     }
 }
 
-/// Lets the families alternate, beginning with that of the first address (RFC 8305 §4).
+/// Makes the families alternate, beginning with that of the first address (RFC 8305 §4).
 fn alternate(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let mut unique: Vec<SocketAddr> = Vec::new();
     for address in addresses {
@@ -194,7 +195,7 @@ mod tests {
         let next = |has_route: fn(SocketAddr) -> bool| search(&addresses).next(START, has_route);
         assert_eq!(next(|address| address.is_ipv4()), Some(v4(1)));
         assert_eq!(next(|address| address.is_ipv6()), Some(v6(1)));
-        // The first shows the reason, and is left for one that can be reached.
+        // The first gives the reason, and is replaced by one that can be reached.
         let mut search = search(&addresses);
         assert_eq!(search.next(START, |_| false), Some(v6(1)));
         assert_eq!(search.next(START, |_| false), None);
@@ -221,7 +222,7 @@ mod tests {
         let mut search = search(&[v4(1), v4(2)]);
         search.next(START, |_| true);
         search.prove(START, v4(1));
-        // Round robin is no reason to move.
+        // A resolver's rotation of addresses must not move the path.
         assert!(!search.set_candidates(&[v4(2), v4(1)]));
         for _ in 0..PROVEN_ATTEMPTS {
             assert_eq!(search.next(START, |_| true), None);
@@ -241,7 +242,7 @@ mod tests {
             search.on_attempt();
         }
         assert_eq!(search.next(START, |_| true), Some(v4(9)));
-        // The resolver may lie for a while.
+        // The resolver may give wrong answers for a while.
         search.on_attempt();
         assert_eq!(search.next(START, |_| true), Some(v4(1)));
         assert!(search.knows(v4(1)));

@@ -13,7 +13,7 @@ use crate::load::Frames;
 use crate::runtime::Runtime;
 use crate::snapshot::{PathSnapshot, Snapshot};
 
-/// Why a frame was not taken.
+/// Reason for which a frame was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// There is no session yet: wait for [`Event::Connected`].
@@ -24,20 +24,20 @@ pub enum SendError {
     Transport(#[from] SendFrameError),
 }
 
-/// A running sender. Dropping it tells the peer that the session is over and waits for the thread;
-/// what was not yet sent is lost. See [`close`](Self::close).
+/// A running sender. Dropping it ends the session, notifies the peer and waits for the thread;
+/// unsent data is lost. See [`close`](Self::close).
 #[derive(Debug)]
 pub struct Sender {
     runtime: Runtime<ClientRole<Frames>>,
 }
 
 impl Sender {
-    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] tells when
-    /// there is a session, [`Event::Ended`] if nobody answers. Interfaces and addresses that are
-    /// not there are waited for ([`Event::PathAbsent`]).
+    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] reports the
+    /// session, [`Event::Ended`] the lack of an answer. Absent interfaces and addresses are waited
+    /// for ([`Event::PathAbsent`]).
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(Sender, Events), StartError> {
         let ports = config.open_ports()?;
         let clock = config.clock;
@@ -61,17 +61,18 @@ impl Sender {
         })
     }
 
-    /// What the encoder is asked to produce; zero before the session.
+    /// Returns the bitrate requested of the encoder; zero before the session.
     pub fn target_bitrate(&self) -> DataRate {
         self.snapshot().target_bitrate
     }
 
-    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ClientRole::snapshot)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
@@ -79,14 +80,14 @@ impl Sender {
     /// Adds a path to this session and those after it; its number is the next one.
     ///
     /// # Errors
-    /// [`StartError`]: there are [`PathId::LIMIT`] already, or it cannot leave this machine.
+    /// [`StartError`]: there are [`PathId::LIMIT`] paths already, or it cannot leave this machine.
     pub fn add_path(&self, path: ClientPath) -> Result<(), StartError> {
         let port = path.open_port()?;
         self.runtime.change(|role, _| role.add_path(path, port))
     }
 
     /// Gives the number of a path that is gone to another one, in this session and those after it.
-    /// The new one begins without estimates and counts. Returns the old one as it was.
+    /// The new one begins without estimates and counts. Returns the old one's last state.
     ///
     /// # Errors
     /// [`StartError`]: there is no such path, or the new one cannot leave this machine.
@@ -96,22 +97,22 @@ impl Sender {
             .change(|role, now| role.replace_path(now, path.index(), by, port))
     }
 
-    /// From now on the user pays for a path by volume, or does not. If so, it stands by while the
-    /// others suffice.
+    /// Sets whether the user pays for a path by volume. If so, it stands by while the others
+    /// suffice.
     pub fn set_metered(&self, path: PathId, is_metered: bool) {
         self.runtime
             .change(|role, now| role.set_metered(now, path.index(), is_metered));
     }
 
-    /// States a volume that a path may carry, and has carried, for the reports that the receiver
-    /// gets. `None`: it may carry any.
+    /// Sets a volume that a path may carry, and the volume carried, for the reports that the
+    /// receiver gets. `None`: no limit.
     pub fn set_cap(&self, path: PathId, cap: Option<LinkCap>) {
         self.runtime
             .change(|role, _| role.set_cap(path.index(), cap));
     }
 
-    /// Ends the session once every frame is there or given up, at the latest after
-    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`] tells when it is over.
+    /// Ends the session once every frame has arrived or been given up, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`] reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
     }

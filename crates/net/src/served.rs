@@ -1,4 +1,4 @@
-//! Sessions as a server holds them, whatever they carry, and how they begin.
+//! Sessions of any load as a server holds them, and their start.
 
 use core::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::port::Port;
 use crate::snapshot::Snapshot;
 use crate::socket::Arrival;
 
-/// What a server asks of a session; [`Driver`] has the words.
+/// A server's view of a session; [`Driver`] documents the methods.
 pub(crate) trait Served: fmt::Debug + Send {
     fn cargo(&self) -> Cargo;
     fn peer(&self) -> PublicKey;
@@ -89,11 +89,11 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
     }
 }
 
-/// Who is told of a session.
+/// Receivers of a session's events.
 #[derive(Clone, Debug)]
 pub(crate) struct Audience {
     pub(crate) events: EventSender,
-    /// The session as it was at its end.
+    /// The session's last state.
     pub(crate) last: Arc<OnceLock<Snapshot>>,
 }
 
@@ -106,7 +106,7 @@ impl Audience {
     }
 }
 
-/// What is known of a session that is about to begin.
+/// Properties of a session that is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     pub(crate) peer: PublicKey,
@@ -114,21 +114,21 @@ pub(crate) struct Opening {
     pub(crate) latency: Option<Duration>,
 }
 
-/// A session that has begun, and who is told of it.
+/// A session that has begun, and its audience.
 type Begun = (Box<dyn Served>, Audience);
 
-/// One kind of session that a server takes.
+/// A kind of session that a server accepts.
 pub(crate) struct Offer {
     cargo: Cargo,
     transport: Config,
-    /// Instead of the latency agreed on.
+    /// Reassembly wait that replaces the latency agreed on.
     reassembly_wait: Option<Duration>,
     prepare: fn(&mut Config, u32),
     begin: Box<dyn FnMut(Beginning) -> Begun + Send>,
 }
 
 impl Offer {
-    /// Sessions with this set-up, whose loads and audiences are made by `make`.
+    /// Creates an offer of sessions with this set-up, whose loads and audiences are made by `make`.
     ///
     /// # Errors
     /// The set-up cannot work.
@@ -156,7 +156,8 @@ impl Offer {
         })
     }
 
-    /// An incomplete frame holds up those after it for so long, whatever is agreed on.
+    /// Sets the time for which an incomplete frame delays the frames after it, whatever latency is
+    /// agreed on.
     pub(crate) fn set_reassembly_wait(&mut self, wait: Option<Duration>) {
         self.reassembly_wait = wait;
         if let Some(wait) = wait {
@@ -168,8 +169,8 @@ impl Offer {
         self.cargo
     }
 
-    /// The transport's set-up for a peer whose packets have so many bytes of headers, and with whom
-    /// this latency was agreed on.
+    /// Returns the transport's set-up for a peer whose packets have `header_bytes` of headers and
+    /// with whom `latency` was agreed on.
     pub(crate) fn transport(&self, header_bytes: u32, latency: Option<Duration>) -> Config {
         let mut config = self.transport.clone();
         if let Some(latency) = latency {

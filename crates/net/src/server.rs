@@ -1,10 +1,10 @@
-//! The end that waits for sessions: who is let in, and whose datagram is whose.
+//! The end that waits for sessions: it admits peers, and assigns datagrams to sessions.
 //!
-//! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A newer one of the same peer,
-//! which was restarted, takes the place of that with the same cargo once it is confirmed. Until
-//! then the earlier one continues, so that a replayed handshake disturbs nobody. Where
-//! there is no room, another allowed peer gets its turn when a session is over or has been silent
-//! for [`ServerConfig::takeover_after`]: being allowed is no right to others' place.
+//! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A peer that was restarted
+//! opens a newer session, which replaces its old one of the same cargo once it is confirmed. Until
+//! then the old one continues, so that a replayed handshake disturbs nobody. Without room, another
+//! allowed peer gets its turn when a session is over or has been silent for
+//! [`ServerConfig::takeover_after`]: an allowed peer has no right to the place of another.
 
 mod candidates;
 mod door;
@@ -49,46 +49,47 @@ use sessions::{Owner, Sessions};
 pub use turned_away::TurnedAway;
 use turned_away::TurnedAwayList;
 
-/// Sessions that are over and remembered until their owner asks.
+/// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
 
-/// What the end that waits for sessions is started with.
+/// Set-up of the end that waits for sessions.
 #[derive(Debug)]
 pub struct ServerConfig {
     /// The transport's set-up; `overhead_bytes` is set here, from the peer's address.
     pub transport: Config,
-    /// What all instants count by.
+    /// Clock of all instants.
     pub clock: Clock,
-    /// Where it listens; with port 0, at a port that the started end tells.
+    /// Local address; with port 0, the started end reports the port.
     pub listen: SocketAddr,
-    /// Where it accepts TCP connections, too, for peers whose networks block UDP.
+    /// Local address for TCP connections, for peers whose networks block UDP.
     pub listen_tcp: Option<SocketAddr>,
     /// This end's key.
     pub local_key: SecretKey,
-    /// Who is let in.
+    /// Public keys of the allowed peers.
     pub allowed: Vec<PublicKey>,
-    /// How many sessions of the same cargo there may be at a time, each with another peer.
+    /// Maximum number of sessions of the same cargo at a time, each with another peer.
     pub max_sessions: usize,
-    /// Peers of whom only some may have a session of the same cargo at a time.
+    /// Groups of peers with a limit on their sessions of the same cargo at a time.
     pub places: Vec<Places>,
-    /// For how long a peer may be silent before its session is over.
+    /// Silence of a peer after which its session is over.
     pub silence_timeout: Duration,
-    /// For how long a peer must be silent before another peer may take its place. Longer than a
-    /// sender without input keeps still.
+    /// Silence of a peer after which another peer may take its place. It is longer than the silence
+    /// of a sender without input.
     pub takeover_after: Duration,
-    /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
-    /// both ends' wishes is agreed on. `None`: no wish.
+    /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
+    /// their wishes. `None`: no wish.
     pub latency: Option<Duration>,
-    /// For how long an incomplete frame holds up those after it, if not for the latency agreed on.
+    /// Time for which an incomplete frame delays those after it, instead of the latency agreed on.
     pub reassembly_wait: Option<Duration>,
-    /// Where the transport's chance comes from; `None`: from the operating system.
+    /// Seed of the transport's random numbers; `None`: from the operating system.
     pub seed: Option<Seed>,
-    /// Hears of every packet.
+    /// Observer of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ServerConfig {
-    /// The set-up with which `local_key`'s owner listens for the `allowed`, with the usual timeout.
+    /// Returns the set-up with which `local_key`'s owner listens for the `allowed`, with the usual
+    /// timeout.
     pub fn new(listen: SocketAddr, local_key: SecretKey, allowed: Vec<PublicKey>) -> Self {
         ServerConfig {
             transport: Config::new(default_controller(), default_scheduler()),
@@ -129,7 +130,7 @@ impl ServerConfig {
     }
 }
 
-/// Where a server listens, the ports never 0.
+/// Local addresses of a server, whose ports are never 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalAddresses {
     pub(crate) udp: SocketAddr,
@@ -152,9 +153,9 @@ pub(crate) struct ServerRole {
     sessions: Sessions,
     displaced: Displaced,
     resets: Resets,
-    /// The last session's, once it is over.
+    /// Last snapshot of a session that has ended.
     last: Option<Snapshot>,
-    /// The sessions that are over and were not asked for, the oldest first.
+    /// Ended sessions that were not taken, the oldest first.
     ended: VecDeque<Snapshot>,
     edge: EdgeCounters,
     is_closing: bool,
@@ -187,18 +188,18 @@ impl ServerRole {
         }
     }
 
-    /// Whether a session of `owner` may begin now.
+    /// Returns whether a session of `owner` may begin now.
     fn may_enter(&self, now: Instant, owner: Owner) -> bool {
         self.has_room(owner) || self.displaced_by(now, owner).is_some()
     }
 
-    /// Whether another session of `owner` displaces none.
+    /// Returns whether another session of `owner` displaces none.
     fn has_room(&self, owner: Owner) -> bool {
         places::has_room(&self.sessions, &self.places, self.max_sessions, owner)
     }
 
-    /// Which session has to make room for one of `owner`: its own, or one that has been silent for
-    /// long, of those whose place it takes.
+    /// Returns the session that must make room for one of `owner`: its own, or the longest silent
+    /// one of those whose place it may take.
     fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
         let own = self.sessions.iter().find(|(_, held)| held.owner() == owner);
         let own = own.map(|(index, _)| index);
@@ -230,7 +231,7 @@ impl ServerRole {
                     ports[arrival.socket].on_authentic(now, arrival.carrier);
                 }
             }
-            // Its turn has not come.
+            // It is not this one's turn.
             Some(_) => self.edge.unknown_datagrams += 1,
             None => {
                 self.edge.unknown_datagrams += 1;
@@ -242,8 +243,8 @@ impl ServerRole {
         }
     }
 
-    /// Tells whoever has the session `index`, which is none of this end's, that it is over: its
-    /// sender asks for a new one at once.
+    /// Notifies the peer with the session `index`, which this end does not have, that it is over.
+    /// Its sender then asks for a new one at once.
     fn reset(
         &mut self,
         now: Instant,
@@ -267,13 +268,13 @@ impl ServerRole {
         });
     }
 
-    /// The first protected datagram of a session: if it opens, the session is the current one.
-    /// Returns whether it does.
+    /// Opens the first protected datagram of a session. If it opens, the session becomes the
+    /// current one. Returns whether it does.
     fn confirm(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool {
         let Some(index) = receiver_index(datagram) else {
             return false;
         };
-        // A forged one proves nothing: the true peer may still come.
+        // A forged one proves nothing: the true peer may still answer.
         let candidate = self.candidates.get_mut(now, index);
         let opened = candidate.and_then(|(_, session)| driver::open(session, datagram));
         let Some(authentic) = opened else {
@@ -300,7 +301,7 @@ impl ServerRole {
             session: agreed.session,
             peer,
             latency,
-            // As at the client: a session has its length even if there is nothing to send for long.
+            // As at the client: a session has its length even if there is no data for a long time.
             at: answered_at,
             observer: self.observer.clone(),
         };
@@ -322,7 +323,7 @@ impl ServerRole {
         let seen = Some(session.snapshot(now));
         let dropped_count = audience.events.dropped_count();
         let snapshot = Snapshot::with_edge(seen, now, &self.edge, dropped_count);
-        // There is one end of a session.
+        // A session ends only once.
         let _ = audience.last.set(snapshot.clone());
         self.last = Some(snapshot.clone());
         self.ended.push_back(snapshot);
@@ -336,13 +337,13 @@ impl ServerRole {
         audience.events.tell(Event::Ended(ended));
     }
 
-    /// The sessions as they are.
+    /// Returns the present state of all sessions.
     pub(crate) fn snapshots(&mut self, now: Instant) -> Vec<Snapshot> {
         let sessions = self.sessions.iter_mut();
         sessions.map(|held| held.session.snapshot(now)).collect()
     }
 
-    /// The newest session, or the last that was.
+    /// Returns the newest session's present or last state.
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let newest = self.sessions.newest_mut();
         let seen = newest.map(|held| {
@@ -363,7 +364,7 @@ impl ServerRole {
         }
     }
 
-    /// One session as it is; `None` once it is over.
+    /// Returns the present state of one session; `None` once it is over.
     pub(crate) fn snapshot_of(&mut self, index: u32, now: Instant) -> Option<Snapshot> {
         let held = self.sessions.get_mut(index)?;
         let seen = Some(held.session.snapshot(now));
@@ -371,7 +372,8 @@ impl ServerRole {
         Some(Snapshot::with_edge(seen, now, &self.edge, dropped_count))
     }
 
-    /// Takes a frame in for a session's peer; `None`: there is no such session, or none of frames.
+    /// Takes a frame in for a session's peer; `None` if there is no such session, or it does not
+    /// carry frames.
     pub(crate) fn send_frame(
         &mut self,
         index: u32,
@@ -382,24 +384,24 @@ impl ServerRole {
         Some(held.session.frames()?.send_frame(now, frame))
     }
 
-    /// Tells a session's peer that this end ends it.
+    /// Closes a session and notifies its peer.
     pub(crate) fn close_session(&mut self, index: u32, now: Instant) {
         if let Some(held) = self.sessions.touch(index) {
             held.session.close(now);
         }
     }
 
-    /// Senders that asked for a session since the last call and got none.
+    /// Takes the senders that requested a session since the last call and got none.
     pub(crate) fn take_turned_away(&mut self) -> Vec<TurnedAway> {
         self.turned_away.take()
     }
 
-    /// Shares places in this way from now on. Sessions that there are stay.
+    /// Sets the groups that share places. Present sessions stay.
     pub(crate) fn set_places(&mut self, places: Vec<Places>) {
         self.places = places;
     }
 
-    /// Lets in the owners of these keys from now on, and ends the sessions of others.
+    /// Sets the keys whose owners are admitted, and ends the sessions of others.
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
@@ -426,7 +428,7 @@ impl Role for ServerRole {
         ports: &[Port],
     ) {
         match classify(datagram) {
-            // Whoever comes now is for the next receiver.
+            // New initiations are for the next receiver.
             Some(Kind::Initiation) if self.is_closing => {}
             Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, ports),
             Some(Kind::Data) => self.handle_protected(now, arrival, datagram, ports),
@@ -444,7 +446,7 @@ impl Role for ServerRole {
             self.sessions.note_addresses(index);
         }
         if self.is_closing && self.sessions.is_empty() {
-            // Whoever waits for sessions learns that there will be none.
+            // Tasks that wait for sessions learn that there will be none.
             self.offers.clear();
             return Next::Over;
         }
@@ -457,7 +459,8 @@ impl Role for ServerRole {
 }
 
 impl ServerRole {
-    /// When to do it next, or why the session is over.
+    /// Performs due steps of a session. Returns the time of the next ones, or the reason for its
+    /// end.
     fn advance_session(
         &mut self,
         now: Instant,
@@ -482,13 +485,13 @@ impl ServerRole {
         Ok(session.next_at().unwrap_or(silent_at).min(silent_at))
     }
 
-    /// Tells the peers that this end goes away, and ends.
+    /// Notifies the peers that this end leaves, and ends.
     pub(crate) fn close(&mut self) {
         self.is_closing = true;
         self.sessions.touch_all();
     }
 
-    /// The oldest of the sessions that are over and were not asked for.
+    /// Returns the oldest ended session that was not taken.
     pub(crate) fn take_ended(&mut self) -> Option<Snapshot> {
         self.ended.pop_front()
     }

@@ -1,4 +1,4 @@
-//! What can be seen of a session at a moment.
+//! The state and counters of a session at a moment.
 
 use std::net::SocketAddr;
 
@@ -9,38 +9,37 @@ use anabranch_units::{DataRate, Duration, Instant};
 use crate::link::LinkReport;
 use crate::tcp::Carrier;
 
-/// A session as it is, or was when it ended.
+/// A session's present or last state.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// When this was seen.
+    /// Time of the snapshot.
     pub at: Instant,
-    /// When the session began; `None` before.
+    /// Begin of the session; `None` before.
     pub connected_at: Option<Instant>,
-    /// How many sessions there were before, at a sender whose receiver fell silent or went away.
+    /// Number of earlier sessions of a sender whose receiver fell silent or left.
     pub past_sessions: u64,
-    /// At a sender: when the receiver said that it goes away, if no session has followed.
+    /// Time at which a sender's receiver announced that it leaves, if no session has followed.
     pub peer_left_at: Option<Instant>,
-    /// Who is at the other end; `None` before the session.
+    /// Public key of the other end; `None` before the session.
     pub peer: Option<PublicKey>,
-    /// What it carries; `None` before the session.
+    /// Cargo of the session; `None` before the session.
     pub cargo: Option<Cargo>,
-    /// When the newest frame of the peer's media was whole; `None` before the first.
+    /// Time at which the newest frame of the peer's media was complete; `None` before the first.
     pub media_until: Option<Instant>,
-    /// How long media may take beyond the fastest path's delay, as both ends agreed; `None`: they
-    /// did not.
+    /// Delay that media may take beyond the fastest path's delay, if both ends agreed on one.
     pub latency: Option<Duration>,
     /// Its paths; the index is the path's number.
     pub paths: Vec<PathSnapshot>,
-    /// What the transport has counted.
+    /// Counters of the transport's session.
     pub session: SessionCounters,
-    /// What the encoder is asked to produce.
+    /// Bitrate requested of the encoder.
     pub target_bitrate: DataRate,
-    /// What was dropped at the socket.
+    /// Counters of datagrams dropped at the socket.
     pub edge: EdgeCounters,
 }
 
 impl Snapshot {
-    /// What was seen of a session, if there is or was one, with what its end has counted besides.
+    /// Returns the last snapshot of a session, if any, with the counters of its end added.
     pub(crate) fn with_edge(
         seen: Option<Snapshot>,
         at: Instant,
@@ -59,7 +58,7 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    /// What was seen of a session that came after others, with their counts.
+    /// Returns this snapshot of a later session with the counts of the `past` ones added.
     pub(crate) fn after(mut self, past: Option<&Snapshot>) -> Snapshot {
         let Some(past) = past else { return self };
         self.connected_at = past.connected_at;
@@ -83,28 +82,28 @@ impl Snapshot {
 pub struct PathSnapshot {
     /// The transport's read model.
     pub view: PathView,
-    /// What the transport has counted.
+    /// Counters of the transport's path.
     pub counters: PathCounters,
     /// The phase of the path's congestion controller, by its source's own name.
     pub controller_state: &'static str,
-    /// Where its datagrams go; `None` at a receiver that has heard nothing of it yet.
+    /// Destination of its datagrams; `None` at a receiver that has received nothing by it yet.
     pub peer: Option<SocketAddr>,
-    /// The carrier of the last datagram that came by it.
+    /// The carrier of the last datagram that arrived by it.
     pub carrier: Carrier,
-    /// Datagrams that the operating system did not take.
+    /// Datagrams that the operating system refused.
     pub unsent_datagrams: u64,
-    /// What it said of the last of them.
+    /// The operating system's message on the last of them.
     pub last_error: Option<String>,
     /// Number of paths that had this path's number before it
     /// ([`Sender::replace_path`](crate::Sender::replace_path)).
     pub succession: u64,
-    /// The path as the end sees it that has chosen it: this one, or the peer by its report. `None`
-    /// before the peer's first one.
+    /// The path in the view of the end that has chosen it: this one, or the peer by its report.
+    /// `None` before the peer's first one.
     pub link: Option<LinkReport>,
 }
 
 impl PathSnapshot {
-    /// Returns the state as the end sees it that knows more.
+    /// Returns the state in the view of the end that knows more.
     pub fn state(&self) -> PathState {
         let link = self.link.as_ref();
         link.map_or(self.view.state, |link| link.state)
@@ -117,15 +116,15 @@ impl PathSnapshot {
     }
 }
 
-/// Counts of what never reached the transport.
+/// Counters of datagrams that never reached the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounters {
     /// Datagrams that packet protection rejected, by kind in the order of [`Rejected::ALL`].
     pub rejected_datagrams: [u64; Rejected::ALL.len()],
-    /// Datagrams of unknown kind or of no session here.
+    /// Datagrams of unknown kind or of an unknown session.
     pub unknown_datagrams: u64,
     /// Handshake datagrams that were refused.
     pub refused_handshakes: u64,
-    /// Events that their reader was too slow for.
+    /// Events dropped because their reader was too slow.
     pub dropped_events: u64,
 }

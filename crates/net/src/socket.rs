@@ -1,5 +1,5 @@
-//! A UDP socket with batches: segmentation offload out, several datagrams a call with the kernel's
-//! timestamps and marks of congestion in.
+//! A UDP socket with batches. Datagrams leave by segmentation offload, and several arrive per call,
+//! with the kernel's timestamps and congestion marks.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,17 +14,18 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 use crate::clock::Clock;
 use crate::tcp::Carrier;
 
-/// What is asked of the operating system, so that a burst outlasts a moment without a processor.
+/// Buffer size requested of the operating system, so that a burst outlasts a moment without a
+/// processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// As much as datagrams that come together can be.
+/// Size of a read: the maximum of coalesced datagrams.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 16;
-/// Datagrams per system call.
+/// Number of datagrams per system call.
 const RECEIVE_BUFFER_COUNT: usize = BATCH_SIZE;
-/// System calls per socket before the others have their turn …
+/// Number of system calls per socket before the others get their turn …
 const MAX_RECEIVE_ROUNDS: usize = 8;
 /// … and datagrams.
 const MAX_RECEIVE_COUNT: usize = MAX_RECEIVE_ROUNDS * RECEIVE_BUFFER_COUNT;
-/// The most bytes of one batch: an IP packet's limit with room for its headers.
+/// Maximum number of bytes in a batch: an IP packet's limit with room for its headers.
 pub(crate) const MAX_BATCH_BYTES: usize = 65_000;
 
 #[derive(Debug)]
@@ -33,24 +34,24 @@ pub(crate) struct Socket {
     state: UdpSocketState,
 }
 
-/// Where a datagram came from, and when.
+/// Source and time of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// Index of the socket.
     pub(crate) socket: usize,
     pub(crate) from: SocketAddr,
-    /// The address that it was sent to, where the operating system tells.
+    /// Destination address, if the operating system reports it.
     pub(crate) to: Option<IpAddr>,
     pub(crate) received_at: Instant,
     pub(crate) ecn: Ecn,
     pub(crate) carrier: Carrier,
 }
 
-/// Datagrams of the same size, but for the last, to one destination.
+/// Datagrams of the same size, except for the last, to one destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch<'a> {
     pub(crate) to: SocketAddr,
-    /// The address to send from; `None`: the socket's, or as the routing table says.
+    /// Source address; `None`: the socket's, or the routing table's choice.
     pub(crate) from: Option<IpAddr>,
     pub(crate) ecn: Ecn,
     pub(crate) bytes: &'a [u8],
@@ -65,7 +66,7 @@ impl ReceiveBuffers {
         ReceiveBuffers(vec![vec![0; RECEIVE_BUFFER_BYTES]; RECEIVE_BUFFER_COUNT])
     }
 
-    /// One buffer of 64 KiB, for reads of a byte stream.
+    /// Returns one buffer of 64 KiB, for reads of a byte stream.
     pub(crate) fn first(&mut self) -> &mut [u8] {
         &mut self.0[0]
     }
@@ -76,7 +77,7 @@ impl Socket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         refuse_coalescing(&socket);
         let reference = UdpSockRef::from(&socket);
-        // The system grants what it allows; less is no error.
+        // The system may grant less, which is no error.
         let _ = state.set_recv_buffer_size(reference, SOCKET_BUFFER_BYTES);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
         Ok(Socket { socket, state })
@@ -86,22 +87,22 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Lets the kernel hand over datagrams that have come one after the other together, which costs
-    /// a fraction. It does not say any more when they came: that would be one time for all, and
-    /// there is no room for it ([`refuse_coalescing`]).
+    /// Lets the kernel hand over consecutive datagrams together, which costs a fraction. Arrival
+    /// times are then unavailable: there would be one for all of them, and there is no room for it
+    /// ([`refuse_coalescing`]).
     pub(crate) fn coalesce(&mut self) {
         if setsockopt(&self.socket, ReceiveTimestampns, &false).is_ok() {
             let _ = setsockopt(&self.socket, UdpGroSegment, &true);
         }
     }
 
-    /// How many datagrams one batch may hold.
+    /// Returns the maximum number of datagrams in a batch.
     pub(crate) fn max_batch_count(&self) -> usize {
         self.state.max_gso_segments()
     }
 
-    /// Hands every datagram that waits to `take`. Errors are those that ICMP messages left behind,
-    /// or an interface that went away: the transport notices silence.
+    /// Hands every waiting datagram to `take`. Errors stem from ICMP messages, or from an interface
+    /// that vanished: the transport notices the silence.
     pub(crate) fn receive(
         &self,
         index: usize,
@@ -153,11 +154,11 @@ impl Socket {
             .recv(UdpSockRef::from(&self.socket), &mut slices, metas)
     }
 
-    /// Sends a batch at once, or one by one where that does not work.
+    /// Sends a batch at once, or one by one if that fails.
     ///
     /// # Errors
-    /// What the operating system said of the last datagram that it did not take, and how many those
-    /// were.
+    /// The operating system's error for the last datagram that it refused, and the number of
+    /// refused datagrams.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         if self.send_as(batch, batch.bytes).is_ok() {
             return Ok(());
@@ -185,16 +186,17 @@ impl Socket {
     }
 }
 
-/// Whether an interface refused a datagram for its length. quinn-udp forbids the fragmentation of
-/// datagrams, and has the kernel ignore ICMP's word on MTUs, which anyone may forge.
+/// Returns whether an interface refused a datagram for its length. quinn-udp forbids the
+/// fragmentation of datagrams, and makes the kernel ignore ICMP messages on MTUs, which anybody may
+/// forge.
 pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
 }
 
 /// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
-/// arrival time, which hides the dispersion that controllers of media look for; and quinn-udp 0.6
-/// leaves 96 bytes for what the kernel tells of a read, too few for the size of the parts, the
-/// time, the address and the mark of congestion, which comes last and is lost.
+/// arrival time, which hides the dispersion that controllers of media look for. In addition,
+/// quinn-udp 0.6 reserves 96 bytes for the control messages of a read. These are too few for the
+/// size of the parts, the time, the address and the congestion mark, which comes last and is lost.
 fn refuse_coalescing(socket: &UdpSocket) {
     // A kernel that does not know the option does not coalesce.
     let _ = setsockopt(socket, UdpGroSegment, &false);
@@ -218,7 +220,7 @@ mod tests {
         Socket::new(socket).expect("a UDP socket")
     }
 
-    /// Sizes and arrivals of `count` datagrams.
+    /// Returns sizes and arrivals of `count` datagrams.
     fn received(socket: &Socket, clock: &Clock, count: usize) -> Vec<(usize, Arrival)> {
         let mut buffers = ReceiveBuffers::new();
         let mut received = Vec::new();
@@ -273,7 +275,7 @@ mod tests {
             ("::", "::ffff:127.0.0.1"),
         ] {
             let [bound, reached] = [bound, reached].map(|at| at.parse::<IpAddr>().unwrap());
-            // Not every machine has IPv6.
+            // Some machines have no IPv6.
             let Ok(socket) = UdpSocket::bind((bound, 0)) else {
                 continue;
             };
@@ -344,8 +346,8 @@ mod tests {
         assert!(!is_message_too_long(&other));
     }
 
-    /// Sockets that are bound to no address are told whereto each datagram came, and those of IPv6
-    /// take more room for it.
+    /// Sockets that are bound to no address receive the destination of each datagram, and those of
+    /// IPv6 need more room for it.
     #[test]
     fn marks_arrive_at_sockets_of_every_kind() {
         let clock = Clock::start();
@@ -358,14 +360,14 @@ mod tests {
         ];
         for (bound, reached) in kinds.map(|(a, b)| (a.parse::<IpAddr>(), b.parse::<IpAddr>())) {
             let bound = bound.expect("an address");
-            // Not every machine has IPv6.
+            // Some machines have no IPv6.
             let Ok(socket) = UdpSocket::bind((bound, 0)) else {
                 continue;
             };
             let to = Socket::new(socket).expect("a UDP socket");
             let reached = reached.expect("an address");
             let port = to.local_addr().unwrap().port();
-            // A router that marks: a plain socket whose packets all carry the codepoint.
+            // A router that marks: a plain socket whose packets all have the codepoint.
             let router = UdpSocket::bind((bound, 0)).expect("a port");
             for ecn in [Ecn::Ect1, Ecn::Ce] {
                 let _ = rustix::net::sockopt::set_ip_tos(&router, ecn.to_bits());
@@ -414,7 +416,7 @@ mod tests {
     fn arrivals_are_stamped_when_they_arrive_not_when_they_are_read() {
         let (from, to) = (loopback(), loopback());
         let clock = Clock::start();
-        // The kernel starts to stamp a moment after it was first asked to.
+        // The kernel starts to stamp some time after the first request.
         wait(100);
         from.send(&single(&to, Ecn::NotEct))
             .expect("loopback takes it");

@@ -1,4 +1,4 @@
-//! Streams of bytes in sessions over several paths: what a session of streams carries.
+//! Streams of bytes in sessions over several paths: the load of a session of streams.
 //!
 //! ```text
 //!  application's tasks          this lock            the session's thread
@@ -7,7 +7,7 @@
 //!                              └────────┘
 //! ```
 //!
-//! Tasks and the thread meet at the streams' own lock, which is held while bytes are moved and not
+//! Tasks and the thread share the streams' own lock. It is held while bytes are moved, and not
 //! while datagrams are sealed or sent.
 
 mod byte_stream;
@@ -39,24 +39,25 @@ pub use byte_stream::{ByteStream, StreamReader, StreamWriter};
 pub use client::{OpenError, StreamClient};
 pub use server::{Accepted, Started, StreamServer};
 
-/// Of a datagram, what is not a message: packet and segment header.
+/// Bytes of a datagram that are not part of a message: packet and segment header.
 const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
-// A message's header leaves as its head.
+// A message's header must fit a head.
 const _: () = assert!(MAX_HEADER_BYTES <= StreamSession::MAX_HEAD_BYTES);
 
-/// Messages that wait in the session: what waits there is not shared out among streams any more.
+/// Bytes of messages that wait in the session. They are no longer shared out among streams.
 const MAX_UNSENT_BYTES: usize = 64 << 10;
-/// A path that is back is found within so much. A question has some 70 B.
+/// Least time within which a path that is back is found. A question has about 70 B.
 const SILENCE_QUESTION_INTERVAL: Duration = Duration::from_secs(1);
-/// What streams of all sessions of a server may hold in each direction, beyond 1 MiB a session that
-/// has arrived and 16 KiB a stream that waits to be sent.
+/// Memory for the streams of all sessions of a server in each direction. In addition, each session
+/// may hold 1 MiB of arrived data, and each stream 16 KiB of unsent data.
 const SERVER_BUDGET_BYTES: u64 = 512 << 20;
-/// At a client, which has one session.
+/// The same for a client, which has one session.
 const CLIENT_BUDGET_BYTES: u64 = 64 << 20;
-/// What may be under way: 400 Mbit/s at 300 ms.
+/// Maximum number of bytes in flight: 400 Mbit/s at 300 ms.
 const WINDOW_BYTES: u64 = 16 << 20;
 
-/// The transport's set-up for streams, with this controller on each path and this scheduler.
+/// Returns the transport's set-up for streams, with this controller on each path and this
+/// scheduler.
 pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> Config {
     Config {
         loss_detection: LossDetection::TcpSack,
@@ -72,7 +73,7 @@ pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> 
     }
 }
 
-/// The streams of one session, as tasks and the session's thread share them.
+/// The streams of one session, shared by tasks and the session's thread.
 pub(crate) struct Shared {
     state: Mutex<State>,
     waker: Arc<Waker>,
@@ -80,7 +81,7 @@ pub(crate) struct Shared {
 
 struct State {
     mux: Mux,
-    /// Tasks that wait for a stream to have something to read, or room for writing.
+    /// Tasks that wait for readable bytes, or for room, of a stream.
     readers: BTreeMap<StreamId, TaskWaker>,
     writers: BTreeMap<StreamId, TaskWaker>,
 }
@@ -101,7 +102,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a task do something, and wakes the thread if that has left it something to do.
+    /// Runs a task's action, and wakes the thread if that has produced a message.
     fn act<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let (done, is_news) = {
             let mut state = self.lock();
@@ -126,9 +127,9 @@ impl fmt::Debug for Shared {
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
-    /// Who opens streams, and where those go; at the end that accepts any.
+    /// The peer that opens streams and their destination, at an end that accepts streams.
     accepts: Option<(PublicKey, UnboundedSender<Accepted>)>,
-    /// A message that the session had no room for, without its head …
+    /// A message for which the session had no room, without its head …
     held: Option<Bytes>,
     /// … and the head of the last message.
     head: Vec<u8>,
@@ -144,7 +145,7 @@ impl Streams {
         }
     }
 
-    /// Moves what has arrived to its streams. Returns false if the peer broke the rules.
+    /// Moves arrived messages to their streams. Returns false if the peer broke the rules.
     fn take_in(state: &mut State, session: &mut StreamSession) -> bool {
         while let Some(message) = session.read_bytes() {
             if state.mux.handle_message(message).is_err() {
@@ -154,7 +155,7 @@ impl Streams {
         true
     }
 
-    /// Moves messages to the session as it has room for. Returns whether any went.
+    /// Moves messages to the session while it has room for them. Returns whether any moved.
     fn hand_out(&mut self, now: Instant, state: &mut State, session: &mut StreamSession) -> bool {
         let mut is_any = false;
         let max_bytes = session.max_message_bytes();
@@ -170,7 +171,7 @@ impl Streams {
                     break;
                 }
                 Ok(_) => is_any = true,
-                // It is closing: nothing is carried any more.
+                // It is closing, and accepts no more.
                 Err(_) => break,
             }
         }
@@ -180,11 +181,11 @@ impl Streams {
         is_any
     }
 
-    /// Wakes the tasks for which there is news. Returns the streams that the peer has opened.
+    /// Wakes the tasks with events. Returns the streams that the peer has opened.
     fn tell(state: &mut State) -> Vec<StreamId> {
         while let Some(event) = state.mux.poll_event() {
             let waiting = match event {
-                // All that were opened are found below.
+                // All opened streams are found below.
                 MuxEvent::Opened => None,
                 MuxEvent::Readable(id) => state.readers.remove(&id),
                 MuxEvent::Writable(id) => state.writers.remove(&id),
@@ -194,8 +195,8 @@ impl Streams {
         core::iter::from_fn(|| state.mux.accept()).collect()
     }
 
-    /// Hands over streams that the peer has opened. One that nobody takes is let go as it is
-    /// dropped, for which the streams must not be locked.
+    /// Hands over streams that the peer has opened. A stream without a taker is released as it is
+    /// dropped, which requires that the streams are not locked.
     fn accept(&self, opened: Vec<StreamId>) {
         for id in opened {
             let stream = ByteStream::new(Arc::clone(&self.shared), id);
@@ -214,7 +215,7 @@ impl Load for Streams {
 
     const CARGO: Cargo = Cargo::Streams;
 
-    /// What a stream has carried is lost with its session, which is given time to be heard again.
+    /// Data of a stream is lost with its session, which therefore gets time to be heard again.
     const OLD_SESSION_GRACE: Duration = Duration::from_secs(3);
 
     const OUTLIVES_SERVER: bool = true;
@@ -256,7 +257,7 @@ impl Load for Streams {
         is_any
     }
 
-    /// What is to be read and where there is room is seen at each exchange.
+    /// Ignores events, as each exchange finds readable data and room.
     fn on_event(&mut self, _: CoreEvent, _: &EventSender) {}
 
     fn end(&mut self) {

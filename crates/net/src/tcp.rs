@@ -1,9 +1,9 @@
 //! TCP connections that carry the same sealed datagrams where UDP is blocked
 //! ([decision 209](../../../docs/decisions/0209-tcp-where-udp-is-blocked.md)).
 //!
-//! A connection is trusted with nothing: every datagram proves itself, and a path's route moves to
-//! a connection only after a challenge was answered on it, as to any other address. Each accepted
-//! connection has a port of its own, so a port's index and the peer's address name it.
+//! A connection proves nothing: every datagram is authenticated, and a path's route moves to a
+//! connection only after a challenge was answered on it, as to any other address. Each accepted
+//! connection has a port of its own, so a port's index and the peer's address identify it.
 //!
 //! | file | idea |
 //! |---|---|
@@ -52,9 +52,9 @@ impl fmt::Display for Carrier {
 /// A client's use of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpFallback {
-    /// None.
+    /// No TCP.
     Off,
-    /// By this port of each path's remote host, while UDP is answered on no path.
+    /// This port of each path's remote host, while UDP is answered on no path.
     Port(u16),
     /// Always, by the paths' remote addresses and ports; UDP is not used.
     Only,
@@ -63,19 +63,19 @@ pub enum TcpFallback {
 /// The TCP side of a port.
 #[derive(Debug, Default)]
 pub(crate) enum Tcp {
-    /// None, or a closed connection's.
+    /// No TCP, or a closed connection's.
     #[default]
     None,
     /// A server's listening socket.
     Listening(Listener),
     /// A server's connection.
     Accepted(Accepted),
-    /// A client's connection, if it wants one.
+    /// A client's connection, if it needs one.
     Dialled(Dial),
 }
 
 impl Tcp {
-    /// The socket to poll, and the events to poll for.
+    /// Returns the socket to poll, and the events to poll for.
     pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match self {
             Tcp::None => None,
@@ -105,7 +105,7 @@ impl Tcp {
         }
     }
 
-    /// When it has to be tended.
+    /// Returns the time at which it must be tended.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         match self {
             Tcp::None => None,

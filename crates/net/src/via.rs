@@ -1,4 +1,4 @@
-//! What a path leaves this machine by.
+//! The interface or local address by which a path leaves this machine.
 
 use core::fmt;
 use core::str::FromStr;
@@ -11,13 +11,14 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 
 use crate::remote::Remote;
 
-/// The longest name of an interface: Linux's IFNAMSIZ without its zero, and more than elsewhere.
+/// Maximum length of an interface's name: Linux's IFNAMSIZ without its zero, and more than
+/// elsewhere.
 const MAX_NAME_BYTES: usize = 15;
 
 /// The local side of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
-    /// Whatever the routing table says.
+    /// The routing table's choice.
     #[default]
     DefaultRoute,
     /// A network interface, by name.
@@ -29,7 +30,7 @@ pub enum Via {
 impl FromStr for Via {
     type Err = Infallible;
 
-    /// An IP address is one; everything else names an interface.
+    /// Parses an IP address; everything else names an interface.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.parse() {
             Ok(address) => Via::Address(address),
@@ -48,15 +49,15 @@ impl fmt::Display for Via {
     }
 }
 
-/// Why a path cannot leave this machine as asked.
+/// Reasons for which a path cannot leave this machine as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ViaError {
     /// No such interface.
     #[error("there is no network interface {name:?}: the known ones are {known}")]
     UnknownInterface {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The interfaces that have addresses.
+        /// The names of interfaces with addresses.
         known: String,
     },
     /// The interface cannot be bound to, and has no address to bind to instead.
@@ -70,7 +71,7 @@ pub enum ViaError {
     /// No interface can have this name.
     #[error("no network interface has a name as long as {name:?}: {MAX_NAME_BYTES} bytes at most")]
     ImpossibleName {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// A local address of the other family than the peer's.
@@ -86,14 +87,14 @@ pub enum ViaError {
     Socket {
         /// The path's local side.
         via: Via,
-        /// What it said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl ViaError {
-    /// Whether it may change by itself: the interface or address is not there.
+    /// Returns whether the error may vanish by itself, as the interface or address is absent.
     pub(crate) fn is_absence(&self) -> bool {
         match self {
             ViaError::UnknownInterface { .. } | ViaError::NoAddress { .. } => true,
@@ -107,7 +108,7 @@ impl ViaError {
 }
 
 impl Via {
-    /// Checks the name alone.
+    /// Checks only the name.
     ///
     /// # Errors
     /// [`ViaError::ImpossibleName`].
@@ -120,11 +121,12 @@ impl Via {
         }
     }
 
-    /// Whether the operating system knows a route to `remote` by this way now. Sends nothing.
+    /// Returns whether the operating system knows a route to `remote` by this way now. Sends
+    /// nothing.
     ///
-    /// Linux takes IPv4 destinations for neighbours of the interface that a socket is bound to if
-    /// it has no route, even if the interface has no address. So an address of the family is asked
-    /// for, too.
+    /// Without a route, Linux takes IPv4 destinations for neighbours of the interface that a socket
+    /// is bound to, even if the interface has no address. So the interface must have an address of
+    /// the family, too.
     pub(crate) fn has_route(&self, remote: SocketAddr) -> bool {
         if let Via::Interface(name) = self {
             let able = interfaces(&Remote::Address(remote)).unwrap_or_default();
@@ -132,18 +134,18 @@ impl Via {
                 return false;
             }
         }
-        // Connecting a UDP socket looks for a route and no more.
+        // Connecting a UDP socket only looks up a route.
         let connect = |socket: std::net::UdpSocket| socket.connect(remote).is_ok();
         self.open(remote).is_ok_and(connect)
     }
 
-    /// A socket that reaches `remote` by this way.
+    /// Opens a socket that reaches `remote` by this way.
     pub(crate) fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
         let socket = self.bound(remote, Type::DGRAM, Protocol::UDP)?;
         Ok(socket.into())
     }
 
-    /// A socket for a TCP connection to `remote` by this way.
+    /// Opens a socket for a TCP connection to `remote` by this way.
     pub(crate) fn open_tcp(&self, remote: SocketAddr) -> Result<socket2::Socket, ViaError> {
         self.bound(remote, Type::STREAM, Protocol::TCP)
     }
@@ -180,11 +182,11 @@ impl Via {
     }
 }
 
-/// The interfaces by which `remote` may be reached: those that have an address of its family; of
+/// Returns the interfaces by which `remote` may be reached: those with an address of its family; of
 /// any, if it is a name.
 ///
 /// # Errors
-/// The operating system does not say.
+/// If the operating system does not list them.
 pub fn interfaces(remote: &Remote) -> io::Result<Vec<String>> {
     let may_reach = |interface: &if_addrs::Interface| match (interface.ip(), remote) {
         (IpAddr::V4(_), Remote::Address(remote)) => remote.is_ipv4(),
@@ -205,8 +207,8 @@ fn is_link_local(remote: SocketAddr) -> bool {
     matches!(remote.ip(), IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// Binds to the interface itself, as Linux 5.7 and later let everybody do; where that is refused,
-/// says which of its addresses to bind to.
+/// Binds to the interface itself, which Linux permits to everybody from 5.7 on. If it is refused,
+/// returns the interface's address to bind to.
 fn bind_to_interface(
     socket: &socket2::Socket,
     name: &str,
@@ -302,7 +304,7 @@ mod tests {
         assert!(via("lo").has_route(REMOTE));
         assert!(Via::DefaultRoute.has_route(REMOTE));
         assert!(!via("nowhere9").has_route(REMOTE));
-        // Loopback has no other address than its own and is no way to a neighbour by link-local.
+        // Loopback has only its own address and does not lead to a neighbour by link-local.
         let neighbour = "[fe80::1]:9".parse().expect("an address");
         assert!(!via("lo").has_route(neighbour));
         assert!(!via("127.0.0.1").has_route("[::1]:9".parse().expect("an address")));

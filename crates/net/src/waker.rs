@@ -21,7 +21,8 @@ pub(crate) fn pair() -> io::Result<(Waker, Wakeup)> {
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        // A full pipe wakes as well as one byte more; a closed one belongs to a thread that ended.
+        // A full pipe wakes the thread just as well; a closed one belongs to a thread that has
+        // ended.
         let _ = (&self.0).write(&[0]);
     }
 }

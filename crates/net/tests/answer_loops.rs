@@ -16,7 +16,7 @@ fn start_server(key: SecretKey, allowed: PublicKey) -> (Receiver, Receptions) {
     Receiver::start(config).expect("a port of loopback")
 }
 
-/// Returns all that a server answers to these datagrams.
+/// Returns a server's answers to these datagrams.
 fn answers_of(server: SocketAddr, datagrams: &[&[u8]]) -> Vec<Vec<u8>> {
     let socket = UdpSocket::bind(loopback(2)).unwrap();
     socket
@@ -33,7 +33,8 @@ fn answers_of(server: SocketAddr, datagrams: &[&[u8]]) -> Vec<Vec<u8>> {
     answers.collect()
 }
 
-/// Two servers to each of which somebody sends datagrams with the other's address as their source.
+/// Starts two servers, to each of which somebody sends datagrams with the other's address as their
+/// source.
 #[test]
 fn what_a_server_answers_no_server_answers() {
     let keys = [SecretKey::generate(), SecretKey::generate()];

@@ -1,5 +1,4 @@
-//! What attackers can do to a session over loopback, in real time. Waits are generous: the machine
-//! may be busy.
+//! Attacks on a session over loopback, in real time. Waits are generous: the machine may be busy.
 //!
 //! The floods run only if asked for, alone, by an optimised program:
 //! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture
@@ -45,13 +44,13 @@ fn start_receiver(
     Receiver::start(config).expect("a port of loopback")
 }
 
-/// The next session that begins.
+/// Returns the next session that begins.
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
 }
 
-/// A sender that is given a frame of `frame_bytes` every 40 ms by [`Source::run`].
+/// A sender that gets a frame of `frame_bytes` every 40 ms from [`Source::run`].
 struct Source {
     sender: Sender,
     events: Events,
@@ -98,7 +97,7 @@ impl Source {
         self.sender.send_frame(&frame).expect("taken");
     }
 
-    /// Sends `count` frames at 25 a second, whatever the sleeps overrun.
+    /// Sends `count` frames at 25 a second, independent of overrun sleeps.
     fn run(&self, count: u64) {
         let start = self.clock.now();
         for number in 0..count {
@@ -117,14 +116,15 @@ fn ended(events: &Events) -> Ended {
     }
 }
 
-/// What a [`Tap`] does with what the sender sends.
+/// Modes of a [`Tap`] for datagrams from the sender.
 const PASS: u8 = 0;
-/// A copy goes to the receiver from another address, and is there first.
+/// A copy goes to the receiver from another address, and arrives first.
 const COPY: u8 = 1;
-/// All goes by the other address, as after a NAT forgot the first; nothing comes back by the old.
+/// All datagrams go by the other address, as after a NAT forgot the first; no answer comes back by
+/// the old one.
 const REBIND: u8 = 2;
 
-/// A wire between sender and receiver that someone sits at, and records initiations.
+/// A wire between sender and receiver with an attacker on it, who records initiations.
 struct Tap {
     receiver: SocketAddr,
     sockets: [Arc<UdpSocket>; 2],
@@ -216,7 +216,7 @@ impl Tap {
         self.mode.store(mode, Ordering::Relaxed);
     }
 
-    /// Sends all that was recorded again, from the sender's address and from another, 25 times.
+    /// Sends all recorded initiations again, from the sender's address and from another, 25 times.
     fn replay(&self) {
         let initiations = self.initiations.lock().expect("no panic").clone();
         assert!(!initiations.is_empty(), "nothing was recorded");
@@ -240,7 +240,7 @@ impl Drop for Tap {
     }
 }
 
-/// A session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more, which are over
+/// Runs a session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more within
 /// 2.5 s.
 fn session_over_a_tap(first: u8, mode: u8) -> (u64, Option<SocketAddr>, Tap) {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
@@ -369,8 +369,8 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
     assert_eq!(receiver.snapshot().session.frames_received, 25);
 }
 
-/// As many different initiations of the peer as it makes in months, at four times the rate at which
-/// a receiver without sessions does handshakes.
+/// Replays different initiations of the peer, as many as it makes in months, at four times the rate
+/// at which a receiver without sessions does handshakes.
 #[test]
 fn replays_at_rate_delay_no_handshake_and_no_frame() {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
@@ -393,7 +393,7 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     source.run(50);
     assert_eq!(receiver.snapshots().len(), 1);
     assert_eq!(receiver.snapshot().session.frames_received, 50);
-    // The same key's next program takes over beside the replays, and only once.
+    // The same key's next program takes over during the replays, and only once.
     let second = Source::start(again, receiver_public, remote, 4_000);
     assert!(second.is_connected());
     second.run(25);
@@ -492,7 +492,7 @@ impl Drop for Flood {
     }
 }
 
-/// CPU seconds of the thread called `name`.
+/// Returns the CPU seconds of the thread called `name`.
 fn cpu_seconds(name: &str) -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks
@@ -508,8 +508,7 @@ fn cpu_seconds(name: &str) -> f64 {
     ticks.sum::<f64>() / 100.0
 }
 
-/// 8 s of 5 Mbit/s while `messages` come at 100,000 a second, and a second sender that connects in
-/// the meantime.
+/// Sends 8 s of 5 Mbit/s while `messages` arrive at 100,000 a second, and a second sender connects.
 fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_BYTES]>) {
     const FRAMES: u64 = 200;
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
@@ -546,7 +545,7 @@ fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_
         FRAMES + 10,
         snapshot.edge.refused_handshakes
     );
-    // A sender that restarts gets in beside the flood.
+    // A sender that restarts is admitted during the flood.
     let asked_at = source.clock.now();
     let second = Source::start(again, receiver_public, remote, 1_000);
     let has_come_back = second.is_connected();

@@ -22,7 +22,7 @@ fn datagrams() -> anabranch_core::Config {
     datagram_transport(Duration::from_secs(1))
 }
 
-/// Sends back what comes.
+/// Sends each datagram back.
 async fn echo_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>) {
     while let Some(AcceptedDatagrams { channel, .. }) = accepted.recv().await {
         tokio::spawn(async move {
@@ -55,7 +55,8 @@ fn datagram(number: u16) -> Bytes {
     bytes.into()
 }
 
-/// Sends numbered datagrams at an even pace and returns the numbers of those that came back whole.
+/// Sends numbered datagrams at an even pace and returns the numbers of those that came back
+/// unchanged.
 async fn ping(client: &DatagramClient, count: u16, interval: StdDuration) -> BTreeSet<u16> {
     let channel = client.channel().clone();
     let send = tokio::spawn(async move {
@@ -110,7 +111,8 @@ async fn datagrams_of_any_size_come_back_over_a_path_that_loses_and_one_that_die
     wait_for(&events, |event| *event == Event::Ended(Ended::Closed));
 }
 
-/// A report is not answered: a session whose last word was one has lost nobody.
+/// Checks that reports are not answered: a session whose last datagram was a report has not lost
+/// its peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_in_which_nothing_is_said_any_more_lasts_and_ends_with_its_client() {
     let keys = [&SecretKey::generate(), &SecretKey::generate()];

@@ -22,12 +22,12 @@ const CAP: LinkCap = LinkCap {
     limit_bytes: 10_000_000,
 };
 const DELAY: Duration = Duration::from_millis(20);
-/// The second link goes down then, and both do at last.
+/// Time at which the second link goes down; later both do.
 const SECOND_DOWN_AT: Instant = Instant::from_millis(2_000);
 const ALL_DOWN_AT: Instant = Instant::from_millis(6_000);
 const FOR_GOOD: Duration = Duration::from_secs(600);
 
-/// Waits until the receiver sees its paths in these states. Returns the paths.
+/// Waits until the receiver reports its paths in these states. Returns the paths.
 fn wait_for_states(reception: &Reception, states: &[PathState]) -> Vec<PathSnapshot> {
     let (_keep, never) = mpsc::channel::<()>();
     let mut seen = Vec::new();
@@ -106,7 +106,7 @@ fn a_receiver_sees_its_senders_links_by_name_and_notices_those_that_carry_nothin
         let max_rate = Some(DataRate::from_megabits_per_second(3));
         assert_eq!(reported(&paths[1]).max_rate, max_rate);
         assert_eq!(reported(&paths[1]).cap, Some(CAP));
-        // Nobody can report that any more.
+        // No path can report that any more.
         wait_for_states(&reception, &[PathState::Out; 2]);
         assert!(clock.now() >= ALL_DOWN_AT, "it was there until then");
         let seen = reception.snapshot();

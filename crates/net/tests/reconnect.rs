@@ -1,5 +1,5 @@
-//! Sessions whose receiver goes away and comes again, over loopback and in real time. Waits are
-//! generous: the machine may be busy.
+//! Sessions whose receiver leaves and returns, over loopback and in real time. Waits are generous:
+//! the machine may be busy.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -17,11 +17,11 @@ use anabranch_units::{Duration, Importance, Instant};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
-/// The port of nobody.
+/// A port without a listener.
 const NOBODY: u16 = 0;
 
-/// Datagrams for an address of its own go to the port that the test chooses, and answers back: a
-/// receiver that is exchanged behind it has crashed and was started again, for all a sender sees.
+/// A relay between an address and the port that the test chooses, and back. A sender sees a
+/// receiver that is exchanged behind it as one that crashed and was started again.
 struct Doorway {
     address: SocketAddr,
     target: Arc<AtomicU16>,
@@ -129,7 +129,7 @@ fn via_loopback(remote: SocketAddr) -> Vec<ClientPath> {
     )]
 }
 
-/// Waits for an event that `pick` wants and passes over the others.
+/// Waits for an event that `pick` accepts and skips others.
 fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -153,7 +153,7 @@ fn ended(event: Event) -> Option<Ended> {
     }
 }
 
-/// Waits without doing anything.
+/// Sleeps.
 fn wait(span: StdDuration) {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(span);
@@ -165,11 +165,11 @@ fn send_one(sender: &Sender, clock: &Clock) {
         importance: Importance::Key,
         captured_at: clock.now(),
     };
-    // While nobody answers, frames may be refused.
+    // While no receiver answers, frames may be refused.
     let _ = sender.send_frame(&frame);
 }
 
-/// A sender that has been connected for 300 ms, and has sent meanwhile.
+/// Returns a sender that has been connected for 300 ms, and has sent meanwhile.
 fn streaming(config: ClientConfig) -> (Sender, Events, Clock) {
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
@@ -186,7 +186,7 @@ fn send_for(sender: &Sender, clock: &Clock, span: Duration) {
     }
 }
 
-/// The next session that begins.
+/// Returns the next session that begins.
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
@@ -204,7 +204,7 @@ fn send_until_reception(sender: &Sender, clock: &Clock, sessions: &Receptions) -
     }
 }
 
-/// Sends until `events` bring what `pick` wants.
+/// Sends until `pick` returns something for an event.
 fn send_until<T>(
     sender: &Sender,
     clock: &Clock,
@@ -232,7 +232,7 @@ fn reconnecting(event: Event) -> Option<Duration> {
     }
 }
 
-/// When the first frame of the next session was captured.
+/// Returns the capture time of the first frame of the next session.
 fn first_capture(event: Event) -> Option<Instant> {
     match event {
         Event::FrameReceived(frame) => Some(frame.captured_at),
@@ -240,7 +240,7 @@ fn first_capture(event: Event) -> Option<Instant> {
     }
 }
 
-/// The first frame of the next session, by its number.
+/// Returns the number of the first frame of the next session.
 fn first_frame(event: Event) -> Option<u64> {
     match event {
         Event::FrameReceived(frame) => Some(frame.id.0),
@@ -259,7 +259,7 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     let (second, received) = keys.receiver();
     doorway.lead_to(second.local_addr().port());
     let silent_for = send_until(&sender, &clock, &events, reconnecting);
-    // Without the receiver's word for it, it takes a second.
+    // Without the receiver's notice, it takes a second.
     assert!(silent_for < Duration::from_secs(1), "{silent_for}");
     let reception = send_until_reception(&sender, &clock, &received);
     send_until(&sender, &clock, reception.events(), first_frame);
@@ -270,7 +270,7 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     assert_eq!(wait_for(&events, ended), Ended::Closed);
 }
 
-/// The receiver that was told to stop says so, and the next one has the stream.
+/// Checks that a stopped receiver announces it, and that the next one gets the stream.
 #[test]
 fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     let keys = Keys::new();
@@ -333,7 +333,7 @@ fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     // Challenges leave every 100 ms, and the receiver does not know their session.
     let took = clock.now() - back_at;
     assert!(took < Duration::from_millis(1_500), "{took}");
-    // The frames that can still be in time are not lost with their session.
+    // Frames that can still be in time are not lost with their session.
     let age = clock.now() - captured_at;
     assert!(age > Duration::from_millis(200), "{age}");
 }
@@ -382,7 +382,7 @@ fn a_sender_whose_place_was_taken_is_told_so_even_if_it_was_away() {
     let config = keys.config(via_loopback(doorway.address));
     let (first, first_events, clock) = streaming(config);
     let reception = reception(&received);
-    // The first is cut off, and hears nothing of what comes.
+    // The first is cut off, and receives nothing more.
     doorway.lead_to(NOBODY);
     let config = keys.config(via_loopback(receiver.local_addr()));
     let (second, second_events) = Sender::start(config).expect("loopback");
@@ -424,7 +424,7 @@ fn a_path_that_is_absent_is_told_and_the_others_carry_the_session() {
         send_one(&sender, &clock);
         wait(FRAME_INTERVAL);
     }
-    // All of them: a close does not wait for what a busy machine has not sent yet.
+    // All of them: a close does not wait for data that a busy machine has not sent yet.
     let mut count = 0;
     let reception = reception(&received);
     wait_for(reception.events(), |event| {

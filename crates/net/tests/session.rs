@@ -37,13 +37,13 @@ fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Receptions) 
     Receiver::start(config).expect("a port of loopback")
 }
 
-/// The next session that begins.
+/// Returns the next session that begins.
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
 }
 
-/// Waits for an event that `pick` wants and passes over the others.
+/// Waits for an event that `pick` accepts and skips others.
 fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -68,7 +68,7 @@ fn ended(event: Event) -> Option<Ended> {
     }
 }
 
-/// A frame whose bytes tell its number.
+/// Returns the bytes of a frame, which depend on its number.
 fn frame_bytes(number: usize) -> Vec<u8> {
     let bytes = 2_000 + number % 7 * 1_000;
     (0..bytes).map(|at| (at * 31 + number * 7) as u8).collect()
@@ -113,13 +113,13 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
     }
 }
 
-/// These tests are about the runtime: no controller's estimate shall matter.
+/// Fixes the rate, as these tests are about the runtime, independent of any controller's estimate.
 fn at_fixed_rate(config: &mut ClientConfig) {
     config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
 }
 
-/// Keys of a sender and a receiver that know each other.
+/// Returns the keys of a sender and a receiver that know each other.
 fn keys() -> (SecretKey, SecretKey) {
     (SecretKey::generate(), SecretKey::generate())
 }
@@ -221,7 +221,7 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     assert_eq!(from, [loopback(1, 0).ip(), loopback(2, 0).ip()]);
 }
 
-/// Waits without doing anything.
+/// Sleeps.
 fn wait(span: StdDuration) {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(span);
@@ -350,7 +350,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
 }
 
-/// The first 16 bytes of an HMAC under a key that the public key `of` makes.
+/// Returns the first 16 bytes of an HMAC under a key that the public key `of` makes.
 fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
     let label = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
     let key = hmac::sign(&label, of.as_bytes());
@@ -359,7 +359,7 @@ fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
     *tag.as_ref().first_chunk().unwrap()
 }
 
-/// The formats of `docs/protocol-security.md` that are the same in every version.
+/// Checks the formats of `docs/protocol-security.md` that are the same in every version.
 #[test]
 fn ends_of_different_versions_say_so() {
     let (sender_key, receiver_key) = keys();

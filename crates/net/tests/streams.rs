@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use bed::{PATIENCE, client_config, copy, link, loopback, relay, streams, wait_for};
 
-/// A server that sends back whatever comes, and ends where the client ends.
+/// A server that sends all data back, and ends where the client ends.
 struct Echo {
     key: SecretKey,
     server: StreamServer,
@@ -77,7 +77,7 @@ fn pattern(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes, ends the writing half, and reads what comes back to its end.
+/// Sends bytes, ends the writing half, and reads the answer to its end.
 async fn there_and_back(mut stream: ByteStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut back = Vec::new();
     let (mut reader, mut writer) = tokio::io::split(&mut stream);
@@ -117,7 +117,7 @@ async fn a_hundred_streams_at_once_come_back_byte_by_byte_over_paths_that_lose()
     let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
     let (client, events) = echo.client(&key, &remotes);
     wait_for(&events, is_connected);
-    // A path whose first question is lost is asked again a second later, when all may be over.
+    // A path whose first question is lost is asked again a second later, when the test may be over.
     in_time(async {
         let is_known = |path: &PathSnapshot| path.view.rtt.least.is_some();
         while !client.snapshot().paths.iter().all(is_known) {
@@ -179,7 +179,7 @@ async fn a_stream_does_not_notice_that_a_path_dies() {
     );
 }
 
-/// One path has a smaller MTU than the other; that of the other falls without a word.
+/// Gives one path a smaller MTU than the other, whose MTU then falls silently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_grow_to_what_paths_carry_and_every_byte_outlives_an_mtu_that_falls() {
     let key = SecretKey::generate();
@@ -282,7 +282,7 @@ async fn several_clients_have_sessions_at_once() {
     }
     assert_eq!(server.snapshots().len(), 2);
     let (_third, events) = echo.client(&keys[2], &[address]);
-    // The receiver says so, and gives it no place later either.
+    // The receiver reports it, and gives it no place later either.
     let no_place = Event::Refused(Refused::ByReceiver(Refusal::NoPlace));
     assert_eq!(events.recv_timeout(StdDuration::from_secs(2)), Ok(no_place));
     let later = events.recv_timeout(StdDuration::from_secs(2));

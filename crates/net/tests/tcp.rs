@@ -16,7 +16,7 @@ use anabranch_net::{
 use anabranch_secure::{STREAM_PREAMBLE, SecretKey, append_framed};
 use anabranch_units::{Duration, Importance};
 
-/// How long anything may take.
+/// Limit for any wait.
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 fn loopback(port: u16) -> SocketAddr {
@@ -27,7 +27,7 @@ fn copy(key: &SecretKey) -> SecretKey {
     SecretKey::from_text(&key.to_text()).expect("it is a key")
 }
 
-/// Waits for an event and passes over the others.
+/// Waits for an event and skips others.
 fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -90,7 +90,7 @@ fn send_frames(sender: &Sender, count: u64) {
     }
 }
 
-/// Waits for `count` frames, of which none may be lost.
+/// Waits for `count` frames, without losses.
 fn expect_frames(reception: &Reception, count: u64) {
     for _ in 0..count {
         let event = wait_for(reception.events(), |event| {
@@ -110,8 +110,8 @@ fn is_carrier(event: &Event, wanted: Carrier) -> bool {
     matches!(event, Event::PathCarrier { carrier, .. } if *carrier == wanted)
 }
 
-/// Relays UDP to `target`: forth the datagrams that pass, with their numbers, and back while
-/// `passes_back`. Returns where it listens, and from where it sends.
+/// Relays UDP to `target` if `passes` accepts a datagram and its number, and answers while
+/// `passes_back` does. Returns its local address and its source address.
 fn relay(
     target: SocketAddr,
     mut passes: impl FnMut(&[u8], u64) -> bool + Send + 'static,
@@ -146,7 +146,7 @@ fn relay(
     addresses
 }
 
-/// A relay of UDP that can be blocked, as a venue's router blocks it.
+/// A relay of UDP that can be blocked, as by a venue's router.
 struct Router {
     address: SocketAddr,
     is_blocked: Arc<AtomicBool>,
@@ -219,7 +219,7 @@ fn blocked_udp_is_left_for_tcp_and_taken_again_when_it_answers() {
     }
     send_frames(&sender, 50);
     expect_frames(&reception, 50);
-    // The session is the same, and its routes lead by UDP.
+    // The session is the same, and its routes use UDP.
     let snapshot = receiver.snapshot();
     assert_eq!(sender.snapshot().past_sessions, 0);
     for path in &snapshot.paths {
@@ -278,7 +278,7 @@ fn a_receiver_that_is_restarted_is_connected_to_again() {
     let (sender, events) = keys.sender(&addresses[1..], TcpFallback::Only);
     wait_for(&events, |event| matches!(event, Event::Connected { .. }));
     drop((receiver, receptions));
-    // Nobody listens for a while; a port that has had connections may be bound after them.
+    // The port is closed for a while; it may be bound again after it has had connections.
     pause(1_500);
     let (_receiver, receptions) = keys.receiver(addresses[0], addresses[1]);
     wait_for(&events, |event| matches!(event, Event::Reconnected { .. }));
@@ -287,7 +287,7 @@ fn a_receiver_that_is_restarted_is_connected_to_again() {
     expect_frames(&reception, 25);
 }
 
-/// Connects as anybody may, and sends these bytes.
+/// Connects without a key, and sends these bytes.
 fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(to).expect("the kernel takes it");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -295,7 +295,7 @@ fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Whether the server has closed a connection, having said nothing.
+/// Returns whether the server has closed a connection without an answer.
 fn is_closed(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0; 100]) {
         Ok(size) => size == 0,
@@ -322,7 +322,7 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
     for mut stream in [garbage, web, huge, junk] {
         assert!(is_closed(&mut stream));
     }
-    // A byte now and then does not prolong the time to prove oneself.
+    // Occasional bytes do not prolong the time for the first authentic datagram.
     let mut slow = stranger(tcp, &STREAM_PREAMBLE[..1]);
     let _idle: Vec<_> = (0..1_000)
         .map(|_| TcpStream::connect(tcp))
@@ -337,12 +337,12 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
     assert_eq!(receiver.snapshot().paths[0].carrier, Carrier::Tcp);
 }
 
-/// A bystander on the way of UDP, which copies every datagram of a client into a TCP connection of
+/// A bystander on the path of UDP, which copies every datagram of a client into a TCP connection of
 /// its own. The first copies arrive before their originals, the others compete with them.
 struct Bystander {
-    /// Where the client sends to.
+    /// Destination of the client's datagrams.
     address: SocketAddr,
-    /// The address from which the originals come to the receiver.
+    /// The address from which the originals reach the receiver.
     origin: SocketAddr,
 }
 

@@ -1,5 +1,5 @@
-//! What a responder pays for each kind of first message, in microseconds of CPU time: what a flood
-//! of them costs is this times its rate.
+//! The responder's cost of each kind of first message, in microseconds of CPU time. The cost of a
+//! flood is this times its rate.
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run.
 

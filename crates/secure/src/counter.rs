@@ -1,9 +1,9 @@
-//! Counters of 64 bits of which only the low 32 travel (RFC 9000 §17.1 and §A.3).
+//! Counters of 64 bits of which only the low 32 are sent (RFC 9000 §17.1 and §A.3).
 
-/// The counter nearest to `expected` whose low 32 bits are `truncated`. `expected` is one more than
-/// the greatest counter authenticated so far on that path.
+/// Returns the counter nearest to `expected` whose low 32 bits are `truncated`. `expected` is one
+/// more than the greatest counter authenticated so far on that path.
 ///
-/// Right as long as sender and receiver differ by less than 2³¹ datagrams.
+/// Correct if sender and receiver differ by less than 2³¹ datagrams.
 pub(crate) fn expand(truncated: u32, expected: u64) -> u64 {
     const SPAN: u64 = 1 << 32;
     const HALF_SPAN: u64 = SPAN / 2;

@@ -7,7 +7,7 @@
 //!   n bytes   the datagram
 //! ```
 //!
-//! The stream adds no security and needs none: every datagram proves itself. The preamble only
+//! The stream adds no security and needs none: every datagram is authenticated. The preamble only
 //! distinguishes a wrong peer (a web server, a port scanner) at its first byte; RFC 8229 §4 has one
 //! for the same purpose. Its first byte begins neither TLS nor HTTP.
 
@@ -23,7 +23,7 @@ const LENGTH_BYTES: usize = 2;
 /// Reason why a byte stream cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// The peer speaks another protocol or another version.
+    /// The peer uses another protocol or another version.
     #[error("the peer does not speak this protocol")]
     Preamble,
     /// A length of zero or above [`MAX_FRAMED_BYTES`].
@@ -55,7 +55,8 @@ impl Deframer {
     /// `take`.
     ///
     /// # Errors
-    /// [`StreamError`]; the stream is to be closed. Datagrams before the error have been passed on.
+    /// [`StreamError`]; the stream must then be closed. Datagrams before the error have been passed
+    /// on.
     pub fn push(
         &mut self,
         mut bytes: &mut [u8],
@@ -78,8 +79,8 @@ impl Deframer {
         Ok(())
     }
 
-    /// Returns the size of the element that has begun or begins with `bytes`, as far as it is
-    /// known: a preamble, a length, or a length with its datagram.
+    /// Returns the size of the element that `bytes` begin, as far as it is known: a preamble, a
+    /// length, or a length with its datagram.
     fn size_of_next(&self, bytes: &[u8]) -> Result<usize, StreamError> {
         if !self.has_preamble {
             return Ok(STREAM_PREAMBLE.len());
@@ -111,7 +112,7 @@ impl Deframer {
             take(&mut self.begun[LENGTH_BYTES..]);
             self.begun.clear();
         }
-        // A length that is complete by now must be legal.
+        // A complete length must be legal.
         self.size_of_next(&[]).map(drop)
     }
 }
@@ -129,7 +130,7 @@ mod tests {
         stream
     }
 
-    /// The datagrams of a stream that comes in pieces that end at `cuts`.
+    /// Returns the datagrams of a stream that arrives in pieces that end at `cuts`.
     fn read(stream: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, StreamError> {
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (stream.len() + 1)).collect();
         ends.push(stream.len());

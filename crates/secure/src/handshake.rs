@@ -23,10 +23,10 @@
 //!
 //! # Freshness
 //!
-//! Nothing in an initiation shows that it is no replay. Its answer is made with an ephemeral key
-//! of its own, so only a live initiator can seal the first datagram of the session. Until that
-//! datagram opens ([`Session::is_confirmed`](crate::Session::is_confirmed)), the session is a
-//! candidate that replaces nothing. No end needs a clock or a counter that survives a restart.
+//! An initiation cannot show that it is no replay. Its answer is made with an ephemeral key of its
+//! own, so only a live initiator can seal the first datagram of the session. Until that datagram
+//! opens ([`Session::is_confirmed`](crate::Session::is_confirmed)), the session is a candidate that
+//! replaces nothing. No end needs a clock or a counter that survives a restart.
 
 mod error;
 mod initiator;
@@ -50,11 +50,10 @@ pub use wishes::{Cargo, Wishes};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
-/// Length of a response: shorter than what it answers, so that nobody can use a responder to
-/// amplify.
+/// Length of a response: shorter than an initiation, so that nobody can use a responder to amplify.
 pub const RESPONSE_BYTES: usize = 76;
-/// Version of the protocol: of everything that the ends send each other, not of the handshake
-/// alone. Ends of different versions cannot have a session.
+/// Version of the whole protocol between the ends, not of the handshake alone. Ends of different
+/// versions cannot have a session.
 pub const VERSION: u8 = 3;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
@@ -67,7 +66,7 @@ const LATENCY_BYTES: usize = 2;
 const STATUS_BYTES: usize = 1;
 /// Accepted; the responder had no session with the initiator.
 const ACCEPTED: u8 = 0;
-/// Accepted, and to take the place of a session that the responder has.
+/// Accepted, to replace a session that the responder has.
 const ACCEPTED_AGAIN: u8 = 3;
 const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + CARGO_BYTES + LATENCY_BYTES;
 const RESPONSE_PAYLOAD_BYTES: usize = STATUS_BYTES + INDEX_BYTES + TOKEN_BYTES + LATENCY_BYTES;
@@ -78,14 +77,14 @@ const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const MARKS_BYTES: usize = 2 * MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 
-/// A session that both ends know, and what they agreed on.
+/// A session that both ends know, and the parameters agreed on.
 #[derive(Debug)]
 pub struct Agreed {
     /// The session.
     pub session: Session,
     /// The larger of both ends' wishes, in milliseconds; 0: neither has one.
     pub latency_millis: u16,
-    /// Whether the responder had a session with the initiator that carries the same: it was not
+    /// Whether the responder had a session of the same cargo with the initiator, so that it was not
     /// restarted since.
     pub had_session: bool,
 }
@@ -120,8 +119,8 @@ fn write_message(noise: &mut HandshakeState, payload: &[u8], message: &mut [u8])
     );
 }
 
-/// The session of a finished handshake. Noise's Split() gives the initiator's sending key first
-/// (§5.2).
+/// Returns the session of a finished handshake. Noise's Split() gives the initiator's sending key
+/// first (§5.2).
 ///
 /// The raw keys go to another AEAD than the handshake's, for speed. That is sound because snow's
 /// own transport under these keys is never made, and the prologue's version ties the keys to

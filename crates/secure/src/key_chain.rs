@@ -1,4 +1,4 @@
-//! The keys that follow one another in one direction of a session.
+//! The sequence of keys in one direction of a session.
 //!
 //! ```text
 //! secret 0 = one of the two keys of Noise's Split()
@@ -6,8 +6,8 @@
 //! secret n + 1  = HKDF-Expand(secret n, "anabranch update", 32)
 //! ```
 //!
-//! HKDF is RFC 5869's with SHA-256. As in TLS 1.3 (RFC 8446 §7.2), whoever reads a key out of
-//! memory learns nothing of the keys before it, and everything of those after it.
+//! HKDF is RFC 5869's with SHA-256. As in TLS 1.3 (RFC 8446 §7.2), an attacker that reads a key out
+//! of memory learns nothing of the keys before it, but every key after it.
 
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
@@ -15,16 +15,16 @@ use zeroize::Zeroizing;
 
 const SECRET_BYTES: usize = 32;
 
-/// The secret of the generation that comes next: the ones before are forgotten.
+/// The secret of the next generation; earlier ones are forgotten.
 pub(crate) struct KeyChain(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl KeyChain {
-    /// The chain whose secret 0 is `secret`.
+    /// Creates the chain whose secret 0 is `secret`.
     pub(crate) fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         KeyChain(Zeroizing::new(*secret))
     }
 
-    /// The key of the next generation; generation 0's at first.
+    /// Returns the key of the next generation; generation 0's at first.
     pub(crate) fn next_key(&mut self) -> LessSafeKey {
         let secret = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let key = expanded(&secret, b"anabranch key");

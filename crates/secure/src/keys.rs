@@ -14,7 +14,8 @@ use crate::text::{self, DecodeError, ENCODED_CHARACTERS};
 const PUBLIC_PREFIX: &str = "abpub_";
 const SECRET_PREFIX: &str = "absec_";
 
-/// Why a text or 32 bytes are not a key. No message repeats any of the text: it may be a secret.
+/// Reason for which a text or 32 bytes are not a key. No message repeats any of the text: it may be
+/// a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParseKeyError {
     /// A secret key where a public one belongs.
@@ -26,7 +27,7 @@ pub enum ParseKeyError {
     /// A public key where a secret one belongs.
     #[error("this is a public key (abpub_…): a secret key starts with absec_")]
     PublicInsteadOfSecret,
-    /// No known prefix in front.
+    /// No known prefix at the start.
     #[error(
         "a key is {expected} followed by 43 characters, and this does not start with {expected}"
     )]
@@ -48,7 +49,7 @@ pub enum ParseKeyError {
          (unpadded base64url)"
     )]
     WrongCharacter {
-        /// Its place after the prefix, counted from 1.
+        /// Its position after the prefix, counted from 1.
         position: usize,
     },
     /// The last character holds bits that no key has.
@@ -81,10 +82,10 @@ impl From<DecodeError> for ParseKeyError {
 pub struct SecretKey(Box<Zeroizing<[u8; 32]>>);
 
 impl SecretKey {
-    /// A new key, from the operating system's random generator.
+    /// Generates a key with the operating system's random generator.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system has no randomness.
     pub fn generate() -> Self {
         let mut pair = snow::Builder::new(crate::handshake::noise_params())
             .generate_keypair()
@@ -95,10 +96,10 @@ impl SecretKey {
         secret
     }
 
-    /// Reads what [`to_text`](Self::to_text) writes, space around it allowed.
+    /// Parses the output of [`to_text`](Self::to_text), with optional space around it.
     ///
     /// # Errors
-    /// What is wrong with the text, as a [`ParseKeyError`].
+    /// A [`ParseKeyError`] that describes the mistake in the text.
     pub fn from_text(text: &str) -> Result<Self, ParseKeyError> {
         let text = text.trim();
         if text.starts_with(PUBLIC_PREFIX) {
@@ -115,8 +116,8 @@ impl SecretKey {
         Ok(secret)
     }
 
-    /// `absec_` and 43 characters of base64url, without a line's end: the content of a key file,
-    /// which only its owner may read. The text is wiped when dropped.
+    /// Returns `absec_` and 43 characters of base64url, without a line's end: the content of a key
+    /// file, which only its owner may read. The text is wiped when dropped.
     pub fn to_text(&self) -> Zeroizing<String> {
         // Room for all at once: a string that grows would leave pieces of the secret behind.
         let mut out = Zeroizing::new(String::with_capacity(
@@ -127,7 +128,7 @@ impl SecretKey {
         out
     }
 
-    /// The public half.
+    /// Returns the public half.
     pub fn public_key(&self) -> PublicKey {
         let mut x25519 = x25519();
         x25519.set(self.bytes());
@@ -154,11 +155,11 @@ impl fmt::Debug for SecretKey {
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// The key with these bytes.
+    /// Returns the key with these bytes.
     ///
     /// # Errors
-    /// [`ParseKeyError::SmallOrder`] for the few points with which every shared secret is zero:
-    /// whoever trusted one would trust everybody.
+    /// [`ParseKeyError::SmallOrder`] for the few points with which every shared secret is zero: an
+    /// end that trusted one would trust everybody.
     pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, ParseKeyError> {
         let mut x25519 = x25519();
         // Clamping makes every scalar a multiple of the cofactor: any one shows small order.
@@ -174,14 +175,14 @@ impl PublicKey {
         }
     }
 
-    /// The key that a peer claims, only to be looked up among those that passed
-    /// [`from_bytes`](Self::from_bytes): that would cost a flooded responder one more
+    /// Returns the key that a peer claims, only for a search among keys that passed
+    /// [`from_bytes`](Self::from_bytes). Its check would cost a flooded responder one more
     /// multiplication.
     pub(crate) fn claimed(bytes: [u8; 32]) -> Self {
         PublicKey(bytes)
     }
 
-    /// The key's 32 bytes, as RFC 7748 encodes them.
+    /// Returns the key's 32 bytes, as RFC 7748 encodes them.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

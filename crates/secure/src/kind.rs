@@ -1,19 +1,19 @@
-//! The kinds of datagrams, and what can be read of them without a key.
+//! The kinds of datagrams, and the fields that can be read of them without a key.
 
-/// What a datagram is, by its first byte.
+/// Kind of a datagram, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// The first datagram of a handshake: for a [`Responder`](crate::Responder).
     Initiation = 1,
-    /// Its answer: for the [`Initiator`](crate::Initiator) that [`receiver_index`] names.
+    /// The answer: for the [`Initiator`](crate::Initiator) that [`receiver_index`] names.
     Response = 2,
     /// A protected datagram: for the [`Session`](crate::Session) that [`receiver_index`] names.
     Data = 3,
-    /// What a responder under load answers instead of a response: for the
+    /// The answer of a responder under load instead of a response: for the
     /// [`Initiator`](crate::Initiator) that sent there.
     CookieReply = 4,
-    /// A responder does not know the session: see
+    /// The notice that a responder does not know the session: see
     /// [`Session::is_reset`](crate::Session::is_reset).
     Reset = 5,
     /// Answer to an initiation of another protocol version: for the
@@ -21,15 +21,15 @@ pub enum Kind {
     VersionNotice = 6,
 }
 
-/// Where the receiver's session index lies in a response.
+/// Position of the receiver's session index in a response.
 pub(crate) const RESPONSE_INDEX_AT: usize = 1;
-/// Where the receiver's session index lies in a protected datagram.
+/// Position of the receiver's session index in a protected datagram.
 pub(crate) const DATA_INDEX_AT: usize = 2;
-/// Where the index of the unknown session lies in a reset.
+/// Position of the unknown session's index in a reset.
 pub(crate) const RESET_INDEX_AT: usize = 1;
 
-/// The kind that a datagram claims to be; `None` for an unknown or absent first byte. Nothing is
-/// authenticated by this.
+/// Returns the kind that a datagram claims to be; `None` for an unknown or absent first byte. This
+/// authenticates nothing.
 pub fn classify(datagram: &[u8]) -> Option<Kind> {
     match *datagram.first()? {
         1 => Some(Kind::Initiation),
@@ -42,9 +42,9 @@ pub fn classify(datagram: &[u8]) -> Option<Kind> {
     }
 }
 
-/// The session index that a response or a protected datagram is addressed to: the one that its
-/// receiver chose. `None` for an initiation, a cookie reply, a reset, a version notice, an unknown
-/// kind, or a datagram too short to hold one.
+/// Returns the session index that a response or a protected datagram is addressed to: the one that
+/// its receiver chose. `None` for an initiation, a cookie reply, a reset, a version notice, an
+/// unknown kind, or a datagram too short to hold one.
 pub fn receiver_index(datagram: &[u8]) -> Option<u32> {
     let at = match classify(datagram)? {
         Kind::Initiation | Kind::CookieReply | Kind::Reset | Kind::VersionNotice => return None,

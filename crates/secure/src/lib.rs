@@ -1,30 +1,29 @@
 //! The session handshake and the protection of datagrams, sans-IO.
 //!
 //! Two ends that know each other's static keys ([`SecretKey`], [`PublicKey`]) exchange two
-//! datagrams ([`Initiator`], [`Responder`]: Noise IK) and hold a [`Session`] afterwards, which
+//! datagrams ([`Initiator`], [`Responder`]: Noise IK). Each end then holds a [`Session`], which
 //! seals every datagram that leaves and opens every one that arrives. A driver does so at its edge:
 //! after the transport's `poll_transmit` and before its `handle_datagram`. The transport itself
 //! never sees a key; it only knows that each datagram grows by [`PROTECTION_OVERHEAD_BYTES`].
 //!
-//! Nothing here owns a socket, a clock, a thread or a timer: resending an initiation that was not
-//! answered is the driver's. The one thing taken from the platform is randomness, from the
-//! operating system's generator, for static and ephemeral keys; everything else is a function of
-//! its inputs.
+//! The crate owns no socket, clock, thread or timer: the driver resends an initiation that was not
+//! answered. It takes only randomness from the platform, from the operating system's generator, for
+//! static and ephemeral keys. Everything else is a function of its inputs.
 //!
 //! # Several paths, one session
 //!
 //! The handshake runs on any one path. Every other path then uses the same session under another
-//! path id, with a counter and a replay window of its own, and needs no handshake: a datagram that
-//! opens proves that whoever made it holds the session's key. It does *not* prove that its source
-//! address is the peer's (an attacker can forward a datagram from elsewhere), so the driver
-//! believes an address after it has answered a challenge.
+//! path id, with a counter and a replay window of its own, and needs no handshake. A datagram that
+//! opens proves that its sender holds the session's key. It does *not* prove that its source
+//! address is the peer's, as an attacker can forward a datagram from elsewhere. The driver
+//! therefore believes an address after it has answered a challenge.
 //!
 //! # Routing
 //!
 //! Each end names a session by a 32-bit index of its own choosing. [`classify`] and
-//! [`receiver_index`] read what a server needs to find the session without touching a key.
+//! [`receiver_index`] read the fields by which a server finds the session without touching a key.
 //!
-//! The formats, and what is not yet defended, are in `docs/protocol-security.md`.
+//! The formats, and the attacks without a defence yet, are in `docs/protocol-security.md`.
 
 mod counter;
 mod framing;

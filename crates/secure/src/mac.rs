@@ -1,10 +1,10 @@
-//! The two marks behind an initiation that cost less to check than the handshake does, as
+//! The two marks behind an initiation. They cost less to check than the handshake does, like
 //! WireGuard's mac1 and mac2 (Donenfeld, "WireGuard: Next Generation Kernel Network Tunnel", NDSS
 //! 2017, §5.3 and §5.4.4).
 //!
-//! The first says that its maker knows the responder's public key. The second says that its maker
-//! receives at the address that it sends from: it is keyed by a cookie that the responder gave to
-//! that address.
+//! The first proves that its maker knows the responder's public key. The second proves that its
+//! maker receives at its source address: it is keyed by a cookie that the responder gave to that
+//! address.
 //!
 //! *Deviation*: HMAC-SHA-256 cut to 16 bytes in place of keyed BLAKE2s, and AES-256-GCM in place of
 //! XChaCha20-Poly1305. Both are used here already, and faster where the processor has them.
@@ -33,18 +33,18 @@ const REPLY_NONCE_AT: usize = 1;
 const NONCE_BYTES: usize = 12;
 const REPLY_SEALED_AT: usize = REPLY_NONCE_AT + NONCE_BYTES;
 const TAG_BYTES: usize = 16;
-/// An IPv6 address and a port.
+/// Length of an IPv6 address and a port.
 const SOURCE_BYTES: usize = 18;
 
 /// A mark.
 pub type Mac = [u8; MAC_BYTES];
 
-/// The key of the first mark.
+/// Returns the key of the first mark.
 pub(crate) fn first_key(responder: &PublicKey) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, &derived("anabranch mac1", responder))
 }
 
-/// The mark that `key` makes on `bytes`.
+/// Returns the mark that `key` makes on `bytes`.
 pub(crate) fn mac(key: &hmac::Key, bytes: &[u8]) -> Mac {
     let tag = hmac::sign(key, bytes);
     *tag.as_ref()
@@ -52,18 +52,18 @@ pub(crate) fn mac(key: &hmac::Key, bytes: &[u8]) -> Mac {
         .expect("a tag is longer than the part of it that is used")
 }
 
-/// Whether `claimed` is the mark that `key` makes on `bytes`. Compared as one number, so that the
-/// time tells nothing of where two marks differ.
+/// Returns whether `claimed` is the mark that `key` makes on `bytes`. They are compared as one
+/// number, so that the time does not reveal the position of a difference.
 pub(crate) fn is_mac(key: &hmac::Key, bytes: &[u8], claimed: &Mac) -> bool {
     u128::from_ne_bytes(mac(key, bytes)) == u128::from_ne_bytes(*claimed)
 }
 
-/// What a responder gave to an initiator's address: proof that the initiator receives there.
+/// A responder's cookie for an initiator's address: proof that the initiator receives there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cookie(Mac);
 
 impl Cookie {
-    /// The second mark on an initiation.
+    /// Returns the second mark on an initiation.
     pub(crate) fn mac(&self, marked: &[u8]) -> Mac {
         mac(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), marked)
     }
@@ -92,18 +92,18 @@ impl fmt::Debug for Cookie {
     }
 }
 
-/// What a responder makes cookies of. It keeps nothing of those that it gave away.
+/// Secrets from which a responder makes cookies. It keeps no cookies.
 pub(crate) struct CookieJar {
-    /// The newest secret first.
+    /// The secrets, the newest first.
     secrets: [hmac::Key; 2],
     reply_key: LessSafeKey,
-    /// Counts from a random start, so that replies after a restart have other nonces.
+    /// Nonce that counts from a random start, so that replies after a restart have other nonces.
     next_nonce: u128,
 }
 
 impl CookieJar {
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system has no randomness.
     pub(crate) fn new(responder: &PublicKey) -> Self {
         CookieJar {
             secrets: [fresh_secret(), fresh_secret()],
@@ -112,14 +112,14 @@ impl CookieJar {
         }
     }
 
-    /// Makes cookies of another secret; those of the one before stay good until the next call.
+    /// Makes cookies of another secret; those of the one before stay valid until the next call.
     pub(crate) fn rotate(&mut self) {
         self.secrets.swap(0, 1);
         self.secrets[0] = fresh_secret();
     }
 
-    /// The reply that tells `source` its cookie; only who sent the initiation with the first mark
-    /// `asked` takes it.
+    /// Returns the reply with the cookie of `source`. Only the end that sent the initiation with
+    /// the first mark `asked` accepts it.
     pub(crate) fn reply(&mut self, source: SocketAddr, asked: &Mac) -> [u8; COOKIE_REPLY_BYTES] {
         let mut cookie = mac(&self.secrets[0], &source_bytes(source));
         let counted = self.next_nonce.to_be_bytes();
@@ -142,7 +142,8 @@ impl CookieJar {
         reply
     }
 
-    /// Whether `claimed` is the second mark of an initiation whose maker has `source`'s cookie.
+    /// Returns whether `claimed` is the second mark of an initiation whose maker has `source`'s
+    /// cookie.
     pub(crate) fn proves(&self, source: SocketAddr, marked: &[u8], claimed: &Mac) -> bool {
         let source = source_bytes(source);
         self.secrets.iter().any(|secret| {
@@ -153,8 +154,8 @@ impl CookieJar {
 }
 
 /// Makes the answer to an initiation of another version, with the first mark `asked`: kind, the
-/// `version` of the responder, and a mark that whoever sees the initiation and knows the public key
-/// can make. The format is the same in every version.
+/// responder's `version`, and a mark. Anybody who sees the initiation and knows the public key can
+/// make that mark. The format is the same in every version.
 pub(crate) fn version_notice(
     responder: &PublicKey,
     asked: &Mac,
@@ -171,8 +172,8 @@ pub(crate) fn version_notice(
     notice
 }
 
-/// The version in a [`version_notice`]; `None` if it does not answer the initiation with the first
-/// mark `asked`.
+/// Returns the version in a [`version_notice`]; `None` if it does not answer the initiation with
+/// the first mark `asked`.
 pub(crate) fn noticed_version(responder: &PublicKey, asked: &Mac, datagram: &[u8]) -> Option<u8> {
     let version = *datagram.get(NOTICED_VERSION_AT)?;
     (datagram == version_notice(responder, asked, version)).then_some(version)
@@ -183,14 +184,14 @@ fn reply_key(responder: &PublicKey) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).expect("AES-256 takes 32 bytes"))
 }
 
-/// 32 bytes for one purpose that whoever knows the public key can make.
+/// Returns 32 bytes for one purpose, which anybody with the public key can compute.
 fn derived(label: &str, responder: &PublicKey) -> [u8; 32] {
     let key = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
     let tag = hmac::sign(&key, responder.as_bytes());
     *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
 }
 
-/// IPv4 and IPv4 within IPv6 are the same address.
+/// Returns the bytes of an address. IPv4 and IPv4 within IPv6 are the same address.
 fn source_bytes(source: SocketAddr) -> [u8; SOURCE_BYTES] {
     let address = match source.ip().to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -235,7 +236,7 @@ mod tests {
     fn known_answer_of_another_hmac() {
         let bytes: [u8; 32] = core::array::from_fn(|at| at as u8 + 9);
         let key = first_key(&PublicKey::claimed(bytes));
-        // By Python's hmac and hashlib.
+        // Computed with Python's hmac and hashlib.
         let hex: String = mac(&key, b"initiation")
             .iter()
             .map(|byte| format!("{byte:02x}"))

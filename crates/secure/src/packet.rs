@@ -10,22 +10,22 @@
 //! ```
 //!
 //! The AEAD is AES-256-GCM under one key per direction. The first ten bytes are its additional
-//! data. Its nonce is the path id as 32 bits and the path's counter as 64 bits, both big-endian, so
-//! no two datagrams of a key share one: the paths' counters are independent and may be equal.
+//! data. Its nonce is the path id as 32 bits and the path's counter as 64 bits, both big-endian. No
+//! two datagrams of a key share a nonce: the paths' counters are independent and may be equal.
 //!
 //! # Limits of AES-GCM
 //!
-//! A key's secrecy wears with the blocks it encrypts: an attacker who could tell AES from a random
-//! function gains about s²/2¹²⁹ from s blocks of 16 bytes. So each direction takes another key
-//! (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that is 2⁻⁶⁶ a
-//! key, where QUIC allows 2⁻⁵⁷ (RFC 9001 §B.1.1).
+//! A key's secrecy wears with the blocks it encrypts: an attacker's advantage in distinguishing AES
+//! from a random function grows to about s²/2¹²⁹ with s blocks of 16 bytes. So each direction takes
+//! another key (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that
+//! is 2⁻⁶⁶ a key, where QUIC allows 2⁻⁵⁷ (RFC 9001 §B.1.1).
 //!
 //! # Key updates
 //!
-//! As QUIC's (RFC 9001 §6), without an answer: who seals takes the next key when it likes and says
-//! so in the header. Who opens takes it when a datagram opens with it, and keeps the one before for
-//! datagrams that were overtaken. Two bits tell next from previous on a path that was silent for
-//! more than a generation, which QUIC's one bit could not.
+//! Like QUIC's (RFC 9001 §6), but without an answer. The sealing end takes the next key at any time
+//! and indicates it in the header. The opening end takes it when a datagram opens with it, and
+//! keeps the key before for datagrams that were overtaken. Two bits distinguish next from previous
+//! on a path that was silent for more than a generation, which QUIC's one bit could not.
 
 use core::fmt;
 
@@ -38,43 +38,43 @@ use crate::kind::{DATA_INDEX_AT, Kind};
 use crate::replay::{Freshness, ReplayWindow};
 use crate::reset::ResetToken;
 
-/// Bytes in front of a datagram's ciphertext.
+/// Bytes before a datagram's ciphertext.
 pub const HEADER_BYTES: usize = 10;
 /// Bytes behind a datagram's ciphertext.
 pub const TAG_BYTES: usize = 16;
-/// How much longer than its plaintext a protected datagram is.
+/// Number of bytes by which a protected datagram exceeds its plaintext.
 pub const PROTECTION_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
-/// How many paths a session has: path ids are 0 to one less.
+/// Maximum number of paths of a session: path ids are 0 to one less.
 pub const MAX_PATHS: usize = 32;
-/// How many datagrams a session seals, over all paths, before it refuses. No counter comes near
-/// 2⁶⁴, so no nonce repeats; at a million datagrams a second it takes 36,000 years.
+/// Number of datagrams that a session seals, over all paths, before it refuses. No counter comes
+/// near 2⁶⁴, so no nonce repeats; at a million datagrams a second it takes 36,000 years.
 pub const MAX_SEALED_COUNT: u64 = 1 << 60;
-/// How many datagrams one key seals, over all paths, before the next key does.
+/// Number of datagrams that one key seals, over all paths, before the next key does.
 pub const KEY_UPDATE_DATAGRAMS: u64 = 1 << 22;
 
 const COUNTER_AT: usize = 6;
-/// Where a key's generation stands in the byte of the path id.
+/// Position of a key's generation in the byte of the path id.
 const GENERATION_SHIFT: u32 = 6;
 /// The bits of that byte that are the path id; the one between stays zero.
 const PATH_MASK: u8 = MAX_PATHS as u8 - 1;
 const GENERATIONS: u8 = 4;
 
-/// Why a session will not seal: the caller's mistake, or a key that is used up.
+/// Reason for which a session refuses to seal: the caller's mistake, or a key that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// No such path.
+    /// The path does not exist.
     #[error("path {path_id} is out of range: path ids are 0 to {}", MAX_PATHS - 1)]
     PathOutOfRange {
-        /// The path asked for.
+        /// The requested path.
         path_id: u8,
     },
-    /// No room for header and tag around the plaintext.
+    /// The buffer has no room for header and tag around the plaintext.
     #[error(
         "a datagram of {datagram_bytes} bytes has no room for header and tag, \
          {PROTECTION_OVERHEAD_BYTES} bytes together"
     )]
     NoRoom {
-        /// Length of the buffer that was to be sealed.
+        /// Length of the buffer for the datagram.
         datagram_bytes: usize,
     },
     /// The session has sealed [`MAX_SEALED_COUNT`] datagrams; only a new handshake helps.
@@ -82,15 +82,15 @@ pub enum SealError {
     KeyExhausted,
 }
 
-/// Why an arriving datagram was dropped. Any of these may come of chance or of an attacker; the
-/// kind is for counters. All but `Forged` are found without the key, so what they say of a datagram
-/// is only what it claims.
+/// Reason for which an arriving datagram was dropped. Any of these may come from chance or from an
+/// attacker; the kind is for counters. All but `Forged` are found without the key, so they rely on
+/// unauthenticated fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Rejected {
     /// Shorter than header and tag.
     #[error("too short")]
     TooShort,
-    /// Not a protected datagram by its first byte.
+    /// The first byte is not a protected datagram's.
     #[error("unknown kind")]
     UnknownKind,
     /// Addressed to another session.
@@ -103,10 +103,12 @@ pub enum Rejected {
     #[error("replayed")]
     Replayed,
     /// Its counter trails the path's greatest by more than
-    /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), so that nobody knows any more.
+    /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), beyond the memory of the
+    /// window.
     #[error("too old")]
     TooOld,
-    /// Not sealed by the peer with this header, or changed since, or with a key that is gone.
+    /// The datagram was not sealed by the peer with this header, or changed since, or its key is
+    /// gone.
     #[error("forged")]
     Forged,
 }
@@ -124,39 +126,39 @@ impl Rejected {
     ];
 }
 
-/// What [`Session::open`] found in a datagram.
+/// Content of a datagram that [`Session::open`] has opened.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
     /// The path that the peer sealed it for, below [`MAX_PATHS`]. Authenticated, unlike the
-    /// addresses that the datagram came with.
+    /// addresses of the datagram.
     pub path_id: u8,
-    /// The datagram's counter, which grows with every datagram sealed for the path: whether one is
-    /// newer than another.
+    /// The datagram's counter, which grows with every datagram sealed for the path. It shows which
+    /// of two is newer.
     pub counter: u64,
     /// The plaintext, inside the caller's buffer.
     pub plaintext: &'a mut [u8],
 }
 
 /// An established session: AEAD keys for each direction, and per path a counter and a replay
-/// window. About 3 kB, and 8 kB more from the first datagram that opens: a responder may hold many
-/// that nobody ever confirms. It allocates nothing after that.
+/// window. It takes about 3 kB, and 8 kB more from the first datagram that opens, as a responder
+/// may hold many that are never confirmed. It allocates nothing after that.
 pub struct Session {
     sealing: SealingKeys,
     opening: OpeningKeys,
     local_index: u32,
     remote_index: u32,
-    /// Per path, the counter of the next datagram to be sealed.
+    /// Counter of the next datagram to be sealed, by path.
     next_counters: [u64; MAX_PATHS],
     sealed_count: u64,
-    /// One for each path, or none before the first datagram opens.
+    /// Window of each path; empty before the first datagram opens.
     windows: Vec<ReplayWindow>,
     rejected_counts: [u64; Rejected::ALL.len()],
     is_confirmed: bool,
-    /// The initiator's: what proves that the responder no longer has the session.
+    /// The initiator's proof that the responder no longer has the session.
     reset_token: Option<ResetToken>,
 }
 
-/// What a handshake leaves behind for its session.
+/// Keys and indices that a handshake agrees on for its session.
 pub(crate) struct Agreement<'a> {
     pub(crate) sealing_key: &'a [u8; 32],
     pub(crate) opening_key: &'a [u8; 32],
@@ -183,56 +185,58 @@ impl Session {
         }
     }
 
-    /// The index that this end chose: the [`receiver_index`](crate::receiver_index) of what
-    /// arrives.
+    /// Returns the index that this end chose: the [`receiver_index`](crate::receiver_index) of
+    /// arriving datagrams.
     pub fn local_index(&self) -> u32 {
         self.local_index
     }
 
-    /// The index that the peer chose: the [`receiver_index`](crate::receiver_index) of what leaves.
+    /// Returns the index that the peer chose: the [`receiver_index`](crate::receiver_index) of
+    /// outgoing datagrams.
     pub fn remote_index(&self) -> u32 {
         self.remote_index
     }
 
-    /// Whether the peer has proven to hold this session's keys. True from the start for the
+    /// Returns whether the peer has proven to hold this session's keys. True from the start for the
     /// initiator; for the responder, once the first datagram opens.
     ///
-    /// A replayed initiation makes a responder answer with a session that nobody holds. So while
-    /// this is false, a responder sends nothing but the response, and keeps an earlier session with
+    /// A replayed initiation makes a responder answer with a session that nobody holds. While this
+    /// is false, a responder therefore sends only the response, and keeps an earlier session with
     /// the same peer.
     pub fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
 
-    /// Whether the datagram proves that the responder does not have this session: only the holder
-    /// of its secret key could make it. Never true for a responder.
+    /// Returns whether the datagram proves that the responder does not have this session: only the
+    /// holder of its secret key could make it. Never true for a responder.
     pub fn is_reset(&self, datagram: &[u8]) -> bool {
         self.reset_token
             .is_some_and(|token| token.is_in(datagram, self.remote_index))
     }
 
-    /// Datagrams sealed so far, over all paths; at most [`MAX_SEALED_COUNT`].
+    /// Returns the number of datagrams sealed so far, over all paths; at most [`MAX_SEALED_COUNT`].
     pub fn sealed_count(&self) -> u64 {
         self.sealed_count
     }
 
-    /// The number that the next datagram sealed for the path `path_id` gets in its header; `None`
-    /// if there can be no such path.
+    /// Returns the number that the next datagram sealed for the path `path_id` gets in its header;
+    /// `None` if there can be no such path.
     pub fn next_number(&self, path_id: u8) -> Option<u64> {
         self.next_counters.get(usize::from(path_id)).copied()
     }
 
-    /// Datagrams that [`open`](Self::open) rejected so far for the reason `kind`.
+    /// Returns the number of datagrams that [`open`](Self::open) rejected so far for the reason
+    /// `kind`.
     pub fn rejected_count(&self, kind: Rejected) -> u64 {
         self.rejected_counts[kind as usize]
     }
 
-    /// Seals a datagram in place for the path `path_id`. The plaintext stands between
-    /// [`HEADER_BYTES`] free bytes in front and [`TAG_BYTES`] behind; afterwards all of `datagram`
-    /// is to be sent, once. (Sent twice, the second copy is a replay.)
+    /// Seals a datagram in place for the path `path_id`. The plaintext is between [`HEADER_BYTES`]
+    /// free bytes before it and [`TAG_BYTES`] behind it. Afterwards all of `datagram` must be sent,
+    /// once. (Sent twice, the second copy is a replay.)
     ///
     /// # Errors
-    /// As [`SealError`] says; `datagram` is then as it was.
+    /// [`SealError`]; `datagram` is then unchanged.
     pub fn seal(&mut self, path_id: u8, datagram: &mut [u8]) -> Result<(), SealError> {
         let datagram_bytes = datagram.len();
         let next_counter = self
@@ -263,21 +267,21 @@ impl Session {
         Ok(())
     }
 
-    /// Seals with the next key from now on, unless this one has sealed nothing. Not more often than
-    /// the peer is known to hear this end: who misses all datagrams of a generation opens none of
-    /// those after it.
+    /// Seals with the next key from now on, unless this one has sealed nothing. It must not be
+    /// called more often than the peer is known to receive: an end that misses all datagrams of a
+    /// generation opens none after it.
     pub fn update_key(&mut self) {
         if self.sealing.sealed_count > 0 {
             self.sealing.update();
         }
     }
 
-    /// Appends `plaintext`, sealed for the path `path_id`, to `datagrams`: for building a batch
-    /// from plaintexts that have no room around them, at the price of one copy. Allocates only if
+    /// Appends `plaintext`, sealed for the path `path_id`, to `datagrams`. It builds a batch from
+    /// plaintexts without room around them, at the price of one copy. It allocates only if
     /// `datagrams` has no capacity left.
     ///
     /// # Errors
-    /// As [`SealError`] says; `datagrams` is then as it was.
+    /// [`SealError`]; `datagrams` is then unchanged.
     pub fn seal_append(
         &mut self,
         path_id: u8,
@@ -309,7 +313,7 @@ impl Session {
     }
 
     /// Opens a datagram that [`open`](Self::open) has rejected as [`Rejected::Replayed`], to learn
-    /// that it is authentic and from where a copy came. It is not to be taken a second time.
+    /// that it is authentic and from where a copy came. Its content must not be used again.
     ///
     /// # Errors
     /// As of [`open`](Self::open); uncounted.
@@ -328,7 +332,7 @@ impl Session {
         Ok(opened)
     }
 
-    /// Opens a datagram if it is as fresh as `wanted`; with the generation of its key.
+    /// Opens a datagram if it is as fresh as `wanted`; returns the generation of its key, too.
     fn decrypt<'a>(
         &mut self,
         datagram: &'a mut [u8],
@@ -390,10 +394,10 @@ impl fmt::Debug for Session {
     }
 }
 
-/// The key that seals, and those to come.
+/// The sealing key, and the chain of later ones.
 struct SealingKeys {
     key: LessSafeKey,
-    /// Modulo [`GENERATIONS`].
+    /// Generation modulo [`GENERATIONS`].
     generation: u8,
     sealed_count: u64,
     max_sealed_count: u64,
@@ -427,13 +431,13 @@ impl SealingKeys {
     }
 }
 
-/// The key that opens, and its neighbours.
+/// The opening key and its neighbours.
 struct OpeningKeys {
     previous: Option<LessSafeKey>,
     current: LessSafeKey,
-    /// Made when a datagram first claims it.
+    /// The next key, made when a datagram first claims it.
     next: Option<LessSafeKey>,
-    /// The current key's, modulo [`GENERATIONS`].
+    /// Generation of the current key, modulo [`GENERATIONS`].
     generation: u8,
     chain: KeyChain,
 }
@@ -454,8 +458,8 @@ impl OpeningKeys {
         (generation + GENERATIONS - self.generation) % GENERATIONS
     }
 
-    /// The key of a generation, modulo [`GENERATIONS`]; `None` if it is neither the current one nor
-    /// beside it.
+    /// Returns the key of a generation, modulo [`GENERATIONS`]; `None` if it is neither the current
+    /// one nor next to it.
     fn key(&mut self, generation: u8) -> Option<&LessSafeKey> {
         match self.ahead(generation) {
             0 => Some(&self.current),

@@ -3,14 +3,14 @@
 const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = 32;
 
-/// How far, in datagrams, a datagram may trail the greatest counter of its path and still be
+/// Number of datagrams by which a datagram may trail the greatest counter of its path and still be
 /// accepted: about 0.2 s of reordering at 100 Mbit/s. Paths do not trail each other: each has its
 /// own window.
 ///
 /// One word less than the bitmap holds, so that the window advances by whole words (RFC 6479 §2).
 pub const REPLAY_WINDOW_DATAGRAMS: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
-/// What the window says of a counter that it has not been told of yet.
+/// The window's verdict on a counter that has not been accepted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     Fresh,
@@ -18,7 +18,7 @@ pub(crate) enum Freshness {
     TooOld,
 }
 
-/// Which counters of one path were accepted. 264 bytes, whatever arrives.
+/// Accepted counters of one path, in 264 bytes.
 #[derive(Clone, Default)]
 pub(crate) struct ReplayWindow {
     /// One more than the greatest accepted counter.
@@ -28,12 +28,12 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// One more than the greatest accepted counter; 0 if there is none.
+    /// Returns one more than the greatest accepted counter; 0 if there is none.
     pub(crate) fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Whether a datagram with this counter may still be accepted. Changes nothing: an
+    /// Returns whether a datagram with this counter may still be accepted. Changes nothing: an
     /// unauthenticated datagram must not move the window.
     pub(crate) fn check(&self, counter: u64) -> Freshness {
         if counter >= self.expected {
@@ -47,12 +47,12 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes note of a counter that [`check`](Self::check) called fresh and whose datagram is
-    /// authentic.
+    /// Records a counter that [`check`](Self::check) called fresh and whose datagram is authentic.
     pub(crate) fn accept(&mut self, counter: u64) {
         debug_assert_eq!(self.check(counter), Freshness::Fresh);
         if counter >= self.expected {
-            // With nothing accepted yet every word is clear, so starting from word 0 is right too.
+            // Before the first accepted counter every word is clear, so starting from word 0 is
+            // also right.
             let newest_word = self.expected.saturating_sub(1) / WORD_BITS;
             let entered_words = (counter / WORD_BITS - newest_word).min(WORDS as u64);
             for entered in 0..entered_words {
@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// What the bitmap stands for, with a set that never forgets.
+    /// A set of counters that never forgets, as a model of the bitmap.
     #[derive(Default)]
     struct NaiveWindow {
         accepted: BTreeSet<u64>,
@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(window.check(0), Freshness::Replayed);
     }
 
-    /// A step from the greatest counter so far: mostly near the window's edges, sometimes far
-    /// ahead.
+    /// Generates a step from the greatest counter so far: mostly near the window's edges, sometimes
+    /// far ahead.
     fn step() -> impl Strategy<Value = i64> {
         let window = REPLAY_WINDOW_DATAGRAMS as i64;
         prop_oneof![

@@ -1,4 +1,4 @@
-//! Resets: how a responder that does not know a session tells its initiator so.
+//! Resets: a responder's notice to an initiator that it does not know the session.
 //!
 //! ```text
 //! byte 0      kind, 5
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! After RFC 9000 §10.3. The token is a function of the responder's secret key and of the session
-//! index, so a responder that was restarted can make it again. The handshake tells it to the
+//! index, so a responder that was restarted can make it again. The handshake sends it to the
 //! initiator, encrypted; nobody else knows it before the responder uses it.
 
 use ring::hmac;
@@ -16,17 +16,17 @@ use subtle::ConstantTimeEq;
 use crate::keys::SecretKey;
 use crate::kind::{Kind, RESET_INDEX_AT};
 
-/// Length of a reset: shorter than every datagram that it may answer, so that two ends never answer
-/// each other for ever.
+/// Length of a reset: shorter than every datagram that it may answer, so that two ends do not
+/// answer each other endlessly.
 pub const RESET_BYTES: usize = 21;
 /// Length of a reset token (RFC 9000 §10.3: 16 bytes are hard to guess).
 pub(crate) const TOKEN_BYTES: usize = 16;
 
 const TOKEN_AT: usize = RESET_BYTES - TOKEN_BYTES;
-/// Keeps the tokens' key apart from all else that is derived of a static key.
+/// Label that separates the tokens' key from other keys derived of a static key.
 const LABEL: &[u8] = b"anabranch 1 reset";
 
-/// Proves that the responder no longer has the session.
+/// Proof that the responder no longer has the session.
 #[derive(Clone, Copy)]
 pub(crate) struct ResetToken([u8; TOKEN_BYTES]);
 
@@ -39,15 +39,15 @@ impl ResetToken {
         &self.0
     }
 
-    /// Whether the datagram is the reset of the session that the responder calls `remote_index`.
+    /// Returns whether the datagram is the reset of the responder's session `remote_index`.
     pub(crate) fn is_in(&self, datagram: &[u8], remote_index: u32) -> bool {
         let expected = reset(remote_index, self);
-        // Compared in a time that does not tell how much of it is right.
+        // Compared in constant time, so that it does not reveal the number of correct bytes.
         datagram.ct_eq(&expected).into()
     }
 }
 
-/// Makes the reset tokens of a responder.
+/// Key of the reset tokens of a responder.
 pub(crate) struct ResetKey(hmac::Key);
 
 impl ResetKey {
@@ -57,14 +57,14 @@ impl ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
     }
 
-    /// The token of the session that the responder calls `local_index`.
+    /// Returns the token of the responder's session `local_index`.
     pub(crate) fn token(&self, local_index: u32) -> ResetToken {
         let tag = hmac::sign(&self.0, &local_index.to_be_bytes());
         let token = tag.as_ref().first_chunk();
         ResetToken(*token.expect("a tag has 32 bytes"))
     }
 
-    /// The reset of the session that the responder called `local_index`, were it its own.
+    /// Returns the reset of the session `local_index`, as if it were the responder's own.
     pub(crate) fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
         reset(local_index, &self.token(local_index))
     }

@@ -8,8 +8,8 @@ pub(crate) const ENCODED_CHARACTERS: usize = 43;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Why a text is not 32 bytes in base64url. Carries positions, never characters: the text may be a
-/// secret.
+/// Reason for which a text is not 32 bytes in base64url. It contains positions, never characters:
+/// the text may be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
     Length { character_count: usize },
@@ -30,7 +30,7 @@ pub(crate) fn encode(bytes: &[u8; 32], out: &mut String) {
     }
 }
 
-/// Reads what [`encode`] writes.
+/// Decodes the output of [`encode`].
 pub(crate) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, DecodeError> {
     let character_count = text.chars().count();
     if character_count != ENCODED_CHARACTERS {
@@ -51,7 +51,7 @@ pub(crate) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, DecodeError> {
             pending &= (1 << pending_bits) - 1;
         }
     }
-    // 43 characters hold 258 bits. Were the last two ignored, a key would have four spellings.
+    // 43 characters hold 258 bits. If the last two were ignored, a key would have four spellings.
     if pending == 0 {
         Ok(bytes)
     } else {

@@ -1,22 +1,21 @@
-//! When flows have something to do of their own accord.
+//! Timers of flows.
 
 use anabranch_units::Instant;
 
 use crate::event_queue::{Alarm, EventQueue};
 use crate::flow::FlowId;
 
-/// When the ends of one party have something to do, by flow. What the network brings them is not
-/// in it.
+/// Timers of one party's ends, by flow. Arrivals from the network are not included.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     queue: EventQueue<FlowId>,
-    /// By the flow's number. They are here, side by side, as asking the flows themselves would have
-    /// them all in the processor's caches at once.
+    /// Alarms by the flow's number. They lie side by side here, as the flows themselves would fill
+    /// the processor's caches.
     alarms: Vec<Alarm>,
 }
 
 impl Agenda {
-    /// An empty one for so many flows.
+    /// Creates an empty agenda for `flow_count` flows.
     pub(crate) fn new(flow_count: usize) -> Agenda {
         Agenda {
             queue: EventQueue::default(),
@@ -24,18 +23,18 @@ impl Agenda {
         }
     }
 
-    /// Sees to it that a flow is looked at by `at`.
+    /// Ensures that a flow is checked by `at`.
     #[inline]
     pub(crate) fn plan(&mut self, flow: FlowId, at: Option<Instant>) {
         self.alarms[flow.index()].set(at, flow, &mut self.queue);
     }
 
-    /// When a flow is to be looked at next.
+    /// Returns the time at which a flow is to be checked next.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.queue.next_at()
     }
 
-    /// Takes out the flows that are to be looked at before `before`, in no order.
+    /// Takes out the flows that are due for a check before `before`, in no order.
     pub(crate) fn take_due(&mut self, before: Instant, due: &mut Vec<FlowId>) {
         while let Some((at, flow)) = self.queue.pop_before(before) {
             if self.alarms[flow.index()].ring(at) {

@@ -1,4 +1,4 @@
-//! What flows send.
+//! Applications: the sources of flows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use anabranch_video::adaptive_player::{
 use anabranch_video::source::FrameSource;
 use anabranch_video::stored_player::{Buffering, StoredPlayer, StoredPlayerCounts, StoredVideo};
 
-/// What a flow sends.
+/// The source of a flow's data.
 #[derive(Debug)]
 pub enum Application {
     /// Frames of video. The first is due at the flow's start or later.
     Media(Box<dyn FrameSource>),
-    /// A stream without end that takes all that it can get.
+    /// An endless stream that uses all available capacity.
     Greedy,
-    /// A stream of so many bytes.
+    /// A stream of the given number of bytes.
     Bytes(u64),
     /// One stream after the other, with pauses.
     Short(ShortObjects),
     /// A film that is played while it is downloaded.
     Download(StoredVideo, Buffering),
-    /// Segments of video, whose bitrates their viewer chooses, and which it asks for one after the
-    /// other.
+    /// Segments of video, which their viewer requests one after the other, at bitrates of its
+    /// choice.
     Adaptive(SegmentedVideo, SegmentBuffer),
 }
 
-/// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
-/// then idle for a time that is exponentially distributed with a mean of 10 s).
+/// Objects fetched one after the other, as browsers do. RFC 8868 §6.5: 30 to 50 kB, equally likely,
+/// then idle for an exponentially distributed time of 10 s on average.
 ///
-/// Each object has a session of its own and so starts slowly: short flows stand for connections
-/// that come and go, not for one that has learnt the path.
+/// Short objects. Each has a session of its own and so starts slowly: short flows stand for new
+/// connections, which have not learnt the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortObjects {
-    /// Least bytes of an object.
+    /// Minimum size of an object in bytes.
     pub min_bytes: u64,
-    /// Most bytes of an object.
+    /// Maximum size of an object in bytes.
     pub max_bytes: u64,
-    /// Mean time from an object's end to the next one's beginning.
+    /// Average time from an object's end to the next one's beginning.
     pub mean_idle: Duration,
-    /// Whether it begins with a pause.
+    /// Whether the flow begins with a pause.
     pub starts_idle: bool,
 }
 
@@ -64,11 +64,11 @@ pub(crate) struct Objects {
     rng: Rng,
     /// Bytes of the present object that are still to be written.
     pub(crate) unwritten_bytes: u64,
-    /// Whether an object is on its way.
+    /// Whether an object is in flight.
     pub(crate) is_active: bool,
-    /// What new sessions are made from: the sender's and the receiver's set-up.
+    /// Set-up of the sender and of the receiver, from which new sessions are made.
     pub(crate) configs: [Arc<Config>; 2],
-    /// What the senders of earlier sessions have counted, by path.
+    /// Counters of the senders of earlier sessions, by path.
     pub(crate) counted: Vec<PathCounters>,
 }
 
@@ -89,7 +89,7 @@ impl Objects {
         }
     }
 
-    /// When the first object is due, the flow starting at `start`.
+    /// Returns the start of the first object, if the flow starts at `start`.
     pub(crate) fn first_at(&mut self, start: Instant) -> Instant {
         match self.plan.starts_idle {
             true => start + self.idle_time(),
@@ -97,7 +97,7 @@ impl Objects {
         }
     }
 
-    /// The next object begins.
+    /// Begins the next object.
     pub(crate) fn begin(&mut self) {
         let ShortObjects {
             min_bytes,
@@ -109,15 +109,15 @@ impl Objects {
         self.is_active = true;
     }
 
-    /// From the present object's end to the next one's beginning.
+    /// Draws the time from the present object's end to the next one's beginning.
     pub(crate) fn idle_time(&mut self) -> Duration {
-        // The number lies in [0, 1), and its complement above zero.
+        // The number is in [0, 1), and its complement above zero.
         let mean = self.plan.mean_idle;
         mean.mul_f64(-libm::log(1.0 - self.rng.next_f64()))
     }
 }
 
-/// A film on its way to its viewer.
+/// A film that is downloaded by its viewer.
 #[derive(Debug)]
 pub(crate) struct Download {
     /// Bytes that are still to be written.
@@ -141,7 +141,7 @@ impl Download {
         }
     }
 
-    /// The viewer, who opens the film now if that has not been done.
+    /// Returns the viewer; opens the film now if it has not been opened yet.
     pub(crate) fn player(&mut self, now: Instant) -> Option<&mut StoredPlayer> {
         if let Some(film) = self.film.take() {
             self.player = Some(StoredPlayer::new(film, self.buffering, now));
@@ -155,26 +155,26 @@ impl Download {
     }
 }
 
-/// Segments of video on their way to a viewer who asks for them.
+/// Segments of video that are requested by their viewer.
 #[derive(Debug)]
 pub(crate) struct Adaptive {
-    /// Bytes that have been asked for and are still to be written.
+    /// Requested bytes that are still to be written.
     pub(crate) unwritten_bytes: u64,
     /// Whether it is known that all has arrived.
     pub(crate) is_over: bool,
     video: SegmentedVideo,
     buffer: SegmentBuffer,
     player: Option<AdaptivePlayer>,
-    /// The bytes of segments whose requests are on their way.
+    /// Bytes of segments whose requests are in flight.
     requests: VecDeque<u64>,
-    /// Bytes of requests that have come to the server and are no whole request yet.
+    /// Bytes of an incomplete request at the server.
     heard_bytes: u64,
-    /// Segments that the server has not been asked for.
+    /// Number of segments that have not been requested.
     left: u64,
 }
 
 impl Adaptive {
-    /// A request with its headers; chosen.
+    /// Size of a request with its headers; chosen.
     pub(crate) const REQUEST_BYTES: u64 = 300;
 
     pub(crate) fn new(video: SegmentedVideo, buffer: SegmentBuffer) -> Self {
@@ -190,8 +190,8 @@ impl Adaptive {
         }
     }
 
-    /// The viewer is handed bytes, and begins if that has not been done. Whether a request leaves,
-    /// and when the viewer next acts by itself.
+    /// Hands bytes to the viewer; starts playback if it has not started. Returns whether a
+    /// request leaves, and the time of the viewer's next action.
     pub(crate) fn watch(&mut self, now: Instant, bytes: u64) -> (bool, Option<Instant>) {
         let player = self
             .player
@@ -202,14 +202,14 @@ impl Adaptive {
         (request.is_some(), player.next_at())
     }
 
-    /// How long the viewer could go on playing; `None` before it has begun.
+    /// Returns the play time that is buffered; `None` before playback has begun.
     pub(crate) fn play_time_left(&self, now: Instant) -> Option<Duration> {
         self.player
             .as_ref()
             .map(|player| player.play_time_left(now))
     }
 
-    /// The server reads bytes of requests: what was asked for is to be written.
+    /// Reads `bytes` of requests at the server, which then writes the requested data.
     pub(crate) fn hear(&mut self, bytes: u64) {
         self.heard_bytes += bytes;
         while self.heard_bytes >= Self::REQUEST_BYTES
@@ -221,7 +221,7 @@ impl Adaptive {
         }
     }
 
-    /// Whether more will be asked for.
+    /// Returns whether there are more requests to come.
     pub(crate) fn has_more(&self) -> bool {
         self.left > 0
     }

@@ -8,14 +8,14 @@ use anabranch_core::{
 };
 use anabranch_units::{Instant, Seed};
 
-/// A session of either kind. What every driver does is here; the rest is asked of the kind.
+/// A session of either kind. Calls that every driver makes are here; others match on the kind.
 #[derive(Debug)]
 pub(crate) enum Endpoint {
     Media(Box<MediaSession>),
     Stream(Box<StreamSession>),
 }
 
-/// Does the same with a session of either kind.
+/// Evaluates the same expression for a session of either kind.
 macro_rules! with_session {
     ($endpoint:expr, $session:ident => $call:expr) => {
         match $endpoint {
@@ -44,7 +44,7 @@ impl Endpoint {
         Ok(Endpoint::Stream(Box::new(session)))
     }
 
-    /// The session of media, if it is one.
+    /// Returns the session of media, if it is one.
     pub(crate) fn media(&self) -> Option<&MediaSession> {
         match self {
             Endpoint::Media(session) => Some(session),
@@ -52,7 +52,7 @@ impl Endpoint {
         }
     }
 
-    /// The session of media, if it is one.
+    /// Returns the session of media, if it is one.
     pub(crate) fn media_mut(&mut self) -> Option<&mut MediaSession> {
         match self {
             Endpoint::Media(session) => Some(session),
@@ -60,7 +60,7 @@ impl Endpoint {
         }
     }
 
-    /// The stream's session, if it is one.
+    /// Returns the stream's session, if it is one.
     pub(crate) fn stream(&self) -> Option<&StreamSession> {
         match self {
             Endpoint::Media(_) => None,
@@ -68,7 +68,7 @@ impl Endpoint {
         }
     }
 
-    /// The stream's session, if it is one.
+    /// Returns the stream's session, if it is one.
     pub(crate) fn stream_mut(&mut self) -> Option<&mut StreamSession> {
         match self {
             Endpoint::Media(_) => None,

@@ -1,4 +1,4 @@
-//! What happens next.
+//! The event queue.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,13 +8,13 @@ use anabranch_units::Instant;
 #[derive(Clone, Copy, Debug)]
 struct Planned<E> {
     at: Instant,
-    /// How many were planned before.
+    /// Number of events planned earlier; the order of events at one instant.
     number: u64,
     event: E,
 }
 
 impl<E> Planned<E> {
-    /// What the order goes by: one number, compared without a branch.
+    /// Returns the sort key: one number, compared without a branch.
     #[inline]
     fn order(&self) -> u128 {
         u128::from(self.at.as_nanos()) << 64 | u128::from(self.number)
@@ -34,7 +34,7 @@ impl<E> PartialOrd for Planned<E> {
         Some(self.cmp(other))
     }
 
-    /// As a heap's largest element is its first, this is the other way round.
+    /// Compares in reverse, as a heap's first element is its largest.
     #[inline]
     fn le(&self, other: &Planned<E>) -> bool {
         self.order() >= other.order()
@@ -48,7 +48,7 @@ impl<E> Ord for Planned<E> {
     }
 }
 
-/// Events by time, and those of one instant in the order in which they were planned: the same on
+/// Events by time. Events at one instant are in the order in which they were planned: the same on
 /// every machine.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
@@ -75,20 +75,20 @@ impl<E: Copy> EventQueue<E> {
         self.planned_count += 1;
     }
 
-    /// When the next event is due.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|planned| planned.at)
     }
 
-    /// The next event that is due before `before`.
+    /// Takes the next event that is due before `before`.
     pub(crate) fn pop_before(&mut self, before: Instant) -> Option<(Instant, E)> {
         self.next_at().filter(|at| *at < before)?;
         self.heap.pop().map(|Planned { at, event, .. }| (at, event))
     }
 }
 
-/// A timer that is put off far more often than it fires. Only an earlier deadline plans an event;
-/// an event that comes too early plans the next.
+/// A timer that is postponed far more often than it fires. Only an earlier deadline plans an event;
+/// an event that fires too early plans the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alarm {
     planned_at: Instant,
@@ -99,7 +99,7 @@ impl Alarm {
         planned_at: Instant::FAR_FUTURE,
     };
 
-    /// Sees to it that `event` comes at `deadline` or before.
+    /// Ensures that `event` fires at `deadline` or before.
     #[inline]
     pub(crate) fn set<E: Copy>(
         &mut self,
@@ -113,8 +113,8 @@ impl Alarm {
         }
     }
 
-    /// Whether the event that has come at `at` is the one that was planned last, and not one that
-    /// an earlier deadline has overtaken.
+    /// Returns whether the event at `at` is the one planned last, not one that an earlier deadline
+    /// has replaced.
     #[inline]
     pub(crate) fn ring(&mut self, at: Instant) -> bool {
         let is_current = self.planned_at == at;
@@ -134,7 +134,7 @@ mod tests {
         let mut queue = EventQueue::default();
         let mut popped = Vec::new();
         for index in 0..1_000_u64 {
-            // Every residue once.
+            // Every residue once: 387 and 1,000 have no common factor.
             queue.plan(Instant::from_nanos(1 + index * 387 % 1_000), ());
         }
         while let Some((at, ())) = queue.pop_before(Instant::from_nanos(901)) {

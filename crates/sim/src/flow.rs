@@ -18,23 +18,23 @@ use crate::oracle::SharedTruth;
 use crate::parties::{Division, MAX_PARTIES};
 use crate::topology::RouteId;
 
-/// Names a flow of a [`World`](crate::World).
+/// Identifies a flow of a [`World`](crate::World).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// The flow's number, for indexing.
+    /// Returns the flow's number, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Which way a datagram goes.
+/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// From the sender to the receiver: data, padding and path challenges.
+    /// Sender to receiver: data, padding and path challenges.
     Forward,
-    /// From the receiver to the sender: feedback.
+    /// Receiver to sender: feedback.
     Reverse,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// Which way this end's datagrams go.
+    /// Returns the direction of this end's datagrams.
     pub(crate) const fn direction(self) -> Direction {
         match self {
             Side::Sender => Direction::Forward,
@@ -58,7 +58,7 @@ impl Side {
         }
     }
 
-    /// Whom such datagrams are for.
+    /// Returns the recipient of such datagrams.
     pub(crate) const fn that_hears(direction: Direction) -> Side {
         match direction {
             Direction::Forward => Side::Receiver,
@@ -70,73 +70,73 @@ impl Side {
 /// A flow of media, or of a stream's bytes.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Set-up of the end that sends. Flows that are alike had better share it.
+    /// Set-up of the sender. Equal flows should share it, to save memory.
     pub sender: Arc<Config>,
-    /// Set-up of the end that receives.
+    /// Set-up of the receiver.
     pub receiver: Arc<Config>,
     /// Routes of the session's paths, in the order of their path numbers; at least one.
     pub paths: Vec<FlowPath>,
-    /// When the session begins.
+    /// Start of the session.
     pub start: Instant,
-    /// When the sender closes it; `None`: never.
+    /// Time at which the sender closes it; `None`: never.
     pub stop: Option<Instant>,
-    /// What it sends: it makes the sessions such of media, or of streams.
+    /// The source of data. It decides whether the sessions carry media or streams.
     pub source: Application,
 }
 
 /// One path of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPath {
-    /// Where its packets go.
+    /// Route of its packets.
     pub route: RouteId,
-    /// What the sender is told about it.
+    /// Options of the path at the sender.
     pub options: PathOptions,
 }
 
-/// A flow as the world keeps it.
+/// A flow in the world's representation.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
+    /// Number of the flow's present session. Datagrams of earlier ones are ignored.
     pub(crate) session: u32,
     pub(crate) paths: Vec<FlowPath>,
-    /// When its source has a frame, or an object; or its viewer's picture changes.
+    /// Time of the source's next frame or object, or of the next change of the viewer's picture.
     pub(crate) frame_at: Option<Instant>,
-    /// When its sender closes the session, from the flow's start on.
+    /// Time at which its sender closes the session, counted from the flow's start.
     pub(crate) stop_at: Option<Instant>,
-    /// Of a stream: what waits at its receiver.
+    /// Data of a stream that has arrived beyond a gap at its receiver.
     pub(crate) head_of_line: HeadOfLine,
-    /// Captured, outcome not yet known.
+    /// Captured frames whose outcome is not known yet.
     pub(crate) open_frames: VecDeque<FrameEvent>,
     pub(crate) source: Work,
     pub(crate) stop: Option<Instant>,
-    /// When the present session began.
+    /// Start of the present session.
     pub(crate) began_at: Instant,
-    /// Where the sender's scheduler reads the truth, if it is the oracle.
+    /// Truth that the sender's scheduler reads, if it is the oracle.
     pub(crate) truth: Option<SharedTruth>,
     /// Sender and receiver.
     pub(crate) ends: [End; 2],
-    /// What its chance comes from.
+    /// Seed of the flow's random numbers.
     pub(crate) seed: Seed,
 }
 
-/// What a flow has to send.
+/// The data that a flow still has to send.
 #[derive(Debug)]
 pub(crate) enum Work {
     Frames(Box<dyn FrameSource>),
-    /// So many bytes are still to be written; [`u64::MAX`]: without end.
+    /// A number of bytes that are still to be written; [`u64::MAX`] means without end.
     Bytes(u64),
     Objects(Box<Objects>),
     Download(Box<Download>),
     Adaptive(Box<Adaptive>),
 }
 
-/// The flows of a lane by their number: sessions, and generators beside them.
+/// The flows of a lane by their number: sessions and generators.
 #[derive(Debug, Default)]
 pub(crate) struct Flows(Vec<Entry>);
 
 #[derive(Debug)]
 enum Entry {
-    /// It is of another lane.
+    /// A flow of another lane.
     Elsewhere,
     Session(Box<Flow>),
     Generator(Box<Generator>),
@@ -147,7 +147,7 @@ impl Flows {
         self.0.len()
     }
 
-    /// The next flow is of another lane.
+    /// Records that the next flow belongs to another lane.
     pub(crate) fn push_elsewhere(&mut self) {
         self.0.push(Entry::Elsewhere);
     }
@@ -167,13 +167,13 @@ impl Flows {
         }
     }
 
-    /// Whether a flow's scheduler is the oracle.
+    /// Returns whether a flow's scheduler is the oracle.
     pub(crate) fn has_clairvoyant(&self) -> bool {
         self.sessions().any(|flow| flow.truth.is_some())
     }
 
-    /// Whether what one end does touches the other at once: a session that ends at the receiver
-    /// begins anew at the sender, or a viewer acts by the flow's own timer.
+    /// Returns whether an action at one end changes the other at once. A session that ends at the
+    /// receiver starts a new one at the sender, and a viewer acts by the flow's own timer.
     pub(crate) fn has_successions(&self) -> bool {
         self.sessions().any(|flow| match flow.source {
             Work::Objects(_) | Work::Download(_) | Work::Adaptive(_) => true,
@@ -188,7 +188,7 @@ impl Flows {
         })
     }
 
-    /// When a flow next has something to do for a party, on a new agenda.
+    /// Plans the next timers of all flows for their parties, on new agendas.
     pub(crate) fn plan_all(&mut self, division: Division, agendas: &mut [Agenda; MAX_PARTIES]) {
         for party in division.parties() {
             agendas[party] = Agenda::new(self.0.len());
@@ -218,7 +218,8 @@ impl Flows {
 impl Index<usize> for Flows {
     type Output = Flow;
 
-    /// The session of that number; to ask for a generator so is a mistake.
+    /// Returns the session of that number. Panics for a generator, which would be a mistake of the
+    /// caller.
     fn index(&self, index: usize) -> &Flow {
         match &self.0[index] {
             Entry::Session(flow) => flow,
@@ -236,12 +237,12 @@ impl IndexMut<usize> for Flows {
     }
 }
 
-/// What a flow has to do next.
+/// Kinds of actions of a flow, in the order in which they happen at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// An end begins.
     Start(Side),
-    /// The first in an end's inbox.
+    /// The first arrival in an end's inbox.
     Arrival(Side),
     /// The source has a frame, or an object; or a viewer's picture changes.
     Frame,
@@ -256,8 +257,8 @@ impl Flow {
         &mut self.ends[side as usize]
     }
 
-    /// What is due next for some ends, and when, if their next arrivals come `arrives_at`; at one
-    /// instant in the order of [`Due`].
+    /// Returns the next action of the given ends and its time, where `arrives_at` gives their next
+    /// arrivals. At one instant, actions happen in the order of [`Due`].
     #[inline]
     pub(crate) fn next_due(
         &self,
@@ -272,7 +273,7 @@ impl Flow {
         (next.0 < Instant::FAR_FUTURE).then_some(next)
     }
 
-    /// The same for one end; [`Instant::FAR_FUTURE`] if nothing is.
+    /// Does the same for one end; [`Instant::FAR_FUTURE`] if it has no action.
     fn due_of(&self, side: Side, arrives_at: Option<Instant>) -> (Instant, Due) {
         let mut next = (Instant::FAR_FUTURE, Due::Stop);
         let mut offer = |at: Option<Instant>, due| {
@@ -295,7 +296,7 @@ impl Flow {
         next
     }
 
-    /// When some ends have something to do if nothing arrives.
+    /// Returns the next action of some ends if nothing arrives.
     pub(crate) fn wakes_at(&self, sides: &[Side]) -> Option<Instant> {
         self.next_due(sides, |_| None).map(|(at, _)| at)
     }
@@ -304,10 +305,10 @@ impl Flow {
 /// An end of a flow.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// When the endpoint wants to be called and why, as of the last time that it was served.
+    /// The endpoint's next timer and its reason, as of the last time that it was served.
     pub(crate) deadline: Option<(Instant, Timer)>,
     pub(crate) overhead_bytes: u32,
-    /// When it begins, while it has not.
+    /// Start, while it has not begun.
     pub(crate) start_at: Option<Instant>,
     pub(crate) endpoint: Endpoint,
 }

@@ -1,4 +1,4 @@
-//! Traffic that nobody answers: datagrams of one size at a rate that knows nothing of the network.
+//! Traffic without answers: datagrams of one size at a rate that ignores the network.
 
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
@@ -7,65 +7,65 @@ use crate::topology::RouteId;
 /// A flow of raw datagrams along a route's forward links: no endpoint, no feedback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorConfig {
-    /// Where its packets go.
+    /// Route of its packets.
     pub route: RouteId,
     /// Bytes of each packet on the wire.
     pub size_bytes: u32,
-    /// How fast it sends.
+    /// Sending rate.
     pub rate: GeneratorRate,
-    /// How packets are spread at that rate.
+    /// Spacing of packets at that rate.
     pub spacing: Spacing,
-    /// When it begins.
+    /// Start of the generator.
     pub start: Instant,
-    /// From when on it sends no more; `None`: never.
+    /// Time from which on it sends no more; `None`: never.
     pub stop: Option<Instant>,
 }
 
-/// How fast a generator sends.
+/// Sending rate of a generator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GeneratorRate {
-    /// At a rate that changes at given instants, if at all.
+    /// A rate that may change at given instants.
     Steps {
         /// The rate to start with.
         rate: DataRate,
         /// Rates that hold from an instant on, in the order of time.
         changes: Vec<(Instant, DataRate)>,
     },
-    /// At a rate, and not at all, by turns.
+    /// A rate that is alternately on and off.
     OnOff {
         /// The rate while on.
         rate: DataRate,
-        /// How long it is on.
+        /// Duration of an on period.
         on: Duration,
-        /// How long it is off.
+        /// Duration of an off period.
         off: Duration,
-        /// Whether these are the means of exponential distributions, not each time the same.
+        /// Whether these are averages of exponential distributions instead of fixed durations.
         is_exponential: bool,
         /// Whether it is on first.
         starts_on: bool,
     },
 }
 
-/// How packets are spread at a given rate.
+/// Spacing of packets at a given rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
-    /// A packet leaves as soon as the rate has allowed for its bytes, the first at once.
+    /// A packet leaves as soon as the rate permits its bytes, the first immediately.
     #[default]
     Even,
     /// The gaps are exponentially distributed: a Poisson process.
     Exponential,
 }
 
-/// A generator that cannot be.
+/// Mistakes in a generator's set-up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratorConfigError {
     /// Its packets are too small or too large.
     #[error("packets of {0} B: allowed are 29 B to 65535 B, headers included")]
     Size(u32),
-    /// A period so short that it is not one.
+    /// A period below the minimum.
     #[error("{0}: a period on or off lasts 1 ms at least")]
     Period(Duration),
-    /// A rate so high that time would stand still.
+    /// A rate above the maximum, at which time would not advance.
     #[error("{0}: a generator sends at most 100 Gbit/s")]
     Rate(DataRate),
     /// Its rate changes are out of order.
@@ -74,10 +74,10 @@ pub enum GeneratorConfigError {
 }
 
 impl GeneratorConfig {
-    /// Whether it can be.
+    /// Checks the values.
     ///
     /// # Errors
-    /// A [`GeneratorConfigError`] that names the value that is wrong.
+    /// A [`GeneratorConfigError`] that names the wrong value.
     pub fn check(&self) -> Result<(), GeneratorConfigError> {
         // An IPv4 header, a UDP header and a byte.
         if !(29..=65_535).contains(&self.size_bytes) {
@@ -108,23 +108,23 @@ const MAX_RATE: DataRate = DataRate::from_megabits_per_second(100_000);
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
-/// Bit-nanoseconds per second in a byte: what a rate of 1 bit/s allows for in 1 ns is one unit.
+/// Units in a byte. A rate of 1 bit/s yields one unit, a bit-nanosecond per second, in 1 ns.
 const UNITS_PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// A generator as the world keeps it.
+/// A generator in the world's representation.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) config: GeneratorConfig,
     rng: Rng,
-    /// When the next packet leaves.
+    /// Departure of the next packet.
     next_at: Instant,
-    /// The rate in force at `next_at`, and until when.
+    /// Rate at `next_at`; the end of its validity follows.
     rate: DataRate,
     rate_until: Instant,
-    /// Rate changes that have come into force.
+    /// Number of rate changes that have taken effect.
     change_count: usize,
     is_on: bool,
-    /// What the rate has allowed for beyond the last packet, because instants are whole.
+    /// Units that the rate yielded beyond the last packet, because instants are whole nanoseconds.
     carried_units: u128,
 }
 
@@ -141,7 +141,7 @@ impl Generator {
             config,
         };
         match &generator.config.rate {
-            // The changes before the start have come into force by then.
+            // The changes before the start have taken effect by then.
             GeneratorRate::Steps { rate, changes } => {
                 let past = changes
                     .iter()
@@ -168,19 +168,19 @@ impl Generator {
         generator
     }
 
-    /// When the next packet leaves; `None`: there is none.
+    /// Returns the departure of the next packet; `None` if there is none.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let is_over = self.config.stop.is_some_and(|stop| stop <= self.next_at);
         (self.next_at < Instant::FAR_FUTURE && !is_over).then_some(self.next_at)
     }
 
-    /// The packet that is due has left.
+    /// Advances to the next packet after the due one has left.
     pub(crate) fn advance(&mut self) {
         let units = self.gap_units();
         self.wait_for(units);
     }
 
-    /// What the rate has to allow for before the next packet.
+    /// Returns the units between this packet and the next one.
     fn gap_units(&mut self) -> u128 {
         let units = u128::from(self.config.size_bytes) * UNITS_PER_BYTE;
         match self.config.spacing {
@@ -189,7 +189,7 @@ impl Generator {
         }
     }
 
-    /// Moves on to the instant at which the rate has allowed for so much.
+    /// Advances to the instant at which the rate has yielded `units`.
     fn wait_for(&mut self, units: u128) {
         let mut missing = units.saturating_sub(self.carried_units);
         self.carried_units = self.carried_units.saturating_sub(units);
@@ -215,7 +215,7 @@ impl Generator {
         }
     }
 
-    /// Goes over to the next rate.
+    /// Changes to the next rate.
     fn change_rate(&mut self) {
         match &self.config.rate {
             GeneratorRate::Steps { changes, .. } => {
@@ -242,7 +242,7 @@ impl Generator {
                 } else {
                     1.0
                 };
-                // Never nothing, so that time goes on.
+                // Never zero, so that time advances.
                 let span = mean.mul_f64(factor).max(Duration::from_nanos(1));
                 self.rate = rate;
                 self.rate_until += span;
@@ -251,7 +251,7 @@ impl Generator {
     }
 }
 
-/// Exponentially distributed with mean 1.
+/// Draws a number from the exponential distribution with mean 1.
 fn exponential(rng: &mut Rng) -> f64 {
     -libm::log(1.0 - rng.next_f64())
 }
@@ -262,8 +262,8 @@ mod tests {
 
     const MEGABIT: DataRate = DataRate::from_megabits_per_second(1);
 
-    /// The instants at which a generator of 1500 B packets that starts at `start_s` sends before
-    /// `stop_s`.
+    /// Returns the instants at which a generator of 1500 B packets that starts at `start_s` sends
+    /// before `stop_s`.
     fn sent(rate: GeneratorRate, spacing: Spacing, start_s: u64, stop_s: u64) -> Vec<Instant> {
         let config = GeneratorConfig {
             route: RouteId(0),
@@ -305,7 +305,7 @@ mod tests {
     fn constant_rate_is_even_and_does_not_drift() {
         let seventh = DataRate::from_bits_per_second(7_000_000);
         let sent = sent(steps(seventh, &[]), Spacing::Even, 1, 13);
-        // 12 s at 7 Mbit/s are 7000 packets of 12 kbit, and the first leaves at once.
+        // 12 s at 7 Mbit/s are 7000 packets of 12 kbit, and the first leaves immediately.
         assert_eq!(sent.len(), 7_000);
         assert_eq!(sent[0], Instant::from_secs(1));
         assert_eq!(sent[3_500], Instant::from_secs(7));
@@ -320,7 +320,7 @@ mod tests {
         let changes = [(2, DataRate::ZERO), (4, MEGABIT + MEGABIT)];
         let sent = sent(steps(MEGABIT, &changes), Spacing::Even, 0, 6);
         let (second, fourth) = (Instant::from_secs(2), Instant::from_secs(4));
-        // 2 s allow for 166 2/3 packets beside the one that leaves at once.
+        // 2 s permit 166 2/3 packets after the one that leaves immediately.
         assert_eq!(sent.iter().filter(|at| **at < second).count(), 167);
         assert!(!sent.iter().any(|at| (second..fourth).contains(at)));
         // The third of a packet that was missing takes 2 ms at 2 Mbit/s.
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn periods_alternate_and_the_first_is_on_unless_asked() {
-        // 240 ms on allow for 20 packets of 12 ms.
+        // 240 ms on permit 20 packets of 12 ms.
         let is_on = |at: &Instant| at.as_nanos() / 1_000_000 % 480 < 240;
         let on_first = sent(on_off(240, 240, false, true), Spacing::Even, 0, 48);
         assert_eq!(on_first.len(), 2_000);
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn exponential_periods_have_the_mean_share_of_the_rate() {
-        // On for 0.5 s, off for 1.5 s in the mean: 20.83 packets a second. In 20,000 s there are
+        // On for 0.5 s, off for 1.5 s on average: 20.83 packets a second. In 20,000 s there are
         // 10,000 cycles, whose share deviates by (1 - 1/4) * sqrt(2 / 10,000) = 1.06 %.
         let count = sent(on_off(500, 1_500, true, true), Spacing::Even, 0, 20_000).len();
         assert!((403_000..=430_000).contains(&count), "{count}");

@@ -1,23 +1,24 @@
-//! How long bytes of a stream that have arrived wait for missing ones before them.
+//! Head-of-line blocking: the time that received bytes of a stream wait for missing bytes before
+//! them.
 
 use core::ops::Range;
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 
-/// What of a stream has arrived, and since when what cannot be read yet.
+/// Received bytes of a stream, and the arrival times of those that cannot be read yet.
 #[derive(Debug, Default)]
 pub(crate) struct HeadOfLine {
-    /// All bytes below have arrived.
+    /// Offset below which all bytes have arrived.
     in_order: u64,
-    /// What has arrived beyond a gap and when, by offset.
+    /// Byte ranges received beyond a gap, by offset, with their arrival times.
     waiting: VecDeque<(Range<u64>, Instant)>,
 }
 
 impl HeadOfLine {
-    /// `newest` is the last segment that has come in, now or before, and all bytes below `in_order`
-    /// are there. Calls `release` with how many bytes can be read that could not before, and how
-    /// long these have waited.
+    /// Records that `newest` is the last segment received, and that all bytes below `in_order` have
+    /// arrived. Calls `release` with the number of bytes that have become readable, and the time
+    /// that they waited.
     #[inline]
     pub(crate) fn on_arrived(
         &mut self,
@@ -44,7 +45,7 @@ impl HeadOfLine {
         }
     }
 
-    /// Notes those of the bytes that were not there.
+    /// Records those of the bytes that are new.
     fn note(&mut self, now: Instant, newest: Range<u64>) {
         let mut from = newest.start.max(self.in_order);
         let mut index = self.waiting.partition_point(|(range, _)| range.end <= from);
@@ -66,8 +67,8 @@ impl HeadOfLine {
 mod tests {
     use super::*;
 
-    /// Segments that come at these milliseconds, and how far the stream is then: bytes that can be
-    /// read from then on, and the milliseconds that they have waited.
+    /// Feeds segments at these milliseconds, with the end of the in-order data. Returns the bytes
+    /// that become readable each time, and the milliseconds that they waited.
     fn released(segments: &[(u64, Range<u64>, u64)]) -> Vec<(u64, u64)> {
         let mut line = HeadOfLine::default();
         let mut released = Vec::new();
@@ -89,7 +90,7 @@ mod tests {
         let segments = [
             (1, 10..20, 0),
             (4, 30..40, 0),
-            // Nothing new.
+            // No new bytes.
             (5, 30..40, 0),
             (9, 0..10, 20),
             (11, 20..30, 40),
@@ -102,7 +103,7 @@ mod tests {
     fn bytes_that_come_twice_count_from_the_first_time() {
         let segments = [(1, 10..20, 0), (3, 5..25, 0), (6, 0..5, 25)];
         assert_eq!(released(&segments), [(5, 0), (5, 3), (10, 5), (5, 3)]);
-        // A copy that covers the gap and what is known beyond it.
+        // A copy that covers the gap and the known segments beyond it.
         let segments = [(1, 10..20, 0), (3, 30..40, 0), (6, 0..50, 50)];
         let expected = [(10, 0), (10, 5), (10, 0), (10, 3), (10, 0)];
         assert_eq!(released(&segments), expected);

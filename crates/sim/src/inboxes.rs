@@ -1,14 +1,14 @@
-//! What arrives in a window, by whom it is for.
+//! Arrivals of a window, sorted by recipient.
 
 use anabranch_units::{Ecn, Instant};
 
 use crate::flow::{FlowId, Side};
 
-/// A datagram that comes to the end of its route.
+/// A datagram that reaches the end of its route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
-    /// Which packet, for [`Network::arrive`](crate::network::Network::arrive).
+    /// Number of the packet, for [`Network::arrive`](crate::network::Network::arrive).
     pub(crate) id: u32,
     pub(crate) flow: FlowId,
     pub(crate) side: Side,
@@ -27,19 +27,19 @@ impl Arrival {
     }
 }
 
-/// All that arrives in a window, end by end in the order in which they take their turns: who reads
-/// thousands of them so walks straight through memory.
+/// All arrivals of a window, by end, in the order in which the ends take their turns. A reader of
+/// thousands of ends reads memory in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Inboxes {
-    /// By time.
+    /// Arrivals by time.
     arrivals: Vec<Arrival>,
-    /// By end, and then by time.
+    /// Arrivals by end, and then by time.
     dealt: Vec<Arrival>,
-    /// By flow and side.
+    /// Inboxes by flow and side.
     inboxes: Vec<[Inbox; 2]>,
 }
 
-/// An end's part of what is dealt; empty once it has taken it.
+/// Range of arrivals for one end; empty once the end has taken it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inbox {
     start: u32,
@@ -47,7 +47,7 @@ struct Inbox {
 }
 
 impl Inboxes {
-    /// Empty ones for so many flows.
+    /// Creates empty inboxes for `flow_count` flows.
     pub(crate) fn new(flow_count: usize) -> Inboxes {
         Inboxes {
             inboxes: vec![[Inbox::default(); 2]; flow_count],
@@ -55,16 +55,16 @@ impl Inboxes {
         }
     }
 
-    /// Begins a window with what arrives in it, in any order: arrivals of one instant keep theirs.
-    /// By then all that was dealt before must have been taken.
+    /// Begins a window with its arrivals, in any order; arrivals at one instant keep theirs. All
+    /// arrivals of the previous window must have been taken.
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<Arrival>)) {
         self.arrivals.clear();
         fill(&mut self.arrivals);
-        // As links give it, mostly.
+        // Links mostly deliver in this order already.
         self.arrivals.sort_by_key(|arrival| arrival.at);
     }
 
-    /// Keeps of it what is for ends, and appends their flows to `due`.
+    /// Keeps only arrivals for ends, and appends their flows to `due`.
     pub(crate) fn keep(
         &mut self,
         mut is_for_end: impl FnMut(&Arrival) -> bool,
@@ -83,7 +83,8 @@ impl Inboxes {
         });
     }
 
-    /// Deals it out to `flows`, who take their turns in this order; nothing is for others.
+    /// Sorts the arrivals by recipient for `flows`, which take their turns in this order. There are
+    /// no arrivals for other flows.
     pub(crate) fn deal(&mut self, flows: &[FlowId]) {
         let mut start = 0;
         for flow in flows {
@@ -104,7 +105,7 @@ impl Inboxes {
         }
     }
 
-    /// Takes all that is for the ends of a flow: for each, by time.
+    /// Takes all arrivals for the ends of a flow: for each end, by time.
     pub(crate) fn take(&mut self, flow: FlowId) -> [&[Arrival]; 2] {
         let inboxes = &mut self.inboxes[flow.index()];
         inboxes.each_mut().map(|inbox| {

@@ -1,12 +1,11 @@
 //! The simulated world: the core's endpoints over [`anabranch_link`] links, in virtual time.
 //!
 //! A [`World`] holds links, routes over any number of them, and flows. Every flow is two endpoints
-//! of the very core that runs over real sockets, and the datagrams between them are real: encoded,
-//! decoded, and as long on the simulated wire as on a real one. Besides there are generators of raw
-//! datagrams that nobody answers. [`World::run_until`] moves time
-//! on, flow by flow in windows so short that none can reach another within; an [`Observer`] is told
-//! of every event. The same calls with the same seed make the
-//! same run, of which the [`TraceHash`] is the proof.
+//! of the same core that runs over real sockets. The datagrams between them are real: encoded,
+//! decoded, and as long on the simulated wire as on a real one. Generators also send raw datagrams
+//! that nobody answers. [`World::run_until`] advances time, flow by flow, in windows so short that
+//! no flow can affect another within one. An [`Observer`] is notified of every event. The same
+//! calls with the same seed make the same run, of which the [`TraceHash`] is the proof.
 
 mod agenda;
 mod application;

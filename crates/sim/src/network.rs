@@ -20,7 +20,7 @@ use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
 use crate::topology::{LinkId, Route, RouteId};
 
-/// Datagrams by what has become of them. What was sent was delivered, dropped, or is in flight.
+/// Numbers of datagrams by outcome. Every sent datagram is delivered, dropped or in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
     /// Handed to the first link of a route.
@@ -32,7 +32,7 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
-    /// Those of both together.
+    /// Returns the sums of both.
     pub(crate) const fn plus(self, other: PacketCounts) -> PacketCounts {
         PacketCounts {
             sent: self.sent + other.sent,
@@ -41,27 +41,28 @@ impl PacketCounts {
         }
     }
 
-    /// How many are on some link.
+    /// Returns the number of datagrams in flight.
     pub const fn in_flight(&self) -> u64 {
         self.sent - self.delivered - self.dropped
     }
 }
 
-/// What a link is to a route.
+/// The role of a link in a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Role {
     direction: Direction,
     is_last: bool,
 }
 
-/// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
-/// arrives in a window, then the flows [`Traffic::send`], and [`Network::carry`] moves it all on.
+/// Links and the packets on them. Time advances in windows: [`Network::deliver`] hands out a
+/// window's arrivals, then flows call [`Traffic::send`], and [`Network::carry`] moves the packets
+/// on.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
     division: Division,
-    /// By the party that hears.
+    /// Ways by the receiving party.
     ways: [Way; MAX_PARTIES],
 }
 
@@ -92,8 +93,8 @@ impl Network {
         RouteId(u32::try_from(self.routes.len() - 1).expect("fewer than 2^32 routes"))
     }
 
-    /// What each link is to the routes that it is part of: which way packets go, and whether it is
-    /// the last; `None` if not the same to all of them.
+    /// Returns the role of each link in its routes: the direction of its packets, and whether it is
+    /// the last link. `None` if the role differs between routes.
     fn roles(&self) -> Vec<Option<Role>> {
         let mut roles = vec![Vec::new(); self.links.len()];
         for route in &self.routes {
@@ -112,8 +113,8 @@ impl Network {
         roles.into_iter().map(only).collect()
     }
 
-    /// Whether senders and receivers hear of each other over different links, all of whose packets
-    /// have come to the end of their routes when they leave it, or none of them.
+    /// Returns whether senders and receivers are connected by different links only, and each link
+    /// is either the last one of all its packets or of none.
     pub(crate) fn is_divisible(&self) -> bool {
         let roles = self.roles();
         let mut links = self.routes.iter().flat_map(|route| {
@@ -123,7 +124,7 @@ impl Network {
         links.all(|link| roles[link.index()].is_some())
     }
 
-    /// Sees to it that parties of this division can be moved.
+    /// Prepares the network for parties of this division.
     pub(crate) fn divide(&mut self, division: Division) {
         self.division = division;
         for route in &self.routes {
@@ -151,14 +152,14 @@ impl Network {
         }
     }
 
-    /// What a party hears was sent at least so long before, at any time.
+    /// Returns the least time between the sending of a packet and its arrival at the party.
     pub(crate) fn min_delay(&self, party: Party) -> Duration {
         let delays = self.ends_of(party).map(Link::min_delay);
         delays.min().unwrap_or(Duration::ZERO)
     }
 
-    /// What a party hears and is sent at `known_until` or later does not arrive before this
-    /// instant: it queues behind what has been sent.
+    /// Returns a lower bound for the arrival at `party` of packets sent at `known_until` or later:
+    /// they queue behind all packets sent before.
     pub(crate) fn horizon(&self, party: Party, known_until: Instant) -> Instant {
         let exits = self
             .ends_of(party)
@@ -166,7 +167,7 @@ impl Network {
         exits.min().unwrap_or(known_until)
     }
 
-    /// The links that end routes to a party.
+    /// Returns the links that end routes to a party.
     fn ends_of(&self, party: Party) -> impl Iterator<Item = &Link> {
         let ends = self.ways[party].ends.iter();
         ends.map(|link| &self.links[link.index()].link)
@@ -184,7 +185,7 @@ impl Network {
         route.index() < self.routes.len()
     }
 
-    /// When something next happens on a link that moves a party on.
+    /// Returns the next event of a link that concerns a party.
     pub(crate) fn next_at(&self, party: Party) -> Option<Instant> {
         let carried = &self.ways[self.division.peer_of(party)];
         let events = [
@@ -194,8 +195,8 @@ impl Network {
         events.into_iter().flatten().min()
     }
 
-    /// Gives lanes what comes to the end of its route in this window. All of it is known, as the
-    /// window is no longer than [`Network::horizon`] allows.
+    /// Hands the packets that complete their routes in this window to their lanes. All of them are
+    /// known, as the window ends no later than [`Network::horizon`] allows.
     pub(crate) fn deliver(&mut self, window: Window, lanes: &mut impl Lanes) {
         let Window {
             party,
@@ -211,7 +212,7 @@ impl Network {
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let id = packet.id as u32;
                 let arrival = |flow, side| Arrival::new(at, id, flow, side, packet.ecn);
-                // As mostly; the journey need not be looked at.
+                // The usual case, which does not need the journey.
                 let (traffic, _) = lanes.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {
                     traffic.arrivals.push(arrival(FlowId(packet.flow), side));
@@ -242,7 +243,8 @@ impl Network {
         }
     }
 
-    /// Moves what a party has sent on to the end of its window. Who hears it is at `peer_at`.
+    /// Moves packets that a party has sent on, to the end of its window. The receiving party is at
+    /// `peer_at`.
     pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, lanes: &mut impl Lanes) {
         let way = self.division.peer_of(window.party);
         let mut entries = std::mem::take(&mut self.ways[way].entries);
@@ -267,10 +269,10 @@ impl Network {
         }
     }
 
-    /// Links of a way give to the next ones what leaves them before `before`.
+    /// Passes packets that leave a link before `before` to the next link of their routes.
     #[inline]
     fn relay(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
-        // It is asked before every packet, and on routes of one link there is never anything.
+        // This is called before every packet, and routes of one link never have relays.
         let next_at = self.ways[way].relays.next_at();
         if next_at.is_some_and(|at| at < before) {
             self.relay_due(way, before, lanes);
@@ -309,7 +311,8 @@ impl Network {
         }
     }
 
-    /// Collects what a link has lost, and plans its next event, at `earliest` or later.
+    /// Collects the packets that a link has dropped, and plans its next event, at `earliest` or
+    /// later.
     fn settle(&mut self, link: LinkId, earliest: Instant, lanes: &mut impl Lanes) {
         while let Some(dropped) = self.links[link.index()].link.take_dropped() {
             self.lose(link, &dropped, lanes);

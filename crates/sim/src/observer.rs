@@ -1,4 +1,4 @@
-//! Whoever wants to know what happens in a [`World`](crate::World).
+//! The interface for observers of a [`World`](crate::World).
 
 use anabranch_core::{PathId, PathState, SendReason};
 use anabranch_link::DropCause;
@@ -7,16 +7,16 @@ use anabranch_units::{DataRate, Duration, Importance, Instant};
 use crate::flow::{Direction, FlowId};
 use crate::topology::LinkId;
 
-/// Is told of every event. All methods do nothing unless overridden; calls are resolved at compile
-/// time, so that what is not observed costs nothing.
+/// Receiver of every event. All methods do nothing unless overridden. Calls are resolved at compile
+/// time, so that unobserved events cost nothing.
 pub trait Observer {
-    /// An endpoint has handed a datagram to the first link of a route.
+    /// Reports that an endpoint has handed a datagram to the first link of a route.
     fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {}
 
-    /// A datagram has arrived, `delay` after it was sent.
+    /// Reports that a datagram has arrived, `delay` after it was sent.
     fn on_delivered(&mut self, _now: Instant, _packet: &PacketEvent, _delay: Duration) {}
 
-    /// A link has lost a datagram.
+    /// Reports that a link has dropped a datagram.
     fn on_dropped(
         &mut self,
         _now: Instant,
@@ -26,88 +26,88 @@ pub trait Observer {
     ) {
     }
 
-    /// A source has produced a frame, and its sender has taken it.
+    /// Reports that a source has produced a frame, and that its sender has taken it.
     fn on_frame_captured(&mut self, _frame: &FrameEvent) {}
 
-    /// What became of a frame at the receiver. Each frame has one outcome, in the order of capture.
+    /// Reports the outcome of a frame at the receiver. Each frame has one, in the order of capture.
     fn on_frame_outcome(&mut self, _now: Instant, _frame: &FrameEvent, _outcome: FrameOutcome) {}
 
-    /// A sender has given a frame up before it was wholly sent.
+    /// Reports that a sender has given up a frame that was not completely sent.
     fn on_frame_abandoned(&mut self, _now: Instant, _flow: FlowId) {}
 
-    /// A receiver has got so many more bytes of its stream in order.
+    /// Reports that a receiver has received `_bytes` more of its stream in order.
     fn on_stream_delivered(&mut self, _now: Instant, _flow: FlowId, _bytes: u64) {}
 
-    /// So many bytes of a stream can be read at its receiver, and have waited for missing ones
-    /// before them.
+    /// Reports that `_bytes` of a stream have become readable at its receiver, after they waited
+    /// for missing bytes before them.
     fn on_stream_in_order(&mut self, _now: Instant, _flow: FlowId, _bytes: u64, _waited: Duration) {
     }
 
-    /// A stream that was begun at `began_at` has arrived to its end.
+    /// Reports that a stream that began at `_began_at` has arrived completely.
     fn on_stream_finished(&mut self, _now: Instant, _flow: FlowId, _began_at: Instant) {}
 
-    /// A sender asks its encoder for another bitrate.
+    /// Reports that a sender requests another bitrate from its encoder.
     fn on_target_bitrate(&mut self, _now: Instant, _flow: FlowId, _target: DataRate) {}
 
-    /// A sender trusts a path more, or less, than before.
+    /// Reports that a sender's trust in a path has changed.
     fn on_path_state(&mut self, _now: Instant, _flow: FlowId, _path: PathId, _state: PathState) {}
 }
 
-/// Watches nothing.
+/// Ignores all events.
 impl Observer for () {}
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
-    /// Whose it is.
+    /// Flow of the packet.
     pub flow: FlowId,
-    /// Which of the flow's paths it takes.
+    /// Number of its path in the flow.
     pub path: PathId,
-    /// Data go forward, feedback goes back.
+    /// Direction of the packet: data go forward, feedback goes back.
     pub direction: Direction,
     /// Bytes on the wire.
     pub size_bytes: u32,
-    /// The piece of media that it carries; `None`: something else.
+    /// The piece of media that it carries, if any.
     pub fragment: Option<FragmentId>,
-    /// Why its session sent it; `None`: it is of no session.
+    /// Reason for which its session sent it; `None` for packets of generators.
     pub reason: Option<SendReason>,
 }
 
-/// Names a piece of media: every copy of it has the same name.
+/// Identifies a piece of media: every copy of it has the same identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FragmentId {
     /// The frame's number, from zero; a simulation has fewer than 2^32.
     pub frame: u32,
-    /// Which of the frame's fragments, from zero.
+    /// Index of the fragment in its frame, from zero.
     pub fragment: u16,
 }
 
 /// A frame of video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameEvent {
-    /// Whose it is.
+    /// Flow of the frame.
     pub flow: FlowId,
     /// Its number, from zero.
     pub index: u64,
-    /// When the source produced it.
+    /// Time at which the source produced it.
     pub captured_at: Instant,
     /// Its encoded size in bytes.
     pub size_bytes: u32,
-    /// What is lost with it.
+    /// Importance of the frame.
     pub importance: Importance,
 }
 
-/// What became of a frame at the receiver.
+/// The outcome of a frame at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// All of it is there.
+    /// The frame has arrived completely.
     Complete {
-        /// When its last missing piece arrived, which is before it is handed out if it had to wait
-        /// for frames before it.
+        /// Arrival of the last missing piece. The frame is handed out later if it waits for frames
+        /// before it.
         completed_at: Instant,
     },
-    /// Part of it arrived; the receiver waits no more.
+    /// A part of it arrived; the receiver has given up the rest.
     Incomplete,
-    /// Nothing of it arrived.
+    /// No part of it arrived.
     Missing,
 }

@@ -1,10 +1,10 @@
-//! `oracle`: the scheduler that knows what no sender can know, as a bound for those that cannot.
+//! `oracle`: the scheduler with knowledge that no sender can have, as a bound for real ones.
 //!
-//! The world tells it before each decision what every link of every path holds, how fast it sends
-//! and how long it takes, and whether it is down. Each packet goes to the path on which it arrives
-//! first, after all that is bound to the path and not sent yet; the user's weights make times
-//! shorter, and metered paths stand by, as for all schedulers. What it does not know: losses by
-//! chance, jitter, outages to come, and what other flows will send.
+//! Before each decision the world reports, for every link of every path, its backlog, its rate, its
+//! delay, and whether it is down. Each packet goes to the path on which it arrives first, behind
+//! all packets that are assigned to the path and unsent. As with all schedulers, the user's weights
+//! shorten times, and metered paths stand by. The oracle does not know random losses, jitter,
+//! future outages or future packets of other flows.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,22 +19,25 @@ use crate::network::RouteForecast;
 /// The scheduler's name.
 pub const ORACLE: &str = "oracle";
 
-/// The scheduler that a [`World`](crate::World) tells how the sender's paths are. Elsewhere nobody
-/// does, and it binds nothing.
+/// Returns the scheduler that a [`World`](crate::World) informs about the state of the sender's
+/// paths. Outside of a world, it assigns no packets.
 pub fn oracle() -> SchedulerFactory {
     SchedulerFactory::new(ORACLE, || Box::new(Untold))
 }
 
-/// How often it looks whether one of its paths is up again, while none is.
+/// Interval at which it checks for a path that is up, while none is. Chosen: short against a round
+/// trip.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// In what pieces a path sends what is bound to it, whose sizes are not known any more.
+/// Size of the pieces in which assigned packets are assumed to leave, as their true sizes are no
+/// longer known. About one full packet.
 const PIECE_BYTES: u64 = 1_300;
 
-/// By path number; `None`: the path is down.
+/// Forecasts by path number; `None` for a path that is down.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedTruth(Arc<Mutex<Vec<Option<RouteForecast>>>>);
 
-/// Has the set-up's oracle read what the world tells. `None`: its scheduler is another one.
+/// Connects the set-up's oracle to the world, which writes the returned truth. `None` if the set-up
+/// has another scheduler.
 pub(crate) fn listen(config: &mut Arc<Config>) -> Option<SharedTruth> {
     if config.scheduler.name() != ORACLE {
         return None;
@@ -46,14 +49,14 @@ pub(crate) fn listen(config: &mut Arc<Config>) -> Option<SharedTruth> {
     Some(truth)
 }
 
-/// Says how the paths are.
+/// Reports the state of the paths.
 pub(crate) fn tell(truth: &SharedTruth, paths: impl Iterator<Item = Option<RouteForecast>>) {
     let mut told = truth.0.lock().unwrap_or_else(PoisonError::into_inner);
     told.clear();
     told.extend(paths);
 }
 
-/// The oracle where no world tells it anything.
+/// The oracle outside of a world.
 #[derive(Debug)]
 struct Untold;
 
@@ -72,7 +75,7 @@ impl Scheduler for Untold {
 #[derive(Debug)]
 struct Oracle {
     truth: SharedTruth,
-    /// By path number.
+    /// Pacers by path number.
     pacers: Vec<Pacer>,
     wake_at: Option<Instant>,
 }
@@ -87,7 +90,7 @@ impl Oracle {
     }
 }
 
-/// When a path lets its next packet go.
+/// A path's pacing: the time at which its next packet may leave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pacer {
     rate: Option<DataRate>,
@@ -95,7 +98,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// A packet of `bytes` bytes leaves, no sooner than `now`. When it does.
+    /// Records that a packet of `bytes` leaves, at `now` or later. Returns its departure.
     fn let_go(&mut self, now: Instant, bytes: u64) -> Instant {
         let leaves_at = self.ready_at.max(now);
         let gap = self
@@ -106,7 +109,7 @@ impl Pacer {
     }
 }
 
-/// A path as it will be when what has been bound to it has left.
+/// Predicted state of a path after all its assigned packets have left.
 #[derive(Debug)]
 struct Outlook<'a> {
     id: PathId,
@@ -116,7 +119,7 @@ struct Outlook<'a> {
 }
 
 impl Outlook<'_> {
-    /// After how long a packet bound now arrives, as the user's weight has it.
+    /// Returns the delay of a packet that is assigned now, divided by the user's weight.
     fn arrival(&self, now: Instant, packet: &PacketView) -> Option<Duration> {
         let leaves_at = self.pacer.ready_at.max(now);
         let at = self.forecast.exit_at(leaves_at, packet.bytes)?;
@@ -172,7 +175,7 @@ impl Scheduler for Oracle {
             outlooks.push(outlook);
         }
         for (index, packet) in queue.iter() {
-            // A full queue is better than none: it may have room when the packet comes to it.
+            // A full queue is better than none: it may have room when the packet arrives.
             let best = outlooks
                 .iter_mut()
                 .min_by_key(|outlook| outlook.arrival(now, packet).unwrap_or(Duration::MAX));

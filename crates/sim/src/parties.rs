@@ -1,32 +1,32 @@
-//! Who is moved on together, and how far at a time.
+//! Parties: groups of ends that advance together, and the length of their steps.
 //!
-//! What is sent takes a while to arrive. So those who send can be moved through that while, each on
-//! its own with its state in the processor's caches, before anybody hears of it; the result is that
-//! of moving from event to event (conservative synchronisation: Chandy & Misra 1979).
+//! Packets take a while to arrive. Senders can therefore advance through that time, each on its own
+//! with its state in the processor's caches, before any receiver is affected. The result is the
+//! same as from event to event (conservative synchronisation: Chandy & Misra 1979).
 
 use anabranch_units::{Duration, Instant};
 
 use crate::flow::{Direction, Side};
 
-/// How the ends of flows are divided into parties, each of which is at one instant.
+/// Division of the flows' ends into parties, each of which is at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Division {
-    /// Not at all.
+    /// One party for all ends.
     #[default]
     Together,
-    /// Senders and receivers: they hear of each other over different links only, so that either
-    /// can be moved through as long as a packet and its answer take.
+    /// One party of senders and one of receivers. They are connected by different links only, so
+    /// that either can advance by the time that a packet and its answer take.
     BySide,
 }
 
 /// A [`Division`]'s parties by number.
 pub(crate) type Party = usize;
 
-/// How many there are at most.
+/// Maximum number of parties.
 pub(crate) const MAX_PARTIES: usize = 2;
 
 impl Division {
-    /// All parties, in the order in which they are moved.
+    /// Returns all parties, in the order in which they advance.
     pub(crate) fn parties(self) -> core::ops::Range<Party> {
         match self {
             Division::Together => 0..1,
@@ -34,7 +34,7 @@ impl Division {
         }
     }
 
-    /// Where such ends belong.
+    /// Returns the party of such ends.
     pub(crate) fn party_of(self, side: Side) -> Party {
         match self {
             Division::Together => 0,
@@ -42,7 +42,7 @@ impl Division {
         }
     }
 
-    /// Which ends of a flow belong to a party.
+    /// Returns the ends of a flow that belong to a party.
     pub(crate) fn sides_of(self, party: Party) -> &'static [Side] {
         const BOTH: [Side; 2] = [Side::Sender, Side::Receiver];
         match self {
@@ -51,12 +51,12 @@ impl Division {
         }
     }
 
-    /// Who hears what goes this way.
+    /// Returns the party that receives packets of this direction.
     pub(crate) fn that_hears(self, direction: Direction) -> Party {
         self.party_of(Side::that_hears(direction))
     }
 
-    /// Whom this party hears, and who hears it.
+    /// Returns the party at the other end.
     pub(crate) fn peer_of(self, party: Party) -> Party {
         match self {
             Division::Together => party,
@@ -65,56 +65,58 @@ impl Division {
     }
 }
 
-/// What is due next for a party, before its peer sends anything that could arrive: all from its
-/// present instant up to `before`.
+/// A period of a party, from its present instant up to `before`. Nothing that its peer has yet to
+/// send can arrive within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Who is moved.
+    /// The party that advances.
     pub(crate) party: Party,
-    /// How far its peer has been moved: what was sent before is known.
+    /// Instant that its peer has reached: all packets sent before it are known.
     pub(crate) known_until: Instant,
     /// The first instant after the window.
     pub(crate) before: Instant,
-    /// Where the party is after it. Without lookahead there may be more to do at the same instant.
+    /// Instant of the party after the window. Without lookahead there may be more to do at the same
+    /// instant.
     pub(crate) reached: Instant,
 }
 
-/// How far the parties are.
+/// Instants that the parties have reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) division: Division,
-    /// By party: everything before has happened.
+    /// For each party, the instant before which everything has happened.
     reached: [Instant; MAX_PARTIES],
 }
 
-/// Instants are whole.
+/// The smallest step, as instants are whole nanoseconds.
 const TICK: Duration = Duration::from_nanos(1);
 
 impl Progress {
-    /// Nothing happens to anybody before `at`.
+    /// Advances all parties to `at`, as nothing happens before.
     pub(crate) fn skip_to(&mut self, at: Instant) {
         for reached in &mut self.reached {
             *reached = at.max(*reached);
         }
     }
 
-    /// All are at `at`.
+    /// Sets the instant of all parties.
     pub(crate) fn set(&mut self, at: Instant) {
         self.reached = [at; MAX_PARTIES];
     }
 
-    /// How far a party is.
+    /// Returns the instant that a party has reached.
     pub(crate) fn reached(&self, party: Party) -> Instant {
         self.reached[party]
     }
 
-    /// What a party hears of was sent before this instant, or is still to be sent.
+    /// Returns the instant that the peer has reached. All packets that it sent earlier are known to
+    /// the party.
     pub(crate) fn known_until(&self, party: Party) -> Instant {
         self.reached[self.division.peer_of(party)]
     }
 
-    /// Moves a party on to its horizon, before which nothing arrives that is still to be sent, but
-    /// not beyond `until`. `None`: it cannot be moved.
+    /// Advances a party to its horizon, before which no future packet arrives, but not beyond
+    /// `until`. `None` if it cannot advance.
     pub(crate) fn advance(
         &mut self,
         party: Party,
@@ -158,8 +160,8 @@ mod tests {
         progress
     }
 
-    /// Ends of the windows of both parties by turns, what each hears taking so long; nothing where
-    /// one cannot be moved.
+    /// Returns the ends of the windows of both parties by turns, given the delay to each
+    /// party; `None` where one cannot advance.
     fn ends(progress: &mut Progress, delays: [u64; 2], rounds: usize) -> Vec<Option<u64>> {
         let parties = || progress.division.parties();
         let turns: Vec<Party> = (0..rounds).flat_map(|_| parties()).collect();

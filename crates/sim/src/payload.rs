@@ -1,48 +1,47 @@
-//! The bytes of a datagram on its way.
+//! The bytes of a datagram in flight.
 
-/// How many bytes are kept in place: the headers of media and usual reports.
+/// Number of bytes stored in place: the headers of media and usual reports.
 const START_BYTES: usize = 23;
 
-/// How many more are kept beside: with them, reports with holes and acknowledgements of streams
-/// take two lines of a cache.
+/// Number of further bytes stored apart. With them, reports with holes and acknowledgements of
+/// streams take two cache lines.
 const MORE_BYTES: usize = 40;
 
-/// As long as the longest datagrams of simulated media.
+/// Zeros, as many as the longest datagrams of simulated media have bytes.
 static ZEROS: [u8; 2_048] = [0; 2_048];
 
-/// A datagram's bytes, kept small: padding and the contents of simulated frames are zeros, which
-/// take no room while nobody reads them. Thousands of packets on their way would else be more than
-/// a processor's caches hold.
+/// A datagram's bytes, kept small. Padding and the contents of simulated frames are zeros, which
+/// take no room. Otherwise, thousands of packets in flight would exceed a processor's caches.
 #[derive(Debug)]
 pub(crate) struct Payload {
     length: u32,
-    /// The first bytes. Nobody reads those beyond the length.
+    /// The first bytes. Those beyond the length have no meaning.
     start: [u8; START_BYTES],
-    /// Whether there are others than zeros after them.
+    /// Whether further bytes are not all zeros.
     has_more: bool,
 }
 
-/// What does not fit into a [`Payload`].
+/// Bytes that exceed the space in a [`Payload`].
 #[derive(Debug)]
 pub(crate) struct More {
-    /// The bytes that follow. Nobody reads those beyond the payload's length.
+    /// The next bytes. Those beyond the payload's length have no meaning.
     next: [u8; MORE_BYTES],
-    /// Those after them, without (most of) the zeros at the end.
+    /// The bytes after `next`, without (most of) the zeros at the end.
     rest: Vec<u8>,
 }
 
 const _: () = assert!(size_of::<More>() == 64);
 
 impl Payload {
-    /// Of no bytes.
+    /// The empty payload.
     pub(crate) const EMPTY: Payload = Payload {
         length: 0,
         start: [0; START_BYTES],
         has_more: false,
     };
 
-    /// Keeps these bytes in place of those before, those that do not fit in `more`. If the content
-    /// behind the headers is known to be zeros, it is not looked at.
+    /// Replaces the bytes; `more` takes those that do not fit in place. If the content behind the
+    /// headers is known to be zeros, it is not read.
     pub(crate) fn pack(&mut self, bytes: &[u8], has_blank_content: bool, more: &mut More) {
         self.length = bytes.len() as u32;
         let Some((start, mut rest)) = bytes.split_first_chunk() else {
@@ -64,7 +63,7 @@ impl Payload {
         }
     }
 
-    /// All of the bytes, in `buffer`; `more` is not looked at if all did fit.
+    /// Returns all bytes, in `buffer`; `more` is not read if all of them fit in place.
     pub(crate) fn unpack<'a>(&self, more: &More, buffer: &'a mut Unpacked) -> &'a [u8] {
         let length = self.length as usize;
         buffer.clear(length);
@@ -79,17 +78,16 @@ impl Payload {
     }
 }
 
-/// Room for unpacking. The zeros at the end of a datagram are already there when the next one
-/// comes.
+/// Room for unpacking. The zeros at the end of a datagram remain for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacked {
     bytes: Vec<u8>,
-    /// The bytes from here on are zeros.
+    /// Length of the used part, behind which all bytes are zeros.
     used: usize,
 }
 
 impl Unpacked {
-    /// Makes room for a payload of so many bytes: zeros behind those that every payload has.
+    /// Makes room for a payload of `length` bytes: zeros behind the bytes that every payload has.
     fn clear(&mut self, length: usize) {
         if self.used > START_BYTES {
             self.bytes[START_BYTES..self.used].fill(0);
@@ -100,7 +98,7 @@ impl Unpacked {
         }
     }
 
-    /// Puts bytes behind those that are used.
+    /// Appends bytes to the used ones.
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         let end = self.used + bytes.len();
@@ -110,7 +108,7 @@ impl Unpacked {
 }
 
 impl More {
-    /// Of no bytes.
+    /// No further bytes.
     pub(crate) const EMPTY: More = More {
         next: [0; MORE_BYTES],
         rest: Vec::new(),
@@ -128,14 +126,14 @@ impl More {
     }
 }
 
-/// Whether there is nothing but zeros. What is few bytes is not looked at.
+/// Returns whether all bytes are zeros. Few bytes are not checked: they count as other data.
 fn is_zeros(bytes: &[u8]) -> bool {
-    // Comparing is the fastest way of looking.
+    // A comparison is the fastest check.
     let is_looked_at = bytes.len() >= MORE_BYTES;
     bytes.is_empty() || (is_looked_at && ZEROS.get(..bytes.len()) == Some(bytes))
 }
 
-/// `bytes` without the zeros at their end, save a few.
+/// Returns `bytes` without most of the zeros at their end.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
     match is_zeros(bytes) {
         true => &[],

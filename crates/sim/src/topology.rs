@@ -2,23 +2,23 @@
 
 use crate::flow::Direction;
 
-/// Names a link of a [`World`](crate::World): one direction of it.
+/// Identifies a link of a [`World`](crate::World): one direction of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// The link's number, for indexing.
+    /// Returns the link's number, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Names a route of a [`World`](crate::World).
+/// Identifies a route of a [`World`](crate::World).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteId(pub u32);
 
 impl RouteId {
-    /// The route's number, for indexing.
+    /// Returns the route's number, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,7 +32,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// At least one.
+    /// Returns the links of one direction, at least one.
     pub(crate) fn links(&self, direction: Direction) -> &[LinkId] {
         match direction {
             Direction::Forward => &self.forward,

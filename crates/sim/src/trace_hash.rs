@@ -2,27 +2,28 @@
 
 use core::fmt;
 
-/// A hash of everything that happened in a run, and when: the sum of a number for each event, so
-/// that it does not matter in which order a program comes to tell them. It depends on the code, the
-/// scenario and the seed, not on the machine. Not for cryptography.
+/// A hash of all events of a run and their times. It is the sum of a number for each event, so that
+/// the order of the reports does not matter. It depends on the code, the scenario and the seed, not
+/// on the machine. It is not cryptographic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceHash(u64);
 
 impl TraceHash {
-    /// The hash as a number.
+    /// Returns the hash as a number.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// That of the events of both.
+    /// Returns the hash of the events of both.
     pub(crate) const fn plus(self, other: TraceHash) -> TraceHash {
         TraceHash(self.0.wrapping_add(other.0))
     }
 
-    /// Adds one event, given as its time and a word that tells it from the others of that time.
+    /// Adds one event, given as its time and a word that distinguishes it from others of that time.
     #[inline]
     pub(crate) fn add(&mut self, at_nanos: u64, word: u64) {
-        // Two multiplications let every bit of either reach all of the others' (as in wyhash).
+        // Two multiplications make every bit of either affect all bits of the others (as in
+        // wyhash).
         let mixed = fold_product(
             at_nanos ^ 0x243f_6a88_85a3_08d3,
             word ^ 0x1319_8a2e_0370_7344,
@@ -41,7 +42,7 @@ fn fold_product(a: u64, b: u64) -> u64 {
 }
 
 impl fmt::Display for TraceHash {
-    /// Sixteen hexadecimal digits.
+    /// Writes sixteen hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }

@@ -30,59 +30,59 @@ use crate::trace_hash::TraceHash;
 
 /// Links, routes over them, and flows that use these, in virtual time.
 ///
-/// Each flow is two real endpoints of the core whose datagrams, bytes and all, pass the links.
-/// Things happen at their exact instants, so nothing is rounded to a tick. What happens depends on
-/// nothing but the calls made and the seed.
+/// Each flow is two real endpoints of the core. Their datagrams pass the links with all bytes.
+/// Events happen at exact instants; nothing is rounded to a tick. A run depends only on the calls
+/// made and the seed.
 #[derive(Debug)]
 pub struct World {
     seed: Seed,
     now: Instant,
     progress: Progress,
-    /// Whether something has been added, so that the parties may have to be other ones.
+    /// Whether flows or links have been added, so that the parties may change.
     is_changed: bool,
-    /// Whether flows are moved on before what they hear of is there.
+    /// Whether flows advance before the packets that they receive have arrived.
     looks_ahead: bool,
     network: Network,
     flow_count: u32,
-    /// The flows, by turns.
+    /// The lanes; flows are assigned to them in turn.
     lanes: Vec<Lane>,
 }
 
-/// Why something cannot be added to a [`World`].
+/// Reasons for which something cannot be added to a [`World`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The link cannot be.
+    /// The link's set-up is invalid.
     #[error(transparent)]
     Link(#[from] LinkConfigError),
     /// A direction of a route has no links, or more than 255.
     #[error("a route has {link_count} links in one direction: it needs 1 to 255")]
     RouteLength {
-        /// How many it has.
+        /// Number of links in the world.
         link_count: usize,
     },
-    /// A flow has no path, or more than a session may have: one, of a stream whose losses show in
-    /// the order of its bytes alone.
+    /// A flow has no path, or more than a session may have. A stream whose losses show only in the
+    /// order of its bytes may have one.
     #[error(
         "a flow has {path_count} paths: it needs 1, or up to {} unless it is a stream with \
          loss-detection = \"tcp-cumulative\"",
         PathId::LIMIT
     )]
     PathCount {
-        /// How many it has.
+        /// Number of paths of the flow.
         path_count: usize,
     },
-    /// An endpoint cannot be.
+    /// An endpoint's set-up is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A generator cannot be.
+    /// A generator's set-up is invalid.
     #[error(transparent)]
     Generator(#[from] GeneratorConfigError),
 }
 
 impl World {
-    /// An empty world at instant zero. Every link and every endpoint draws its chance from a stream
-    /// of its own, derived from `seed`.
+    /// Creates an empty world at instant zero. Every link and every endpoint draws its random
+    /// numbers from a stream of its own, derived from `seed`.
     pub fn new(seed: Seed) -> World {
         World {
             seed,
@@ -96,8 +96,9 @@ impl World {
         }
     }
 
-    /// Has [`World::run_lanes_until`] move flows by so many threads, each with its share of the
-    /// flows: what happens is the same by any number. It pays from some ten flows for each on.
+    /// Sets the number of lanes. [`World::run_lanes_until`] advances each lane's share of the flows
+    /// on a thread of its own. The number does not change the result. A lane pays off from about
+    /// ten flows on.
     ///
     /// # Panics
     /// If flows have been added, or `lane_count` is zero.
@@ -107,12 +108,12 @@ impl World {
         self.lanes.resize_with(lane_count, Lane::default);
     }
 
-    /// Which of the lanes a flow is in, from zero.
+    /// Returns the number of a flow's lane, from zero.
     pub fn lane_of(&self, flow: FlowId) -> usize {
         lane_of(flow, self.lanes.len())
     }
 
-    /// Adds one direction of a link. Its random stream depends on its name, not on its place.
+    /// Adds one direction of a link. Its random stream depends on its name, not on its number.
     ///
     /// # Errors
     /// [`WorldError::Link`].
@@ -121,7 +122,7 @@ impl World {
         Ok(self.network.add_link(link))
     }
 
-    /// Adds a way for packets over `forward` to a receiver, and over `reverse` back to the sender.
+    /// Adds a route over `forward` to a receiver, and over `reverse` back to the sender.
     ///
     /// # Errors
     /// [`WorldError::RouteLength`].
@@ -142,8 +143,8 @@ impl World {
         Ok(self.network.add_route(Route { forward, reverse }))
     }
 
-    /// Adds a flow. Its chance comes from its name, which no other flow has, so that it is the same
-    /// whatever else is in the world.
+    /// Adds a flow. Its random numbers are derived from its unique name, so that they do not depend
+    /// on other parts of the world.
     ///
     /// # Errors
     /// [`WorldError::PathCount`], [`WorldError::Config`].
@@ -200,7 +201,7 @@ impl World {
         let has_one_lane = self.lanes.len() == 1;
         assert!(
             has_one_lane || truth.is_none(),
-            "who looks at links does so alone"
+            "an oracle requires a single lane"
         );
         self.is_changed = true;
         self.lane_for(flow_id).flows.push(Flow {
@@ -221,7 +222,7 @@ impl World {
     }
 
     /// Adds a flow of raw datagrams, which take their route's forward links and are not answered.
-    /// Its chance comes from its name, as with [`World::add_flow`].
+    /// Its random numbers are derived from its name, as with [`World::add_flow`].
     ///
     /// # Errors
     /// [`WorldError::Generator`].
@@ -248,7 +249,7 @@ impl World {
         FlowId(self.flow_count)
     }
 
-    /// The lane of the next flow, which the others know that they do not have.
+    /// Returns the lane of the next flow, and marks the flow as absent in the others.
     fn lane_for(&mut self, flow: FlowId) -> &mut Lane {
         let index = self.lane_of(flow);
         self.flow_count = flow.0.checked_add(1).expect("fewer than 2^32 flows");
@@ -260,9 +261,9 @@ impl World {
         &mut self.lanes[index]
     }
 
-    /// Lets everything happen that is due by `until`, that instant included. The observer hears of
-    /// what happens to one end of a flow in the order of time, and of ends and flows by turns, but
-    /// never of an effect before its cause.
+    /// Runs all events that are due by `until`, that instant included. The observer receives the
+    /// events of one end of a flow in the order of time. Events of different ends and flows
+    /// alternate, but an effect is never reported before its cause.
     ///
     /// # Panics
     /// If there are several lanes.
@@ -275,8 +276,8 @@ impl World {
         self.lanes = lanes;
     }
 
-    /// [`World::run_until`] by one thread for each lane. Each observer hears of the flows of its
-    /// lane only, and from one thread at a time.
+    /// Runs [`World::run_until`] with one thread per lane. Each observer receives only the events
+    /// of its lane's flows, from one thread at a time.
     ///
     /// # Panics
     /// If there are not as many observers as lanes, or one of them panics.
@@ -321,7 +322,7 @@ impl World {
         self.now = until;
     }
 
-    /// Before this instant a party hears of nothing that is still to be sent.
+    /// Returns the instant before which no packet that is still to be sent can reach the party.
     fn horizon(&self, party: Party) -> Instant {
         let known_until = self.progress.known_until(party);
         match self.looks_ahead {
@@ -330,9 +331,9 @@ impl World {
         }
     }
 
-    /// Finds out who can be moved together.
+    /// Chooses the ends that advance together.
     fn divide<O>(&mut self, lanes: &mut [Watched<'_, O>]) {
-        // Who is clairvoyant looks at links as they are at the very instant.
+        // Oracles look at links as they are at this very instant.
         let mut flows = lanes.iter().map(|watched| &watched.lane.flows);
         self.looks_ahead = !flows.clone().any(Flows::has_clairvoyant);
         let is_divisible = self.network.is_divisible() && !flows.any(Flows::has_successions);
@@ -363,30 +364,31 @@ impl World {
         events.min()
     }
 
-    /// The instant up to which everything has happened.
+    /// Returns the instant up to which everything has happened.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Hash of all that has happened.
+    /// Returns the hash of all events so far.
     pub fn trace_hash(&self) -> TraceHash {
         let hashes = self.lanes.iter().map(|lane| lane.traffic.hash());
         hashes.fold(TraceHash::default(), TraceHash::plus)
     }
 
-    /// Datagrams of all flows and both directions.
+    /// Returns the numbers of datagrams of all flows and both directions.
     pub fn packet_counts(&self) -> PacketCounts {
         let counts = self.lanes.iter().map(|lane| lane.traffic.counts());
         counts.fold(PacketCounts::default(), PacketCounts::plus)
     }
 
-    /// Datagrams delivered from senders to receivers: the unit of the simulator's speed.
+    /// Returns the number of datagrams delivered from senders to receivers: the unit of the
+    /// simulator's speed.
     pub fn data_packets_delivered(&self) -> u64 {
         let lanes = self.lanes.iter();
         lanes.map(|lane| lane.traffic.data_delivered_count()).sum()
     }
 
-    /// What a link has counted up to now.
+    /// Returns a link's counters up to now.
     ///
     /// # Panics
     /// If the link is not of this world.
@@ -395,7 +397,7 @@ impl World {
         self.network.link(link).statistics(now)
     }
 
-    /// Whether a flow has two endpoints, which can be asked below; a generator has none.
+    /// Returns whether a flow has two endpoints, for the calls below; a generator has none.
     ///
     /// # Panics
     /// If the flow is not of this world.
@@ -403,7 +405,7 @@ impl World {
         self.lanes[self.lane_of(flow)].flows.is_session(flow)
     }
 
-    /// What a flow's sender knows about its paths, by path number.
+    /// Returns the view of its paths that a flow's sender has, by path number.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -416,7 +418,7 @@ impl World {
             .paths(now)
     }
 
-    /// What a flow's sender has counted on a path.
+    /// Returns the counters of a path at a flow's sender.
     ///
     /// # Panics
     /// If the flow or path is not of this world, or the flow no session.
@@ -429,7 +431,7 @@ impl World {
         }
     }
 
-    /// What the viewer of a film has seen; `None`: the flow downloads none.
+    /// Returns the counters of a film's viewer; `None` if the flow downloads no film.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -440,7 +442,8 @@ impl World {
         }
     }
 
-    /// What a viewer has seen who chooses bitrates; `None`: the flow has no such viewer.
+    /// Returns the counters of a viewer that chooses bitrates; `None` if the flow has no such
+    /// viewer.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -451,7 +454,7 @@ impl World {
         }
     }
 
-    /// What a flow's sender has counted.
+    /// Returns the counters of a flow's sender.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -459,7 +462,7 @@ impl World {
         *self.sender(flow).counters()
     }
 
-    /// What a flow's receiver has counted.
+    /// Returns the counters of a flow's receiver.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
@@ -468,7 +471,7 @@ impl World {
         *flow.ends[Side::Receiver as usize].endpoint.counters()
     }
 
-    /// The phase that the controller of a flow's path is in, by its source's own name.
+    /// Returns the phase of the controller of a flow's path, by its source's own name.
     ///
     /// # Panics
     /// If the flow or path is not of this world, or the flow no session.
@@ -478,7 +481,7 @@ impl World {
             .expect("flows keep their paths")
     }
 
-    /// The bitrate that a flow's encoder is asked for; zero of a stream.
+    /// Returns the bitrate requested of a flow's encoder; zero for a stream.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.

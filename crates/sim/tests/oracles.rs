@@ -1,4 +1,4 @@
-//! The simulator against what can be computed by hand.
+//! Checks of the simulator against results computed by hand.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use anabranch_video::source::SourceConfig;
 
 const MEGABIT: DataRate = DataRate::from_megabits_per_second(1);
 
-/// Counts what is told.
+/// Counters of the observed events.
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,
@@ -70,7 +70,7 @@ fn link(rate: Option<DataRate>, delay_ms: u64) -> LinkConfig {
     }
 }
 
-/// A flow at a constant rate that is deaf to the network.
+/// Returns a flow at a constant rate that ignores the network's feedback.
 fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> FlowConfig {
     let media = MediaConfig {
         source: SourceLimits::Fixed,
@@ -216,7 +216,7 @@ fn what_is_sent_is_delivered_dropped_or_in_flight() {
         );
         let links = [up, other, back].map(|link| world.link_statistics(link));
         let held: u64 = links.iter().map(|link| link.held_packets).sum();
-        // What is lost inside a link is noticed when something next leaves it.
+        // A link reports an internal loss when the next packet leaves it.
         let lost: u64 = links.iter().map(|link| link.dropped.total()).sum();
         assert_eq!(
             counts.sent,
@@ -286,8 +286,8 @@ fn one_seed_is_one_run_and_observing_it_changes_nothing() {
     assert_ne!(run(1, 10_000), run(2, 10_000));
 }
 
-/// Two flows over a bottleneck, one of them over two hops, for 10 s; what an observer counts, and
-/// the hash. `prepare` may add to the world before.
+/// Runs two flows over a bottleneck, one of them over two hops, for 10 s. Returns the observer's
+/// counts and the hash. `prepare` may add to the world before.
 fn two_flows(
     back_delay_ms: u64,
     step: Duration,
@@ -327,7 +327,7 @@ fn two_flows(
 
 #[test]
 fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
-    // Short objects that start after the end let senders and receivers be moved only together.
+    // Short objects that start after the end force senders and receivers to advance together.
     let together = |world: &mut World, route| {
         let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
         flow.start = Instant::from_secs(99);
@@ -335,7 +335,7 @@ fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
         world.add_flow("objects", flow).unwrap();
     };
     let second = Duration::from_secs(10);
-    // Without delay on the way back, together means instant by instant.
+    // Without delay on the return path, they advance instant by instant.
     for back_delay_ms in [30, 0] {
         let apart = two_flows(back_delay_ms, second, |_, _| ());
         assert!(apart.0.len() > 500, "{}", apart.0.len());
@@ -399,7 +399,7 @@ fn a_generator_takes_its_share_of_a_link_and_nobody_answers() {
             .all(|delay| *delay == (1_500, Duration::from_millis(62)))
     );
     world.run_until(Instant::from_secs(30), &mut tally);
-    // Twice the rate for 6 s: half of 1000 packets are lost but for those that the queue holds.
+    // Twice the rate for 6 s: half of 1000 packets are lost, except those in the queue.
     assert_eq!(tally.sent, 1_500);
     assert!((485..=495).contains(&tally.dropped), "{}", tally.dropped);
     assert_eq!(tally.sent, tally.delivered + tally.dropped);

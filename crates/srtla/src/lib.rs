@@ -1,8 +1,9 @@
-//! The receiver of SRTLA, sans-IO: it takes time and datagrams, and says what to send where.
+//! The receiver of SRTLA, sans-IO: it takes time and datagrams, and returns datagrams and their
+//! destinations.
 //!
 //! SRTLA carries the datagrams of one SRT connection over several links. Its receiver is a relay:
-//! what the links bring goes to an SRT listener, by a socket of its own for each sender, and what
-//! that answers goes back.
+//! datagrams from the links go to an SRT listener, by a socket of its own for each sender, and the
+//! listener's answers go back.
 //!
 //! ```text
 //!  link ─┐             ┌──────────┐              ┌──────────────┐
@@ -14,10 +15,10 @@
 //! |---|---|
 //! | `wire.rs` | the few fields that a receiver reads, and its answers as bytes |
 //! | `names.rs` | names of groups, which prove their senders' addresses before anything is kept |
-//! | `places.rs` | how many groups there are, and which one gives way to another |
-//! | `receiver.rs` | groups of links: how they register, what is acknowledged, when they are over |
+//! | `places.rs` | the number of groups, and which one gives way to another |
+//! | `receiver.rs` | groups of links: registration, acknowledgements, timeouts |
 //!
-//! The protocol has no specification. This follows what its implementations do: BELABOX/srtla (the
+//! The protocol has no specification. This crate follows its implementations: BELABOX/srtla (the
 //! first one; registration, an acknowledgement of ten packets, times), irlserver/srtla (answers of
 //! 32 bytes, groups that were not accepted give way to new ones) and irlserver/srtla_send
 //! (keepalives of 10 and 38 bytes).

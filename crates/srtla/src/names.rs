@@ -1,8 +1,8 @@
 //! Names of groups, which prove that a sender receives at its address.
 //!
-//! The receiver keeps nothing of a REG1. The name in its answer carries the address that asked, and
-//! a MAC of that address, the time and the sender's half. A REG2 with such a name shows that its
-//! sender has got the answer, whichever link brings it first.
+//! The receiver keeps no state of a REG1. The name in its answer contains the source address, and a
+//! MAC of that address, the time and the sender's half. A REG2 with such a name, on any link, shows
+//! that its sender has got the answer.
 
 use core::net::{IpAddr, Ipv6Addr};
 
@@ -13,11 +13,11 @@ use crate::wire::{ID_BYTES, Id};
 
 /// Length of the secret that names are made with.
 pub const SECRET_BYTES: usize = 32;
-/// A name founds a group in the slot of time in which it was made and in the next one, so for two
-/// to four minutes: as long as WireGuard's cookies are good (§5.4.7).
+/// Period in which a name founds a group: the slot of time in which it was made and the next one,
+/// so two to four minutes. WireGuard's cookies are valid for as long (§5.4.7).
 const SLOT: Duration = Duration::from_secs(120);
 
-/// The receiver's half: an address, the MAC, and zeros.
+/// Position of the receiver's half: an address, the MAC, and zeros.
 const ADDRESS_AT: usize = ID_BYTES / 2;
 const MAC_AT: usize = ADDRESS_AT + ADDRESS_BYTES;
 const ZEROS_AT: usize = MAC_AT + MAC_BYTES;
@@ -37,7 +37,7 @@ impl Names {
         }
     }
 
-    /// Makes the name of the group that the sender of `half` asks for from `address`.
+    /// Makes the name of the group that the sender of `half` requests from `address`.
     pub(crate) fn make(&self, now: Instant, address: IpAddr, half: &[u8; ID_BYTES / 2]) -> Id {
         let mut name = [0; ID_BYTES];
         name[..ADDRESS_AT].copy_from_slice(half);
@@ -47,7 +47,7 @@ impl Names {
         name
     }
 
-    /// Returns the address that was given this name. `None` if no address was, or too long ago.
+    /// Returns the address that was given this name; `None` if no address was, or too long ago.
     pub(crate) fn address(&self, now: Instant, name: &Id) -> Option<IpAddr> {
         let current = slot(now);
         let is_ours = [Some(current), current.checked_sub(1)]
@@ -63,12 +63,12 @@ impl Names {
     }
 }
 
-/// Number of a slot of time.
+/// Returns the number of a slot of time.
 fn slot(now: Instant) -> u64 {
     now.as_nanos() / SLOT.as_nanos()
 }
 
-/// The bytes that the MAC covers: the time, the sender's half and the address.
+/// Returns the bytes that the MAC covers: the time, the sender's half and the address.
 fn marked(slot: u64, name: &Id) -> [u8; 8 + MAC_AT] {
     let mut bytes = [0; 8 + MAC_AT];
     bytes[..8].copy_from_slice(&slot.to_be_bytes());
@@ -76,7 +76,7 @@ fn marked(slot: u64, name: &Id) -> [u8; 8 + MAC_AT] {
     bytes
 }
 
-/// An address as a number; IPv4 and IPv4 within IPv6 are the same.
+/// Returns an address as a number; IPv4 and IPv4 within IPv6 are the same.
 pub(crate) fn bits(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -135,7 +135,7 @@ mod tests {
         let name = names.make(at(250), address("192.0.2.7"), &HALF);
         let mac = name[MAC_AT..ZEROS_AT].iter();
         let hex: String = mac.map(|byte| format!("{byte:02x}")).collect();
-        // By Python's hmac and hashlib.
+        // Computed with Python's hmac and hashlib.
         assert_eq!(
             hex,
             "76317d4a885ebb724c88ba4c7075d90d4a74794243cac54e3e3a193c2b1a85d3"

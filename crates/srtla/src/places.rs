@@ -1,22 +1,24 @@
-//! Places for groups: which one is given up for a new one, so that nobody takes them all.
+//! Places for groups: the choice of the group to remove for a new one, so that no network takes all
+//! places.
 
 use core::cmp::Reverse;
 use core::net::IpAddr;
 
 use crate::names::bits;
 
-/// Groups at a time.
+/// Maximum number of groups.
 pub const MAX_GROUPS: usize = 64;
-/// Groups of one network at a time. A sender has one, and for ten seconds those that it has left.
+/// Maximum number of groups of one network. A sender has one, and for ten seconds those that it has
+/// left.
 pub const MAX_GROUPS_OF_NETWORK: usize = 8;
 
-/// Where a sender registers from. Providers give a customer one IPv4 address or a few, and an IPv6
-/// network of 48 to 64 bits.
+/// Network from which a sender registers. Providers give a customer one IPv4 address or a few, and
+/// an IPv6 network of 48 to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// IPv4: the first 24 bits of the address; IPv6: 48.
+    /// Network: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address.
     network: u128,
-    /// IPv4: the address; IPv6: its first 64 bits.
+    /// Host: an IPv4 address, or the first 64 bits of an IPv6 address.
     host: u128,
 }
 
@@ -34,7 +36,7 @@ impl From<IpAddr> for Origin {
     }
 }
 
-/// The facts by which a group keeps its place or gives way.
+/// Properties by which a group keeps its place or gives way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<Id> {
     pub(crate) id: Id,
@@ -43,14 +45,14 @@ pub(crate) struct Place<Id> {
     pub(crate) is_accepted: bool,
 }
 
-/// Returns the group that gives way to another from `origin`, none if there is room. Older groups
-/// have lesser ids.
+/// Returns the group that gives way to another from `origin`; none if there is room. Older groups
+/// have smaller ids.
 ///
-/// The oldest group of the most crowded network is given up, in it of the most crowded host. A
-/// sender alone in its network loses its place only to [`MAX_GROUPS`] other networks.
+/// The oldest group of the most crowded host in the most crowded network gives way. A sender alone
+/// in its network loses its place only to [`MAX_GROUPS`] other networks.
 ///
 /// # Errors
-/// There is no place: all groups that could be given up are accepted.
+/// If there is no place: all groups that could give way are accepted.
 pub(crate) fn given_up<Id: Copy + Ord>(
     places: &[Place<Id>],
     origin: Origin,
@@ -73,7 +75,7 @@ pub(crate) fn given_up<Id: Copy + Ord>(
     most.map(|place| Some(place.id)).ok_or(NoPlace)
 }
 
-/// Every group has a better right to its place.
+/// The error that every group has a better right to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoPlace;
 

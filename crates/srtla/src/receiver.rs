@@ -1,4 +1,4 @@
-//! Groups of links: how they register, what is acknowledged, when they are over.
+//! Groups of links: registration, acknowledgements, timeouts.
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,41 +9,43 @@ use crate::names::{Names, SECRET_BYTES};
 use crate::places::{self, MAX_GROUPS, Origin, Place};
 use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
-/// So many links of a sender.
+/// Maximum number of links of a sender.
 pub const MAX_LINKS: usize = 16;
-/// A link that is silent for longer is forgotten, and a group without links. Idle links send a
+/// Silence after which a link is forgotten, and then a group without links. Idle links send a
 /// keepalive each second.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A group is no longer accepted if SRT has been silent for longer. Its listener acknowledges every
-/// 10 ms, and sends a keepalive each second when nothing comes.
+/// Silence of SRT after which a group is no longer accepted. Its listener acknowledges every 10 ms,
+/// and sends a keepalive each second when no data arrives.
 const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of the SRT listener that a link gets for each byte that it brought: its address may be
-/// forged. With SRTLA's own answers these are less than three, as in RFC 9000, section 8.1.
+/// Number of bytes from the SRT listener that a link gets for each byte that it brought, as its
+/// address may be forged. With SRTLA's own answers these are less than three, as in RFC 9000,
+/// section 8.1.
 const ANSWERS_PER_BYTE: u64 = 2;
-/// What was not asked for is forgotten, the oldest first. One call makes a quarter of it at most.
+/// Maximum number of queued events; beyond it, the oldest are forgotten. One call makes a quarter
+/// of it at most.
 const MAX_EVENTS: usize = 4 * MAX_GROUPS * (MAX_LINKS + 1);
 
-/// A sender, as long as it is registered.
+/// Identifies a sender while it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(u64);
 
-/// What a datagram of a link leads to.
+/// Result of a datagram from a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Nothing: the link is unknown, or it is not SRTLA.
+    /// No action: the link is unknown, or the datagram is not SRTLA.
     Nothing,
     /// These bytes go back to the link.
     Answer(Vec<u8>),
     /// The datagram goes to the SRT listener by the group's socket, and these bytes to the link.
     Forward {
-        /// Whose socket.
+        /// Group whose socket sends it.
         group: GroupId,
         /// An acknowledgement, at every tenth packet.
         ack: Option<Vec<u8>>,
     },
 }
 
-/// What has become of groups and links.
+/// Events of groups and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A link of a sender that the SRT listener has accepted. Strangers' links are not reported.
@@ -54,18 +56,18 @@ pub enum Event {
     GroupEnded(GroupId),
 }
 
-/// A link, and what it did.
+/// A link and its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSummary {
-    /// The sender's address there.
+    /// The sender's address on the link.
     pub address: SocketAddr,
-    /// Datagrams of SRT that it brought.
+    /// Number of datagrams of SRT that it brought.
     pub datagram_count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What the sender told of it at last.
+    /// Last report of the sender on this link.
     pub info: Option<SenderInfo>,
-    /// Whether there was an [`Event::LinkAccepted`] of it.
+    /// Whether [`Event::LinkAccepted`] was reported.
     pub was_accepted: bool,
 }
 
@@ -85,10 +87,10 @@ struct Group {
     id: Box<Id>,
     origin: Origin,
     links: Vec<Link>,
-    /// The link of the newest datagram of SRT: what its listener answers goes there.
+    /// The link of the newest datagram of SRT, which gets the listener's answers.
     latest: Option<SocketAddr>,
-    /// When the SRT listener showed last that it has accepted this sender: by an acknowledgement,
-    /// and after that by a keepalive, too.
+    /// Time of the last sign that the SRT listener has accepted this sender: an acknowledgement,
+    /// and after that also a keepalive.
     accepted_at: Option<Instant>,
 }
 
@@ -96,15 +98,15 @@ struct Group {
 struct Link {
     summary: LinkSummary,
     heard_at: Instant,
-    /// Bytes of the SRT listener that it may still get.
+    /// Bytes from the SRT listener that it may still get.
     credit: u64,
-    /// Packets that are not acknowledged yet, of which `unacked_count` are some.
+    /// Packets that are not acknowledged yet; the first `unacked_count` entries are valid.
     unacked: [u32; ACKED_AT_ONCE],
     unacked_count: usize,
 }
 
 impl Receiver {
-    /// Returns a receiver without senders, which makes names of groups with the secret.
+    /// Creates a receiver without senders, which makes names of groups with the secret.
     pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         Receiver {
             names: Names::new(secret),
@@ -119,7 +121,7 @@ impl Receiver {
     pub fn handle_link(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Taken {
         match Message::parse(datagram) {
             None => Taken::Nothing,
-            // Nothing is kept of it: the address may be forged.
+            // No state is kept: the address may be forged.
             Some(Message::WantsGroup { half }) => {
                 let name = self.names.make(now, from.ip(), half);
                 Taken::Answer(wire::group(&name))
@@ -129,7 +131,7 @@ impl Receiver {
         }
     }
 
-    /// Takes what the SRT listener answers a group. Returns the links that it goes to.
+    /// Takes an answer of the SRT listener to a group. Returns the links that it goes to.
     pub fn handle_srt(&mut self, now: Instant, group: GroupId, datagram: &[u8]) -> Vec<SocketAddr> {
         let id = group;
         let group = self.groups.get_mut(&group);
@@ -143,9 +145,9 @@ impl Receiver {
         }
         let latest = group.latest;
         let is_asked = |link: &Link| match is_ack {
-            // The sender's windows grow by it, and any link may be the one that still works.
+            // It increases the sender's windows, and any link may be the one that still works.
             true => link.summary.datagram_count > 0,
-            // Lost packets asked for twice would be sent twice.
+            // Lost packets requested twice would be sent twice.
             false => Some(link.summary.address) == latest,
         };
         let links = group.links.iter_mut().filter(|link| is_asked(link));
@@ -156,7 +158,7 @@ impl Receiver {
         paid.collect()
     }
 
-    /// Forgets what has been silent for too long. To be called once a second.
+    /// Removes links and groups that have been silent for too long. Must be called once a second.
     pub fn handle_time(&mut self, now: Instant) {
         let mut gone = Vec::new();
         for (&id, group) in &mut self.groups {
@@ -172,29 +174,29 @@ impl Receiver {
         gone.into_iter().for_each(|id| self.remove(id));
     }
 
-    /// What has happened since the last call.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// How many senders there are.
+    /// Returns the number of senders.
     pub fn group_count(&self) -> usize {
         self.groups.len()
     }
 
-    /// The addresses of a group's links.
+    /// Returns the addresses of a group's links.
     pub fn links(&self, group: GroupId) -> impl Iterator<Item = SocketAddr> + '_ {
         let group = self.groups.get(&group).into_iter();
         group.flat_map(Group::addresses)
     }
 
-    /// Whether a link of a registered sender is at this address.
+    /// Returns whether a link of a registered sender is at this address.
     pub fn has_link(&self, address: SocketAddr) -> bool {
         self.members.contains_key(&address)
     }
 
-    /// The links of the senders that the SRT listener has accepted, each with when it was heard
-    /// last.
+    /// Returns the links of the senders that the SRT listener has accepted, each with the time at
+    /// which it was last heard.
     pub fn accepted_links(&self, now: Instant) -> impl Iterator<Item = (&LinkSummary, Instant)> {
         let groups = self.groups.values();
         let groups = groups.filter(move |group| group.is_accepted(now));
@@ -202,7 +204,7 @@ impl Receiver {
         links.map(|link| (&link.summary, link.heard_at))
     }
 
-    /// Founds the group of a name that was given to a sender. `None` if it was not, or if there is
+    /// Founds the group of a name that was given to a sender; `None` if it was not, or if there is
     /// no place.
     fn found(&mut self, now: Instant, id: &Id) -> Option<GroupId> {
         let origin = Origin::from(self.names.address(now, id)?);
@@ -229,7 +231,7 @@ impl Receiver {
         Some(group)
     }
 
-    /// REG2.
+    /// Handles a REG2.
     fn join(&mut self, now: Instant, from: SocketAddr, id: &Id) -> Vec<u8> {
         let mut all = self.groups.iter();
         let known = all.find(|(_, group)| is_same(&group.id, id));
@@ -347,7 +349,7 @@ impl Link {
         }
     }
 
-    /// A packet has come. The acknowledgement, if it is the tenth.
+    /// Records a packet. Returns the acknowledgement, if it is the tenth.
     fn acknowledge(&mut self, number: u32) -> Option<Vec<u8>> {
         self.unacked[self.unacked_count] = number;
         self.unacked_count += 1;
@@ -359,7 +361,7 @@ impl Link {
     }
 }
 
-/// In a time that does not tell how much of a name was right.
+/// Compares in constant time, so that it does not reveal the correct part of a name.
 fn is_same(left: &Id, right: &Id) -> bool {
     let differences = left.iter().zip(right).map(|(left, right)| left ^ right);
     core::hint::black_box(differences.fold(0, |all, one| all | one)) == 0

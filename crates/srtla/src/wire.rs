@@ -1,13 +1,13 @@
-//! Datagrams of SRTLA and of SRT, as far as the receiver looks into them. All numbers are
-//! big-endian.
+//! Datagrams of SRTLA and of SRT, as far as the receiver reads them. All numbers are big-endian.
 
-/// How many bytes name a group; the first half is the sender's choice, the second the receiver's.
+/// Length of a group's name; the first half is the sender's choice, the second the receiver's.
 pub const ID_BYTES: usize = 256;
-/// So many packets of a link are acknowledged at a time.
+/// Number of packets of a link that are acknowledged at a time.
 pub(crate) const ACKED_AT_ONCE: usize = 10;
-/// Shorter datagrams are not SRT.
+/// Length below which datagrams are not SRT.
 const LEAST_SRT_BYTES: usize = 16;
-/// Some mobile networks lose datagrams of two bytes (irlserver/srtla, `pad_sendto.h`).
+/// Length of short answers, as some mobile networks lose datagrams of two bytes (irlserver/srtla,
+/// `pad_sendto.h`).
 const LEAST_ANSWER_BYTES: usize = 32;
 
 const KEEPALIVE: u16 = 0x9000;
@@ -20,27 +20,27 @@ const REG_NGP: u16 = 0x9211;
 const SRT_KEEPALIVE: u16 = 0x8001;
 const SRT_ACK: u16 = 0x8002;
 
-/// Behind the type and time of a keepalive: what follows is a [`SenderInfo`].
+/// Number behind the type and time of a keepalive that announces a [`SenderInfo`].
 const INFO_MAGIC: u16 = 0xc01f;
 const INFO_VERSION: u16 = 1;
 
 /// A group's name.
 pub(crate) type Id = [u8; ID_BYTES];
 
-/// What a link brings.
+/// A message from a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Message<'a> {
     /// REG1: a sender wants a group.
     WantsGroup { half: &'a [u8; ID_BYTES / 2] },
     /// REG2: a link wants to join one.
     Joins { id: &'a Id },
-    /// Comes back as it is.
+    /// A keepalive, which is returned unchanged.
     Keepalive { info: Option<SenderInfo> },
-    /// SRT's: a sequence number, if there is video in it.
+    /// A datagram of SRT, with its sequence number if it contains video.
     Srt { number: Option<u32> },
 }
 
-/// What a sender tells of a link in its keepalives (irlserver/srtla_send: 38 bytes).
+/// A sender's report on a link in its keepalives (irlserver/srtla_send: 38 bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
     /// The sender's window, in thousandths of a packet.
@@ -49,14 +49,14 @@ pub struct SenderInfo {
     pub in_flight: i32,
     /// The smoothed round-trip time, in milliseconds.
     pub rtt_millis: u32,
-    /// How many negative acknowledgements named packets of this link.
+    /// Number of negative acknowledgements that named packets of this link.
     pub nak_count: u32,
-    /// What the sender sends by this link.
+    /// Rate at which the sender sends by this link.
     pub bytes_per_second: u32,
 }
 
 impl<'a> Message<'a> {
-    /// `None` for what a receiver takes no notice of.
+    /// Parses a datagram; `None` for datagrams that a receiver ignores.
     pub(crate) fn parse(datagram: &'a [u8]) -> Option<Self> {
         let (kind, rest) = datagram.split_first_chunk()?;
         match u16::from_be_bytes(*kind) {
@@ -71,7 +71,7 @@ impl<'a> Message<'a> {
             KEEPALIVE => Some(Message::Keepalive {
                 info: SenderInfo::parse(rest),
             }),
-            // SRTLA's own, which only receivers send.
+            // Further SRTLA types, which only receivers send.
             0x9001..=0x92ff => None,
             _ if datagram.len() < LEAST_SRT_BYTES => None,
             _ => {
@@ -85,9 +85,9 @@ impl<'a> Message<'a> {
 }
 
 impl SenderInfo {
-    /// Out of a keepalive, behind its type.
+    /// Parses a keepalive, behind its type.
     fn parse(rest: &[u8]) -> Option<Self> {
-        // A time in milliseconds, which is the sender's own affair.
+        // A time in milliseconds, which only the sender uses.
         let (_, rest) = rest.split_first_chunk::<8>()?;
         let (magic, rest) = rest.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
@@ -110,42 +110,42 @@ impl SenderInfo {
     }
 }
 
-/// Whether the SRT listener acknowledges: that goes to every link that has sent SRT.
+/// Returns whether the SRT listener acknowledges: that goes to every link that has sent SRT.
 pub(crate) fn is_srt_ack(datagram: &[u8]) -> bool {
     datagram.starts_with(&SRT_ACK.to_be_bytes())
 }
 
-/// Whether the SRT listener has nothing to say.
+/// Returns whether the SRT listener sends a keepalive.
 pub(crate) fn is_srt_keepalive(datagram: &[u8]) -> bool {
     datagram.starts_with(&SRT_KEEPALIVE.to_be_bytes())
 }
 
-/// Whether the SRT listener's answer is one at all.
+/// Returns whether the SRT listener's answer is SRT.
 pub(crate) fn is_srt(datagram: &[u8]) -> bool {
     datagram.len() >= LEAST_SRT_BYTES
 }
 
-/// REG2: the group's whole name.
+/// Returns a REG2: the group's whole name.
 pub(crate) fn group(id: &Id) -> Vec<u8> {
     [&REG2.to_be_bytes()[..], id].concat()
 }
 
-/// REG3: the link has joined.
+/// Returns a REG3: the link has joined.
 pub(crate) fn joined() -> Vec<u8> {
     padded(REG3)
 }
 
-/// REG_ERR: not this link, or not now.
+/// Returns a REG_ERR: not this link, or not now.
 pub(crate) fn refused() -> Vec<u8> {
     padded(REG_ERR)
 }
 
-/// REG_NGP: there is no such group; the sender asks for a new one.
+/// Returns a REG_NGP: there is no such group; the sender asks for a new one.
 pub(crate) fn no_group() -> Vec<u8> {
     padded(REG_NGP)
 }
 
-/// These packets have come by this link.
+/// Returns the acknowledgement of these packets by this link.
 pub(crate) fn ack(numbers: &[u32; ACKED_AT_ONCE]) -> Vec<u8> {
     let mut bytes = (u32::from(ACK) << 16).to_be_bytes().to_vec();
     bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));

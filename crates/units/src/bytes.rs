@@ -5,8 +5,8 @@ use core::str::FromStr;
 
 use crate::quantity::{self, ParseQuantityError};
 
-/// An amount of data in bytes (1 kB = 1,000 B, 1 KiB = 1,024 B), as scenario files and reports
-/// write it. Inside algorithms a plain integer named `…_bytes` does.
+/// An amount of data in bytes (1 kB = 1,000 B, 1 KiB = 1,024 B), for scenario files and reports.
+/// Inside algorithms a plain integer named `…_bytes` suffices.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteCount(pub u64);
 

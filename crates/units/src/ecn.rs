@@ -15,7 +15,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the two low bits of the traffic class; the others are ignored.
+    /// Converts the two low bits of the traffic class; the others are ignored.
     pub const fn from_bits(bits: u8) -> Ecn {
         match bits & 0b11 {
             0b00 => Ecn::NotEct,
@@ -25,7 +25,7 @@ impl Ecn {
         }
     }
 
-    /// The two bits in the traffic class.
+    /// Returns the two bits in the traffic class.
     pub const fn to_bits(self) -> u8 {
         self as u8
     }

@@ -1,6 +1,6 @@
-//! What is lost with a frame of video.
+//! Importance of a frame of video.
 
-/// How much depends on a frame, from most to least.
+/// Importance of a frame for other frames, from most to least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Importance {
     /// Decoding can start here: all frames up to the next key frame need it.
@@ -8,12 +8,13 @@ pub enum Importance {
     /// Later frames are predicted from it.
     #[default]
     Reference,
-    /// No other frame needs it, as most B-frames.
+    /// No other frame needs it, as with most B-frames.
     Disposable,
 }
 
 impl Importance {
-    /// What is known of a frame of which only this is known: other frames are taken for references.
+    /// Returns the importance of a frame if only `is_key` is known: other frames count as
+    /// references.
     pub const fn key_if(is_key: bool) -> Self {
         match is_key {
             true => Importance::Key,
@@ -21,7 +22,7 @@ impl Importance {
         }
     }
 
-    /// Whether decoding can start here.
+    /// Returns whether decoding can start here.
     pub const fn is_key(self) -> bool {
         matches!(self, Importance::Key)
     }

@@ -1,8 +1,8 @@
-//! The quantities that every part of Anabranch speaks in: time, rate, size and chance.
+//! The quantities that all parts of Anabranch share: time, rate, size and randomness.
 //!
-//! Nothing here knows a clock, a socket or the platform's random source. Every type reads and
-//! writes itself as people do (`"100 ms"`, `"3 Mbit/s"`, `"64 kB"`), so scenario files, command
-//! lines and reports share one notation.
+//! The crate uses no clock, socket or random source of the platform. Every type parses and prints a
+//! readable notation (`"100 ms"`, `"3 Mbit/s"`, `"64 kB"`), which scenario files, command lines and
+//! reports share.
 
 mod bytes;
 mod ecn;

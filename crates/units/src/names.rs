@@ -1,7 +1,7 @@
 //! Names that people mistype.
 
-/// The names that there are, for a message about one that there is not: "a, b, c", or "none".
-/// Where one of them is near what was asked for, it is asked whether that was meant.
+/// Returns the known names for a message about an unknown one: "a, b, c", or "none". If a known
+/// name is near `asked`, the text asks whether it was meant.
 pub fn known_names<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() {
@@ -14,8 +14,8 @@ pub fn known_names<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
-/// Returns the name that was meant, if one is near: the nearest by edits, else the first one that
-/// begins with the text or has it inside.
+/// Returns the probable name, if one is near: the nearest by edits, else the first one that begins
+/// with the text or contains it.
 pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     nearest(asked, names).or_else(|| {
         let asked = asked.to_lowercase();
@@ -28,10 +28,10 @@ pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     })
 }
 
-/// A shorter text is part of many names.
+/// Length below which a text is part of many names.
 const SHORTEST_PART: usize = 3;
 
-/// The name that takes the fewest edits, where a third of it is the most.
+/// Returns the name that takes the fewest edits, at most a third of its length.
 fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     let asked: Vec<char> = asked.to_lowercase().chars().collect();
     let edits = names.iter().map(|name| {
@@ -39,16 +39,17 @@ fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
         (edit_count(&asked, &chars), chars.len(), *name)
     });
     let near = edits.filter(|(edit_count, length, _)| *edit_count <= (length / 3).max(1));
-    // The first of several that are equally near.
+    // The first of equally near ones.
     near.min_by_key(|(edit_count, ..)| *edit_count)
         .filter(|(edit_count, length, _)| edit_count < length)
         .map(|(.., name)| name)
 }
 
-/// How many characters are to be put in, left out, changed or swapped with their neighbours to get
+/// Returns the number of characters to insert, remove, change or swap with their neighbours to get
 /// from one to the other (the optimal string alignment distance).
 fn edit_count(from: &[char], to: &[char]) -> usize {
-    // Of each beginning of `to`, for the beginnings of `from` two and one characters shorter.
+    // Edit counts of each beginning of `to`, for the beginnings of `from` two and one characters
+    // shorter.
     let mut last_but_one: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).collect();
     for (row, from_char) in from.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Percentiles and medians: one definition for all that is measured and reported.
+//! Percentiles and medians: one definition for all measurements and reports.
 
-/// The place, from 0, of a percentile among `count` sorted values; `None` without values.
+/// Returns the place, from 0, of a percentile among `count` sorted values; `None` without values.
 ///
-/// Nearest rank: the percentile is the value of rank ⌈`percent`/100 · `count`⌉, from 1, so it is
-/// always one of the values, and `percent` of 100 of them are not above it.
+/// It uses the nearest rank: the percentile is the value of rank ⌈`percent`/100 · `count`⌉, from 1.
+/// It is therefore always one of the values, and `percent` of 100 of them are not above it.
 ///
 /// # Panics
 /// If `percent` is above 100.
@@ -13,7 +13,8 @@ pub fn percentile_place(count: u64, percent: u8) -> Option<u64> {
     (count > 0).then(|| rank.max(1) - 1)
 }
 
-/// The percentile of values in rising order, by [`percentile_place`]; `None` without values.
+/// Returns the percentile of values in rising order, by [`percentile_place`]; `None` without
+/// values.
 ///
 /// # Panics
 /// If `percent` is above 100.
@@ -21,8 +22,8 @@ pub fn percentile<T: Copy>(sorted: &[T], percent: u8) -> Option<T> {
     percentile_place(sorted.len() as u64, percent).map(|place| sorted[place as usize])
 }
 
-/// The median of values in any order, which are put in order: the mean of the middle two of an even
-/// number. `None` without values.
+/// Returns the median of values in any order, and sorts them. It is the average of the middle two
+/// if their number is even. `None` without values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;

@@ -1,22 +1,23 @@
-//! Whether a driver of real time gets the processor when it needs it.
+//! The punctuality of a driver in real time: whether it gets the processor in time.
 
 use crate::time::{Duration, Instant};
 
-/// Lateness is counted in windows of this length.
+/// Length of the windows in which lateness is counted.
 const WINDOW: Duration = Duration::from_secs(1);
-/// What is this late is as punctual as a machine with other work can be.
+/// Lateness up to which a machine with other work counts as punctual.
 const TOLERANCE: Duration = Duration::from_millis(5);
 
-/// How long work that was due waited for the processor in one second, where it was more than 5 ms.
+/// Time for which due work waited for the processor in one second, counting waits of more than 5
+/// ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lateness {
-    /// All waits together. More than a second after one long wait.
+    /// Sum of the waits; more than a second after one long wait.
     pub total: Duration,
-    /// The longest.
+    /// The longest wait.
     pub worst: Duration,
 }
 
-/// Counts how late a thread is that sleeps until something is due.
+/// Counts the lateness of a thread that sleeps until its next due time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Punctuality {
     window_began_at: Instant,
@@ -26,8 +27,8 @@ pub struct Punctuality {
 }
 
 impl Punctuality {
-    /// The thread has got to its work. `due_at` is when it was to, no earlier than when that was
-    /// asked for; if something else woke it sooner, it is not late.
+    /// Records a turn of the thread that was due at `due_at`, which is no earlier than the request
+    /// for it. A turn that another event caused sooner is not late.
     pub fn on_turn(&mut self, now: Instant, due_at: Instant) {
         self.pass_to(now);
         let late = now.saturating_since(due_at);
@@ -37,7 +38,7 @@ impl Punctuality {
         }
     }
 
-    /// The worse of this second and the one before.
+    /// Returns the worse of this second and the one before.
     pub fn lateness(&mut self, now: Instant) -> Lateness {
         self.pass_to(now);
         self.current.max(self.last)

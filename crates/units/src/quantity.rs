@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Why a text is not a quantity of the wanted kind. Its message teaches the units that are known.
+/// Reason for which a text is not a quantity of the wanted kind. Its message names the known units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError {
     text: String,

@@ -15,27 +15,28 @@ const BIT_NANOS_PER_BYTE_SECOND: u128 = 8 * 1_000_000_000;
 pub struct DataRate(u64);
 
 impl DataRate {
-    /// Nothing flows.
+    /// The rate zero.
     pub const ZERO: DataRate = DataRate(0);
-    /// Faster than everything; "no limit".
+    /// The highest rate; "no limit".
     pub const MAX: DataRate = DataRate(u64::MAX);
 
-    /// A rate of `bits` bits per second.
+    /// Returns a rate of `bits` bits per second.
     pub const fn from_bits_per_second(bits: u64) -> Self {
         DataRate(bits)
     }
 
-    /// A rate of `kilobits` times 1,000 bits per second.
+    /// Returns a rate of `kilobits` times 1,000 bits per second.
     pub const fn from_kilobits_per_second(kilobits: u64) -> Self {
         DataRate(kilobits * 1_000)
     }
 
-    /// A rate of `megabits` times 1,000,000 bits per second.
+    /// Returns a rate of `megabits` times 1,000,000 bits per second.
     pub const fn from_megabits_per_second(megabits: u64) -> Self {
         DataRate(megabits * 1_000_000)
     }
 
-    /// The rate at which `bytes` bytes pass in `span`; [`DataRate::MAX`] if `span` is empty.
+    /// Returns the rate at which `bytes` bytes pass in `span`; [`DataRate::MAX`] if `span` is
+    /// empty.
     pub const fn from_bytes_per(bytes: u64, span: Duration) -> Self {
         if span.is_zero() {
             return DataRate::MAX;
@@ -55,22 +56,22 @@ impl DataRate {
         }
     }
 
-    /// The rate in bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// The rate in 10^6 bits per second.
+    /// Returns the rate in 10^6 bits per second.
     pub fn megabits_per_second(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Whether nothing flows.
+    /// Returns whether the rate is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// How long `bytes` bytes take at this rate, rounded up to the nanosecond;
+    /// Returns the time that `bytes` take at this rate, rounded up to the nanosecond;
     /// [`Duration::MAX`] at rate zero.
     pub const fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
@@ -89,7 +90,7 @@ impl DataRate {
         }
     }
 
-    /// How many whole bytes pass in `span`.
+    /// Returns the number of whole bytes that pass in `span`.
     pub const fn bytes_in(self, span: Duration) -> u64 {
         if let Some(bit_nanos) = self.0.checked_mul(span.as_nanos()) {
             return bit_nanos / BIT_NANOS_PER_BYTE_SECOND as u64;
@@ -102,12 +103,12 @@ impl DataRate {
         }
     }
 
-    /// The rate scaled by a non-negative factor.
+    /// Returns the rate scaled by a non-negative factor.
     pub fn mul_f64(self, factor: f64) -> DataRate {
         DataRate((self.0 as f64 * factor + 0.5) as u64)
     }
 
-    /// `self - other`, or zero if `other` is larger.
+    /// Returns `self - other`, or zero if `other` is larger.
     pub const fn saturating_sub(self, other: DataRate) -> DataRate {
         DataRate(self.0.saturating_sub(other.0))
     }

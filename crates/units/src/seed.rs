@@ -1,13 +1,13 @@
-//! Reproducible chance: named seeds, and a small portable generator.
+//! Reproducible randomness: named seeds, and a small portable generator.
 
-/// Where a run's random choices come from. Each component derives a seed of its own by name, so
-/// that one more draw in one component leaves every other component's draws unmoved: two algorithms
+/// Source of a run's random choices. Each component derives a seed of its own by name. One more
+/// draw in one component therefore leaves every other component's draws unchanged: two algorithms
 /// compared under one seed meet the same random network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The seed of the component called `name`, such as `"flow/2/path/0/loss"`.
+    /// Returns the seed of the component called `name`, such as `"flow/2/path/0/loss"`.
     pub fn derive(self, name: &str) -> Seed {
         // FNV-1a spreads the name, splitmix64 mixes it with this seed.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -18,7 +18,7 @@ impl Seed {
         Seed(splitmix64(&mut state) ^ hash)
     }
 
-    /// A generator started from this seed.
+    /// Returns a generator started from this seed.
     pub fn rng(self) -> Rng {
         let mut state = self.0;
         Rng {
@@ -27,7 +27,8 @@ impl Seed {
     }
 }
 
-/// Steele, Lea & Flood 2014: a generator whose outputs are good seeds for another one.
+/// Returns the next output of SplitMix64 (Steele, Lea & Flood 2014), a generator whose outputs are
+/// good seeds for another one.
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -43,7 +44,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The next 64 uniformly random bits.
+    /// Returns the next 64 uniformly random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -57,13 +58,13 @@ impl Rng {
         result
     }
 
-    /// A number uniform in `[0, 1)`, a multiple of 2^-53.
+    /// Returns a number uniform in `[0, 1)`, a multiple of 2^-53.
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// An integer uniform in `0..bound` (Lemire's multiplication; its bias, below 2^-32 for bounds
-    /// under 2^32, does not matter here).
+    /// Returns an integer uniform in `0..bound` (Lemire's multiplication; its bias, below 2^-32 for
+    /// bounds under 2^32, does not matter here).
     ///
     /// # Panics
     /// If `bound` is zero.
@@ -72,7 +73,7 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// `true` with the given probability.
+    /// Returns `true` with the given probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.next_f64() < probability
     }

@@ -23,47 +23,47 @@ impl Instant {
     /// Later than every instant that can occur; "never".
     pub const FAR_FUTURE: Instant = Instant(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after the origin.
+    /// Returns the instant `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Instant(nanos)
     }
 
-    /// The instant `micros` microseconds after the origin.
+    /// Returns the instant `micros` microseconds after the origin.
     pub const fn from_micros(micros: u64) -> Self {
         Instant(micros * 1_000)
     }
 
-    /// The instant `millis` milliseconds after the origin.
+    /// Returns the instant `millis` milliseconds after the origin.
     pub const fn from_millis(millis: u64) -> Self {
         Instant(millis * 1_000_000)
     }
 
-    /// The instant `seconds` seconds after the origin.
+    /// Returns the instant `seconds` seconds after the origin.
     pub const fn from_secs(seconds: u64) -> Self {
         Instant(seconds * NANOS_PER_SECOND)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds since the origin.
+    /// Returns the whole microseconds since the origin.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Seconds since the origin.
+    /// Returns the seconds since the origin.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
 
-    /// The span from `earlier` to `self`; zero if `earlier` is the later one.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is the later one.
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// The instant `span` before `self`, or the origin if that lies before it.
+    /// Returns the instant `span` before `self`, or the origin if that lies before it.
     pub const fn saturating_sub(self, span: Duration) -> Instant {
         Instant(self.0.saturating_sub(span.0))
     }
@@ -96,7 +96,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Instant> for Instant {
     type Output = Duration;
-    /// The span from `earlier` to `self`.
+    /// Returns the span from `earlier` to `self`.
     ///
     /// # Panics
     /// If `earlier` is the later one: a span is never negative.
@@ -114,87 +114,87 @@ impl Sub<Instant> for Instant {
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Duration = Duration(0);
     /// The longest span; "for ever".
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// A span of `nanos` nanoseconds.
+    /// Returns a span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Duration(nanos)
     }
 
-    /// A span of `micros` microseconds.
+    /// Returns a span of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Duration(micros * 1_000)
     }
 
-    /// A span of `millis` milliseconds.
+    /// Returns a span of `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Duration(millis * 1_000_000)
     }
 
-    /// A span of `seconds` seconds.
+    /// Returns a span of `seconds` seconds.
     pub const fn from_secs(seconds: u64) -> Self {
         Duration(seconds * NANOS_PER_SECOND)
     }
 
-    /// A span of `seconds` seconds, rounded to the nanosecond; negative or NaN gives zero.
+    /// Returns a span of `seconds` seconds, rounded to the nanosecond; negative or NaN gives zero.
     pub fn from_secs_f64(seconds: f64) -> Self {
         Duration((seconds * NANOS_PER_SECOND as f64 + 0.5) as u64)
     }
 
-    /// The span in nanoseconds.
+    /// Returns the span in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The span in whole microseconds, rounded down.
+    /// Returns the span in whole microseconds, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// The span in whole milliseconds, rounded down.
+    /// Returns the span in whole milliseconds, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// The span in milliseconds.
+    /// Returns the span in milliseconds.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// The span in seconds.
+    /// Returns the span in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
 
-    /// Whether the span is empty.
+    /// Returns whether the span is empty.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// `self - other`, or zero if `other` is longer.
+    /// Returns `self - other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
-    /// The distance between two spans.
+    /// Returns the distance between two spans.
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
 
-    /// The span scaled by a non-negative factor, rounded to the nanosecond.
+    /// Returns the span scaled by a non-negative factor, rounded to the nanosecond.
     pub fn mul_f64(self, factor: f64) -> Duration {
         Duration((self.0 as f64 * factor + 0.5) as u64)
     }
 
-    /// As the standard library's span, for drivers that wait on a real clock.
+    /// Converts to the standard library's span, for drivers that wait on a real clock.
     pub const fn to_std(self) -> core::time::Duration {
         core::time::Duration::from_nanos(self.0)
     }
 
-    /// From the standard library's span; spans beyond 584 years become [`Duration::MAX`].
+    /// Converts from the standard library's span; spans beyond 584 years become [`Duration::MAX`].
     pub fn from_std(span: core::time::Duration) -> Self {
         Duration(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
     }

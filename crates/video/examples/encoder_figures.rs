@@ -1,4 +1,4 @@
-//! Prints what the encoder makes of the camera's pictures: sizes, rates and time per frame.
+//! Prints the encoder's output for the camera's pictures: sizes, rates and time per frame.
 
 use anabranch_units::{DataRate, Duration, Seed};
 use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};

@@ -1,5 +1,5 @@
-//! What a viewer of segmented video sees (DASH, HLS), who chooses the bitrate of each segment by
-//! how much is buffered, and fetches one after the other.
+//! The experience of a viewer of segmented video (DASH, HLS). The viewer chooses the bitrate of
+//! each segment by the buffer level, and fetches one segment after the other.
 //!
 //! Source: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson: "A Buffer-Based Approach to
 //! Rate Adaptation: Evidence from a Large Video Streaming Service", SIGCOMM 2014, Algorithm 1
@@ -7,15 +7,16 @@
 //! *reservoir*, to the highest, after the *cushion*. The bitrate stays until the line has passed
 //! the next higher or the next lower one.
 //!
-//! *Deviations*: reservoir and cushion are shares of the buffer, those of the paper (90 s and
-//! 126 s of 240 s). Segments have exactly the bytes of their bitrates. Segments are seen once they
-//! are whole, as containers want it.
+//! *Deviations*: reservoir and cushion are the paper's shares of the buffer (90 s and 126 s of 240
+//! s). Segments have exactly the bytes of their bitrates. Segments are shown once they are
+//! complete, as containers require.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// Of the buffer: up to here the lowest bitrate is fetched (90 s of 240 s).
+/// End of the reservoir, as a share of the buffer. Below it, the lowest bitrate is fetched (90 s of
+/// 240 s in the paper).
 const RESERVOIR: f64 = 0.375;
-/// From here on the highest (216 s of 240 s).
+/// Buffer level from which on the highest bitrate is fetched (216 s of 240 s).
 const CUSHION_END: f64 = 0.9;
 
 /// Video in segments of several bitrates.
@@ -23,20 +24,20 @@ const CUSHION_END: f64 = 0.9;
 pub struct SegmentedVideo {
     /// The bitrates, ascending; at least one.
     pub ladder: Vec<DataRate>,
-    /// How long a segment is; not zero.
+    /// Duration of a segment; not zero.
     pub segment: Duration,
-    /// How long the video is, of which whole segments are seen.
+    /// Duration of the video, of which only whole segments are shown.
     pub length: Duration,
 }
 
 impl SegmentedVideo {
-    /// How many segments are seen.
+    /// Returns the number of segments that are shown.
     pub fn segment_count(&self) -> u64 {
         self.length.as_nanos() / self.segment.as_nanos()
     }
 
-    /// BBA-0: the place of the next segment's bitrate, after one of the place `last`, with so much
-    /// of a buffer filled, 0 to 1.
+    /// Returns BBA-0's choice: the index of the next segment's bitrate, given the index of the
+    /// `last` one and the filled share of the buffer, 0 to 1.
     fn choose(&self, last: usize, filled: f64) -> usize {
         let rate = |place: usize| self.ladder[place].bits_per_second() as f64;
         let highest = self.ladder.len() - 1;
@@ -61,34 +62,34 @@ impl SegmentedVideo {
     }
 }
 
-/// How a viewer buffers.
+/// A viewer's buffering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentBuffer {
-    /// How much must be there before it is played, at the start and after it ran out.
+    /// Play time that must be buffered before playback starts, at first and after an underflow.
     pub caching: Duration,
-    /// No more is fetched than fits: a segment more than `caching` at least.
+    /// Maximum play time in the buffer: at least a segment more than `caching`.
     pub most: Duration,
 }
 
-/// What has become of the segments so far, and of the viewer's time.
+/// Counters of segments and of the viewer's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdaptiveCounts {
-    /// Segments that have come whole.
+    /// Segments that have arrived completely.
     pub segments: u64,
     /// The sum of their bitrates, in bit/s.
     pub rate_sum: u64,
-    /// How often one was asked for with another bitrate than the one before it.
+    /// Number of segments requested at another bitrate than the one before.
     pub switches: u64,
-    /// Times that the buffer ran out.
+    /// Number of times that the buffer ran out.
     pub underflows: u64,
-    /// How long the picture has stood still since it was first seen.
+    /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,
-    /// From the beginning until the picture was first seen; `None`: it was not.
+    /// Time from the beginning until the first picture; `None` if there was none.
     pub start_up: Option<Duration>,
 }
 
 impl AdaptiveCounts {
-    /// What was counted after `earlier`.
+    /// Returns the difference to the `earlier` counts.
     #[must_use]
     pub fn since(&self, earlier: &AdaptiveCounts) -> AdaptiveCounts {
         AdaptiveCounts {
@@ -104,40 +105,40 @@ impl AdaptiveCounts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The picture stands, since then.
+    /// The picture has stood still since then.
     Buffering { since: Instant },
-    /// It moves.
+    /// The picture moves.
     Playing,
-    /// All has been seen.
+    /// The whole video has been shown.
     Ended,
 }
 
-/// A segment that was asked for.
+/// A requested segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     place: usize,
     missing_bytes: u64,
 }
 
-/// A viewer. Whoever drives it calls [`AdaptivePlayer::on_bytes`] as bytes come,
-/// [`AdaptivePlayer::next_request`] after that, and both at [`AdaptivePlayer::next_at`].
+/// A viewer. Its driver calls [`AdaptivePlayer::on_bytes`] as bytes arrive, then
+/// [`AdaptivePlayer::next_request`], and both at [`AdaptivePlayer::next_at`].
 #[derive(Clone, Debug)]
 pub struct AdaptivePlayer {
     video: SegmentedVideo,
     buffer: SegmentBuffer,
     state: State,
     began_at: Instant,
-    /// Up to when it has played, and how far the video was seen then.
+    /// Time up to which it has played; `position` is the position at that time.
     played_at: Instant,
     position: Duration,
     asked: Option<Asked>,
-    /// The place of the last bitrate that was asked for; `None`: none was.
+    /// Index of the last requested bitrate; `None` before the first request.
     last: Option<usize>,
     counts: AdaptiveCounts,
 }
 
 impl AdaptivePlayer {
-    /// A viewer who begins at `now`.
+    /// Creates a viewer who begins at `now`.
     pub fn new(video: SegmentedVideo, buffer: SegmentBuffer, now: Instant) -> Self {
         AdaptivePlayer {
             video,
@@ -152,7 +153,7 @@ impl AdaptivePlayer {
         }
     }
 
-    /// What has happened until now.
+    /// Returns the counts up to now.
     pub fn counts(&self, now: Instant) -> AdaptiveCounts {
         let mut later = self.clone();
         later.advance(now);
@@ -166,12 +167,12 @@ impl AdaptivePlayer {
         }
     }
 
-    /// Whether all segments have come.
+    /// Returns whether all segments have arrived.
     fn has_all(&self) -> bool {
         self.counts.segments == self.video.segment_count()
     }
 
-    /// So many more bytes of the segment that was asked for have come.
+    /// Records that `bytes` more bytes of the requested segment have arrived.
     pub fn on_bytes(&mut self, now: Instant, bytes: u64) {
         self.advance(now);
         if let Some(asked) = &mut self.asked {
@@ -185,7 +186,7 @@ impl AdaptivePlayer {
         self.advance(now);
     }
 
-    /// The bytes of the next segment, if it is to be asked for now.
+    /// Returns the bytes of the next segment, if it is to be requested now.
     pub fn next_request(&mut self, now: Instant) -> Option<u64> {
         self.advance(now);
         let has_room = self.buffered() + self.video.segment <= self.buffer.most;
@@ -204,7 +205,7 @@ impl AdaptivePlayer {
         Some(missing_bytes)
     }
 
-    /// How long it could go on playing from `now` on if no more bytes came.
+    /// Returns the time for which playback could continue from `now` on without more bytes.
     pub fn play_time_left(&self, now: Instant) -> Duration {
         let played = match self.state {
             State::Playing => now.saturating_since(self.played_at),
@@ -213,7 +214,7 @@ impl AdaptivePlayer {
         self.buffered().saturating_sub(played)
     }
 
-    /// When something happens though no bytes come.
+    /// Returns the next action without arriving bytes.
     pub fn next_at(&self) -> Option<Instant> {
         if self.state != State::Playing {
             return None;
@@ -224,7 +225,7 @@ impl AdaptivePlayer {
         Some(self.played_at + until)
     }
 
-    /// How much is there and has not been seen.
+    /// Returns the play time that has arrived and has not been shown.
     fn buffered(&self) -> Duration {
         (self.video.segment * self.counts.segments).saturating_sub(self.position)
     }
@@ -279,8 +280,7 @@ mod tests {
         most: Duration::from_secs(40),
     };
 
-    /// What has been counted after some seconds at a rate in Mbit/s, which may change by the
-    /// second.
+    /// Returns the counts after some seconds at a rate in Mbit/s, which may change by the second.
     fn watch(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> AdaptiveCounts {
         let at = Instant::from_millis;
         let mut player = AdaptivePlayer::new(video(seconds), BUFFER, at(0));
@@ -294,7 +294,8 @@ mod tests {
         player.counts(at(until * 1_000))
     }
 
-    /// Algorithm 1, line by line: reservoir 0.375, cushion to 0.9; the line from 1 to 8 Mbit/s.
+    /// Checks Algorithm 1, line by line: reservoir 0.375, cushion to 0.9; the line from 1 to 8
+    /// Mbit/s.
     #[test]
     fn the_rate_follows_the_buffer_by_the_algorithm() {
         let video = video(60);
@@ -304,7 +305,7 @@ mod tests {
             (0, 0.9, 3),
             // Above the next higher: the highest below the line, not the next.
             (0, at_rate(5.5), 2),
-            // Between the neighbours it stays, on either side of its own rate.
+            // Between the neighbours it stays, above and below its own rate.
             (2, at_rate(7.9), 2),
             (2, at_rate(2.1), 2),
             // At or below the next lower: the least above the line.
@@ -325,7 +326,7 @@ mod tests {
         assert_eq!(counts.start_up.unwrap().as_millis(), 100);
         let mean = counts.rate_sum / counts.segments;
         assert!(mean > 6 * MBIT, "{mean}");
-        // It fills up by the lowest rate, and then goes up step by step.
+        // The buffer fills up at the lowest rate, and then the bitrate rises step by step.
         assert!((1..=5).contains(&counts.switches), "{counts:?}");
     }
 
@@ -339,8 +340,9 @@ mod tests {
 
     #[test]
     fn an_outage_longer_than_the_buffer_is_one_underflow_and_the_rest_of_it_a_stall() {
-        // The buffer holds 40 s at most when it begins, and at least 38 less what a segment of
-        // 16 Mbit takes to come, 0.8 s; as long it takes afterwards.
+        // When the outage begins, the buffer holds at most 40 s, and at least 38 s less the
+        // download time of a segment of 16 Mbit, 0.8 s. The first segment after the outage takes
+        // the same time.
         let counts = watch(400, 500, |second| match second {
             100..160 => 0,
             _ => 20,
@@ -353,7 +355,7 @@ mod tests {
     #[test]
     fn no_more_is_fetched_than_fits() {
         let counts = watch(400, 60, |_| 1_000);
-        // 60 s are seen or being seen, and 40 s wait at most.
+        // 60 s have been shown or are shown now, and at most 40 s wait.
         assert!((48..=50).contains(&counts.segments), "{counts:?}");
     }
 }

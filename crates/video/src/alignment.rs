@@ -1,44 +1,44 @@
-//! Which picture of a film each picture of its received copy is.
+//! The assignment of a received copy's pictures to the pictures of its film.
 //!
 //! The copy may have begun late, and lost or damaged pictures; its timestamps may have another
-//! origin. Transports carry coded pictures as they are, so a picture is known by its bytes; what is
-//! damaged or coded anew is known by its time, and without times by its place.
+//! origin. Transports carry coded pictures unchanged, so a picture is recognised by its bytes.
+//! Damaged or recoded pictures are recognised by their time, and without times by their position.
 
 use std::collections::BTreeMap;
 
 /// Timestamps of MPEG-TS count 1/90,000 s, and wrap after 33 bits.
 const COUNTER_BITS: u32 = 33;
 
-/// What is known of a coded picture without decoding it.
+/// Properties of a coded picture that are known without decoding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When it is shown, in 1/90,000 s, on its film's own clock; `None` if the film does not say.
+    /// Presentation time, in 1/90,000 s, on its film's own clock; `None` if unknown.
     pub presented_at: Option<i64>,
-    /// Of its bytes: see [`annex_b::fingerprint`](crate::annex_b::fingerprint).
+    /// Fingerprint of its bytes: see [`annex_b::fingerprint`](crate::annex_b::fingerprint).
     pub fingerprint: Option<u64>,
 }
 
-/// What the pictures were known by.
+/// The properties by which pictures were recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Some by the bytes that they have in common with the source's, others by their time or place
     /// among those.
     Content,
-    /// All by their times.
+    /// Times, for all of them.
     Timestamps,
-    /// All by counting: a lost picture goes unnoticed, and shifts those after it.
+    /// Counting, for all of them: a lost picture goes unnoticed, and shifts the pictures after it.
     Order,
 }
 
-/// Where a copy's pictures belong.
+/// The assignment of a copy's pictures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alignment {
-    /// How that was found out.
+    /// Properties on which the alignment is based.
     pub basis: Basis,
-    /// Of each picture of the copy, in its order, which one of the source's it is; `None`: of none.
-    /// No picture of the source has two.
+    /// For each picture of the copy, in order, the index of the source's picture; `None` if the
+    /// source has none. No picture of the source appears twice.
     pub source_of: Vec<Option<usize>>,
-    /// How many have the same bytes as the source's.
+    /// Number of pictures with the same bytes as the source's.
     pub same_count: usize,
 }
 
@@ -50,7 +50,7 @@ pub struct PresentationClock {
 }
 
 impl PresentationClock {
-    /// The time that a counter value means: that nearest to the last.
+    /// Returns the time for a counter value: the one nearest to the last time.
     pub fn unwrap(&mut self, counter: u64) -> i64 {
         let wrap = 1_i64 << COUNTER_BITS;
         let counter = (counter & (wrap as u64 - 1)) as i64;
@@ -94,8 +94,8 @@ pub fn align(source: &[Mark], copy: &[Mark]) -> Alignment {
     }
 }
 
-/// Pictures with the same bytes, in the same order. Of several in the source that are alike it is
-/// the one at the right time, as far as pictures that are alone have told it.
+/// Matches pictures with the same bytes, in the same order. Among several equal pictures of the
+/// source, it picks the one at the right time, judged by the pictures that are unique.
 fn by_content(source: &[Mark], copy: &[Mark]) -> Vec<Option<usize>> {
     let mut places: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (place, mark) in source.iter().enumerate() {
@@ -133,7 +133,8 @@ fn times(source: &Mark, copy: &Mark) -> Option<(i64, i64)> {
     source.presented_at.zip(copy.presented_at)
 }
 
-/// The median of what the copy's clock is ahead of the source's; `None` without times.
+/// Returns the median of the time by which the copy's clock is ahead of the source's; `None`
+/// without times.
 fn offset_of(source: &[Mark], copy: &[Mark], source_of: &[Option<usize>]) -> Option<i64> {
     let known = copy.iter().zip(source_of);
     let mut offsets: Vec<i64> = known
@@ -146,8 +147,8 @@ fn offset_of(source: &[Mark], copy: &[Mark], source_of: &[Option<usize>]) -> Opt
     offsets.get(offsets.len() / 2).copied()
 }
 
-/// Of a copy that was coded anew: the clocks are the same if most pictures then have a source;
-/// otherwise both films begin with the same picture.
+/// Returns the clock offset of a recoded copy. The clocks are the same if most pictures then have a
+/// source; otherwise both films begin with the same picture.
 fn offset_by_time(source: &[Mark], copy: &[Mark]) -> Option<i64> {
     let first = |film: &[Mark]| film.iter().filter_map(|mark| mark.presented_at).min();
     let offset = first(copy)? - first(source)?;
@@ -157,7 +158,7 @@ fn offset_by_time(source: &[Mark], copy: &[Mark]) -> Option<i64> {
     Some(if is_same_clock { 0 } else { offset })
 }
 
-/// Gives pictures without a source the one shown at their time, if it is nobody else's.
+/// Gives pictures without a source the one shown at their time, unless it is taken.
 fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Option<usize>]) {
     let mut shown: BTreeMap<i64, usize> = BTreeMap::new();
     for (place, mark) in source.iter().enumerate() {
@@ -171,7 +172,7 @@ fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Opt
         .map(|(a, b)| b - a)
         .collect();
     steps.sort_unstable();
-    // Half way to the next picture it is as much the other one's.
+    // Half way to the next picture, both are equally near.
     let reach = steps.get(steps.len() / 2).map_or(0, |step| (step - 1) / 2);
     let mut is_taken = vec![false; source.len()];
     for place in source_of.iter().flatten() {
@@ -190,7 +191,7 @@ fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Opt
     }
 }
 
-/// Gives pictures without a source the one behind their predecessor's, if it is nobody else's.
+/// Gives pictures without a source the one after their predecessor's, unless it is taken.
 fn add_by_place(source_count: usize, source_of: &mut [Option<usize>]) {
     let mut next = 0;
     for at in 0..source_of.len() {
@@ -207,7 +208,7 @@ fn add_by_place(source_count: usize, source_of: &mut [Option<usize>]) {
 mod tests {
     use super::*;
 
-    /// Pictures 40 ms apart with contents of their own, from a time on.
+    /// Returns pictures 40 ms apart with different contents, from a time on.
     fn film(count: usize, from: i64) -> Vec<Mark> {
         let mark = |number: usize| Mark {
             presented_at: Some(from + 3_600 * number as i64),
@@ -254,7 +255,7 @@ mod tests {
         let place = |copy: &[Mark]| align(&film(10, 0), copy).source_of[4];
         assert_eq!(place(&copy), Some(5));
         assert_eq!(place(&without_times(&copy)), Some(4));
-        // What is nowhere in the source is of none.
+        // A picture that does not occur in the source gets no index.
         copy.insert(
             0,
             Mark {

@@ -11,29 +11,29 @@ use crate::nal::{self, h264};
 /// An access unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
 
-/// A start code of four bytes and a header, without the byte behind it that decides.
+/// Length of a start code of four bytes and a header, without the byte behind it that decides.
 const UNDECIDED_LEN: usize = 5;
 
-/// Picture interval assumed where nothing else is known: 25 per second.
+/// Picture interval of streams without timing: 25 per second.
 const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 
-/// One access unit: a coded picture with what belongs to it.
+/// One access unit: a coded picture and its accompanying NAL units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit {
     /// Its bytes, start codes included.
     pub annex_b: Vec<u8>,
-    /// What is lost with it: key if it holds an IDR slice or a recovery point, so that decoding
-    /// can start here; disposable if no slice of it is used for reference.
+    /// Importance of the picture: key if it holds an IDR slice or a recovery point, so that
+    /// decoding can start here; disposable if no slice of it is used for reference.
     pub importance: Importance,
 }
 
-/// Splits a byte stream that comes in pieces of any size. What was pushed comes out again, byte for
+/// Splits a byte stream that is pushed in pieces of any size. The units contain the stream byte for
 /// byte, except for bytes in front of the first start code.
 #[derive(Clone, Debug, Default)]
 pub struct AccessUnitSplitter {
     buffer: Vec<u8>,
-    /// Bytes at the front of `buffer` that were handed over. They go once no unit is complete, so
-    /// that a push of many units moves the rest once.
+    /// Bytes at the front of `buffer` that were handed over. They are removed once no unit is
+    /// complete, so that a push of many units moves the rest once.
     taken_len: usize,
     /// Bytes of `buffer` already searched for start codes.
     searched_len: usize,
@@ -45,7 +45,7 @@ pub struct AccessUnitSplitter {
 }
 
 impl AccessUnitSplitter {
-    /// A splitter that waits for a first start code.
+    /// Creates a splitter that waits for a first start code.
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,7 +56,7 @@ impl AccessUnitSplitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next complete access unit; `None` until more bytes are pushed. An access unit is
+    /// Returns the next complete access unit; `None` until more bytes are pushed. An access unit is
     /// complete once the next one starts.
     pub fn next_unit(&mut self) -> Option<AccessUnit> {
         // A start code, the NAL unit's header and the first byte of a slice decide.
@@ -75,7 +75,7 @@ impl AccessUnitSplitter {
                 self.note(at);
             }
         }
-        // The last two bytes may yet turn out to be a header and what follows it.
+        // The last two bytes may yet become part of a header and its first byte.
         self.searched_len = self.searched_len.max(self.buffer.len().saturating_sub(2));
         if !self.is_started {
             // Only a start code and its header can still be of use.
@@ -92,19 +92,19 @@ impl AccessUnitSplitter {
         None
     }
 
-    /// The last access unit, once the stream has ended.
+    /// Returns the last access unit, once the stream has ended.
     pub fn finish(&mut self) -> Option<AccessUnit> {
         let is_pending = self.is_started && self.buffer.len() > self.taken_len;
         is_pending.then(|| self.take(self.buffer.len()))
     }
 
-    /// Time from one picture to the next: from the stream's own timing (ITU-T H.264 §E.2.1) once an
+    /// Returns the time between pictures: from the stream's own timing (ITU-T H.264 §E.2.1) once an
     /// SPS with timing was met, 40 ms before.
     pub fn frame_interval(&self) -> Duration {
         self.frame_interval.unwrap_or(DEFAULT_FRAME_INTERVAL)
     }
 
-    /// Position of the next NAL unit's header that has a byte behind it.
+    /// Returns position of the next NAL unit's header that has a byte behind it.
     fn next_header_position(&self) -> Option<usize> {
         let from = self.searched_len.saturating_sub(2);
         nal::header_positions(&self.buffer[from..])
@@ -113,7 +113,7 @@ impl AccessUnitSplitter {
             .filter(|position| position + 1 < self.buffer.len())
     }
 
-    /// A zero byte in front of the start code belongs to it.
+    /// Returns the start of a start code, which includes a zero byte in front.
     fn start_code_position(&self, header_at: usize) -> usize {
         let start = header_at - 3;
         if start > 0 && self.buffer[start - 1] == 0 {
@@ -123,8 +123,9 @@ impl AccessUnitSplitter {
         }
     }
 
-    /// ITU-T H.264 §7.4.1.2.3, without arbitrary slice order: after a slice, a NAL unit that stands
-    /// in front of a picture, or a slice whose first macroblock is the picture's first.
+    /// Returns whether an access unit starts here, by ITU-T H.264 §7.4.1.2.3 without arbitrary
+    /// slice order. It starts, after a slice, with a NAL unit that precedes a picture, or with a
+    /// slice whose first macroblock is the picture's first.
     fn starts_access_unit(&self, header_at: usize) -> bool {
         let is_first_slice = || self.buffer[header_at + 1] & 0x80 != 0;
         self.has_slice
@@ -136,7 +137,7 @@ impl AccessUnitSplitter {
             }
     }
 
-    /// Takes note of the NAL unit whose header is at `header_at`.
+    /// Records the NAL unit whose header is at `header_at`.
     fn note(&mut self, header_at: usize) {
         let header = self.buffer[header_at];
         self.slices.note_h264(header);
@@ -147,7 +148,7 @@ impl AccessUnitSplitter {
         );
     }
 
-    /// Cuts off the bytes before `end`, in memory of their own length.
+    /// Cuts off the bytes before `end`, and returns them in memory of their own.
     fn take(&mut self, end: usize) -> AccessUnit {
         let annex_b = self.buffer[self.taken_len..end].to_vec();
         self.taken_len = end;
@@ -167,8 +168,8 @@ impl AccessUnitSplitter {
     }
 }
 
-/// The picture interval that the first SPS in `annex_b` gives: 2 * num_units_in_tick / time_scale
-/// (ITU-T H.264 §E.2.1); `None` without one, or if it is not between 1 ms and 1 s.
+/// Returns the picture interval of the first SPS in `annex_b`: 2 * num_units_in_tick / time_scale
+/// (ITU-T H.264 §E.2.1). `None` without one, or if it is not between 1 ms and 1 s.
 pub fn frame_interval(annex_b: &[u8]) -> Option<Duration> {
     let header_at = nal::header_positions(annex_b)
         .find(|&position| nal::h264_type(annex_b[position]) == h264::SPS)?;
@@ -187,15 +188,15 @@ pub fn frame_interval(annex_b: &[u8]) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Whether an access unit, an Annex B byte stream, holds an IDR slice.
+/// Returns whether an access unit, an Annex B byte stream, holds an IDR slice.
 pub fn is_key(annex_b: &[u8]) -> bool {
     nal::header_positions(annex_b)
         .any(|position| nal::h264_type(annex_b[position]) == h264::IDR_SLICE)
 }
 
-/// A fingerprint of the coded picture in an access unit, an Annex B byte stream: of its slices'
-/// bytes alone (64-bit FNV-1a), so that delimiters and parameter sets that were put in front of it
-/// on the way change nothing. `None` if there is no slice.
+/// Returns a fingerprint of the coded picture in an access unit, an Annex B byte stream. It covers
+/// only the slices' bytes (64-bit FNV-1a), so that delimiters and parameter sets inserted on the
+/// way do not matter. `None` if there is no slice.
 pub fn fingerprint(annex_b: &[u8]) -> Option<u64> {
     let mut starts = nal::header_positions(annex_b).peekable();
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -219,8 +220,8 @@ pub fn fingerprint(annex_b: &[u8]) -> Option<u64> {
     has_slice.then_some(hash)
 }
 
-/// How the picture of an access unit, an Annex B byte stream, is coded: as its slices are, the
-/// farthest-reaching of them (ITU-T H.264 table 7-6); `None` if there is none that can be read.
+/// Returns the coding type of the picture of an access unit, an Annex B byte stream: the
+/// farthest-reaching type of its slices (ITU-T H.264 table 7-6). `None` if no slice can be read.
 pub fn picture_type(annex_b: &[u8]) -> Option<PictureType> {
     let slices = nal::header_positions(annex_b).filter(|&position| {
         matches!(
@@ -233,7 +234,7 @@ pub fn picture_type(annex_b: &[u8]) -> Option<PictureType> {
         .max()
 }
 
-/// The type of the slice that a NAL unit starts with: slice_type of its header (§7.3.3).
+/// Returns the type of the slice that a NAL unit starts with: slice_type of its header (§7.3.3).
 fn slice_type(unit: &[u8]) -> Option<PictureType> {
     // The first macroblock's number and the type take no more than nine bytes.
     let start = &unit[..unit.len().min(16)];
@@ -409,7 +410,7 @@ mod tests {
         assert_eq!(out_len, IDR.len() + (20 << 20));
     }
 
-    /// Bytes of which many are parts of start codes and of headers that matter.
+    /// Generates bytes, often of start codes and of headers that matter.
     fn byte() -> impl Strategy<Value = u8> {
         let header = prop_oneof![Just(0x65), Just(0x67), any::<u8>()];
         prop_oneof![4 => Just(0), 3 => Just(1), 3 => header]

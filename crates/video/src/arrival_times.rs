@@ -1,8 +1,8 @@
-//! Arrival times of a unit's packets, which travel behind its bytes.
+//! Arrival times of a unit's packets, which are sent behind its bytes.
 //!
-//! A unit of a live stream leaves as one frame, but its packets came in over some time: the sound
-//! before the picture, a constant bitrate evenly. The receiver lets each packet leave a constant
-//! time after it came in, so it must know these times. A picture that came as one burst needs five
+//! A unit of a live stream leaves as one frame, but its packets arrived over some time: the sound
+//! before the picture, a constant bitrate evenly. The receiver releases each packet a constant time
+//! after its arrival, so it must know these times. A picture that arrived as one burst needs five
 //! bytes.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //! run: packets (varint), time from its first packet to its last, time to the next run's first
 //! ```
 //!
-//! Times are varints (LEB128) of 100 µs; the last run has none to the next. `tail` is the time from
-//! the last packet to the capture time of the frame. All of it takes 1 to 187 bytes, so that a
-//! frame's length modulo 188 is its length, and a unit without it is recognised.
+//! Times are varints (LEB128) of 100 µs; the last run has no time to the next. `tail` is the time
+//! from the last packet to the capture time of the frame. The total takes 1 to 187 bytes. A frame's
+//! length modulo 188 is therefore the length of the times, and a unit without them is recognised.
 
 use std::collections::VecDeque;
 
@@ -26,16 +26,16 @@ const MARK: u8 = 0xA7;
 const TICK: Duration = Duration::from_micros(100);
 /// Largest error of a packet's time at first; it doubles until the times fit.
 const TOLERANCE: Duration = Duration::from_micros(500);
-/// Most bytes that the times may take, so that they are shorter than a packet.
+/// Maximum length of the times, so that they are shorter than a packet.
 const MAX_BYTES: usize = PACKET_LEN - 1;
 
-/// Packets that came at even distances, or all at once.
+/// Packets that arrived at even distances, or all at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Run {
     packet_count: u64,
     /// Time from the first packet to the last.
     span: Duration,
-    /// Time from the last packet to the next run's first; of the last run, to the capture time.
+    /// Time from the last packet to the next run's first; for the last run, to the capture time.
     pause: Duration,
 }
 
@@ -46,8 +46,8 @@ pub struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// Returns the times of a unit that was complete at `captured_at`, out of the arrival of each
-    /// number of packets in order. `None`: there are no packets.
+    /// Returns the times of a unit that was complete at `captured_at`, from the arrivals of numbers
+    /// of packets, in order. `None` without packets.
     pub fn new(arrivals: &[(u64, Instant)], captured_at: Instant) -> Option<Self> {
         arrivals.iter().find(|(count, _)| *count > 0)?;
         let mut tolerance = TOLERANCE;
@@ -66,7 +66,7 @@ impl ArrivalTimes {
         let mut door = Door::default();
         let mut last_at = Instant::ZERO;
         for &(count, at) in arrivals.iter().filter(|(count, _)| *count > 0) {
-            // The wire's times never run back, nor beyond the capture.
+            // Times on the wire never go back, nor beyond the capture.
             let at = at.max(last_at).min(captured_at.max(last_at));
             match runs.last_mut() {
                 Some(run) if door.admits(count, at, tolerance) => {
@@ -92,7 +92,7 @@ impl ArrivalTimes {
         ArrivalTimes { runs }
     }
 
-    /// Appends the times to the unit that they are of.
+    /// Appends the times to their unit.
     pub fn append_to(&self, unit: &mut Vec<u8>) {
         unit.extend(self.encoded());
     }
@@ -143,7 +143,7 @@ impl ArrivalTimes {
 
     fn encoded(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // Rounding of one time is made good by the next.
+        // The next time corrects the rounding of this one.
         let mut exact = Duration::ZERO;
         let mut ticks = 0;
         let mut put = |bytes: &mut Vec<u8>, time: Duration| {
@@ -178,7 +178,7 @@ impl ArrivalTimes {
     }
 }
 
-/// Most packets of a run: those of the largest frame of a session, and more.
+/// Maximum number of packets in a run: more than in the largest frame of a session.
 const MAX_PACKETS: u64 = 1 << 16;
 /// Longest time: units are handed over much earlier.
 const MAX_TICKS: u64 = 600_000;
@@ -196,7 +196,7 @@ struct Door {
 }
 
 impl Door {
-    /// Returns the door of a run whose first `count` packets came at `from`.
+    /// Returns the door of a run whose first `count` packets arrived at `from`.
     fn opened(from: Instant, count: u64, tolerance: Duration) -> Self {
         let mut door = Door {
             from,
@@ -210,12 +210,12 @@ impl Door {
         door
     }
 
-    /// Whether a line through the first packet and the last of `count` more, which came at `at`,
-    /// passes all packets. If so, they belong to the run.
+    /// Returns whether a line through the first packet and the last of `count` more, which arrived
+    /// at `at`, passes all packets. If so, they belong to the run.
     fn admits(&mut self, count: u64, at: Instant, tolerance: Duration) -> bool {
         let elapsed = at.saturating_since(self.from).as_nanos() as f64;
         let mut door = *self;
-        // Those that came together lie on both ends of a step.
+        // Simultaneous packets lie on both ends of a step.
         door.narrow(1, elapsed, tolerance);
         if count > 1 {
             door.narrow(count - 1, elapsed, tolerance);

@@ -1,5 +1,5 @@
-//! The frame number as a strip of black and white cells, which a machine reads back after any
-//! encoding that a person would still watch.
+//! The frame number as a strip of black and white cells, which a machine can read after any
+//! encoding that people would still watch.
 //!
 //! The strip is [`CELL_COUNT`] cells of 16 by 16 pixels from the upper left corner: 32 bits of
 //! frame number, most significant first, and 8 bits of check value. A cell is one macroblock, so
@@ -14,14 +14,14 @@ pub const CELL_COUNT: usize = 40;
 
 const WHITE: u8 = 235;
 const BLACK: u8 = 16;
-/// Cells whose mean lies between these are neither black nor white: there is no strip.
+/// Bounds of a cell's average: between these it is neither black nor white, and there is no strip.
 const BLACK_MAXIMUM: u32 = 90;
 const WHITE_MINIMUM: u32 = 160;
-/// Pixels at a cell's border that are not looked at: the deblocking filter changes up to three.
+/// Number of ignored pixels at a cell's border: the deblocking filter changes up to three.
 const BORDER: usize = 4;
 
-/// CRC-8 with polynomial x^8 + x^2 + x + 1 over the big-endian number. The initial value keeps an
-/// all-black and an all-white strip from being valid.
+/// Returns the CRC-8 with polynomial x^8 + x^2 + x + 1 over the big-endian number. The initial
+/// value keeps an all-black and an all-white strip from being valid.
 fn check_value(number: u32) -> u8 {
     number.to_be_bytes().into_iter().fold(0xa7, |crc, byte| {
         (0..8).fold(crc ^ byte, |crc: u8, _| {

@@ -1,10 +1,10 @@
-//! The built-in camera: a moving picture that costs an encoder something, with its frame number and
+//! The built-in camera: a moving picture that is not trivial to encode, with its frame number and
 //! time burnt in for people and for machines.
 //!
-//! What moves is chosen for the sizes of the encoded frames. Fine grain that is new in every frame,
-//! like a sensor's, cannot be predicted, so frames between key frames are not tiny; the still
-//! background is smooth, so key frames have little that the others lack. A picture of static detail
-//! would make key frames ten times the size of the others, and delay with them.
+//! The motion is chosen for the sizes of the encoded frames. Fine grain that changes in every
+//! frame, like a sensor's, cannot be predicted, so frames between key frames are not tiny. The
+//! still background is smooth, so key frames hold little beyond the other frames. A picture of
+//! static detail would make key frames ten times the size of the others, and delay with them.
 
 use anabranch_units::{Duration, Rng, Seed};
 
@@ -19,16 +19,16 @@ pub const HEIGHT: usize = 360;
 /// Pictures per second.
 pub const FRAMES_PER_SECOND: u32 = 25;
 
-/// A prime, so that rows cut out of the grain one after another do not repeat a pattern.
+/// Length of the grain: a prime, so that consecutive rows cut out of it do not repeat a pattern.
 const GRAIN_LEN: usize = 65_521;
 
-/// The strongest grain, in luma steps either way.
+/// Maximum of the grain, in luma steps up and down. Chosen.
 const GRAIN_AMPLITUDE: i16 = 17;
 
 /// A disc that bounces between the picture's borders.
 struct Disc {
     radius: i64,
-    /// Pixels per frame.
+    /// Horizontal speed in pixels per frame.
     speed_x: u64,
     speed_y: u64,
     luma: u8,
@@ -67,7 +67,7 @@ const DISCS: [Disc; 3] = [
 /// same picture.
 pub struct Camera {
     picture: Picture,
-    /// Uniform in -127..=127.
+    /// Grain, uniform in -127..=127.
     grain: Vec<i16>,
     grain_seed: Seed,
 }
@@ -81,7 +81,7 @@ impl core::fmt::Debug for Camera {
 }
 
 impl Camera {
-    /// A camera whose grain comes from `seed`.
+    /// Creates a camera whose grain comes from `seed`.
     pub fn new(seed: Seed) -> Self {
         let grain_seed = seed.derive("camera/grain");
         let mut rng = grain_seed.rng();
@@ -111,7 +111,7 @@ impl Camera {
         &self.picture
     }
 
-    /// A smooth slope of brightness and colour that drifts.
+    /// Draws a smooth slope of brightness and colour that drifts.
     fn draw_background(&mut self, frame_number: u32) {
         let drift = u64::from(frame_number);
         for y in 0..HEIGHT {
@@ -127,9 +127,9 @@ impl Camera {
         }
     }
 
-    /// Grain from none at the left border to [`GRAIN_AMPLITUDE`] at the right: whatever the
-    /// quantizer, some of it is near vanishing, so the encoded size follows the quantizer smoothly
-    /// and the rate control does not swing.
+    /// Adds grain, from none at the left border to [`GRAIN_AMPLITUDE`] at the right. With any
+    /// quantizer, some of it is near vanishing. The encoded size therefore follows the quantizer
+    /// smoothly, and the rate control does not oscillate.
     fn add_grain(&mut self, frame_number: u32) {
         let mut rng = self.frame_rng(frame_number);
         for y in 0..HEIGHT {
@@ -160,7 +160,7 @@ fn draw_disc(picture: &mut Picture, disc: &Disc, frame_number: u32) {
         let dy = y - center_y;
         let half_width = ((radius * radius - dy * dy) as u64).isqrt() as i64;
         let span = (center_x - half_width) as usize..(center_x + half_width) as usize;
-        // Stripes that turn with the frame number give the disc an inside that moves.
+        // Stripes that turn with the frame number make the inside of the disc move.
         let stripe = (dy + i64::from(frame_number) * 2).rem_euclid(24) < 12;
         let luma = if stripe { disc.luma } else { disc.luma - 24 };
         picture.luma_row_mut(y as usize)[span.clone()].fill(luma);
@@ -172,7 +172,7 @@ fn draw_disc(picture: &mut Picture, disc: &Disc, frame_number: u32) {
     }
 }
 
-/// A triangle wave of the given period, from 0 up to half the period and back.
+/// Returns a triangle wave of the given period, from 0 up to half the period and back.
 const fn triangle(phase: u64, period: u64) -> u64 {
     let position = phase % period;
     if position < period / 2 {

@@ -1,18 +1,19 @@
-//! The H.264 decoder (OpenH264) that checks what was received: one access unit in, at once one
-//! picture out.
+//! The H.264 decoder (OpenH264) that checks received video: one access unit in, at once one picture
+//! out.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};
 use openh264::formats::YUVSource;
 use thiserror::Error;
 
-/// Why an access unit gave no picture. The decoder stays usable: it recovers at the next key frame.
+/// Reasons for which an access unit gave no picture. The decoder stays usable: it recovers at the
+/// next key frame.
 #[derive(Debug, Error)]
 pub enum DecodeError {
     /// The decoder could not be created.
     #[error("OpenH264's decoder cannot be created: {0}")]
     Create(openh264::Error),
-    /// The access unit is damaged, or a frame that it refers to is missing; OpenH264's own words.
+    /// The access unit is damaged, or a frame that it refers to is missing; OpenH264's own message.
     #[error("the access unit cannot be decoded: {0}")]
     Damaged(openh264::Error),
 }
@@ -29,18 +30,19 @@ impl core::fmt::Debug for H264Decoder {
 }
 
 impl H264Decoder {
-    /// A decoder that waits for a key frame, of streams without B frames, such as
-    /// [`H264Encoder`](crate::encoder::H264Encoder)'s: each picture comes out with its access unit.
+    /// Creates a decoder that waits for a key frame, for streams without B frames, such as
+    /// [`H264Encoder`](crate::encoder::H264Encoder)'s: each picture is returned with its access
+    /// unit.
     ///
     /// # Errors
     /// [`DecodeError::Create`] if OpenH264 cannot be created.
     pub fn new() -> Result<Self, DecodeError> {
-        // But for the Baseline profile OpenH264 would keep the last picture to itself.
+        // Except for the Baseline profile, OpenH264 would hold back the last picture.
         Self::with(Flush::Flush)
     }
 
-    /// A decoder that waits for a key frame, of any streams: pictures come out late, in the order
-    /// of their display, and the last with [`finish`](Self::finish).
+    /// Creates a decoder that waits for a key frame, for any streams. Pictures are returned late,
+    /// in the order of their display, and the last with [`finish`](Self::finish).
     ///
     /// # Errors
     /// [`DecodeError::Create`] if OpenH264 cannot be created.
@@ -59,7 +61,7 @@ impl H264Decoder {
     /// the decoder cannot show yet.
     ///
     /// # Errors
-    /// [`DecodeError::Damaged`] if the bytes are damaged or depend on a frame that never came.
+    /// [`DecodeError::Damaged`] if the bytes are damaged or depend on a frame that never arrived.
     pub fn decode(&mut self, annex_b: &[u8]) -> Result<Option<Decoded<'_>>, DecodeError> {
         // OpenH264 takes an empty unit for the end of the stream.
         if annex_b.is_empty() {
@@ -69,7 +71,7 @@ impl H264Decoder {
         Ok(picture.map(|picture| Decoded { picture }))
     }
 
-    /// The pictures that were held back, once the stream has ended.
+    /// Returns the pictures that were held back, once the stream has ended.
     pub fn finish(&mut self) -> Vec<Decoded<'_>> {
         let pictures = self.decoder.flush_remaining().unwrap_or_default();
         let pictures = pictures.into_iter().map(|picture| Decoded { picture });
@@ -88,7 +90,7 @@ pub struct Thumbnail {
     pub rgb: Vec<u8>,
 }
 
-/// Which of `len` the part `index` of `count` equal parts has; at least one of them.
+/// Returns the range of part `index` of `count` equal parts of `len`, at least one element.
 fn part(index: usize, count: usize, len: usize) -> core::ops::Range<usize> {
     let start = (index * len / count).min(len.saturating_sub(1));
     let end = ((index + 1) * len / count).max(start + 1);
@@ -107,7 +109,7 @@ fn mean(
     (sum / count.max(1)) as i32
 }
 
-/// ITU-R BT.601 in 8 bits of fraction.
+/// Converts a pixel by ITU-R BT.601, in 8 bits of fraction.
 fn colour(y: i32, u: i32, v: i32) -> [u8; 3] {
     let (y, u, v) = (298 * (y - 16), u - 128, v - 128);
     let rgb = [y + 409 * v, y - 100 * u - 208 * v, y + 516 * u];
@@ -121,34 +123,34 @@ pub struct Decoded<'a> {
 }
 
 impl Decoded<'_> {
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.picture.dimensions().0
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.picture.dimensions().1
     }
 
-    /// Bytes from one row of luma to the next, at least the width.
+    /// Returns the bytes from one row of luma to the next, at least the width.
     pub fn luma_stride(&self) -> usize {
         self.picture.strides().0
     }
 
-    /// The luma plane, `height` rows of `luma_stride` bytes.
+    /// Returns the luma plane, `height` rows of `luma_stride` bytes.
     pub fn luma(&self) -> &[u8] {
         self.picture.y()
     }
 
-    /// The luma plane without padding: `width * height` bytes.
+    /// Returns the luma plane without padding: `width * height` bytes.
     pub fn packed_luma(&self) -> Vec<u8> {
         let rows = self.luma().chunks(self.luma_stride()).take(self.height());
         rows.flat_map(|row| &row[..self.width()]).copied().collect()
     }
 
-    /// The picture at most `max_width` pixels wide, in colour (ITU-R BT.601, limited range). Each
-    /// pixel is the mean of those that it stands for.
+    /// Returns the picture at most `max_width` pixels wide, in colour (ITU-R BT.601, limited
+    /// range). Each pixel is the average of the pixels in its area.
     pub fn thumbnail(&self, max_width: usize) -> Thumbnail {
         let (width, height) = self.picture.dimensions();
         let small_width = width.clamp(1, max_width.max(1));
@@ -176,7 +178,7 @@ impl Decoded<'_> {
         }
     }
 
-    /// The frame number burnt in by the camera, if the picture has one.
+    /// Returns the frame number burnt in by the camera, if the picture has one.
     pub fn burnt_in_number(&self) -> Option<u32> {
         crate::burnt_in::read(self.luma(), self.luma_stride(), self.width(), self.height())
     }

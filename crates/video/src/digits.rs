@@ -1,4 +1,4 @@
-//! A five by seven dot font of digits, for the numbers that people read off the picture.
+//! A five by seven dot font of digits, for numbers that people read in the picture.
 
 use crate::picture::Picture;
 
@@ -9,7 +9,7 @@ const ROWS: usize = 7;
 const WHITE: u8 = 235;
 const BLACK: u8 = 16;
 
-/// Seven rows of five dots each, the leftmost dot in bit 4.
+/// Returns seven rows of five dots each, the leftmost dot in bit 4.
 const fn glyph(character: u8) -> [u8; ROWS] {
     match character {
         b'0' => [0x0e, 0x11, 0x13, 0x15, 0x19, 0x11, 0x0e],

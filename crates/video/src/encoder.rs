@@ -17,34 +17,35 @@ use thiserror::Error;
 use crate::openh264_options;
 use crate::picture::Picture;
 
-/// How many mean frames a key frame aims at. OpenH264 aims at four, which every frame behind it
-/// waits for; it has no bound for a frame's size. So key frames are coded at a lower bitrate, which
-/// the size of the last one corrects.
+/// Target size of a key frame, in average frames. OpenH264 aims at four, which delays every frame
+/// behind it, and it cannot bound a frame's size. Key frames are therefore coded at a lower
+/// bitrate, which is corrected by the size of the last one.
 const KEY_FRAME_RATIO: u64 = 2;
 /// The first share of the bitrate that key frames are coded at, in percent …
 const KEY_FRAME_PERCENT: u64 = 50;
 /// … and its bounds.
 const KEY_FRAME_PERCENT_RANGE: (u64, u64) = (15, 80);
-/// What key frames save goes to the others, which OpenH264 would leave unused: their share of the
-/// bitrate, in percent, follows what a group of pictures has taken, from this on …
+/// First share of the bitrate that other frames are coded at, in percent. They use the bits that
+/// key frames save, which OpenH264 would leave unused. The share is corrected by the size of the
+/// last group of pictures …
 const OTHER_FRAME_PERCENT: u64 = 102;
 /// … within these bounds.
 const OTHER_FRAME_PERCENT_RANGE: (u64, u64) = (100, 130);
-/// How much of the bitrate a group of pictures aims at, in percent: OpenH264 alone takes 91.
+/// Share of the bitrate that a group of pictures aims at, in percent. OpenH264 alone uses 91.
 const GROUP_PERCENT: u64 = 95;
 
-/// The share for the first frame, of which OpenH264 knows nothing yet: it takes the quantizer from
+/// Share for the first frame, in percent. Without earlier frames, OpenH264 takes the quantizer from
 /// a table by bitrate, meant for pictures simpler than the camera's.
 const FIRST_FRAME_PERCENT: u64 = 40;
 
-/// The bitrates that [`H264Encoder`] takes: from what a small picture can be squeezed into to the
-/// most that level 3.1 allows.
+/// Range of bitrates that [`H264Encoder`] accepts: from the least for a small picture to the
+/// maximum of level 3.1.
 pub const BITRATE_RANGE: (DataRate, DataRate) = (
     DataRate::from_kilobits_per_second(50),
     DataRate::from_megabits_per_second(14),
 );
 
-/// What an encoder is made for.
+/// Properties of the pictures and of the stream of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncoderConfig {
     /// Width of the pictures in pixels, even.
@@ -68,7 +69,7 @@ pub struct EncodedPicture {
     pub is_key: bool,
 }
 
-/// Why a picture was not encoded.
+/// Reasons for which a picture was not encoded.
 #[derive(Debug, Error)]
 pub enum EncodeError {
     /// The configuration is outside the documented ranges.
@@ -82,7 +83,7 @@ pub enum EncodeError {
         /// Height of the picture in pixels.
         height: usize,
     },
-    /// OpenH264 failed; its own words.
+    /// OpenH264 failed; its own message.
     #[error("OpenH264: {0}")]
     Codec(#[from] openh264::Error),
     /// OpenH264 refused a setting; its return code.
@@ -98,7 +99,7 @@ pub struct H264Encoder {
     encoder: Encoder,
     config: EncoderConfig,
     bitrate: DataRate,
-    /// The bitrate that OpenH264 was last told; `None` before the first picture, which sets it up.
+    /// Bitrate that OpenH264 uses; `None` before the first picture, which sets it up.
     applied_bitrate: Option<DataRate>,
     /// Pictures coded since the last key frame, that one included; 0 before the first.
     since_key_count: u32,
@@ -106,9 +107,10 @@ pub struct H264Encoder {
     is_key_requested: bool,
     /// The share of the bitrate that the next key frame is coded at.
     key_percent: u64,
-    /// The same of the frames between.
+    /// Present share of the bitrate for other frames, in percent.
     other_percent: u64,
-    /// What the frames since the last key frame may take and have taken, that one included.
+    /// Bits allowed for the frames since the last key frame, which is included; the field below
+    /// counts the bits that they used.
     group_allowed_bits: u64,
     group_coded_bits: u64,
 }
@@ -124,7 +126,7 @@ impl core::fmt::Debug for H264Encoder {
 }
 
 impl H264Encoder {
-    /// An encoder ready for its first picture.
+    /// Creates an encoder ready for its first picture.
     ///
     /// # Errors
     /// [`EncodeError::Config`] for a configuration outside its ranges (level 3.1 holds 1280x720 at
@@ -169,7 +171,7 @@ impl H264Encoder {
         self.bitrate = clamp(bitrate);
     }
 
-    /// The bitrate aimed at.
+    /// Returns the target bitrate.
     pub const fn bitrate(&self) -> DataRate {
         self.bitrate
     }
@@ -182,8 +184,8 @@ impl H264Encoder {
     /// Encodes one picture, the next in order.
     ///
     /// # Errors
-    /// [`EncodeError::Size`] if the picture's size is not the configured one; otherwise what
-    /// OpenH264 reports, after which the encoder should be replaced.
+    /// [`EncodeError::Size`] if the picture's size is not the configured one; otherwise an error of
+    /// OpenH264, after which the encoder should be replaced.
     pub fn encode(&mut self, picture: &Picture) -> Result<EncodedPicture, EncodeError> {
         let (width, height) = (picture.width(), picture.height());
         if (width, height) != (self.config.width, self.config.height) {
@@ -228,7 +230,7 @@ impl H264Encoder {
     /// Learns from a picture's size which bitrates give the wanted sizes.
     fn correct_shares(&mut self, coded_bits: u64, is_key: bool) {
         let mean_bits = self.bitrate.bits_per_second() / u64::from(self.config.frames_per_second);
-        // Half of the way each time: pictures differ.
+        // Half of the correction each time, as pictures differ.
         let corrected = |share: u64, wanted_bits: u64, bits: u64, range: (u64, u64)| {
             ((share + share * wanted_bits / bits.max(1)) / 2).clamp(range.0, range.1)
         };
@@ -293,12 +295,12 @@ fn share(bitrate: DataRate, percent: u64) -> DataRate {
     DataRate::from_bits_per_second(bitrate.bits_per_second() * percent / 100)
 }
 
-/// As OpenH264 takes it; the clamped range fits.
+/// Converts a bitrate for OpenH264; the clamped range fits.
 fn bits(bitrate: DataRate) -> i32 {
     bitrate.bits_per_second() as i32
 }
 
-/// A picture as OpenH264's wrapper wants it.
+/// A picture in the form that OpenH264's wrapper requires.
 struct Planes<'a>(&'a Picture);
 
 impl YUVSource for Planes<'_> {

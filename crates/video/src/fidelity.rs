@@ -1,4 +1,4 @@
-//! How much a picture differs from its source: PSNR and SSIM of the luma.
+//! The difference between a picture and its source: PSNR and SSIM of the luma.
 
 use anabranch_units::percentile;
 
@@ -7,31 +7,31 @@ const BLOCK: usize = 8;
 /// Stabilisers (0.01 · 255)² and (0.03 · 255)² of SSIM (Wang, Bovik, Sheikh & Simoncelli 2004).
 const C1: f64 = 6.502_5;
 const C2: f64 = 58.522_5;
-/// What two equal pictures have instead of an infinite PSNR, in dB, so that means exist.
+/// PSNR of two equal pictures instead of infinity, in dB, so that averages exist.
 const MAX_PSNR: f64 = 100.0;
 
-/// How near a picture is to its source.
+/// Similarity of a picture to its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fidelity {
     /// Peak signal-to-noise ratio in dB, at most 100.
     pub psnr: f64,
-    /// Mean structural similarity, 1 for equal pictures.
+    /// Average structural similarity, 1 for equal pictures.
     pub ssim: f64,
 }
 
 /// A measure over many pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The mean.
+    /// The average.
     pub mean: f64,
-    /// Of the worst picture but for a twentieth of all.
+    /// Value that 5 % of the pictures fall below.
     pub percentile_5: f64,
     /// The worst.
     pub least: f64,
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// Returns the spread of the values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -43,8 +43,9 @@ impl Spread {
     }
 }
 
-/// Compares two luma planes of `width` pixels a row, without padding. SSIM is the mean over blocks
-/// of 8 by 8 pixels side by side; a rest at the right and the lower edge counts for PSNR alone.
+/// Compares two luma planes of `width` pixels a row, without padding. SSIM is the average over
+/// adjacent blocks of 8 by 8 pixels. Pixels beyond the last block at the right and the lower edge
+/// only count for PSNR.
 ///
 /// # Panics
 /// If the planes differ in length, or are not whole rows.
@@ -109,7 +110,7 @@ fn block_ssim(source: &[u8], picture: &[u8], width: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// A slope over 32 by 16 pixels.
+    /// Returns a slope over 32 by 16 pixels.
     fn slope() -> Vec<u8> {
         (0..32 * 16)
             .map(|at| (40 + at % 32 * 4 + at / 32) as u8)

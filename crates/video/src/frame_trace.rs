@@ -1,24 +1,24 @@
-//! The frames of a film without their content: when each is due, how large it is, of which type,
-//! and what is lost with it. What `anabranch trace` writes and scenarios play.
+//! The frames of a film without their content: the time, size, type and importance of each.
+//! `anabranch trace` writes them and scenarios play them.
 
 use core::fmt::{self, Write};
 
 use anabranch_units::{DataRate, Duration, Importance};
 use thiserror::Error;
 
-/// How a picture is coded.
+/// Coding type of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PictureType {
-    /// From itself alone.
+    /// Predicted from no other picture.
     I,
-    /// From pictures before it.
+    /// Predicted from pictures before it.
     P,
-    /// From pictures on both sides.
+    /// Predicted from pictures on both sides.
     B,
 }
 
 impl PictureType {
-    /// All of them.
+    /// All types.
     pub const ALL: [PictureType; 3] = [PictureType::I, PictureType::P, PictureType::B];
 }
 
@@ -31,13 +31,13 @@ impl fmt::Display for PictureType {
 /// One frame, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracedFrame {
-    /// When it is due, after the first.
+    /// Time after the first frame.
     pub at: Duration,
     /// Its size in bytes, at least 1.
     pub bytes: u32,
-    /// How it is coded; `None`: unknown.
+    /// Coding type; `None` if unknown.
     pub kind: Option<PictureType>,
-    /// What is lost with it.
+    /// Importance of the frame.
     pub importance: Importance,
 }
 
@@ -53,18 +53,18 @@ pub enum FrameTraceError {
     /// The first line is not the heading.
     #[error("the first line must be: {HEADING}")]
     Heading,
-    /// A row is none.
+    /// A row is invalid.
     #[error(
         "line {line}: expected frame {frame}, its time in seconds not before the last, its size of \
          1 B to 8 MiB, its type I, P, B or ?, and \"key\", \"reference\" or \"disposable\""
     )]
     Row {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The number that the frame must have.
         frame: usize,
     },
-    /// Fewer than two frames, or all at one time.
+    /// Fewer than two frames, or all at the same time.
     #[error("a trace needs two frames that are not at the same time")]
     TooShort,
 }
@@ -72,7 +72,7 @@ pub enum FrameTraceError {
 /// The heading of a trace as comma-separated values.
 pub const HEADING: &str = "index,time,bytes,type,importance";
 
-/// The largest frame that a session carries.
+/// Maximum size of a frame in a session.
 const MAX_FRAME_BYTES: u32 = 8 << 20;
 
 const IMPORTANCES: [(&str, Importance); 3] = [
@@ -82,7 +82,7 @@ const IMPORTANCES: [(&str, Importance); 3] = [
 ];
 
 impl FrameTrace {
-    /// A trace of these frames, in coding order and the order of time.
+    /// Creates a trace of these frames, in coding order and the order of time.
     ///
     /// # Errors
     /// [`FrameTraceError::TooShort`]; [`FrameTraceError::Row`] for a frame out of order, or of no
@@ -102,7 +102,7 @@ impl FrameTrace {
         }
     }
 
-    /// Reads comma-separated values with [`HEADING`]. Lines that start with `#` do not count.
+    /// Reads comma-separated values with [`HEADING`]. Lines that start with `#` are ignored.
     ///
     /// # Errors
     /// A [`FrameTraceError`] that names the line.
@@ -123,7 +123,7 @@ impl FrameTrace {
         FrameTrace::new(frames)
     }
 
-    /// The trace as comma-separated values, with microseconds.
+    /// Returns the trace as comma-separated values, with microseconds.
     pub fn to_csv(&self) -> String {
         let mut text = format!("{HEADING}\n");
         for (index, frame) in self.frames.iter().enumerate() {
@@ -136,34 +136,36 @@ impl FrameTrace {
         text
     }
 
-    /// The frames, at least two.
+    /// Returns the frames, at least two.
     pub fn frames(&self) -> &[TracedFrame] {
         &self.frames
     }
 
-    /// From the first frame to the end of the last, which lasts as long as the others in the mean.
+    /// Returns the time from the first frame to the end of the last, which counts with the average
+    /// duration of the others.
     pub fn duration(&self) -> Duration {
         let count = self.frames.len() as u64;
         let span = self.frames[self.frames.len() - 1].at - self.frames[0].at;
         span + span / (count - 1)
     }
 
-    /// Frames per second in the mean.
+    /// Returns the average number of frames per second.
     pub fn frames_per_second(&self) -> f64 {
         self.frames.len() as f64 / self.duration().as_secs_f64()
     }
 
-    /// All bytes.
+    /// Returns the sum of the frames' bytes.
     pub fn total_bytes(&self) -> u64 {
         self.frames.iter().map(|frame| u64::from(frame.bytes)).sum()
     }
 
-    /// The mean bitrate.
+    /// Returns the average bitrate.
     pub fn mean_rate(&self) -> DataRate {
         DataRate::from_bytes_per(self.total_bytes(), self.duration())
     }
 
-    /// Frames from one key frame to the next, in the mean; `None` without two key frames.
+    /// Returns the average number of frames from one key frame to the next; `None` without two key
+    /// frames.
     pub fn key_frame_interval(&self) -> Option<f64> {
         let keys = self.frames.iter().enumerate();
         let keys: Vec<usize> = keys
@@ -174,7 +176,7 @@ impl FrameTrace {
         (keys.len() > 1).then(|| (last - first) as f64 / (keys.len() - 1) as f64)
     }
 
-    /// How many frames there are of a type, and their mean size; `None` without any.
+    /// Returns the number of frames of a type and their average size; `None` without any.
     pub fn of_type(&self, kind: PictureType) -> Option<(usize, f64)> {
         let frames = self.frames.iter().filter(|frame| frame.kind == Some(kind));
         let sizes: Vec<f64> = frames.map(|frame| f64::from(frame.bytes)).collect();

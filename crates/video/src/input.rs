@@ -1,4 +1,4 @@
-//! Telling what a file or stream holds by its first bytes.
+//! Detection of the kind of a file or stream by its first bytes.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 use crate::nal;
 
-/// Bytes that [`probe`] should be given if the input has as many: three transport packets, one of
-/// them cut off in front.
+/// Bytes that [`probe`] should get if the input has as many: three transport packets, one of them
+/// with a cut-off start.
 pub const PROBE_LEN: usize = 4 * PACKET_LEN;
 
-/// What an input holds.
+/// Kind of content of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
-    /// MPEG-TS, to be carried as it is.
+    /// MPEG-TS, which is carried unchanged.
     MpegTs,
     /// A bare H.264 byte stream (ITU-T H.264 annex B).
     AnnexB,
@@ -23,7 +23,7 @@ pub enum InputKind {
     Other,
 }
 
-/// Recognises an input by its first bytes; give it [`PROBE_LEN`] of them where there are as many.
+/// Recognises an input by its first bytes, [`PROBE_LEN`] of them if there are as many.
 pub fn probe(first: &[u8]) -> InputKind {
     if is_mpeg_ts(first) {
         InputKind::MpegTs
@@ -36,8 +36,8 @@ pub fn probe(first: &[u8]) -> InputKind {
     }
 }
 
-/// The stream may start amid a packet: sync bytes at packet distance anywhere in the first packet's
-/// length, at least two of them, decide.
+/// Returns whether the bytes are MPEG-TS. The stream may start amid a packet: at least two sync
+/// bytes at packet distance decide, from anywhere in the first packet's length.
 fn is_mpeg_ts(first: &[u8]) -> bool {
     (0..PACKET_LEN.min(first.len())).any(|offset| {
         let sync_bytes = first[offset..].iter().step_by(PACKET_LEN);
@@ -45,19 +45,20 @@ fn is_mpeg_ts(first: &[u8]) -> bool {
     }) || (first.len() == PACKET_LEN && first[0] == SYNC_BYTE)
 }
 
-/// What follows a start code in front.
+/// Returns the bytes after a start code at the front.
 fn after_start_code(first: &[u8]) -> Option<&[u8]> {
     let zero_count = first.iter().position(|&byte| byte != 0)?;
     let rest = first[zero_count..].strip_prefix(&[1])?;
     (2..=3).contains(&zero_count).then_some(rest)
 }
 
-/// A NAL unit that a stream of H.264 can start with: slice, SEI, SPS, PPS, AUD.
+/// Returns whether the bytes start with a NAL unit that can begin a stream of H.264: slice, SEI,
+/// SPS, PPS, AUD.
 fn is_annex_b(first: &[u8]) -> bool {
     let header = after_start_code(first).and_then(|unit| unit.first());
     header.is_some_and(|&header| {
         let (reference, kind) = (header >> 5, nal::h264_type(header));
-        // HEVC's delimiter looks like an SEI, but what is no picture is no reference.
+        // HEVC's delimiter looks like an SEI, but a unit without a picture is never a reference.
         match kind {
             1 => reference <= 3,
             5 | 7 | 8 => (1..=3).contains(&reference),
@@ -67,8 +68,9 @@ fn is_annex_b(first: &[u8]) -> bool {
     })
 }
 
-/// A sequence header of MPEG-1 or 2 (ITU-T H.262 table 6-1), or a NAL unit of the base layer that
-/// a stream of HEVC can start with: VPS, SPS, PPS, AUD, SEI (ITU-T H.265 table 7-1).
+/// Returns whether the bytes start with a sequence header of MPEG-1 or 2 (ITU-T H.262 table 6-1),
+/// or with a NAL unit of the base layer that can begin a stream of HEVC: VPS, SPS, PPS, AUD, SEI
+/// (ITU-T H.265 table 7-1).
 fn is_elementary(first: &[u8]) -> bool {
     match after_start_code(first) {
         Some([0xb3, ..]) => true,
@@ -80,10 +82,10 @@ fn is_elementary(first: &[u8]) -> bool {
     }
 }
 
-/// The arguments with which `ffmpeg` turns the file at `path`, which is of this kind, into MPEG-TS
-/// on its standard output, without encoding it anew. Pictures of an elementary stream that have no
-/// times get some: one after the other at the stream's frame rate, 25 per second if it names none.
-/// Starting the program is the caller's business.
+/// Returns the arguments with which `ffmpeg` converts the file at `path`, of this kind, into
+/// MPEG-TS on its standard output, without recoding. Pictures of an elementary stream without times
+/// are spaced at the stream's frame rate, 25 per second if it names none. The caller starts the
+/// program.
 pub fn remux_arguments(path: &Path, kind: InputKind) -> Vec<OsString> {
     // "file:" keeps a name like "concat:a|b" from being taken for a protocol.
     let mut input = OsString::from("file:");
@@ -93,13 +95,13 @@ pub fn remux_arguments(path: &Path, kind: InputKind) -> Vec<OsString> {
         InputKind::Elementary => &["-bsf:v", ELEMENTARY_TIMES],
         _ => &[],
     };
-    // The muxer makes byte streams of H.264 and HEVC by itself.
+    // The muxer converts H.264 and HEVC to byte streams itself.
     let copied = ["-c", "copy"].iter().chain(times);
     let after = copied.chain(&["-f", "mpegts", "-"]).map(OsString::from);
     before.into_iter().chain([input]).chain(after).collect()
 }
 
-/// The bitstream filter that gives times to pictures without.
+/// The bitstream filter that gives times to pictures without times.
 const ELEMENTARY_TIMES: &str = r"setts=ts=if(eq(DTS\,NOPTS)\,N*DURATION\,DTS)";
 
 #[cfg(test)]

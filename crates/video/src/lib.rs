@@ -1,19 +1,19 @@
-//! Video for Anabranch: where frames come from, how they are told apart, and what a viewer sees.
+//! Video for Anabranch: sources of frames, their separation, and the experience of a viewer.
 //!
 //! - [`source`]: frame-size models, for the simulator.
 //! - [`frame_trace`]: sizes, times and types of a file's frames, for the same.
 //! - [`camera`], [`encoder`], [`decoder`]: a real picture through a real H.264 codec whose bitrate
 //!   changes while it runs. The frame number is burnt in ([`burnt_in`]), so that the receiver can
-//!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
+//!   compare decoded pictures with sent ones. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
 //!   access units.
-//! - [`arrival_times`]: times at which a live unit's packets came, for the receiver's output.
-//! - [`fidelity`]: how much a picture differs from its source; [`alignment`]: which of the source's
-//!   pictures that is.
+//! - [`arrival_times`]: arrival times of a live unit's packets, for the receiver's output.
+//! - [`fidelity`]: the difference between a picture and its source; [`alignment`]: the source's
+//!   picture for each received one.
 //! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
 //!   the W3C.
 //!
-//! Nothing here knows a clock, a socket or a thread.
+//! The crate uses no clock, socket or thread.
 
 pub mod adaptive_player;
 pub mod alignment;

@@ -1,10 +1,9 @@
-//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B), and what MPEG-2
-//! has in their place: where they start, of which type they are, and what they tell of a picture's
-//! importance.
+//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B), and their
+//! counterparts in MPEG-2: their positions, their types, and the importance of the picture.
 
 use anabranch_units::Importance;
 
-/// NAL unit types of H.264 (ITU-T H.264 table 7-1) that access units are told apart by.
+/// NAL unit types of H.264 (ITU-T H.264 table 7-1) that separate access units.
 pub(crate) mod h264 {
     pub(crate) const SLICE: u8 = 1;
     pub(crate) const SLICE_PARTITION_A: u8 = 2;
@@ -15,7 +14,7 @@ pub(crate) mod h264 {
     pub(crate) const ACCESS_UNIT_DELIMITER: u8 = 9;
 }
 
-/// What follows the start codes of MPEG-1 and MPEG-2 (ITU-T H.262 table 6-1).
+/// Start code values of MPEG-1 and MPEG-2 (ITU-T H.262 table 6-1).
 pub(crate) mod mpeg2 {
     pub(crate) const PICTURE: u8 = 0x00;
     pub(crate) const SEQUENCE_HEADER: u8 = 0xb3;
@@ -24,8 +23,8 @@ pub(crate) mod mpeg2 {
     pub(crate) const CODED_AS_P: u8 = 2;
     pub(crate) const CODED_AS_B: u8 = 3;
 
-    /// picture_coding_type, from the second byte behind [`PICTURE`]: ten bits of temporal
-    /// reference stand before it.
+    /// Returns picture_coding_type, from the second byte behind [`PICTURE`]: ten bits of temporal
+    /// reference precede it.
     pub(crate) const fn coding_type(byte: u8) -> u8 {
         byte >> 3 & 7
     }
@@ -37,7 +36,7 @@ pub(crate) mod mpeg2 {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeiMessages {
     stage: SeiStage,
-    /// Of the message's type or size so far.
+    /// The part of the message's type or size read so far.
     value: u32,
     kind: u32,
     zero_count: u8,
@@ -53,13 +52,13 @@ enum SeiStage {
 }
 
 impl SeiMessages {
-    /// Messages behind this many bytes are not looked for. What stands before a recovery point,
-    /// buffering period and picture timing, is shorter; long user data has a unit of its own.
+    /// Number of bytes within which messages are searched. Messages before a recovery point,
+    /// buffering period and picture timing, are shorter; long user data has a unit of its own.
     pub(crate) const MAX_LEN: usize = 96;
     /// payloadType of a recovery point, in both standards.
     const RECOVERY_POINT: u32 = 6;
 
-    /// Takes the next byte. Whether it shows a recovery point.
+    /// Takes the next byte. Returns whether it completes a recovery point.
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         self.seen_len += 1;
         let is_emulation_prevention = self.zero_count >= 2 && byte == 3;
@@ -94,13 +93,13 @@ impl SeiMessages {
         false
     }
 
-    /// Whether more is not looked at.
+    /// Returns whether further bytes are ignored.
     pub(crate) const fn is_over(&self) -> bool {
         self.seen_len >= Self::MAX_LEN
     }
 }
 
-/// Whether a NAL unit of H.264 in `bytes`, a byte stream, holds a recovery point.
+/// Returns whether a NAL unit of H.264 in `bytes`, a byte stream, holds a recovery point.
 pub(crate) fn has_h264_recovery_point(bytes: &[u8]) -> bool {
     let seis = header_positions(bytes).filter(|at| h264_type(bytes[*at]) == h264::SEI);
     seis.map(|at| &bytes[at + 1..]).any(|unit| {
@@ -111,20 +110,20 @@ pub(crate) fn has_h264_recovery_point(bytes: &[u8]) -> bool {
     })
 }
 
-/// The type of an H.264 NAL unit from its first byte.
+/// Returns the type of an H.264 NAL unit from its first byte.
 pub(crate) const fn h264_type(header: u8) -> u8 {
     header & 0x1f
 }
 
-/// The type of HEVC's NAL units of SEI messages that stand before a picture (table 7-1).
+/// Type of HEVC's NAL units of SEI messages that precede a picture (table 7-1).
 pub(crate) const HEVC_PREFIX_SEI: u8 = 39;
 
-/// The type of an HEVC NAL unit from its first byte.
+/// Returns the type of an HEVC NAL unit from its first byte.
 pub(crate) const fn hevc_type(header: u8) -> u8 {
     header >> 1 & 0x3f
 }
 
-/// What the slices of a picture tell of its importance.
+/// Slice properties that decide a picture's importance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slices {
     is_key: bool,
@@ -133,13 +132,14 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Decoding can start at this picture, as something else than its slices tells.
+    /// Records that decoding can start at this picture, as known from a source other than its
+    /// slices.
     pub(crate) fn note_key(&mut self) {
         self.is_key = true;
     }
 
-    /// Takes note of a NAL unit of H.264 by its first byte: an IDR slice is of a key frame, and
-    /// what has nal_ref_idc 0 is used by no other picture (ITU-T H.264 §7.4.1).
+    /// Records a NAL unit of H.264 by its first byte. An IDR slice belongs to a key frame, and no
+    /// other picture uses a slice with nal_ref_idc 0 (ITU-T H.264 §7.4.1).
     pub(crate) fn note_h264(&mut self, header: u8) {
         match h264_type(header) {
             h264::IDR_SLICE => self.is_key = true,
@@ -151,9 +151,9 @@ impl Slices {
         }
     }
 
-    /// Takes note of a NAL unit of HEVC by its first two bytes: IRAP pictures (BLA, IDR, CRA) are
-    /// key frames; sub-layer non-reference pictures, of even types below 16, are used by none of
-    /// their own sub-layer, and in the highest by no other at all (ITU-T H.265 §7.4.2.2).
+    /// Records a NAL unit of HEVC by its first two bytes. IRAP pictures (BLA, IDR, CRA) are key
+    /// frames. No picture of the same sub-layer uses sub-layer non-reference pictures, of even
+    /// types below 16; those of the highest sub-layer are not used at all (ITU-T H.265 §7.4.2.2).
     /// `highest_layer` is kept over all pictures of a stream.
     pub(crate) fn note_hevc(&mut self, header: [u8; 2], highest_layer: &mut u8) {
         let layer = (header[1] & 0x07).saturating_sub(1);
@@ -171,8 +171,8 @@ impl Slices {
         }
     }
 
-    /// Takes note of a picture header of MPEG-1 or MPEG-2 by its picture_coding_type: other
-    /// pictures are predicted from I and P pictures only (ITU-T H.262 §7.6.2).
+    /// Records a picture header of MPEG-1 or MPEG-2 by its picture_coding_type: other pictures are
+    /// predicted from I and P pictures only (ITU-T H.262 §7.6.2).
     pub(crate) fn note_mpeg2(&mut self, coding_type: u8) {
         if coding_type == mpeg2::CODED_AS_B {
             self.has_disposable = true;
@@ -181,13 +181,12 @@ impl Slices {
         }
     }
 
-    /// Whether nothing is known yet.
+    /// Returns whether no slice is known yet.
     pub(crate) const fn is_empty(&self) -> bool {
         !(self.is_key || self.has_reference || self.has_disposable)
     }
 
-    /// The importance of the picture that they are all of. One without known slices may be
-    /// anything.
+    /// Returns the importance of the slices' picture. One without known slices may be anything.
     pub(crate) const fn importance(&self) -> Importance {
         match (self.is_key, self.has_disposable && !self.has_reference) {
             (true, _) => Importance::Key,
@@ -197,7 +196,7 @@ impl Slices {
     }
 }
 
-/// Positions of the bytes that follow a start code (00 00 01) in `bytes`, in order.
+/// Returns the positions of the bytes that follow a start code (00 00 01) in `bytes`, in order.
 pub(crate) fn header_positions(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -208,11 +207,11 @@ pub(crate) fn header_positions(bytes: &[u8]) -> impl Iterator<Item = usize> + '_
     .filter(|&position| position < bytes.len())
 }
 
-/// The position of the first start code.
+/// Returns the position of the first start code.
 pub(crate) fn find_start_code(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     while at < bytes.len() {
-        // The third byte says how far the next start code is away at least.
+        // The third byte gives a minimum distance of the next start code.
         match bytes[at] {
             0 => at += 1,
             1 if bytes[at - 1] == 0 && bytes[at - 2] == 0 => return Some(at - 2),
@@ -249,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_recovery_point_is_found_among_other_messages() {
-        // As x264 writes it: type 6, one byte, and trailing bits.
+        // In x264's form: type 6, one byte, and trailing bits.
         assert!(has_recovery_point(&[6, 1, 0xc4, 0x80]));
         // Behind a buffering period of four bytes, and one of 261.
         assert!(has_recovery_point(&[0, 4, 6, 1, 2, 3, 6, 1, 0xc4, 0x80]));
@@ -262,7 +261,7 @@ mod tests {
         assert!(!has_recovery_point(&[1, 2, 6, 6, 0x80]));
         assert!(!has_recovery_point(&[0xff, 6, 1, 6, 0x80]));
         assert!(!has_recovery_point(&[]));
-        // It is not looked for behind a kilobyte of user data.
+        // It is not searched behind a kilobyte of user data.
         let far = [&[5, 255, 255, 255, 235][..], &[1; 1_000], &[6, 1, 0xc4]].concat();
         assert!(!has_recovery_point(&far));
     }
@@ -277,7 +276,7 @@ mod tests {
         };
         // IDR_W_RADL, CRA_NUT.
         assert_eq!((of(19, 0), of(21, 0)), (Importance::Key, Importance::Key));
-        // TRAIL_R, TRAIL_N, while one sub-layer is all there is.
+        // TRAIL_R, TRAIL_N, while there is only one sub-layer.
         assert_eq!(of(1, 0), Importance::Reference);
         assert_eq!(of(0, 0), Importance::Disposable);
         // TSA_N of the next sub-layer, which may refer to the one below.
@@ -306,7 +305,7 @@ mod tests {
         fn start_codes_are_found_as_by_plain_search(
             bytes in prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(2)], 0..60)
         ) {
-            // A start code's three bytes cannot overlap those of another.
+            // The three bytes of two start codes cannot overlap.
             let plain: Vec<usize> = (3..bytes.len())
                 .filter(|&at| bytes[at - 3..at] == [0, 0, 1])
                 .collect();

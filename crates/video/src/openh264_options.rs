@@ -10,7 +10,7 @@ use openh264_sys2::{
     SBitrateInfo, SPATIAL_LAYER_0, WELS_LOG_QUIET,
 };
 
-/// What OpenH264 returns for success (`cmResultSuccess`).
+/// OpenH264's return value for success (`cmResultSuccess`).
 const SUCCESS: i32 = 0;
 
 /// Sets the bitrate that the encoder aims at from the next frame on. The upper bound must not lie

@@ -1,4 +1,4 @@
-//! Uncompressed pictures in I420, what the camera draws and the encoder reads.
+//! Uncompressed pictures in I420: the camera's output and the encoder's input.
 
 /// One picture in I420 (planar YCbCr 4:2:0, BT.601 video range): luma at full size, both chroma
 /// planes at half width and half height, rows without padding.
@@ -12,7 +12,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A mid-grey picture.
+    /// Creates a mid-grey picture.
     ///
     /// # Panics
     /// If a side is zero or odd: 4:2:0 halves both.
@@ -28,37 +28,37 @@ impl Picture {
         }
     }
 
-    /// Width of the luma plane in pixels.
+    /// Returns width of the luma plane in pixels.
     pub const fn width(&self) -> usize {
         self.width
     }
 
-    /// Height of the luma plane in pixels.
+    /// Returns height of the luma plane in pixels.
     pub const fn height(&self) -> usize {
         self.height
     }
 
-    /// The luma plane: `width * height` bytes, 16 (black) to 235 (white).
+    /// Returns the luma plane: `width * height` bytes, 16 (black) to 235 (white).
     pub fn luma(&self) -> &[u8] {
         &self.luma
     }
 
-    /// The Cb plane: a quarter of the luma plane's bytes, 128 is neutral.
+    /// Returns the Cb plane: a quarter of the luma plane's bytes, 128 is neutral.
     pub fn chroma_blue(&self) -> &[u8] {
         &self.chroma_blue
     }
 
-    /// The Cr plane: a quarter of the luma plane's bytes, 128 is neutral.
+    /// Returns the Cr plane: a quarter of the luma plane's bytes, 128 is neutral.
     pub fn chroma_red(&self) -> &[u8] {
         &self.chroma_red
     }
 
-    /// One row of luma, for drawing.
+    /// Returns one row of luma, for drawing.
     pub(crate) fn luma_row_mut(&mut self, y: usize) -> &mut [u8] {
         &mut self.luma[y * self.width..][..self.width]
     }
 
-    /// Row `y` (in chroma rows) of Cb and Cr, for drawing.
+    /// Returns row `y` (in chroma rows) of Cb and Cr, for drawing.
     pub(crate) fn chroma_rows_mut(&mut self, y: usize) -> (&mut [u8], &mut [u8]) {
         let half = self.width / 2;
         (
@@ -67,7 +67,8 @@ impl Picture {
         )
     }
 
-    /// Takes the colour out of a rectangle, given in luma pixels; what lies outside is cut off.
+    /// Takes the colour out of a rectangle, given in luma pixels; parts outside of the picture are
+    /// cut off.
     pub(crate) fn fill_chroma_neutral(
         &mut self,
         left: usize,
@@ -83,7 +84,7 @@ impl Picture {
         }
     }
 
-    /// Fills a rectangle's luma; what lies outside the picture is cut off.
+    /// Fills a rectangle's luma; parts outside of the picture are cut off.
     pub(crate) fn fill_luma(
         &mut self,
         left: usize,

@@ -1,4 +1,4 @@
-//! How pictures are coded, from what stands in front of them in the byte stream.
+//! Coding types of pictures, read from headers in the byte stream.
 
 use core::num::NonZeroUsize;
 
@@ -13,11 +13,12 @@ use crate::nal::{self, mpeg2};
 const HEVC_PPS: u8 = 34;
 /// Picture parameter sets that a stream of HEVC can have (§7.4.3.3.1).
 const HEVC_PPS_COUNT: usize = 64;
-/// Slice headers are read as far as the type, and parameter sets as far as it depends on them.
+/// Number of bytes that are read: slice headers up to the type, and parameter sets up to its
+/// dependencies.
 const READ_LEN: usize = 16;
 
-/// Tells the types of a stream's pictures, which must come in order: HEVC's slice headers cannot be
-/// read without the parameter sets before them.
+/// Determines the types of a stream's pictures, which must come in order: HEVC's slice headers
+/// cannot be read without the parameter sets before them.
 #[derive(Clone, Debug)]
 pub struct PictureTypes {
     /// num_extra_slice_header_bits of each picture parameter set.
@@ -33,12 +34,12 @@ impl Default for PictureTypes {
 }
 
 impl PictureTypes {
-    /// Before the first picture.
+    /// Creates the state before the first picture.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The type of the next picture; `None` if it cannot be told.
+    /// Returns the type of the next picture; `None` if it cannot be determined.
     pub fn of(&mut self, codec: VideoCodec, bytes: &[u8]) -> Option<PictureType> {
         match codec {
             VideoCodec::H264 => annex_b::picture_type(bytes),
@@ -48,7 +49,7 @@ impl PictureTypes {
         }
     }
 
-    /// The farthest-reaching of its slices' types.
+    /// Returns the farthest-reaching of its slices' types.
     fn of_hevc(&mut self, bytes: &[u8]) -> Option<PictureType> {
         let mut farthest = None;
         let mut positions = nal::header_positions(bytes).peekable();
@@ -69,7 +70,7 @@ impl PictureTypes {
         farthest
     }
 
-    /// §7.3.2.3.1; `None` for a damaged one.
+    /// Records a picture parameter set: §7.3.2.3.1. `None` for a damaged one.
     fn note_parameter_set(&mut self, unit: &[u8]) -> Option<()> {
         let mut bits = hevc_bits(unit);
         let id = bits.read_ue("pps_pic_parameter_set_id").ok()?;
@@ -81,8 +82,8 @@ impl PictureTypes {
         Some(())
     }
 
-    /// Of a picture's slice that says how it is coded: §7.3.6.1. Those behind the first begin with
-    /// an address that is not read here.
+    /// Reads a slice's coding type: §7.3.6.1. Slices behind the picture's first begin with an
+    /// address, which is not read here.
     fn slice_type(&self, unit: &[u8], kind: u8) -> Option<PictureType> {
         let mut bits = hevc_bits(unit);
         if !bits.read_bit("first_slice_segment_in_pic_flag").ok()? {
@@ -104,13 +105,13 @@ impl PictureTypes {
     }
 }
 
-/// The bits behind a NAL unit's two bytes of header.
+/// Returns the bits behind a NAL unit's two bytes of header.
 fn hevc_bits(unit: &[u8]) -> BitReader<ByteReader<&[u8]>> {
     const HEADER_LEN: NonZeroUsize = NonZeroUsize::new(2).expect("two is not zero");
     BitReader::new(ByteReader::skipping_bytes(unit, HEADER_LEN))
 }
 
-/// By the first picture header.
+/// Returns the type in the first picture header.
 fn of_mpeg2(bytes: &[u8]) -> Option<PictureType> {
     let position = nal::header_positions(bytes).find(|&at| bytes[at] == mpeg2::PICTURE)?;
     match mpeg2::coding_type(*bytes.get(position + 2)?) {
@@ -136,14 +137,14 @@ mod tests {
         assert_eq!(of(&slice(0b1110_0000)), Some(PictureType::B));
         assert_eq!(of(&slice(0b1101_0000)), Some(PictureType::P));
         assert_eq!(of(&slice(0b1101_1000)), Some(PictureType::I));
-        // IDR_W_RADL has one bit more, in front of the set's number.
+        // IDR_W_RADL has one bit more, before the set's number.
         let idr = [0, 0, 1, 19 << 1, 1, 0b1010_1100, 0x80];
         assert_eq!(of(&idr), Some(PictureType::I));
         // Set 0 (1) of sequence 0 (1), two flags, two extra bits (010).
         let set = [0, 0, 1, HEVC_PPS << 1, 1, 0b1100_0101, 0x80];
         let extra = slice(0b1111_0100);
         assert_eq!(of(&[&set[..], &extra].concat()), Some(PictureType::P));
-        // Another slice of the same picture says nothing of its own here.
+        // Another slice of the same picture has no type of its own here.
         assert_eq!(of(&slice(0b0110_0000)), None);
     }
 

@@ -1,8 +1,8 @@
-//! What a viewer of live video sees: which frames are displayed, when, and how long the picture
-//! stands still.
+//! The experience of a viewer of live video: the frames that are displayed, their times, and the
+//! durations of freezes.
 //!
-//! Nothing is decoded here, and no clock is read: a frame goes in when the receiver hands it out,
-//! and what becomes of it comes back.
+//! It decodes nothing and reads no clock: a frame goes in when the receiver hands it out, and its
+//! fate is returned.
 
 mod decodability;
 mod freezes;
@@ -15,37 +15,36 @@ pub use freezes::{Freeze, FreezeDetector};
 use jitter_buffer::PlayoutDelay;
 pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
 
-/// A frame as the player gets it, in coding order.
+/// A frame as the player receives it, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerFrame {
-    /// What is lost with it. Frames that need no others are all key frames.
+    /// Importance of the frame. All frames that do not need others are key frames.
     pub importance: Importance,
-    /// When it was captured, by the viewer's clock.
+    /// Capture time, by the viewer's clock.
     pub captured_at: Instant,
-    /// Whether all of it is there.
+    /// Whether the frame arrived completely.
     pub is_complete: bool,
 }
 
-/// What becomes of a frame.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is displayed.
+    /// The frame is displayed.
     Displayed(Display),
-    /// It is there, and a frame that it needs is not.
+    /// The frame arrived, but a frame that it needs did not.
     Undecodable,
-    /// It is not there.
+    /// The frame did not arrive.
     Lost,
 }
 
-/// How a frame is displayed.
+/// Display of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Display {
-    /// When: now or later.
+    /// Time of display: now or later.
     pub at: Instant,
-    /// Whether its time had passed when it came.
+    /// Whether its time had passed when it arrived.
     pub is_late: bool,
-    /// Whether it takes the place of a frame that would have been displayed at the same instant,
-    /// and that nobody sees.
+    /// Whether it replaces a frame at the same instant, which is not shown.
     pub is_substitute: bool,
     /// The freeze that it ends.
     pub freeze: Option<Freeze>,
@@ -56,21 +55,21 @@ pub struct Display {
 pub struct PlayerCounts {
     /// Frames displayed.
     pub displayed: u64,
-    /// Frames that came after their time, displayed or skipped.
+    /// Frames that arrived after their time, displayed or skipped.
     pub late: u64,
-    /// Frames that came so late that the next one was there too.
+    /// Frames that arrived so late that the next one had arrived, too.
     pub skipped: u64,
-    /// Frames that were there, but not all that they need.
+    /// Frames that arrived without all frames that they need.
     pub undecodable: u64,
-    /// Frames that were not there.
+    /// Frames that did not arrive.
     pub lost: u64,
-    /// Times that the picture froze, by the W3C's definition.
+    /// Number of freezes of the picture, by the W3C's definition.
     pub freezes: u64,
-    /// For how long in all.
+    /// Total duration of the freezes.
     pub freeze_time: Duration,
 }
 
-/// A viewer's player: a jitter buffer, a decoder's needs, and an eye on what stands still.
+/// A viewer's player: a jitter buffer, a decoder's dependencies, and a freeze detector.
 #[derive(Clone, Debug)]
 pub struct Player {
     started_at: Instant,
@@ -82,7 +81,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player that waits for its first frame since `started_at`.
+    /// Creates a player that waits for its first frame since `started_at`.
     pub fn new(buffer: JitterBuffer, started_at: Instant) -> Self {
         Player {
             started_at,
@@ -94,8 +93,8 @@ impl Player {
         }
     }
 
-    /// Takes the next frame at the moment when it is handed out, complete, or given up. It is
-    /// displayed when its time has come, not before the last, and if that has passed at once.
+    /// Takes the next frame at the time at which it is handed out, complete, or given up. It is
+    /// displayed at its time, or at once if that has passed, but not before the last frame.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame) -> Fate {
         let PlayerFrame {
             importance,
@@ -138,12 +137,13 @@ impl Player {
         })
     }
 
-    /// Frames were lost of which nothing is known: not even how many.
+    /// Records that an unknown number of unknown frames was lost.
     pub fn on_unknown_loss(&mut self) {
         self.decodability.on_unknown_loss();
     }
 
-    /// The viewing ends at `at`; a picture that has stood still for too long until then is frozen.
+    /// Ends the viewing at `at`, and counts a picture that has stood still for too long until then
+    /// as frozen.
     pub fn finish(&mut self, at: Instant) -> Option<Freeze> {
         let freeze = self.freezes.until(at);
         self.count(freeze);
@@ -157,28 +157,28 @@ impl Player {
         }
     }
 
-    /// What it has counted.
+    /// Returns the counts so far.
     pub const fn counts(&self) -> &PlayerCounts {
         &self.counts
     }
 
-    /// The present time from capture to display; `None`: frames are not kept back.
+    /// Returns the present time from capture to display; `None` if frames are not held back.
     pub fn delay(&self) -> Option<Duration> {
         self.delay.delay()
     }
 
-    /// When the first frame was displayed.
+    /// Returns the time at which the first frame was displayed.
     pub const fn first_shown_at(&self) -> Option<Instant> {
         self.first_shown_at
     }
 
-    /// From the start to the first frame's display.
+    /// Returns the time from the start to the first frame's display.
     pub fn start_up_delay(&self) -> Option<Duration> {
         Some(self.first_shown_at?.saturating_since(self.started_at))
     }
 
-    /// The share of the time from the first frame to `end` in which the picture was frozen; `None`:
-    /// there is no such time.
+    /// Returns the share of the time from the first frame to `end` in which the picture was frozen;
+    /// `None` if there is no such time.
     pub fn stall_ratio(&self, end: Instant) -> Option<f64> {
         let time = end.saturating_since(self.first_shown_at?);
         let is_measured = time > Duration::ZERO;
@@ -196,7 +196,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Frame `index` of 25 a second comes `took` ms after its capture.
+    /// Hands over frame `index`, of 25 a second, `took` ms after its capture.
     fn come(player: &mut Player, index: u64, took: u64) -> Fate {
         let captured_at = Instant::ZERO + FRAME * index;
         let frame = PlayerFrame {
@@ -229,7 +229,7 @@ mod tests {
         let mut player = Player::new(JitterBuffer::Fixed(Duration::from_millis(200)), at(0));
         assert_eq!(shown(come(&mut player, 0, 50)), (200, false));
         assert_eq!(shown(come(&mut player, 1, 199)), (240, false));
-        // A late one at once, and the one after it in its own time.
+        // A late one at once, and the one after it at its own time.
         assert_eq!(shown(come(&mut player, 2, 230)), (310, true));
         assert_eq!(shown(come(&mut player, 3, 10)), (320, false));
         assert_eq!(player.start_up_delay(), Some(Duration::from_millis(200)));
@@ -242,7 +242,7 @@ mod tests {
         for index in 0..10 {
             come(&mut player, index, 20);
         }
-        // Captured at 400, 440 and 480 ms, all here at 800 ms.
+        // Captured at 400, 440 and 480 ms, all arrived at 800 ms.
         for (index, took) in [(10, 400), (11, 360), (12, 320)] {
             assert_eq!(shown(come(&mut player, index, took)), (800, true));
         }

@@ -1,4 +1,4 @@
-//! Frame-size models: what an encoder would produce, without encoding anything.
+//! Frame-size models: sequences of frames like an encoder's, without encoding.
 //!
 //! A model is one file in `source/` and one entry of [`SourceConfig`].
 
@@ -38,42 +38,44 @@ pub use statistical::Statistical;
 pub use stored::Stored;
 pub use trace::{FrameLadder, FrameLadderError, Trace};
 
-/// Key frames that losses call for come no sooner one after the other. Each takes so much of what
-/// the paths carry that the frames behind it may be late, and call for the next.
+/// Least time between key frames that losses request. Each key frame takes so large a part of the
+/// paths' capacity that the frames behind it may be late, and request the next.
 pub const LEAST_KEY_FRAME_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What of a frame matters to a transport.
+/// Properties of a frame that matter to a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameShape {
     /// Size of the encoded frame in bytes, at least 1.
     pub bytes: u32,
-    /// What is lost with it.
+    /// Importance of the frame.
     pub importance: Importance,
 }
 
-/// A source of encoded frames that is told a target bitrate.
+/// A source of encoded frames that follows a target bitrate.
 pub trait FrameSource: Debug + Send {
-    /// When the next frame is due; `None` once the source has ended.
+    /// Returns the time of the next frame; `None` once the source has ended.
     fn next_at(&self) -> Option<Instant>;
 
-    /// The frame that is due, encoded for `target`, over all paths together.
+    /// Returns the due frame, encoded for `target`, over all paths together.
     ///
     /// # Panics
     /// If no frame is due at `now`.
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape;
 
-    /// A frame was given up, so that those after it cannot be decoded until the next key frame: a
-    /// source that can makes the next one a key frame.
+    /// Reports that a frame was given up, so that later ones cannot be decoded until the next key
+    /// frame. A source that can makes the next one a key frame.
     fn on_frame_lost(&mut self) {}
 
-    /// The bitrate above which a higher target changes nothing; `None` if there is no such bitrate.
+    /// Returns the bitrate above which a higher target changes nothing; `None` if there is no such
+    /// bitrate.
     fn max_rate(&self) -> Option<DataRate>;
 
-    /// Whether frame sizes follow the target. A source that does not is sent at its own bitrate.
+    /// Returns whether frame sizes follow the target. A source that does not is sent at its own
+    /// bitrate.
     fn is_adaptive(&self) -> bool;
 }
 
-/// A source as a scenario describes it.
+/// A source in a scenario's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
     /// [`Ideal`]: frames of equal size that follow the target at once (`"ideal"`).
@@ -85,8 +87,8 @@ pub enum SourceConfig {
         /// Targets above this are lowered to it.
         max_rate: DataRate,
     },
-    /// [`Gop`]: as ideal in the mean, with larger key frames (`"gop"`); or [`Ipb`], with B-frames
-    /// and sizes that vary.
+    /// [`Gop`]: on average like the ideal source, with larger key frames (`"gop"`); or [`Ipb`],
+    /// with B-frames and sizes that vary.
     Gop {
         /// Frames per second.
         frames_per_second: u32,
@@ -96,15 +98,15 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// Frames from one key frame to the next.
         key_frame_interval: u32,
-        /// Size of a key frame over that of another frame, at least 1, where there is no structure.
+        /// Size of a key frame over that of another frame, at least 1, without a structure.
         key_frame_ratio: f64,
-        /// Whether there is a key frame at once where a frame was given up; not where there is a
-        /// structure.
+        /// Whether a key frame follows at once after a frame was given up; unused with a structure.
         has_key_on_loss: bool,
-        /// How other frames differ, and how sizes vary; `None`: not at all.
+        /// Differences between frame types and variation of sizes; `None`: no such differences or
+        /// variation.
         structure: Option<IpbStructure>,
     },
-    /// [`Live`]: an encoder that follows as real ones do (`"live"`).
+    /// [`Live`]: an encoder that follows the target like real ones (`"live"`).
     Live {
         /// Frames per second.
         frames_per_second: u32,
@@ -112,20 +114,20 @@ pub enum SourceConfig {
         min_rate: DataRate,
         /// Targets above this are lowered to it.
         max_rate: DataRate,
-        /// How it follows, and how its frames differ.
+        /// Reaction to a new bitrate, and differences between frames.
         control: RateControl,
     },
-    /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
+    /// [`Cbr`]: a constant bitrate, independent of the target (`"cbr"`).
     Cbr {
         /// Frames per second; one of them is a key frame, and no larger than the others.
         frames_per_second: u32,
         /// The bitrate.
         rate: DataRate,
     },
-    /// [`Statistical`]: a live encoder in the mean (`"rfc8593"`), or with a ladder the steady sizes
-    /// of a real one (`"hybrid"`).
+    /// [`Statistical`]: the average behaviour of a live encoder (`"rfc8593"`), or with a ladder the
+    /// steady sizes of a real one (`"hybrid"`).
     Statistical {
-        /// Frames per second in the mean.
+        /// Average number of frames per second.
         frames_per_second: u32,
         /// Targets below this are raised to it.
         min_rate: DataRate,
@@ -133,7 +135,7 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// The least time between two changes of the bitrate.
         reaction: Duration,
-        /// Sizes of frames in the steady state, if they are not drawn.
+        /// Sizes of frames in the steady state; drawn at random without a ladder.
         ladder: Option<Arc<FrameLadder>>,
     },
     /// [`Trace`]: frame sizes that an encoder once produced (`"trace"`).
@@ -160,7 +162,7 @@ pub enum SourceConfig {
     Audio {
         /// The bitrate.
         rate: DataRate,
-        /// From one frame to the next.
+        /// Time between frames.
         interval: Duration,
     },
     /// [`Packets`]: packets of equal size, each a frame of its own (`"packets"`).
@@ -174,7 +176,7 @@ pub enum SourceConfig {
     },
 }
 
-/// A source that cannot be.
+/// Mistakes in a source's set-up.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SourceConfigError {
     /// No model has this name.
@@ -186,7 +188,7 @@ pub enum SourceConfigError {
         /// The name that was given.
         name: String,
     },
-    /// A model that is nothing without a file.
+    /// The model requires a file.
     #[error("the source {name:?} needs a file of frame sizes")]
     FileMissing {
         /// The name that was given.
@@ -221,7 +223,7 @@ pub enum SourceConfigError {
     /// Noise of frame sizes outside 0 to 2.
     #[error("noise must be 0 to 2, not {0}")]
     Noise(f64),
-    /// A pattern of frames that is none.
+    /// An invalid pattern of frames.
     #[error("the pattern {0:?} must be an I, then as often as you like B's and a P, as in IBBP")]
     Pattern(String),
     /// A ratio below 1 or above 1,000.
@@ -233,15 +235,15 @@ impl SourceConfig {
     /// The models' names, as [`SourceConfig::from_str`] reads them.
     pub const NAMES: [&str; 7] = ["ideal", "gop", "live", "cbr", "rfc8593", "audio", "packets"];
 
-    /// The names of the models that need a file of frame sizes beside.
+    /// Names of the models that also need a file of frame sizes.
     pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
 
-    /// All models' names.
+    /// Returns all models' names.
     pub fn all_names() -> Vec<&'static str> {
         [&Self::NAMES[..], &Self::NAMES_WITH_FILE].concat()
     }
 
-    /// The name of this model.
+    /// Returns the name of this model.
     pub const fn name(&self) -> &'static str {
         match self {
             SourceConfig::Ideal { .. } => Self::NAMES[0],
@@ -256,7 +258,8 @@ impl SourceConfig {
         }
     }
 
-    /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
+    /// Creates a source whose first frame is due at `start`, and whose random numbers, if any, come
+    /// from `seed`.
     ///
     /// # Errors
     /// A [`SourceConfigError`] that names the field outside its range.
@@ -339,11 +342,10 @@ impl SourceConfig {
 impl FromStr for SourceConfig {
     type Err = SourceConfigError;
 
-    /// The model of that name with its usual settings: 25 frames per second, 500 kbit/s to 2 Mbit/s
-    /// (Zhang & Lei); a key frame of five times the others every 2 s; up to 6 Mbit/s and what
-    /// [`RateControl::default`] says; a constant 1 Mbit/s;
-    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms; packets of 1,316 B at
-    /// a constant 1 Mbit/s.
+    /// Returns the model of that name with its usual settings: 25 frames per second, 500 kbit/s to
+    /// 2 Mbit/s (Zhang & Lei); a key frame of five times the others every 2 s; up to 6 Mbit/s and
+    /// [`RateControl::default`]; a constant 1 Mbit/s; the values of RFC 8593 Table 1; 20 kbit/s of
+    /// voice in frames of 20 ms; packets of 1,316 B at a constant 1 Mbit/s.
     fn from_str(name: &str) -> Result<Self, SourceConfigError> {
         let frames_per_second = 25;
         let min_rate = DataRate::from_kilobits_per_second(500);
@@ -403,7 +405,7 @@ impl FromStr for SourceConfig {
     }
 }
 
-/// The fastest that any source may be, so that a frame's size fits 32 bits.
+/// Maximum rate of any source, so that a frame's size fits 32 bits.
 const MAX_RATE: DataRate = DataRate::from_megabits_per_second(100_000);
 
 fn check_rates(min_rate: DataRate, max_rate: DataRate) -> Result<(), SourceConfigError> {
@@ -413,7 +415,7 @@ fn check_rates(min_rate: DataRate, max_rate: DataRate) -> Result<(), SourceConfi
     Ok(())
 }
 
-/// The mean frame's size in bytes at `rate`: rate / (8 fps).
+/// Returns the average frame size in bytes at `rate`: rate / (8 fps).
 fn mean_frame_bytes(rate: DataRate, frames_per_second: u32) -> u64 {
     rate.bytes_in(Duration::from_secs(1)) / u64::from(frames_per_second)
 }

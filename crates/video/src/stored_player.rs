@@ -1,31 +1,31 @@
-//! What a viewer of stored video sees that is downloaded while it plays (progressive HTTP), counted
-//! as VLC counts: pictures discarded, buffer underflows, times that the picture stands still.
+//! The experience of a viewer of stored video that is downloaded while it plays (progressive HTTP),
+//! in VLC's counts: pictures discarded, buffer underflows, and freezes.
 //!
-//! Kondo et al. and Matsufuji et al. judge transports by these counts, and do not say how VLC comes
-//! to them. The rules here are our reading (`docs/algorithms.md`): play begins when `caching` of
-//! video is there. A frame that is not there at its time is an underflow, and the picture stands.
-//! Frames that come more than 20 ms after their times are discarded, but for those that need no
-//! others, so that the player catches up. If frames come late for `caching` it gives its clock up:
-//! it waits until `caching` of video is there again.
+//! Kondo et al. and Matsufuji et al. judge transports by these counts, but do not describe VLC's
+//! rules. The rules here are our reading (`docs/algorithms.md`): playback begins with `caching` of
+//! video in the buffer. A frame that is missing at its time is an underflow, and the picture stands
+//! still. Frames that arrive more than 20 ms late are discarded, except for frames that do not need
+//! others, so that the player catches up. If frames arrive late for `caching`, the player gives up
+//! its clock and waits until it has `caching` of video again.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::source::FrameSource;
 
-/// A frame that comes later than that is discarded.
+/// Lateness above which a frame is discarded. Our reading of VLC.
 const LATE: Duration = Duration::from_millis(20);
 
-/// How much of a film a player keeps.
+/// Amounts of a film that a player keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffering {
-    /// It plays when so much is there.
+    /// Play time that must be buffered before playback.
     pub caching: Duration,
-    /// It takes no more bytes while so much is there, but never less than it plays with.
+    /// Play time in the buffer from which on it accepts no more bytes; at least `caching`.
     pub read_ahead: Duration,
 }
 
 impl Default for Buffering {
-    /// VLC waits for 1 s of video from the network; that it takes 10 s is ours.
+    /// Returns VLC's wait for 1 s of video from the network. The limit of 10 s is our choice.
     fn default() -> Self {
         Buffering {
             caching: Duration::from_secs(1),
@@ -37,14 +37,14 @@ impl Default for Buffering {
 /// The frames of a film, in coding order and evenly spaced.
 #[derive(Clone, Debug)]
 pub struct StoredVideo {
-    /// Of each frame, how many bytes lie before its end, and whether it needs no others.
+    /// For each frame, the number of bytes up to its end, and whether it is independent of others.
     frames: Vec<(u64, bool)>,
-    /// From one frame to the next.
+    /// Time between frames.
     interval: Duration,
 }
 
 impl StoredVideo {
-    /// So much of what a source gives at its highest bitrate.
+    /// Records `length` of a source at its highest bitrate.
     pub fn record(source: &mut dyn FrameSource, length: Duration) -> Self {
         let rate = source.max_rate().unwrap_or(DataRate::MAX);
         let mut frames = Vec::new();
@@ -67,7 +67,7 @@ impl StoredVideo {
         }
     }
 
-    /// All its bytes.
+    /// Returns the total number of bytes.
     pub fn byte_count(&self) -> u64 {
         self.frames.last().map_or(0, |(end, _)| *end)
     }
@@ -76,30 +76,30 @@ impl StoredVideo {
         self.interval * frame as u64
     }
 
-    /// How many frames the first `bytes` bytes hold.
+    /// Returns the number of frames within the first `bytes` bytes.
     fn frames_in(&self, bytes: u64) -> usize {
         self.frames.partition_point(|(end, _)| *end <= bytes)
     }
 }
 
-/// What has become of the frames so far, and of the viewer's time.
+/// Counters of frames and of the viewer's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoredPlayerCounts {
     /// Frames displayed.
     pub displayed: u64,
-    /// Frames that came too late and were not displayed.
+    /// Frames that arrived too late and were not displayed.
     pub discarded: u64,
-    /// Times that the next frame was not there at its time; the wait at the start counts, as
-    /// Kondo et al. count it.
+    /// Number of times that the next frame was missing at its time; the wait at the start is
+    /// included, as by Kondo et al.
     pub underflows: u64,
-    /// How long the picture has stood still since it was first seen.
+    /// Time for which the picture stood still after playback first began.
     pub stalled: Duration,
-    /// From the beginning until the first frame was displayed; `None`: none was.
+    /// Time from the beginning until the first frame was displayed; `None` if none was.
     pub start_up: Option<Duration>,
 }
 
 impl StoredPlayerCounts {
-    /// What was counted after `earlier`.
+    /// Returns the difference to the `earlier` counts.
     #[must_use]
     pub fn since(&self, earlier: &StoredPlayerCounts) -> StoredPlayerCounts {
         StoredPlayerCounts {
@@ -115,40 +115,40 @@ impl StoredPlayerCounts {
 /// Whether the picture moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Waits until enough is there, the picture having stood since then.
+    /// Waits for enough play time in the buffer; the picture has stood still since then.
     Buffering { since: Instant },
     /// Each frame is displayed at its time.
     Playing,
-    /// Frames are missing or late, and the picture has stood since then; since when late ones have
-    /// come.
+    /// Frames are missing or late, and the picture has stood still since `since`; late ones have
+    /// arrived since `late_since`.
     Stalled {
         since: Instant,
         late_since: Option<Instant>,
     },
-    /// All frames are through.
+    /// All frames have been handled.
     Ended,
 }
 
-/// A player of a film that arrives over time. Whoever drives it calls [`StoredPlayer::on_bytes`] as
-/// bytes come and at [`StoredPlayer::next_at`].
+/// A player of a film that arrives over time. Its driver calls [`StoredPlayer::on_bytes`] as bytes
+/// arrive and at [`StoredPlayer::next_at`].
 #[derive(Clone, Debug)]
 pub struct StoredPlayer {
     film: StoredVideo,
     buffering: Buffering,
     state: State,
     began_at: Instant,
-    /// When the first frame is displayed, by the player's present clock.
+    /// Time of the first frame's display, by the player's present clock.
     origin: Instant,
     /// The frame to be displayed next.
     next: usize,
-    /// How many frames are there.
+    /// Number of frames that have arrived.
     there: usize,
     bytes: u64,
     counts: StoredPlayerCounts,
 }
 
 impl StoredPlayer {
-    /// A player that is opened at `now`.
+    /// Creates a player that is opened at `now`.
     pub fn new(film: StoredVideo, buffering: Buffering, now: Instant) -> Self {
         StoredPlayer {
             film,
@@ -163,7 +163,7 @@ impl StoredPlayer {
         }
     }
 
-    /// What has happened until now.
+    /// Returns the counts up to now.
     pub fn counts(&self, now: Instant) -> StoredPlayerCounts {
         let standing = match self.state {
             State::Stalled { since, .. } | State::Buffering { since }
@@ -179,18 +179,18 @@ impl StoredPlayer {
         }
     }
 
-    /// Whether the film is over.
+    /// Returns whether the film is over.
     pub fn has_ended(&self) -> bool {
         self.state == State::Ended
     }
 
-    /// How many more bytes it takes now.
+    /// Returns the number of bytes that it accepts now.
     pub fn wanted_bytes(&self) -> u64 {
         let Buffering {
             caching,
             read_ahead,
         } = self.buffering;
-        // A frame more than play takes: what is there is rounded down.
+        // A frame more than playback needs, as the number of arrived frames is rounded down.
         let ahead = read_ahead.max(caching + self.film.interval);
         let ahead = (ahead.as_nanos() / self.film.interval.as_nanos()) as usize;
         let last = (self.next + ahead).min(self.film.frames.len());
@@ -200,7 +200,7 @@ impl StoredPlayer {
         end.saturating_sub(self.bytes)
     }
 
-    /// Takes so many more bytes, the next in order; lets all happen that is due.
+    /// Takes `bytes` more bytes, the next in order, and performs all due steps.
     pub fn on_bytes(&mut self, now: Instant, bytes: u64) {
         self.advance(now);
         self.bytes += bytes;
@@ -208,7 +208,7 @@ impl StoredPlayer {
         self.advance(now);
     }
 
-    /// When something happens though no bytes come.
+    /// Returns the next action without arriving bytes.
     pub fn next_at(&self) -> Option<Instant> {
         match self.state {
             State::Playing => Some(self.due_at(self.next)),
@@ -217,8 +217,9 @@ impl StoredPlayer {
         }
     }
 
-    /// How long it could go on playing if no more bytes came, as players of XLINK say (Zheng et
-    /// al., SIGCOMM 2021): min(cached frames / frame rate, cached bytes / bitrate).
+    /// Returns the time for which playback could continue without more bytes, as players of XLINK
+    /// report it (Zheng et al., SIGCOMM 2021): min(cached frames / frame rate, cached bytes /
+    /// bitrate).
     pub fn play_time_left(&self) -> Duration {
         let frames = &self.film.frames;
         let cached_frames = self.there.saturating_sub(self.next);
@@ -250,7 +251,7 @@ impl StoredPlayer {
         }
     }
 
-    /// Plays from the next frame on, if enough is there.
+    /// Plays from the next frame on, if enough play time is buffered.
     fn begin(&mut self, now: Instant, since: Instant) {
         let buffered = self.film.time_of(self.there - self.next);
         if buffered < self.buffering.caching && self.there < self.film.frames.len() {
@@ -285,7 +286,7 @@ impl StoredPlayer {
         }
     }
 
-    /// Frames have come, some of them late.
+    /// Continues after frames have arrived, some of them late.
     fn catch_up(&mut self, now: Instant, since: Instant, late_since: Option<Instant>) {
         if late_since.is_some_and(|late_since| late_since + self.buffering.caching <= now) {
             self.state = State::Buffering { since };
@@ -325,7 +326,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// A film of 25 frames a second, all of 1000 bytes, a key frame each second.
+    /// Returns a film of 25 frames a second, all of 1000 bytes, a key frame each second.
     fn film(seconds: u64) -> StoredVideo {
         StoredVideo {
             frames: (0..seconds * 25)
@@ -347,8 +348,8 @@ mod tests {
         assert_eq!(player.play_time_left(), Duration::from_millis(24 * 40));
         player.on_bytes(at(9_000), 0);
         assert_eq!(player.play_time_left(), Duration::ZERO);
-        // The second half has three times the bitrate: what is cached of the first lasts a third
-        // longer by its frames than by the mean bitrate.
+        // The second half has three times the bitrate: the cached part of the first half lasts a
+        // third longer by its frames than by the average bitrate.
         let frames = (1..=100_u64).map(|index| index + 2 * index.saturating_sub(50));
         let uneven = StoredVideo {
             frames: frames.map(|units| (units * FRAME_BYTES, true)).collect(),
@@ -359,8 +360,8 @@ mod tests {
         assert_eq!(player.play_time_left(), Duration::from_millis(40 * 20));
     }
 
-    /// Plays a film that comes at a rate, in frames a second, which may change over time; what has
-    /// been counted after some seconds.
+    /// Plays a film that arrives at a rate in frames per second, which may change over time.
+    /// Returns the counts after some seconds.
     fn play(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> StoredPlayerCounts {
         let mut player = StoredPlayer::new(film(seconds), Buffering::default(), at(0));
         let mut credit = 0;
@@ -394,11 +395,11 @@ mod tests {
 
     #[test]
     fn an_outage_a_second_longer_than_the_buffer_is_one_underflow_and_a_second_of_discards() {
-        // What the server has meanwhile comes at once.
+        // The bytes held by the server during the outage arrive at once.
         let rate = |millis| match millis {
             10_000..12_000 => 0,
             12_000..12_010 => 10_000,
-            // So slowly that one second is buffered.
+            // At a rate at which one second is just buffered.
             _ if millis < 1_100 => 25,
             _ => 25,
         };

@@ -74,7 +74,7 @@ fn the_bitrate_is_held_and_key_frames_stay_small() {
         let ratio =
             |key: &EncodedPicture| key.annex_b.len() as f64 * f64::from(count) / bytes as f64;
         let ratios: Vec<f64> = keys.map(ratio).collect();
-        // The first is coded before anything is known.
+        // The first is coded without knowledge.
         assert!(ratios[0] < 5.0, "{kilobits} kbit/s: {ratios:?}");
         let even = ratios[1..].iter().all(|ratio| (1.0..2.8).contains(ratio));
         assert!(even, "{kilobits} kbit/s: {ratios:?}");
@@ -98,7 +98,7 @@ fn a_new_bitrate_takes_effect_within_three_frames() {
 
 #[test]
 fn every_picture_is_coded_and_key_frames_come_at_the_interval() {
-    // A bitrate this low is where the encoder would skip pictures.
+    // At a bitrate this low the encoder would skip pictures.
     let pictures = encode(120, |_| DataRate::from_kilobits_per_second(50));
     let mut decoder = H264Decoder::new().unwrap();
     for (number, picture) in pictures.iter().enumerate() {

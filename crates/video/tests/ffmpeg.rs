@@ -1,5 +1,5 @@
-//! Our transport streams in ffmpeg's hands and ffmpeg's in ours. Where ffmpeg is not installed,
-//! each test says so and checks nothing.
+//! Our transport streams in ffmpeg and ffmpeg's in ours. Without ffmpeg, each test reports it and
+//! checks nothing.
 
 mod installed;
 
@@ -32,7 +32,7 @@ const H264: [&str; 8] = [
     "yuv420p",
 ];
 
-/// Runs ffmpeg and returns its standard output; it must not complain.
+/// Runs ffmpeg and returns its standard output; it must not print errors.
 fn ffmpeg<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Vec<u8> {
     let output = Command::new("ffmpeg")
         .stdin(Stdio::null())
@@ -47,7 +47,7 @@ fn ffmpeg<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Vec<u8> {
     output.stdout
 }
 
-/// A stream of ffmpeg's making, in the given format, of 3 s at 25 frames per second.
+/// Returns a stream of ffmpeg's making, in the given format, of 3 s at 25 frames per second.
 fn made(codec: &[&str], format: &[&str]) -> Vec<u8> {
     let quiet = ["-v", "error"];
     ffmpeg(&[&quiet[..], &SOURCE, &AUDIO, codec, format, &["-"]].concat())
@@ -176,7 +176,7 @@ fn an_mp4_file_is_remuxed_by_the_arguments_given() {
     }
 }
 
-/// The camera's pictures in a transport stream.
+/// Returns the camera's pictures in a transport stream.
 #[cfg(feature = "codec")]
 fn camera_stream() -> Vec<u8> {
     use anabranch_units::{DataRate, Seed};
@@ -215,7 +215,7 @@ fn what_the_writer_wrote_plays_without_complaint() {
     }
 }
 
-/// Has ffmpeg decode all of the file and counts the pictures.
+/// Decodes all of the file by ffmpeg and counts the pictures.
 #[cfg(feature = "codec")]
 fn decode_all(path: &std::path::Path) {
     let path = path.to_str().unwrap();
@@ -253,7 +253,7 @@ fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
     let of_packets = split(&made(&codec, &["-f", "mpegts"]));
     let of_packets: Vec<_> = of_packets.iter().map(|unit| unit.importance).collect();
     assert_eq!(of_packets, of_bytes);
-    // Even frames: that is what the refresh is for.
+    // Even frames are the purpose of the refresh.
     let largest = units[1..].iter().map(|unit| unit.annex_b.len()).max();
     let mean = units[1..]
         .iter()
@@ -262,7 +262,7 @@ fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
         / 74;
     assert!(largest.unwrap() < 4 * mean, "{largest:?} of {mean}");
 
-    // What begins at a recovery point plays, once the columns are through.
+    // A stream that begins at a recovery point plays, once the columns are through.
     let rest: Vec<u8> = units[25..]
         .iter()
         .flat_map(|unit| unit.annex_b.clone())

@@ -1,4 +1,4 @@
-//! The element itself.
+//! The element's implementation.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -23,16 +23,16 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("anabranchsink", colors, Some("Sends over several networks"))
 });
 
-/// How often the target is looked at.
+/// Interval at which the target is checked.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// Growth is told at this interval at most, drops at once.
+/// Least time between reports of growth; drops are reported at once.
 const INTERVAL: StdDuration = StdDuration::from_millis(500);
-/// Smaller changes are not told, in percent.
+/// Least change that is reported, in percent.
 const MIN_CHANGE_PERCENT: u64 = 3;
-/// Key frames are asked for no more often.
+/// Least time between requests for key frames.
 const KEY_FRAME_INTERVAL: StdDuration = StdDuration::from_millis(500);
 
-/// What runs between start and stop.
+/// State between start and stop.
 struct Running {
     sender: Arc<Sender>,
     clock: Clock,
@@ -44,7 +44,7 @@ struct Running {
 pub struct AnabranchSink {
     settings: Mutex<Settings>,
     running: Mutex<Option<Running>>,
-    /// What the encoder is to produce, in bit/s; min-bitrate before the session.
+    /// Bitrate requested of the encoder, in bit/s; min-bitrate before the session.
     target: AtomicU32,
 }
 
@@ -57,7 +57,7 @@ impl AnabranchSink {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells bindings and listeners of another bitrate.
+    /// Notifies bindings and listeners of another bitrate.
     fn tell_target(&self, target: DataRate) {
         let target = u32::try_from(target.bits_per_second()).unwrap_or(u32::MAX);
         self.target.store(target, Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl AnabranchSink {
         element.emit_by_name::<()>("target", &[&target]);
     }
 
-    /// Asks the encoder for a key frame.
+    /// Requests a key frame from the encoder.
     fn ask_for_key_frame(&self) {
         let wanted = gst::Structure::builder("GstForceKeyUnit")
             .field("all-headers", true)
@@ -98,7 +98,7 @@ impl AnabranchSink {
             captured_at: running.clock.now(),
         };
         match running.sender.send_frame(&frame) {
-            // What comes before the session, or too fast for it, is left out: it is live.
+            // Video is live: frames before the session, or too many for it, are left out.
             Ok(_) | Err(SendError::NotConnected) => Ok(()),
             Err(error) => {
                 gst::debug!(CAT, imp = self, "a frame is left out: {error}");
@@ -180,7 +180,7 @@ fn number(name: &str, blurb: &str, default: u32) -> glib::ParamSpec {
 impl ObjectImpl for AnabranchSink {
     fn constructed(&self) {
         self.parent_constructed();
-        // The stream leaves as it comes.
+        // The stream leaves as it arrives.
         self.obj().set_sync(false);
         let least = self.settings().min_bitrate;
         self.target.store(least, Ordering::Relaxed);
@@ -197,19 +197,23 @@ impl ObjectImpl for AnabranchSink {
                 ),
                 text("key", "This end's key file, from anabranch keygen"),
                 text("peer", "The receiver's public key"),
-                number("latency", "How long frames may take, in ms", usual.latency),
+                number(
+                    "latency",
+                    "Delay that frames may take, in ms",
+                    usual.latency,
+                ),
                 number(
                     "min-bitrate",
-                    "The least of the encoder, in bit/s",
+                    "Minimum bitrate of the encoder, in bit/s",
                     usual.min_bitrate,
                 ),
                 number(
                     "max-bitrate",
-                    "The most of the encoder, in bit/s",
+                    "Maximum bitrate of the encoder, in bit/s",
                     usual.max_bitrate,
                 ),
                 glib::ParamSpecUInt::builder("target-bitrate")
-                    .blurb("What the encoder is to produce, container included, in bit/s")
+                    .blurb("Bitrate requested of the encoder, container included, in bit/s")
                     .read_only()
                     .build(),
             ]

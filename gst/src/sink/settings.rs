@@ -1,4 +1,4 @@
-//! What the element is told by its properties.
+//! The element's properties as settings.
 
 use std::fs;
 
@@ -15,11 +15,11 @@ pub(super) struct Settings {
     pub(super) via: String,
     pub(super) key: String,
     pub(super) peer: String,
-    /// In milliseconds.
+    /// Latency in milliseconds.
     pub(super) latency: u32,
-    /// In bit/s.
+    /// Minimum bitrate in bit/s.
     pub(super) min_bitrate: u32,
-    /// In bit/s.
+    /// Maximum bitrate in bit/s.
     pub(super) max_bitrate: u32,
 }
 
@@ -38,10 +38,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What a session is opened with.
+    /// Returns the set-up for opening a session.
     ///
     /// # Errors
-    /// What is wrong with which property, in words.
+    /// The name of the wrong property and the mistake, in words.
     pub(super) fn config(&self) -> Result<ClientConfig, String> {
         let key = fs::read_to_string(&self.key);
         let key = key.map_err(|error| format!("key: cannot read {:?}: {error}", self.key))?;
@@ -50,9 +50,10 @@ impl Settings {
             .peer
             .parse()
             .map_err(|error| format!("peer: {error}"))?;
-        let remote: Remote = self.to.parse().map_err(|error| {
-            format!("to: {error}: expected host and port, as 192.0.2.1:7000")
-        })?;
+        let remote: Remote = self
+            .to
+            .parse()
+            .map_err(|error| format!("to: {error}: expected host and port, as 192.0.2.1:7000"))?;
         let vias: Vec<Via> = match self.via.as_str() {
             "" => vec![Via::DefaultRoute],
             names => {

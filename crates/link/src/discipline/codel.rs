@@ -1,5 +1,5 @@
-//! Controlled delay (RFC 8289): a queue whose packets have waited longer than a target throughout
-//! an interval is a bad one, and packets are dropped from its head, ever more often.
+//! Controlled delay (RFC 8289). If packets have waited longer than a target throughout an interval,
+//! packets are dropped from the queue's head, at an increasing rate.
 //!
 //! Deviation: with ECN, as in RFC 8290 §4.2 and Linux, a packet is marked and sent where another
 //! is dropped and followed up.
@@ -14,9 +14,9 @@ use crate::queue::{Capacity, Fifo, Load};
 /// Parameters of CoDel; the defaults are those of RFC 8289 §4.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelOptions {
-    /// How long packets may wait (TARGET).
+    /// Acceptable waiting time of packets (TARGET).
     pub target: Duration,
-    /// For how long they may wait longer than that (INTERVAL).
+    /// Time for which they may wait longer than that (INTERVAL).
     pub interval: Duration,
     /// Whether to mark.
     pub ecn: bool,
@@ -39,24 +39,26 @@ impl CoDelOptions {
     }
 }
 
-/// What CoDel knows of one queue.
+/// State of CoDel for one queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Control {
-    /// When packets will have waited longer than the target for an interval (first_above_time_).
+    /// Time at which packets will have waited longer than the target for an interval
+    /// (first_above_time_).
     first_above_at: Option<Instant>,
     is_dropping: bool,
-    /// When to drop next, while dropping; afterwards, when it would have been (drop_next_).
+    /// Time of the next drop, while dropping; afterwards, the time at which it would have been
+    /// (drop_next_).
     drop_next_at: Instant,
     /// Drops since dropping began (count_).
     drop_count: u64,
     /// `drop_count` when dropping last began (lastcount_).
     last_drop_count: u64,
-    /// The largest packet seen: a queue of no more is a good one (maxpacket_).
+    /// Size of the largest packet seen: a queue of no more is acceptable (maxpacket_).
     max_packet_bytes: u64,
 }
 
 impl Control {
-    /// The head of `fifo`, after those that had to be dropped (RFC 8289 §5.5).
+    /// Returns the head of `fifo`, behind those that had to be dropped (RFC 8289 §5.5).
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
@@ -86,7 +88,7 @@ impl Control {
         head
     }
 
-    /// The first packet, and whether it may be dropped.
+    /// Takes the first packet, and returns whether it may be dropped.
     fn take_head(
         &mut self,
         now: Instant,
@@ -109,7 +111,8 @@ impl Control {
         (Some(packet), now >= first_above_at)
     }
 
-    /// If dropping ended not long ago, it goes on at the rate that controlled the queue then.
+    /// Starts dropping. If dropping ended recently, it continues at the rate that controlled the
+    /// queue then.
     fn start_dropping(&mut self, now: Instant, options: &CoDelOptions) {
         self.is_dropping = true;
         let delta = self.drop_count.saturating_sub(self.last_drop_count);
@@ -120,7 +123,7 @@ impl Control {
     }
 }
 
-/// Marks the packet, or else drops it and answers `true`.
+/// Marks the packet, or else drops it and returns `true`.
 fn strike(
     now: Instant,
     head: &mut Option<Packet>,
@@ -139,7 +142,8 @@ fn strike(
     true
 }
 
-/// When to drop after `at`: the throughput of TCP falls with the square root of its loss rate.
+/// Returns the time of the next drop after `at`: the throughput of TCP falls with the square root
+/// of its loss rate.
 fn control_law(at: Instant, drop_count: u64, options: &CoDelOptions) -> Instant {
     at + options.interval.mul_f64(1.0 / (drop_count as f64).sqrt())
 }

@@ -1,10 +1,10 @@
-//! DualPI2 (RFC 9332 §4 and appendix A): a shallow queue for L4S traffic, marked by a step in its
-//! delay, and one for the rest, under a PI controller whose probability is squared for the latter
-//! and coupled to the former.
+//! DualPI2 (RFC 9332 §4 and appendix A). A shallow queue holds L4S traffic, and is marked by a step
+//! in its delay. Another queue holds the rest, under a PI controller whose probability is squared
+//! for the latter and coupled to the former.
 //!
-//! Deviations: the controller steers by the longer of both queues' delays, as Linux does, so that
-//! it also holds an overload of L4S traffic alone; probabilities are turned into drops and marks by
-//! accumulation (`recur` of appendix A), not by chance.
+//! Deviations: the controller uses the longer of both queues' delays, as Linux does, so that it
+//! also controls an overload of L4S traffic alone. Probabilities are turned into drops and marks by
+//! accumulation (`recur` of appendix A), not at random.
 
 use anabranch_units::{Duration, Ecn, Instant};
 
@@ -24,22 +24,22 @@ pub struct DualPi2Options {
     pub max_rtt: Duration,
     /// Delay from which packets of the L4S queue are marked.
     pub step_threshold: Duration,
-    /// What relates the L4S queue's probability to the controller's (k).
+    /// Factor between the L4S queue's probability and the controller's (k).
     pub coupling: f64,
-    /// Which queue sends next.
+    /// Scheduler of the two queues.
     pub scheduler: DualQueueScheduler,
 }
 
-/// How the queues of DualPI2 share the link (RFC 9332 §4.2.2).
+/// Scheduling of the two queues of DualPI2 (RFC 9332 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualQueueScheduler {
-    /// Weighted round robin: the classic queue is sure of a tenth of the bytes.
+    /// Weighted round robin: the classic queue is guaranteed a tenth of the bytes.
     WeightedRoundRobin,
-    /// By arrival, the L4S queue's packets as if they had come twice the target earlier.
+    /// The order of arrival, but the L4S queue's packets count as twice the target earlier.
     TimeShiftedFifo,
 }
 
-/// The classic queue's part of the bytes that both queues send, one in so many.
+/// Inverse of the classic queue's share of the bytes that both queues send.
 const CLASSIC_SHARE: i64 = 10;
 /// Packets in the L4S queue up to which none is marked by the step (Th_len).
 const UNMARKED_PACKETS: usize = 1;
@@ -66,12 +66,12 @@ impl DualPi2Options {
         )
     }
 
-    /// Tupdate = min(target, RTT_max / 3).
+    /// Returns Tupdate = min(target, RTT_max / 3).
     fn update_interval(&self) -> Duration {
         self.target.min(self.max_rtt / 3)
     }
 
-    /// alpha = 0.1 · Tupdate / RTT_max², beta = 0.3 / RTT_max; both per second.
+    /// Returns alpha = 0.1 · Tupdate / RTT_max² and beta = 0.3 / RTT_max; both per second.
     fn gains(&self) -> (f64, f64) {
         let max_rtt = self.max_rtt.as_secs_f64();
         let interval = self.update_interval().as_secs_f64();
@@ -90,7 +90,7 @@ pub(crate) struct DualPi2 {
     base_probability: f64,
     /// The delay at the last update (prevq).
     delay: Duration,
-    /// Below zero it is the classic queue's turn, in bytes of nine tenths.
+    /// Credit in bytes of nine tenths; below zero it is the classic queue's turn.
     l4s_credit: i64,
 }
 
@@ -102,7 +102,8 @@ struct Lane {
 }
 
 impl Lane {
-    /// Whether this packet is hit, so that the given share is in the long run (recur).
+    /// Returns whether this packet is hit, so that hits have the given share in the long run
+    /// (recur).
     fn is_hit(&mut self, probability: f64) -> bool {
         self.accumulated += probability;
         let is_hit = self.accumulated >= 1.0;
@@ -127,7 +128,8 @@ impl DualPi2 {
         }
     }
 
-    /// Makes the updates that were due by `now`: nothing has come or gone since the last call.
+    /// Makes the updates that were due by `now`, as no packet has entered or left since the last
+    /// call.
     fn catch_up(&mut self, now: Instant) {
         let interval = self.options.update_interval();
         while self.update_at <= now {
@@ -154,12 +156,12 @@ impl DualPi2 {
         self.delay = delay;
     }
 
-    /// p_C = p'²
+    /// Returns p_C = p'².
     fn classic_probability(&self) -> f64 {
         self.base_probability * self.base_probability
     }
 
-    /// p_CL = k · p'
+    /// Returns p_CL = k · p'.
     fn coupled_probability(&self) -> f64 {
         self.options.coupling * self.base_probability
     }
@@ -177,13 +179,14 @@ impl DualPi2 {
         }
     }
 
-    /// The next packet of the L4S queue, unless it had to be dropped.
+    /// Takes the next packet of the L4S queue, unless it had to be dropped.
     fn dequeue_l4s(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         let is_long = self.l4s.fifo.load().packets > UNMARKED_PACKETS;
         let is_late = self.l4s.fifo.head_age(now) >= self.options.step_threshold;
         let mut packet = self.l4s.fifo.pop()?;
         let coupled = self.coupled_probability();
-        // Marks can say no more: what does not react is dropped as in the classic queue.
+        // Marks have reached their limit: packets of flows that do not react are dropped as in the
+        // classic queue.
         if coupled >= 1.0 && self.l4s.is_hit(self.classic_probability()) {
             ledger.drop_queued(now, DropCause::EarlyDrop, packet);
             return None;
@@ -194,7 +197,7 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// The next packet of the classic queue, unless it had to be dropped.
+    /// Takes the next packet of the classic queue, unless it had to be dropped.
     fn dequeue_classic(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         let mut packet = self.classic.fifo.pop()?;
         let probability = self.classic_probability();
@@ -208,7 +211,8 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// While both wait, nine bytes of the L4S queue are as good as one of the classic queue.
+    /// Accounts a sent packet. While both queues wait, nine bytes of the L4S queue equal one of the
+    /// classic queue.
     fn account(&mut self, is_l4s: bool, packet: &Packet) {
         let size = i64::from(packet.size_bytes);
         let has_rival = match is_l4s {
@@ -325,8 +329,8 @@ mod tests {
         assert!(ledger.dropped.iter().all(is_classic));
     }
 
-    /// The marks of so many packets that come at once and leave together after this time, while the
-    /// controller is at rest.
+    /// Returns the marks of `count` packets that arrive at once and leave together after this time,
+    /// while the controller is at rest.
     fn marks(ecn: Ecn, count: usize, after: Duration) -> Vec<bool> {
         let mut dual = dual(DualPi2Options::default());
         let mut ledger = Ledger::default();

@@ -1,7 +1,7 @@
-//! Flow queues under CoDel (RFC 8290): flows are hashed into queues, served in turn by bytes, those
-//! first that have just become busy.
+//! Flow queues under CoDel (RFC 8290): flows are hashed into queues, which are served in turn by
+//! bytes. Queues that have just become busy come first.
 //!
-//! Deviation: a queue counts as short by its own bytes, not by those of all (as CoDel has it).
+//! Deviation: a queue counts as short by its own bytes, not by the total (as in CoDel).
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,8 @@ use crate::element::DropCause;
 use crate::packet::Packet;
 use crate::queue::{Capacity, Fifo, Load};
 
-/// Most packets dropped at a time from the fattest queue when there is no room (RFC 8290 §4.1).
+/// Maximum number of packets dropped at a time from the fattest queue when there is no room (RFC
+/// 8290 §4.1).
 const MAX_DROP_BATCH: usize = 64;
 
 /// Parameters of FQ-CoDel; the defaults are those of RFC 8290 §4.
@@ -21,7 +22,7 @@ const MAX_DROP_BATCH: usize = 64;
 pub struct FqCoDelOptions {
     /// CoDel's, of each queue.
     pub codel: CoDelOptions,
-    /// How many queues there are; flows whose hashes agree share one.
+    /// Number of queues; flows whose hashes agree share one.
     pub bucket_count: u32,
     /// Bytes that a queue may send in its turn.
     pub quantum: u32,
@@ -52,7 +53,7 @@ struct Bucket {
     control: Control,
     /// Bytes that it may still send in its turn; negative if it sent more.
     credits: i64,
-    /// Whether it stands in a list.
+    /// Whether it is in a list.
     is_listed: bool,
 }
 
@@ -91,7 +92,7 @@ impl FqCoDel {
 
     /// Drops half of the queue with the most bytes, from its head.
     fn drop_from_fattest(&mut self, now: Instant, ledger: &mut Ledger) {
-        // Of equals the first, however the iterator breaks ties.
+        // The first of equal ones, however the iterator breaks ties.
         let fattest = self
             .listed()
             .min_by_key(|&index| core::cmp::Reverse(self.buckets[index].fifo.load().bytes));
@@ -224,7 +225,7 @@ mod tests {
         let (one, other) = (queue(1), queue(2));
         let mut hit = vec![false; 1_024];
         (0..1_024).for_each(|flow| hit[one.bucket_of(flow)] = true);
-        // 1 - 1/e of the buckets are hit in the mean, with a deviation of 10.
+        // On average, 1 - 1/e of the buckets are hit, with a deviation of 10.
         let hit_count = hit.iter().filter(|is_hit| **is_hit).count();
         assert!(hit_count.abs_diff(647) < 40, "{hit_count}");
         let moved = (0..1_024).filter(|flow| one.bucket_of(*flow) != other.bucket_of(*flow));

@@ -1,9 +1,9 @@
 //! Proportional integral controller enhanced (RFC 8033): packets are dropped on arrival with a
 //! probability that a controller adapts to the queue's delay and its trend.
 //!
-//! Deviations: the delay is the age of the first packet that waits (§5.2 allows timestamps), and so
-//! no departure rate is estimated; the controller is always active (§4.5's optional switch by
-//! occupancy would depend on the queue's limit); the probability does not depend on the packet's
+//! Deviations: the delay is the age of the first waiting packet (§5.2 allows timestamps), and so no
+//! departure rate is estimated. The controller is always active (§4.5's optional switch by
+//! occupancy would depend on the queue's limit). The probability does not depend on the packet's
 //! size.
 
 use anabranch_units::{Duration, Instant, Rng, Seed};
@@ -25,9 +25,9 @@ const MAX_MARK_PROBABILITY: f64 = 0.1;
 pub struct PieOptions {
     /// The delay that the controller steers to (QDELAY_REF).
     pub target: Duration,
-    /// How often the probability is updated (T_UPDATE).
+    /// Interval between updates of the probability (T_UPDATE).
     pub update_interval: Duration,
-    /// How long a burst into an idle queue passes unharmed (MAX_BURST).
+    /// Duration for which a burst into an idle queue passes unharmed (MAX_BURST).
     pub max_burst: Duration,
     /// Whether drops are kept from coming too close or too far from each other (§5.4).
     pub is_derandomised: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Pie {
     capacity: Capacity,
     fifo: Fifo,
     update_at: Instant,
-    /// drop_prob_
+    /// Drop probability (drop_prob_).
     probability: f64,
     /// The delay at the last update (qdelay_old_).
     delay: Duration,
@@ -85,7 +85,8 @@ impl Pie {
         }
     }
 
-    /// Makes the updates that were due by `now`: nothing has come or gone since the last call.
+    /// Makes the updates that were due by `now`, as no packet has entered or left since the last
+    /// call.
     fn catch_up(&mut self, now: Instant) {
         while self.update_at <= now {
             if self.is_at_rest() {
@@ -99,7 +100,7 @@ impl Pie {
         }
     }
 
-    /// Whether updates change nothing until a packet comes.
+    /// Returns whether updates change nothing until a packet arrives.
     fn is_at_rest(&self) -> bool {
         self.fifo.load().is_empty()
             && self.delay.is_zero()
@@ -107,7 +108,7 @@ impl Pie {
             && self.burst_allowance == self.options.max_burst
     }
 
-    /// The periodic update of the probability (§4.2, §5.5, §4.4).
+    /// Performs the periodic update of the probability (§4.2, §5.5, §4.4).
     fn update(&mut self, delay: Duration) {
         let seconds = delay.as_secs_f64();
         let error = seconds - self.options.target.as_secs_f64();
@@ -131,7 +132,7 @@ impl Pie {
         }
     }
 
-    /// The steps are small while the probability is (§4.2).
+    /// Returns the factor of the steps, which is small while the probability is (§4.2).
     fn tuning(&self) -> f64 {
         match self.probability {
             p if p < 0.000_001 => 1.0 / 2_048.0,
@@ -148,7 +149,7 @@ impl Pie {
         delay < self.options.target / 2
     }
 
-    /// Whether chance hits a packet that arrives (§4.1).
+    /// Returns whether an arriving packet is hit, at random (§4.1).
     fn is_hit(&mut self) -> bool {
         if !self.burst_allowance.is_zero() {
             return false;
@@ -243,7 +244,7 @@ mod tests {
             (0.005, 8.0),
             (0.05, 2.0),
             (0.5, 1.0),
-            // Each bound is the next step's.
+            // Each bound belongs to the next step.
             (0.000_001, 512.0),
             (0.000_01, 128.0),
             (0.000_1, 32.0),
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!(pie.burst_allowance, ms(150));
     }
 
-    /// How many of 1,000 packets are hit if so many bytes wait.
+    /// Returns the number of hits among 1,000 packets while packets of these sizes wait.
     fn hits(queued_bytes: [u32; 2], delay: Duration, probability: f64) -> usize {
         let mut pie = pie(PieOptions {
             max_burst: Duration::ZERO,
@@ -347,7 +348,7 @@ mod tests {
                 gap = 0;
             }
         }
-        // From 0.85 / p on chance decides, and at 8.5 / p it is certain.
+        // From 0.85 / p on drops are random, and at 8.5 / p one is certain.
         assert!(gaps.iter().all(|gap| (14..=136).contains(gap)));
         let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
         assert!((mean - 29.0).abs() < 0.8, "{mean}");

@@ -2,7 +2,7 @@
 //! are dropped on arrival with a probability that grows with an average of the queue.
 //!
 //! Deviations: drops are spaced as the paper derives (§8), its pseudocode's count after a drop
-//! being one higher; the probability does not depend on the packet's size (RFC 7567 §4.4); the
+//! being one higher. The probability does not depend on the packet's size (RFC 7567 §4.4). The
 //! queue is measured in bytes if the thresholds are amounts or times, and in packets if they are
 //! packets.
 
@@ -12,8 +12,8 @@ use super::{Ledger, QueueDiscipline, Refused};
 use crate::packet::Packet;
 use crate::queue::{Capacity, Fifo, Load, QueueLimit};
 
-/// Parameters of RED. The defaults are those of ns-2. The queue is what waits, without the packet
-/// in service.
+/// Parameters of RED. The defaults are those of ns-2. The queue consists of the waiting packets,
+/// without the packet in service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedOptions {
     /// Average queue from which packets are dropped (min_th).
@@ -54,7 +54,7 @@ impl RedOptions {
         if !is_share(self.max_probability) || !is_share(self.weight) {
             return Some("RED's max-probability and weight must lie above 0 and not above 1");
         }
-        // Only their order matters here, at any rate.
+        // Only the order of the thresholds matters here, at any rate.
         let rate = DataRate::from_megabits_per_second(1);
         match thresholds(self, rate) {
             Some((min, max, _)) if min < max => None,
@@ -63,7 +63,7 @@ impl RedOptions {
     }
 }
 
-/// Both thresholds, and whether they count bytes.
+/// Returns both thresholds, and whether they count bytes.
 fn thresholds(options: &RedOptions, rate: DataRate) -> Option<(f64, f64, bool)> {
     let bytes = |limit| match limit {
         QueueLimit::Bytes(bytes) => Some(bytes as f64),
@@ -88,9 +88,9 @@ pub(crate) struct Red {
     packet_time: Duration,
     capacity: Capacity,
     fifo: Fifo,
-    /// In packets or bytes (avg).
+    /// Average length of the queue, in packets or bytes (avg).
     average: f64,
-    /// Since when the queue has been empty (q_time).
+    /// Time from which on the queue has been empty (q_time).
     empty_since: Option<Instant>,
     /// Packets in a row that could have been dropped and were not (count).
     spared_count: u32,
@@ -123,7 +123,7 @@ impl Red {
                 let idle = now.saturating_since(empty_since).as_secs_f64();
                 let packets = idle / self.packet_time.as_secs_f64().max(f64::MIN_POSITIVE);
                 self.average *= libm::pow(1.0 - self.options.weight, packets);
-                // The time is accounted for, should this packet be dropped.
+                // The time is accounted, in case this packet is dropped.
                 self.empty_since = Some(now);
             }
             None => {
@@ -137,7 +137,7 @@ impl Red {
         }
     }
 
-    /// The drop probability before packets since the last drop are considered (p_b).
+    /// Returns the drop probability before packets since the last drop are considered (p_b).
     fn base_probability(&self) -> f64 {
         let (min, max) = (self.min_threshold, self.max_threshold);
         let max_probability = self.options.max_probability;
@@ -152,10 +152,11 @@ impl Red {
         }
     }
 
-    /// Whether chance hits this packet: uniformly the 1st to the 1/p_b-th since the last hit.
+    /// Returns whether this packet is hit, at random: uniformly the 1st to the 1/p_b-th since the
+    /// last hit.
     fn is_hit(&mut self, base_probability: f64) -> bool {
         let remaining = 1.0 - f64::from(self.spared_count) * base_probability;
-        // The product is not quite 1 where it should be.
+        // By rounding, the product may be slightly below 1.
         let is_last = remaining < base_probability * 1.000_001;
         let is_hit =
             base_probability > 0.0 && (is_last || self.rng.chance(base_probability / remaining));

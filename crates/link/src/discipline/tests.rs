@@ -1,4 +1,4 @@
-//! What holds of every discipline, and options that make none.
+//! Properties of every discipline, and rejected options.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Each that manages a queue, with its defaults.
+/// Returns every discipline that manages a queue, with its defaults.
 fn all() -> [Discipline; 5] {
     [
         Discipline::Red(RedOptions::default()),
@@ -23,7 +23,7 @@ fn queue(discipline: &Discipline, limit: QueueLimit) -> Queue {
     discipline.build(limit, RATE, Seed(1)).expect("it manages")
 }
 
-/// Of flow `id`, 500 bytes, every second of an L4S transport.
+/// Returns a packet of flow `id`, 500 bytes; every second one belongs to an L4S transport.
 fn packet(id: u64) -> Packet {
     Packet {
         id,
@@ -37,7 +37,7 @@ fn packet(id: u64) -> Packet {
     }
 }
 
-/// Puts so many in at the first instant; returns how many were taken.
+/// Enqueues `count` packets at the first instant; returns the number of accepted ones.
 fn fill(queue: &mut Queue, count: u64, in_service: Load, ledger: &mut Ledger) -> usize {
     let taken = (0..count).map(|id| queue.enqueue(at(0), packet(id), in_service, ledger));
     taken.filter(|taken| taken.is_ok()).count()
@@ -81,7 +81,7 @@ fn no_queue_holds_more_than_its_limit_with_the_packet_in_service() {
         let mut ledger = Ledger::default();
         let mut queue = queue(&discipline, QueueLimit::Packets(5));
         let taken = fill(&mut queue, 20, Load::of_bytes(500), &mut ledger);
-        // One is in service. FQ-CoDel takes those that come and drops others for them.
+        // One is in service. FQ-CoDel accepts new ones and drops others for them.
         let dropped = ledger.dropped.len();
         assert_eq!((queue.load().packets, taken - dropped), (4, 4));
         let are_full = ledger
@@ -258,7 +258,7 @@ fn the_others_refuse_times_of_nothing() {
     assert_refused(&duals.map(Discipline::DualPi2), "a coupling above zero");
 }
 
-/// How many of so many packets that come at these intervals, and of which none leaves, are taken
+/// Returns how many of `count` packets, arriving at these intervals while none leaves, are accepted
 /// unmarked, marked, and dropped.
 fn fates(discipline: &Discipline, ecn: Ecn, count: u64, gap: Duration) -> [usize; 3] {
     let mut ledger = Ledger::default();
@@ -274,7 +274,7 @@ fn fates(discipline: &Discipline, ecn: Ecn, count: u64, gap: Duration) -> [usize
     [queue.load().packets - marked, marked, dropped]
 }
 
-/// With an average that follows the queue at once, and a probability that grows to 1.
+/// Returns RED with an average that follows the queue at once, and a probability that grows to 1.
 fn red(ecn: bool, is_gentle: bool) -> Discipline {
     Discipline::Red(RedOptions {
         weight: 0.5,
@@ -305,7 +305,7 @@ fn rfc8033_5_1_pie_marks_up_to_10_percent_and_drops_above() {
             ..PieOptions::default()
         })
     };
-    // Nothing leaves, so that the delay grows and the probability with it: to 10 % first, then 1.
+    // No packet leaves, so that the delay grows and the probability with it: to 10 % first, then 1.
     let gap = Duration::from_micros(100);
     let [_, marked, dropped] = fates(&pie(true), Ecn::Ect0, 20_000, gap);
     assert!(marked > 0 && dropped > 5_000, "{marked} {dropped}");

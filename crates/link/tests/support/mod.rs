@@ -1,4 +1,4 @@
-//! Links on which much happens, and what drives them.
+//! Links with many events, and their drivers.
 
 mod quantities;
 
@@ -11,7 +11,7 @@ use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 pub use quantities::{at_ms, megabits, ms};
 
-/// A packet of this number and size.
+/// Returns a packet of this number and size.
 pub fn packet(id: u64, size_bytes: u32) -> Packet {
     Packet {
         id,
@@ -19,7 +19,7 @@ pub fn packet(id: u64, size_bytes: u32) -> Packet {
     }
 }
 
-/// Pops all that leaves up to `end`, each at its own instant.
+/// Pops all departures up to `end`, each at its own instant.
 pub fn drain<E: Element>(element: &mut E, end: Instant) -> Vec<(Instant, u64)> {
     let mut departures = Vec::new();
     while let Some(at) = element.next_at().filter(|at| *at <= end) {
@@ -30,17 +30,17 @@ pub fn drain<E: Element>(element: &mut E, end: Instant) -> Vec<(Instant, u64)> {
     departures
 }
 
-/// All that was lost and not told yet.
+/// Returns all losses that have not been reported yet.
 pub fn drain_dropped<E: Element>(element: &mut E) -> Vec<Dropped> {
     core::iter::from_fn(|| element.take_dropped()).collect()
 }
 
-/// Exponentially distributed, of the given mean.
+/// Draws a duration from the exponential distribution with the given mean.
 pub fn exponential(rng: &mut Rng, mean: Duration) -> Duration {
     mean.mul_f64(-libm::log(1.0 - rng.next_f64()))
 }
 
-/// A link on which everything happens that can: changes, bursts of losses, outages.
+/// Returns a link with every kind of event: changes, bursts of losses, outages.
 pub fn lively_config() -> LinkConfig {
     LinkConfig {
         rate: Some(megabits(2)),
@@ -63,7 +63,8 @@ pub fn lively_config() -> LinkConfig {
     }
 }
 
-/// Every discipline, all kinds of jitter, a trace, and a delay that lets packets overtake.
+/// Returns links with every discipline, all kinds of jitter, a trace, and a delay that lets packets
+/// overtake.
 pub fn lively_configs() -> Vec<LinkConfig> {
     let red = |ecn| RedOptions {
         min_threshold: QueueLimit::Time(ms(10)),

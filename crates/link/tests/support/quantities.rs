@@ -1,4 +1,4 @@
-//! Quantities in few letters.
+//! Short names of quantities.
 
 use anabranch_units::{DataRate, Duration, Instant};
 

@@ -30,7 +30,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Takes note of the carrier by which the receiver has answered.
+    /// Records the carrier by which the receiver has answered.
     fn note_answer(&mut self, now: Instant, arrival: &Arrival) {
         if let Some(handshake) = &mut self.handshake {
             handshake.on_answer(now);
@@ -64,7 +64,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Takes a cookie, with which the initiation is sent again at once.
+    /// Takes a cookie, and sends the initiation again at once with it.
     pub(super) fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
         if let Some(handshake) = &mut self.handshake {
             let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);

@@ -16,12 +16,12 @@ use crate::tcp::fallback::News;
 use crate::tcp::{Carrier, TcpFallback};
 
 impl<L: Load> ClientRole<L> {
-    /// Since when no answer has come by any path, though something was sent.
+    /// Returns the start of the wait for an answer on any path, if a packet was sent.
     fn unanswered_since(&self) -> Option<Instant> {
         let handshake = self.handshake.as_ref();
         match &self.driver {
             Some(_) if self.closing_at.is_some() => None,
-            // A receiver that refuses another session answers, too.
+            // A receiver that refuses another session has answered, too.
             Some(driver) => {
                 let answered_at = handshake.and_then(Handshake::answered_at);
                 driver
@@ -32,7 +32,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Where TCP leads on a path.
+    /// Returns the TCP destination of a path.
     fn tcp_remote(&self, index: usize) -> Option<SocketAddr> {
         let mut remote = self.ways.address(index)?;
         match self.config.tcp {
@@ -43,7 +43,7 @@ impl<L: Load> ClientRole<L> {
         Some(remote)
     }
 
-    /// Decides by which carriers the paths' datagrams leave, and steers the ports.
+    /// Decides on the carriers of the paths' datagrams, and steers the ports.
     pub(super) fn advance_carriers(&mut self, now: Instant, ports: &[Port]) {
         if self.config.tcp == TcpFallback::Off {
             return;
@@ -71,7 +71,7 @@ impl<L: Load> ClientRole<L> {
         if dial.take_opened()
             && let Some(handshake) = &mut self.handshake
         {
-            // The path keeps its address until it has been asked by the connection.
+            // The path keeps its address until the connection has asked it.
             self.ways.on_sign(index);
             handshake.on_new_way(now);
         }
@@ -108,13 +108,13 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// When [`advance_carriers`](Self::advance_carriers) has something to do.
+    /// Returns the time at which [`advance_carriers`](Self::advance_carriers) has something to do.
     pub(super) fn carriers_next_at(&self) -> Option<Instant> {
         self.fallback.next_at(self.unanswered_since())
     }
 }
 
-/// The ports' TCP sides, with their paths' indexes.
+/// Returns the ports' TCP sides, with their paths' indexes.
 fn dials(ports: &[Port]) -> impl Iterator<Item = (usize, &Dial)> {
     let dials = ports.iter().enumerate();
     dials.filter_map(|(index, port)| port.dial().map(|dial| (index, dial)))

@@ -1,4 +1,4 @@
-//! Why an end did not start.
+//! Reasons for which an end did not start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,17 +7,17 @@ use anabranch_core::{ConfigError, PathId};
 
 use crate::via::ViaError;
 
-/// Why an end did not start.
+/// Reasons for which an end did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// No path.
+    /// There is no path.
     #[error("a session needs a path")]
     NoPath,
     /// More paths than a session may have.
     #[error("{count} paths: a session has at most {}", PathId::LIMIT)]
     TooManyPaths {
-        /// How many were asked for.
+        /// The requested number.
         count: usize,
     },
     /// There is no path of this number to be replaced.
@@ -26,10 +26,10 @@ pub enum StartError {
         /// The number.
         index: usize,
     },
-    /// A path that joins may not need longer headers than those that there are.
+    /// A path that joins must not need longer headers than the present ones.
     #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
     Family {
-        /// Where the path leads.
+        /// Destination of the path.
         remote: SocketAddr,
     },
     /// The transport's set-up cannot work.
@@ -38,12 +38,12 @@ pub enum StartError {
     /// A path cannot leave this machine as asked.
     #[error(transparent)]
     Via(#[from] ViaError),
-    /// Nothing can be received at the address.
+    /// The address cannot be listened at.
     #[error("cannot listen at {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The operating system's answer.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -52,7 +52,7 @@ pub enum StartError {
     ListenTcp {
         /// The address.
         address: SocketAddr,
-        /// The operating system's answer.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },

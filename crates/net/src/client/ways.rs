@@ -1,8 +1,8 @@
 //! A client's paths: their ports, the addresses that they call, those that join, and those that
-//! take the number of another.
+//! replace another under its number.
 //!
-//! Paths that are named by address call it always. Those of a name call one of its addresses, and
-//! another only while that one does not answer: a session that works is never moved.
+//! Paths that are named by address always call it. Those of a name call one of its addresses, and
+//! another only while that one does not answer: a working session is never moved.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::waker::Waker;
 
 /// Longest pause between two questions to the resolver while no receiver answers.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The same for a path that does not answer in a session that other paths carry.
+/// The same pause for a path that does not answer in a session that other paths carry.
 const LONGEST_PAUSE_IN_SESSION: Duration = Duration::from_secs(60);
-/// How often such a path is looked at: after one look without an answer it calls another address,
-/// after three if it was heard before.
+/// Interval at which such a path is checked. After one check without an answer it calls another
+/// address, after three if it was heard before.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// One path of a client.
@@ -40,7 +40,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 pub struct ClientPath {
     /// Local side: an interface, an address, or neither.
     pub via: Via,
-    /// Where the receiver is to be found by this path.
+    /// Location of the receiver on this path.
     pub remote: Remote,
     /// The user's preferences, for the scheduler.
     pub options: PathOptions,
@@ -63,11 +63,11 @@ impl ClientPath {
 pub(super) struct Ways {
     ways: Vec<Way>,
     names: Names,
-    /// Changes of ports, which the thread makes when it takes them, in this order.
+    /// Pending changes of ports, which the thread makes when it takes them, in this order.
     changes: Vec<Change>,
     /// Number of batches of changes.
     pub(super) version: u64,
-    /// When paths that do not answer are looked at next, in a session.
+    /// Time of the next check of paths that do not answer, in a session.
     look_at: Instant,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Way {
     search: Search,
     /// Number of paths that had its number before.
     pub(super) succession: u64,
-    /// Whether it cannot be sent by for now.
+    /// Whether it is unusable for now.
     pub(super) is_absent: bool,
     /// Volume that the path may carry.
     pub(super) cap: Option<LinkCap>,
@@ -117,7 +117,7 @@ impl Way {
         }
     }
 
-    /// The way that the path takes as number `index`, once its address is known.
+    /// Returns the route of the path as number `index`, once its address is known.
     pub(super) fn route(&self, index: usize) -> Option<Route> {
         let address = self.search.current()?;
         Some(Route::to(index, address))
@@ -128,7 +128,7 @@ impl Way {
         LocalLink::new(self.path.via.to_string(), &self.path.options, self.cap)
     }
 
-    /// The longest headers that its packets may have.
+    /// Returns the size of the longest headers that its packets may have.
     fn header_bytes(&self) -> u32 {
         let candidates = self.search.candidates().iter();
         let longest = candidates.map(|address| header_bytes(*address)).max();
@@ -136,7 +136,7 @@ impl Way {
     }
 }
 
-/// A name of which nothing is known may lead to IPv6: 40 + 8 bytes.
+/// Headers for an unresolved name, which may lead to IPv6: 40 + 8 bytes.
 const HEADER_BYTES_OF_A_NAME: u32 = 48;
 
 impl Ways {
@@ -164,13 +164,13 @@ impl Ways {
         self.ways.get_mut(index)
     }
 
-    /// Number of paths, those that join included.
+    /// Returns the number of paths, those that join included.
     fn len(&self) -> usize {
         let is_join = |change: &&Change| matches!(change, Change::Join(..));
         self.ways.len() + self.changes.iter().filter(is_join).count()
     }
 
-    /// The longest headers of all paths' packets; `None` without a path.
+    /// Returns the size of the longest headers of all paths' packets; `None` without a path.
     pub(super) fn header_bytes(&self) -> Option<u32> {
         self.ways.iter().map(Way::header_bytes).max()
     }
@@ -179,17 +179,17 @@ impl Ways {
         self.ways.iter().any(|way| way.name().is_some())
     }
 
-    /// Where a path leads, if that is known.
+    /// Returns the destination of a path, if it is known.
     pub(super) fn address(&self, index: usize) -> Option<SocketAddr> {
         self.ways.get(index)?.search.current()
     }
 
-    /// Where initiations go, by path.
+    /// Returns the destinations of initiations, by path.
     pub(super) fn targets(&self) -> Vec<Option<SocketAddr>> {
         self.ways.iter().map(|way| way.search.current()).collect()
     }
 
-    /// All addresses that have been or may be called, each once.
+    /// Returns all addresses that have been or may be called, each once.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let mut addresses: Vec<SocketAddr> = Vec::new();
         for way in &self.ways {
@@ -207,8 +207,8 @@ impl Ways {
         self.version += 1;
     }
 
-    /// Whether ports are to be changed before anything is sent: the version differs from the one
-    /// that the thread has seen, so it takes the ports at once.
+    /// Returns whether ports must change before anything is sent. The version then differs from the
+    /// one that the thread has seen, so it takes the ports at once.
     pub(super) fn are_ports_due(&self) -> bool {
         !self.changes.is_empty()
     }
@@ -220,25 +220,25 @@ impl Ways {
         }
     }
 
-    /// There is somebody at the address that a path calls, though no session yet.
+    /// Records an answer from the address that a path calls, though there is no session yet.
     pub(super) fn on_sign(&mut self, index: usize) {
         if let Some(way) = self.ways.get_mut(index) {
             way.search.on_sign();
         }
     }
 
-    /// When the resolver may be asked next.
+    /// Returns the time of the next question to the resolver.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.names.next_at()
     }
 
-    /// When [`ClientRole::tend_ways`] has something to do.
+    /// Returns the time at which [`ClientRole::tend_ways`] has something to do.
     pub(super) fn look_at(&self) -> Option<Instant> {
         self.has_names().then_some(self.look_at)
     }
 
-    /// Asks for all names, and takes in the resolver's answers. Returns news for the user,
-    /// and whether a path calls no address of its name.
+    /// Resolves all names, and takes in the resolver's answers. Returns news for the user, and
+    /// whether a path calls no address of its name.
     fn follow_all(&mut self, now: Instant) -> (Vec<Event>, bool) {
         let Ways { ways, names, .. } = self;
         for name in ways.iter().filter_map(Way::name) {
@@ -264,7 +264,7 @@ impl Ways {
         (events, is_lost)
     }
 
-    /// Has paths of names call another address where theirs does not answer. Returns whether any
+    /// Makes paths of names call another address if theirs does not answer. Returns whether any
     /// does: then its port must be changed first.
     fn aim(&mut self, now: Instant) -> bool {
         for index in 0..self.ways.len() {
@@ -281,8 +281,8 @@ impl Ways {
         }
     }
 
-    /// A receiver has agreed to a session at an address: the paths of the same name call it too, as
-    /// far as they can. Returns whether any is moved by it.
+    /// Handles a receiver's consent to a session at an address: the paths of the same name call it
+    /// too, if they can. Returns whether any path moves.
     pub(super) fn on_session(&mut self, now: Instant, answered: Option<(usize, SocketAddr)>) {
         self.names.restart();
         self.look_at = now + LOOK_INTERVAL;
@@ -312,8 +312,8 @@ impl Ways {
         }
     }
 
-    /// The address of a path from which something came, if the path may call it. TCP may have
-    /// another port of the same host.
+    /// Returns the address of a path from which a datagram arrived, if the path may call it. TCP
+    /// may have another port of the same host.
     pub(super) fn address_of(&self, arrival: &Arrival) -> Option<SocketAddr> {
         let way = self.ways.get(arrival.socket)?;
         match arrival.carrier {
@@ -323,7 +323,7 @@ impl Ways {
     }
 }
 
-/// Fits the transport's set-up to the headers of the paths.
+/// Adapts the transport's set-up to the headers of the paths.
 pub(super) fn prepare<L: Load>(transport: &mut Config, headers: u32) {
     transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
     L::prepare(transport, headers);
@@ -382,7 +382,7 @@ impl<L: Load> ClientRole<L> {
         Ok(old)
     }
 
-    /// A path that joins must not need longer headers than those that there are.
+    /// Checks that a path that joins does not need longer headers than the present ones.
     fn check_family(&self, path: &ClientPath) -> Result<(), StartError> {
         let Remote::Address(remote) = path.remote else {
             return Ok(());
@@ -394,7 +394,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Asks for the names while no receiver answers, and has paths call other addresses when an
+    /// Resolves the names while no receiver answers, and makes paths call other addresses when an
     /// initiation is due. Returns whether it must wait until ports are changed.
     pub(super) fn follow_names(&mut self, now: Instant) -> bool {
         let (events, is_lost) = self.ways.follow_all(now);
@@ -408,7 +408,7 @@ impl<L: Load> ClientRole<L> {
         handshake.next_at() <= now && !handshake.has_agreed() && self.ways.aim(now)
     }
 
-    /// Sends initiations to where the paths lead now, if they are due.
+    /// Sends initiations to the paths' present addresses, if they are due.
     pub(super) fn initiate(&mut self, now: Instant, ports: &[Port]) {
         if let Some(handshake) = &mut self.handshake
             && handshake.advance(now, &self.ways.targets(), ports)
@@ -417,7 +417,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Has paths that do not answer call other addresses, while others carry the session.
+    /// Makes paths that do not answer call other addresses, while others carry the session.
     pub(super) fn tend_ways(&mut self, now: Instant) {
         let (Some(driver), true) = (&mut self.driver, self.ways.has_names()) else {
             return;
@@ -445,7 +445,7 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Changes ports as was decided.
+    /// Makes the pending changes of ports.
     pub(super) fn change_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
         for change in core::mem::take(&mut self.ways.changes) {
             match change {

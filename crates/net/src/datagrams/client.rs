@@ -10,8 +10,8 @@ use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 
-/// A running client. Its channel goes on when a session is lost and there is a new one; what is
-/// sent meanwhile is dropped.
+/// A running client. Its channel continues when a session is lost and replaced; datagrams sent
+/// meanwhile are dropped.
 #[derive(Debug)]
 pub struct DatagramClient {
     runtime: Runtime<ClientRole<Datagrams>>,
@@ -23,7 +23,7 @@ impl DatagramClient {
     /// [`Sender::start`](crate::Sender::start) does.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(DatagramClient, Events), StartError> {
         let ports = config.open_ports()?;
         let clock = config.clock;
@@ -41,24 +41,24 @@ impl DatagramClient {
         Ok((DatagramClient { runtime, channel }, receiver))
     }
 
-    /// The way to the server and back.
+    /// Returns the channel to the server and back.
     pub fn channel(&self) -> &DatagramChannel {
         &self.channel
     }
 
-    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ClientRole::snapshot)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Ends the session once what was sent is there or given up, at the latest after
-    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) tells when it is
-    /// over.
+    /// Ends the session once all datagrams have arrived or been given up, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
     }

@@ -1,11 +1,12 @@
-//! When a session's sealing key has served long enough.
+//! The age of a session's sealing key.
 
 use anabranch_units::{Duration, Instant};
 
-/// A key seals no longer than this: whoever steals one reads so much (WireGuard has the same age).
+/// Maximum age of a key, and with it the period that a stolen key reveals (WireGuard has the same
+/// age).
 const LIFETIME: Duration = Duration::from_secs(120);
 
-/// Since when the present key seals.
+/// Time from which on the present key seals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyAge {
     since: Instant,
@@ -16,8 +17,8 @@ impl KeyAge {
         KeyAge { since: now }
     }
 
-    /// Whether the next key is to seal from now on. A peer that does not hear this end for two
-    /// generations opens nothing any more, so it has to have spoken in this one.
+    /// Returns whether the next key must seal from now on. A peer that misses two generations can
+    /// open nothing more, so it must have spoken in this one.
     pub(super) fn is_over(&mut self, now: Instant, heard_at: Instant) -> bool {
         let is_over = now >= self.since + LIFETIME && heard_at > self.since;
         if is_over {

@@ -1,6 +1,6 @@
-//! Reports of links: a client writes them, a server reads them.
+//! Reports of links, which a client writes and a server reads.
 //!
-//! A receiver of video sends nothing but reports of arrivals, and so knows neither the round-trip
+//! A receiver of video only sends reports of arrivals. It therefore knows neither the round-trip
 //! time of a path nor whether it is idle or dead.
 
 use anabranch_core::{PathId, PathOptions, PathState, PathView};
@@ -13,18 +13,18 @@ use crate::port::Port;
 use crate::snapshot::PathSnapshot;
 use crate::socket::Batch;
 
-/// Time from one report to the next. Three that are lost in a row take less than a second.
+/// Interval between reports. Three that are lost in a row take less than a second.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The same if every path is paid for by volume: 150 bytes in it are 6 MB a day.
 const METERED_INTERVAL: Duration = Duration::from_secs(2);
-/// Intervals without a datagram that show that nothing gets through.
+/// Number of intervals without a datagram that show that all are lost.
 const SILENT_INTERVALS: u64 = 3;
-/// Reports may be late by this.
+/// Maximum delay of a report. Chosen.
 const SLACK: Duration = Duration::from_millis(90);
-/// A path carries nothing if something is sent by it, and nothing has come for this time.
+/// Silence of a path after which it counts as dead, if packets are sent by it.
 const CARRIES_NOTHING_AFTER: Duration = Duration::from_secs(1);
 
-/// A path of this end, as its user has set it up.
+/// A path of this end, in its user's set-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalLink {
     name: String,
@@ -50,7 +50,7 @@ impl LocalLink {
     }
 }
 
-/// When this end reports, at a client.
+/// A client's plan of reports.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     links: Vec<LocalLink>,
@@ -65,7 +65,7 @@ pub(super) struct Reporter {
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     interval: Duration,
-    /// The index is the path's number.
+    /// Links, by the path's number.
     links: Vec<Option<ReportedLink>>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Reported {
 struct ReportedLink {
     number: u32,
     link: LinkReport,
-    /// Since when something is sent by it, by each report.
+    /// Time from which on each report shows packets sent by it.
     is_sending_since: Option<Instant>,
 }
 
@@ -95,7 +95,7 @@ impl Reported {
         });
     }
 
-    /// Whether nothing gets through by any path, if the peer was last heard then.
+    /// Returns whether no path delivers anything, if the peer was last heard at `heard_at`.
     fn is_silent(&self, now: Instant, heard_at: Instant) -> bool {
         let longest = self.interval * SILENT_INTERVALS + SLACK;
         now.saturating_since(heard_at) > longest
@@ -103,7 +103,7 @@ impl Reported {
 }
 
 impl ReportedLink {
-    /// Whether something is sent by it that does not come, if it was last heard then.
+    /// Returns whether it loses all packets, if it was last heard at `heard_at`.
     fn carries_nothing(&self, now: Instant, heard_at: Instant) -> bool {
         self.is_sending_since
             .is_some_and(|since| now.saturating_since(since.max(heard_at)) > CARRIES_NOTHING_AFTER)
@@ -111,7 +111,7 @@ impl ReportedLink {
 }
 
 impl<L: Load> Driver<L> {
-    /// Reports this path to the peer from now on.
+    /// Adds this path to the reports from now on.
     pub(crate) fn set_local_link(&mut self, index: usize, link: LocalLink) {
         let links = &mut self.reporter.links;
         if links.len() <= index {
@@ -125,19 +125,19 @@ impl<L: Load> Driver<L> {
         self.reporter.links.get_mut(index)
     }
 
-    /// States the volume that a path may carry, and has carried.
+    /// Sets the volume that a path may carry, and the volume carried.
     pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
         if let Some(link) = self.local_link_mut(index) {
             link.cap = cap;
         }
     }
 
-    /// The peer is to hear of a path's new state at once.
+    /// Makes the next report due at once, as a path has a new state.
     pub(super) fn hasten_report(&mut self) {
         self.reporter.due_at = Instant::ZERO;
     }
 
-    /// When [`report_links`](Self::report_links) has something to do.
+    /// Returns the time at which [`report_links`](Self::report_links) has something to do.
     pub(super) fn report_at(&self) -> Option<Instant> {
         let is_reporting = !self.reporter.links.is_empty() && self.peer_left_at.is_none();
         is_reporting.then_some(self.reporter.due_at)
@@ -183,7 +183,7 @@ impl<L: Load> Driver<L> {
         self.reporter.due_at = now + interval;
     }
 
-    /// Returns the path whose turn it is to carry a report, and how long until the next one.
+    /// Returns the next path to carry a report, and the time until the next one.
     fn next_reporting_path(&self, views: &[PathView]) -> Option<(PathId, Duration)> {
         let is_metered = |view: &&PathView| {
             let link = self.reporter.links.get(view.id.index());
@@ -218,7 +218,7 @@ impl<L: Load> Driver<L> {
             bytes: &datagram,
             datagram_bytes: datagram.len(),
         };
-        // The next one says the same.
+        // The next report has the same content.
         let _ = ports[to.socket].send(&batch);
     }
 
@@ -260,7 +260,7 @@ impl<L: Load> Driver<L> {
     }
 }
 
-/// A path by which nothing has come.
+/// Returns the state of a path by which nothing has arrived.
 fn unheard(index: usize) -> PathSnapshot {
     PathSnapshot {
         view: PathView {

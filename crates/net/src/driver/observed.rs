@@ -1,4 +1,4 @@
-//! What the driver tells an observer of packets.
+//! The driver's reports to an observer of packets.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Observed {
     observer: Option<Arc<dyn PacketObserver>>,
     peer: PublicKey,
     cargo: Cargo,
-    /// How many of each path were lost when it was looked at last.
+    /// Lost packets of each path at the last check.
     lost_counts: Vec<u64>,
 }
 
@@ -67,14 +67,14 @@ impl Observed {
         self.tell(at, received.path, news);
     }
 
-    /// The number of a path is another one's from now on.
+    /// Resets the count of a path number that another path takes.
     pub(super) fn forget(&mut self, path: PathId) {
         if let Some(count) = self.lost_counts.get_mut(path.index()) {
             *count = 0;
         }
     }
 
-    /// `count` packets of the path have been lost in all.
+    /// Records that `count` packets of the path have been lost in total.
     pub(super) fn on_lost_count(&mut self, at: Instant, path: PathId, count: u64) {
         if self.lost_counts.len() <= path.index() {
             self.lost_counts.resize(path.index() + 1, 0);

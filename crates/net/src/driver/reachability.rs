@@ -5,11 +5,11 @@
 //! bytes 1–8  token
 //! ```
 //!
-//! They are sealed as all datagrams of the path are, and stay below the transport: what it
-//! challenges is whether a path carries anything, here it is where the path's other end is.
+//! They are sealed as all datagrams of the path are, and stay below the transport. The transport's
+//! challenges test whether a path delivers packets; these find the address of the path's other end.
 //!
-//! A question asks whether a carrier works that the path does not use, and is echoed by the way
-//! that it came. It is as long as its echo and moves no route.
+//! A question asks whether a carrier works that the path does not use, and is echoed by the same
+//! carrier. It is as long as its echo and moves no route.
 
 use anabranch_core::PathId;
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
@@ -29,12 +29,13 @@ const QUESTION: u8 = 0x44;
 const ECHO: u8 = 0x45;
 const TOKEN_AT: usize = 1;
 const MESSAGE_BYTES: usize = TOKEN_AT + size_of::<Token>();
-/// Challenges that wait to be answered; a peer has no use for more at once.
+/// Maximum number of pending answers to challenges; a peer has no use for more at once.
 const MAX_ANSWERS: usize = 8;
-/// While all addresses are proven, copies are opened this seldom: they cost as much as datagrams.
+/// Least time between openings of copies while all addresses are proven: they cost as much as
+/// datagrams.
 const COPY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What travels in such a datagram.
+/// Content of such a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Challenge(Token),
@@ -43,7 +44,7 @@ pub(super) enum Message {
     Echo(Token),
 }
 
-/// Whether a plaintext asks if a carrier works.
+/// Returns whether a plaintext is a question about a carrier.
 pub(super) fn is_question(plaintext: &[u8]) -> bool {
     matches!(Message::read(plaintext), Some(Message::Question(_)))
 }
@@ -75,7 +76,7 @@ impl Message {
 }
 
 impl<L: Load> Driver<L> {
-    /// Takes note of where an authentic datagram came from.
+    /// Records the source of an authentic datagram.
     pub(super) fn hear(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
         let heard = Heard {
             from: Address::of(arrival),
@@ -89,8 +90,8 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Takes note of where a datagram came from that has come before: the peer itself, if somebody
-    /// copies its datagrams faster than they arrive.
+    /// Records the source of a copy of a datagram. It is the peer itself if somebody copies its
+    /// datagrams faster than they arrive.
     pub(super) fn hear_copy(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
         let mut routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         let is_due = now >= self.copy_heard_at + COPY_INTERVAL;
@@ -115,7 +116,7 @@ impl<L: Load> Driver<L> {
             datagram_bytes,
             is_copy: true,
         };
-        // A network may double datagrams, too.
+        // A network may duplicate datagrams, too.
         if route.is_sought() || heard.from != route.address() {
             self.copy_heard_at = now;
             route.hear(now, &heard, random::token);
@@ -146,7 +147,7 @@ impl<L: Load> Driver<L> {
                 self.echoes
                     .push((authentic.path, token, Address::of(arrival)));
             }
-            // An echo has done its work by its arrival.
+            // The arrival of an echo is all that counts.
             Message::Question(_) | Message::Echo(_) => {}
             Message::Answer(token) => {
                 let path = self.paths.get_mut(authentic.path.index());
@@ -158,27 +159,27 @@ impl<L: Load> Driver<L> {
         true
     }
 
-    /// Whether challenges that come by this carrier are answered: those by one that this end has
-    /// left are not, so that the peer leaves it, too.
+    /// Returns whether challenges by this carrier are answered. Those by a carrier that this end
+    /// has left are not, so that the peer leaves it, too.
     fn answers_to(&self, arrival: &Arrival, path: PathId) -> bool {
         let path = self.paths.get(path.index());
         let only = path.and_then(|path| path.answered_carrier);
         only.is_none_or(|only| only == arrival.carrier)
     }
 
-    /// Answers challenges that come by this carrier alone; `None`: by any.
+    /// Restricts the answers to challenges by this carrier; `None`: by any.
     pub(crate) fn set_answered_carrier(&mut self, index: usize, carrier: Option<Carrier>) {
         if let Some(path) = self.paths.get_mut(index) {
             path.answered_carrier = carrier;
         }
     }
 
-    /// Whether the transport has given a path up for now.
+    /// Returns whether the transport has given a path up for now.
     pub(crate) fn is_out(&self, index: usize) -> bool {
         self.paths.get(index).is_some_and(|path| path.is_out)
     }
 
-    /// Asks by UDP whether UDP works on a path that TCP carries.
+    /// Sends a question by UDP whether UDP works on a path that TCP carries.
     pub(crate) fn ask_by_udp(&mut self, index: usize, ports: &[Port]) {
         let path = PathId(index as u8);
         let route = self.paths.get(index).and_then(|path| path.route.as_ref());
@@ -190,7 +191,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// Moves routes that are to be moved, and sends challenges and answers.
+    /// Moves due routes, and sends challenges and answers.
     pub(super) fn advance_routes(&mut self, now: Instant, ports: &[Port]) {
         for index in 0..self.paths.len() {
             let path = PathId(index as u8);
@@ -221,7 +222,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    /// When [`advance_routes`](Self::advance_routes) has something to do.
+    /// Returns the time at which [`advance_routes`](Self::advance_routes) has something to do.
     pub(super) fn routes_next_at(&self) -> Option<Instant> {
         let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         routes.filter_map(Route::next_at).min()

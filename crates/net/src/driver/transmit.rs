@@ -1,4 +1,4 @@
-//! Packets on their way out: collected, sealed, and sent in batches.
+//! Outgoing packets: collected, sealed, and sent in batches.
 
 use anabranch_core::{PADDING_BYTE, PathId, SendReason, Timer};
 use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
@@ -9,13 +9,13 @@ use crate::load::Load;
 use crate::port::Port;
 use crate::socket::{Batch, is_message_too_long};
 
-/// Packets that are due within this time leave at once: the core spaces packets exactly, and a
-/// system call takes longer than many of its gaps.
+/// Time within which due packets leave together: the core spaces packets exactly, and a system call
+/// takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
 
-/// A first question on a path is filled up to this: its answers, a question of the other end's and
-/// a report may have three times as many bytes together (RFC 9000 §8.2.1 has 1,200, which a path
-/// that stands by need not carry).
+/// Size of a first question on a path, filled up. The answers, a question of the other end's and a
+/// report may have three times as many bytes together. RFC 9000 §8.2.1 has 1,200 bytes, which a
+/// path that stands by need not carry.
 const FIRST_BYTES: usize = 100;
 
 impl<L: Load> Driver<L> {
@@ -30,7 +30,7 @@ impl<L: Load> Driver<L> {
             if !is_of_packet || at <= self.time || at > until {
                 break;
             }
-            // Each packet gets the moment that the pacer gave it, not the batch's.
+            // Each packet gets the pacer's time, not the batch's.
             self.time = at;
             if timer == Timer::Scheduler {
                 self.endpoint.handle_timeout(at);
@@ -114,7 +114,7 @@ impl<L: Load> Driver<L> {
                 bytes,
                 datagram_bytes: parcel.datagram_bytes,
             };
-            // A report is not answered, and may be the last that there is to say.
+            // A report is not answered, and may be the last datagram.
             if parcel.wants_answer {
                 unanswered_since.get_or_insert(*time);
             }
@@ -122,12 +122,12 @@ impl<L: Load> Driver<L> {
             let size = parcel
                 .datagram_bytes
                 .saturating_sub(PROTECTION_OVERHEAD_BYTES);
-            // A connection carries every size, and would say nothing of the path's MTU.
+            // A connection carries every size, and would not reveal the path's MTU.
             if parcel.is_mtu_probe && port.is_by_tcp() {
                 endpoint.on_datagram_too_large(*time, parcel.path, size);
                 return;
             }
-            // A path that cannot be sent on is silent, and the transport notices silence.
+            // A path that cannot be sent on is silent, and the transport notices the silence.
             if let Err((count, error)) = port.send(&batch) {
                 if is_message_too_long(&error)
                     && endpoint.on_datagram_too_large(*time, parcel.path, size)

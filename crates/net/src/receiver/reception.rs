@@ -12,7 +12,7 @@ use crate::runtime::Handle;
 use crate::server::ServerRole;
 use crate::snapshot::Snapshot;
 
-/// What is told of a session that begins.
+/// Description of a session that begins.
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) peer: PublicKey,
@@ -52,24 +52,24 @@ impl Reception {
         }
     }
 
-    /// Who sends.
+    /// Returns the sender's public key.
     pub fn peer(&self) -> PublicKey {
         self.peer
     }
 
-    /// How long media may take beyond the fastest path's delay, as both ends agreed; `None`: they
-    /// did not.
+    /// Returns the delay that media may take beyond the fastest path's delay, if both ends agreed
+    /// on one.
     pub fn latency(&self) -> Option<Duration> {
         self.latency
     }
 
-    /// What happens: [`Connected`](crate::Event::Connected) first, and
+    /// Returns the events: [`Connected`](crate::Event::Connected) first, and
     /// [`Ended`](crate::Event::Ended) last.
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// The session as it is, or was when it ended.
+    /// Returns the session's present or last state.
     pub fn snapshot(&self) -> Snapshot {
         let seen = self
             .handle
@@ -79,7 +79,7 @@ impl Reception {
             .unwrap_or_default()
     }
 
-    /// The way to the sender: sessions carry frames both ways.
+    /// Returns the path to the sender: sessions carry frames both ways.
     pub fn return_path(&self) -> ReturnPath {
         ReturnPath {
             index: self.index,
@@ -87,14 +87,14 @@ impl Reception {
         }
     }
 
-    /// Ends the session, and tells its sender that this receiver goes away.
+    /// Ends the session, and notifies its sender that this receiver leaves.
     pub fn close(&self) {
         self.handle
             .change(|role, now| role.close_session(self.index, now));
     }
 }
 
-/// The way from a receiver to one of its senders, as long as its session lasts.
+/// The path from a receiver to one of its senders, during its session.
 #[derive(Clone, Debug)]
 pub struct ReturnPath {
     index: u32,
@@ -115,7 +115,7 @@ impl ReturnPath {
         sent.unwrap_or(Err(SendFrameError::Closed))
     }
 
-    /// What an encoder is asked to produce for this sender; `None` when the session is over.
+    /// Returns the bitrate requested of this sender's encoder; `None` when the session is over.
     pub fn target_bitrate(&self) -> Option<DataRate> {
         let seen = |role: &mut ServerRole, now| role.snapshot_of(self.index, now);
         Some(self.handle.look(seen)?.target_bitrate)

@@ -1,8 +1,9 @@
-//! Which of the addresses that a path's datagrams come from is the peer's, while none has answered.
+//! The choice of the peer's address among the sources of a path's datagrams, while none has
+//! answered.
 //!
-//! A bystander that copies every datagram from the first one on, and is faster, is heard first: the
-//! peer's own datagrams are then replays. So each source is challenged, also that of a replay, and
-//! the first one to answer is the peer's.
+//! If a bystander copies every datagram from the first one on, and is faster, it is heard first:
+//! the peer's own datagrams are then replays. So each source is challenged, even that of a replay,
+//! and the first one to answer is the peer's.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,10 +13,10 @@ use ring::hmac;
 
 use super::{Address, CHALLENGE_INTERVAL, Challenge, Token};
 
-/// Sources that are not challenged again at once. A bystander with more addresses displaces them,
-/// and gets a challenge for each of its datagrams: no more than it sends.
+/// Number of sources that are not challenged again at once. A bystander with more addresses
+/// displaces them, and gets a challenge for each of its datagrams: no more than it sends.
 const MAX_RECENT: usize = 16;
-/// Challenges that wait until they are sent, which is after each batch of datagrams.
+/// Maximum number of challenges that wait for sending, which follows each batch of datagrams.
 const MAX_DUE: usize = 64;
 
 /// Challenges to all sources.
@@ -35,7 +36,7 @@ impl Search {
         }
     }
 
-    /// Takes note of an authentic datagram, new or not.
+    /// Records an authentic datagram, new or not.
     pub(super) fn hear(&mut self, now: Instant, from: Address) {
         let known = self.recent.iter_mut().find(|(known, _)| known.to == from);
         let challenge = match known {
@@ -57,13 +58,13 @@ impl Search {
         }
     }
 
-    /// The challenges to be sent now.
+    /// Returns the challenges to be sent now.
     pub(super) fn take_due(&mut self) -> Vec<Challenge> {
         core::mem::take(&mut self.due)
     }
 
-    /// The address that this token was sent to, if any: tokens follow from addresses, so that no
-    /// number of sources makes an answer worthless.
+    /// Returns the address that this token was sent to, if any. Tokens follow from addresses, so
+    /// that no number of sources makes an answer worthless.
     pub(super) fn answered(&self, from: Address, token: Token) -> Option<Address> {
         if token_of(&self.key, &from) == token {
             return Some(from);

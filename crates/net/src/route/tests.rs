@@ -1,4 +1,4 @@
-//! Tests of routes: who is believed to be the peer, and when.
+//! Tests of routes: the address that is believed to be the peer's, and its changes.
 
 use super::*;
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ fn at(millis: u64) -> Instant {
 }
 
 impl Bed {
-    /// A peer that was first heard from port `port`.
+    /// Creates a bed with a peer that was first heard from port `port`.
     fn new(port: u16) -> Self {
         let heard = Heard {
             from: address(port),
@@ -40,7 +40,7 @@ impl Bed {
         }
     }
 
-    /// One that has also answered.
+    /// Creates a bed with a peer that has also answered.
     fn proven(port: u16) -> Self {
         let mut bed = Bed::new(port);
         let [challenge] = bed.challenges()[..] else {
@@ -51,12 +51,12 @@ impl Bed {
         bed
     }
 
-    /// An answer comes, by whatever way.
+    /// Handles an answer, from any address.
     fn answer(&mut self, millis: u64, token: Token) {
         self.route.take_answer(at(millis), address(9), token);
     }
 
-    /// The next datagram of the peer comes from `port`.
+    /// Handles the peer's next datagram, from `port`.
     fn hear(&mut self, millis: u64, port: u16) {
         let counter = self.next_counter;
         self.next_counter += 1;
@@ -67,7 +67,7 @@ impl Bed {
         self.hear_one(millis, port, counter, false);
     }
 
-    /// A datagram that has come before comes from `port`.
+    /// Handles a copy of an earlier datagram, from `port`.
     fn hear_copy(&mut self, millis: u64, port: u16) {
         let counter = self.next_counter - 1;
         self.hear_one(millis, port, counter, true);
@@ -92,7 +92,7 @@ impl Bed {
         self.route.challenges().collect()
     }
 
-    /// The tokens that wait to be sent to these two ports, in this order.
+    /// Returns the tokens that wait to be sent to these two ports, in this order.
     fn tokens(&mut self, ports: [u16; 2]) -> [Token; 2] {
         let challenges = self.challenges();
         let sent: Vec<_> = challenges
@@ -112,11 +112,11 @@ impl Bed {
 #[test]
 fn a_copy_from_elsewhere_moves_nothing() {
     let mut bed = Bed::proven(1);
-    // The bystander's copies are first each time: the peer's own datagrams are replays then.
+    // The bystander's copies are always first: the peer's own datagrams are then replays.
     for millis in 0..10_000 {
         bed.hear(millis, 2);
         for challenge in bed.challenges() {
-            // The peer answers what it hears, and the bystander copies that, too.
+            // The peer answers each challenge that it receives, and the bystander copies that, too.
             if challenge.to == address(1) {
                 bed.answer(millis, challenge.token);
             }
@@ -146,7 +146,7 @@ fn nat_rebinding_is_followed_within_a_round_trip_and_a_quarter() {
     assert_eq!(bed.route.next_at(), Some(at(1_000 + RTT + RTT / 4)));
     assert_eq!(bed.port(1_000 + RTT + RTT / 4), 2);
     assert!(bed.route.is_proven());
-    // And once more, at once.
+    // And another one, at once.
     bed.hear(1_100, 3);
     let [_, new] = bed.tokens([2, 3]);
     bed.answer(1_100 + RTT, new);
@@ -195,7 +195,7 @@ fn an_address_that_never_answers_makes_room_for_another() {
     bed.hear(100, 2);
     bed.hear(200, 3);
     bed.tokens([1, 2]);
-    // Nor has the old one answered: each source is asked now.
+    // The old one has not answered either: each source is asked now.
     assert_eq!(bed.port(3_100), 1);
     bed.hear(3_101, 2);
     bed.hear(3_102, 3);
@@ -246,7 +246,7 @@ fn a_peer_behind_another_address_is_found_although_a_bystander_is_faster() {
     let mut bed = Bed::proven(1);
     let mut found_at = None;
     for millis in 0..10_000 {
-        // The peer moved to 3, and a bystander at 2 copies all that it sends.
+        // The peer moved to 3, and a bystander at 2 copies all its datagrams.
         bed.hear(millis, 2);
         bed.hear_copy(millis, 3);
         for challenge in bed.challenges() {
@@ -271,7 +271,7 @@ fn an_unproven_address_gets_three_times_what_came_from_it() {
     assert!(bed.route.may_send(100));
     bed.hear(10, 1);
     assert!(bed.route.may_send(78) && !bed.route.may_send(1));
-    // One on trial beside it gets its challenge alone, one for each of its datagrams.
+    // Another address on trial gets only its challenge, one for each of its datagrams.
     bed.challenges();
     let mut challenges = 0;
     for millis in 0..3_000 {

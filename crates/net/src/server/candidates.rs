@@ -15,7 +15,7 @@ use super::sessions::Owner;
 /// later, and paths overtake each other by less. After that it is answered like a new one.
 const RESEND_PERIOD: Duration = Duration::from_secs(5);
 /// Time for which a candidate can be confirmed: a resend at the end of [`RESEND_PERIOD`] leaves 5 s
-/// for the way there and back.
+/// for the round trip.
 const CANDIDATE_PERIOD: Duration = Duration::from_secs(10);
 /// Maximum number of entries, some 3 kB each: the gate admits 200 handshakes a second and a burst
 /// of 40, so no entry makes room before its time.
@@ -29,7 +29,7 @@ pub(super) struct Resent {
     pub(super) accepted: Option<Owner>,
 }
 
-/// A candidate whose first datagram has come.
+/// A candidate whose first datagram has arrived.
 #[derive(Debug)]
 pub(super) struct Confirmed {
     pub(super) owner: Owner,
@@ -50,20 +50,20 @@ struct Entry {
 struct Accepted {
     owner: Owner,
     index: u32,
-    /// `None` once it is confirmed, or a later session of the owner is.
+    /// The session; `None` once it is confirmed, or a later session of the owner is.
     agreed: Option<Agreed>,
 }
 
-/// All of them.
+/// The candidates.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The oldest first.
+    /// Entries, the oldest first.
     entries: VecDeque<Entry>,
-    /// Number of entries that are gone: that of the first in `entries`.
+    /// Number of removed entries, which is the number of the first in `entries`.
     gone_count: u64,
-    /// By first mark, the number of the newest entry.
+    /// Number of the newest entry, by first mark.
     by_mark: BTreeMap<Mac, u64>,
-    /// By session index.
+    /// Entries by session index.
     by_index: BTreeMap<u32, u64>,
 }
 
@@ -99,7 +99,7 @@ impl Candidates {
         });
     }
 
-    /// The response to an initiation that is a resend.
+    /// Returns the response to an initiation that is a resend.
     pub(super) fn resent(&self, now: Instant, mark: &Mac) -> Option<Resent> {
         let entry = self.entry(*self.by_mark.get(mark)?)?;
         let is_recent = now < entry.answered_at + RESEND_PERIOD;
@@ -109,12 +109,12 @@ impl Candidates {
         })
     }
 
-    /// Whether a session index is in use.
+    /// Returns whether a session index is in use.
     pub(super) fn has(&self, index: u32) -> bool {
         self.by_index.contains_key(&index)
     }
 
-    /// The candidate with this index that can be confirmed, and its owner.
+    /// Returns the candidate with this index that can be confirmed, and its owner.
     pub(super) fn get_mut(&mut self, now: Instant, index: u32) -> Option<(Owner, &mut Session)> {
         let place = self.place(*self.by_index.get(&index)?)?;
         let entry = self.entries.get_mut(place)?;
@@ -127,7 +127,7 @@ impl Candidates {
     }
 
     /// Takes a candidate whose first datagram has opened. Earlier ones of its owner can then not be
-    /// confirmed: a datagram that was delayed on its way must not replace a later session.
+    /// confirmed: a delayed datagram must not replace a later session.
     pub(super) fn confirm(&mut self, index: u32) -> Option<Confirmed> {
         let place = self.place(*self.by_index.get(&index)?)?;
         let entry = self.entries.get_mut(place)?;
@@ -146,7 +146,7 @@ impl Candidates {
         })
     }
 
-    /// Forgets the candidates and responses of peers that are not allowed any longer.
+    /// Forgets the candidates and responses of peers that are no longer allowed.
     pub(super) fn set_allowed(&mut self, allowed: &[PublicKey]) {
         for entry in &mut self.entries {
             if !allowed.contains(&entry.peer) {
@@ -172,7 +172,7 @@ impl Candidates {
         };
         let number = self.gone_count;
         self.gone_count += 1;
-        // An initiation that was answered twice has a newer entry.
+        // A repeated initiation has a newer entry.
         if self.by_mark.get(&entry.mark) == Some(&number) {
             self.by_mark.remove(&entry.mark);
         }
@@ -218,7 +218,8 @@ mod tests {
             (self.sender.public_key(), Cargo::Frames)
         }
 
-        /// A sender's session and the mark of its initiation, which arrives at `now`.
+        /// Makes a sender's session, and returns it with the mark of its initiation, which arrives
+        /// at `now`.
         fn shake_hands(&mut self, now: Instant, index: u32) -> (Session, Mac) {
             let wishes = Wishes::of(Cargo::Frames);
             let mut initiator = Initiator::new(&self.sender, &self.receiver_key, index, wishes);
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(first.accepted, Some(owner));
         assert!(bed.opens(at(2), 7, &sealed(&mut live)));
         assert!(bed.candidates.confirm(7).is_some());
-        // A copy that came by a slow path.
+        // A copy that arrived by a slow path.
         let again = bed.candidates.resent(at(3), &mark).unwrap();
         assert_eq!(again.response, first.response);
         assert!(bed.candidates.confirm(7).is_none());
@@ -321,7 +322,7 @@ mod tests {
     fn an_initiation_that_is_answered_twice_can_be_confirmed_by_either_response() {
         let mut bed = Bed::new();
         let (mut first, mark) = bed.shake_hands(at(1), 1);
-        // Its response was lost for 5 s; the sender has made nothing new.
+        // Its response was lost for 5 s; the sender has not made another initiation.
         let (_, other) = bed.shake_hands(at(7), 2);
         let number = bed.candidates.by_mark.remove(&other).unwrap();
         bed.candidates.by_mark.insert(mark, number);

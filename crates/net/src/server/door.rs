@@ -14,8 +14,8 @@ use crate::socket::{Arrival, Batch};
 use crate::tcp::Carrier;
 
 impl ServerRole {
-    /// Answers an initiation. Cheap checks come first: the first mark, then whether it is a resend,
-    /// then whether there is room for a handshake.
+    /// Answers an initiation. Cheap checks come first: the first mark, then a resend, then the room
+    /// for a handshake.
     pub(super) fn handle_initiation(
         &mut self,
         now: Instant,
@@ -69,7 +69,7 @@ impl ServerRole {
     }
 
     fn resend(&mut self, now: Instant, resent: &Resent, arrival: &Arrival, ports: &[Port]) -> bool {
-        // Another peer may have taken the place since.
+        // Another peer may have taken the place meanwhile.
         let is_accepted = resent
             .accepted
             .is_some_and(|owner| self.may_enter(now, owner));
@@ -80,7 +80,7 @@ impl ServerRole {
         is_accepted
     }
 
-    /// Does a handshake's public-key work. Returns whether the session is accepted.
+    /// Performs a handshake's public-key work. Returns whether the session is accepted.
     fn shake_hands(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl ServerRole {
         owner.is_ok()
     }
 
-    /// Sends this end's protocol version to a program of another version.
+    /// Notifies a program of another version of this end's protocol version.
     fn tell_version(
         &mut self,
         now: Instant,
@@ -154,7 +154,7 @@ impl ServerRole {
 }
 
 fn answer_to(arrival: &Arrival, answer: &[u8], ports: &[Port]) {
-    // A lost answer is asked for again.
+    // A lost answer is requested again.
     let _ = ports[arrival.socket].send(&Batch {
         to: arrival.from,
         from: arrival.to,

@@ -1,21 +1,21 @@
-//! Peers that share places: so many of them may have a session at a time.
+//! Groups of peers that share places, with a limit on their simultaneous sessions.
 
 use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
 
 use super::sessions::{Owner, Sessions};
 
-/// Peers of whom only some may have a session at a time.
+/// A group of peers with a limit on their sessions at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Who shares them.
+    /// The peers that share them.
     pub peers: Vec<PublicKey>,
-    /// How many of them may have a session of the same cargo.
+    /// Maximum number of their sessions of the same cargo.
     pub max_sessions: usize,
 }
 
-/// Whether another session of `owner` displaces none: there is room for all, and for those with
-/// whom it shares places.
+/// Returns whether another session of `owner` displaces none: there is room for all, and for those
+/// with whom it shares places.
 pub(super) fn has_room(
     sessions: &Sessions,
     all: &[Places],
@@ -34,8 +34,8 @@ pub(super) fn has_room(
     same().count() < max_sessions && place.is_none_or(has_place)
 }
 
-/// The session whose place `owner` would take, and when it was last heard: of those that share
-/// places with it, if these are taken, else of all with the same cargo.
+/// Returns the session whose place `owner` would take, and the time at which it was last heard. It
+/// is one of those that share places with it, if these are taken, else of all with the same cargo.
 pub(super) fn longest_silent(
     sessions: &Sessions,
     all: &[Places],

@@ -1,8 +1,8 @@
-//! Limits of resets, so that a flood of datagrams of no session does not double itself.
+//! Limits of resets, so that a flood of datagrams of unknown sessions does not double itself.
 //!
-//! Each source has a limit of its own: one that floods uses up nobody else's. A source is an
-//! address of a [`Network`]. The memory is fixed: sources share slots, by a hash that nobody
-//! foresees and that changes, so that nobody shares a flooding source's slot for long.
+//! Each source has a limit of its own: a flood from one does not use up another's. A source is an
+//! address of a [`Network`]. The memory is fixed: sources share slots, by a hash that nobody can
+//! predict and that changes, so that no source shares a flooding source's slot for long.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use anabranch_units::{Duration, Instant};
 
 use crate::gate::Network;
 
-/// Slots for sources. With the interval they limit all resets together to 25,600 a second, of some
-/// 5 µs each.
+/// Number of slots for sources. With the interval they limit all resets together to 25,600 a
+/// second, of about 5 µs each.
 const SLOTS: usize = 256;
 /// Least time from one reset to the next of a slot: senders behind one address ask together.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ impl Resets {
         }
     }
 
-    /// Whether `source` may get a reset now, which then counts.
+    /// Returns whether `source` may get a reset now, which then counts.
     pub(super) fn may_answer(&mut self, now: Instant, source: IpAddr) -> bool {
         let period = now.as_nanos() / SHUFFLED_EVERY.as_nanos();
         let hash = self.hasher.hash_one((period, Network::of(source)));
@@ -76,7 +76,7 @@ mod tests {
                 answered += usize::from(millis % 10 == 9 && resets.may_answer(now, other));
             }
         }
-        // All but those in the same slot: one of 256.
+        // All except those in the same slot: one of 256.
         assert!(answered >= 950, "{answered} of 1,000");
     }
 

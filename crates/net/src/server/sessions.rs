@@ -1,4 +1,4 @@
-//! The sessions that a server holds: by index, and by when there is something to do.
+//! The sessions that a server holds, by index and by due time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use anabranch_units::Instant;
 use crate::lanes::Peer;
 use crate::served::{Audience, Served};
 
-/// Whose session it is, and what it carries: of each, there is one at a time.
+/// Owner of a session and its cargo: there is one session of each at a time.
 pub(super) type Owner = (PublicKey, Cargo);
 
 /// One session.
@@ -16,7 +16,7 @@ pub(super) type Owner = (PublicKey, Cargo);
 pub(super) struct Held {
     pub(super) session: Box<dyn Served>,
     pub(super) audience: Audience,
-    /// Its place in the order in which sessions began.
+    /// Its number in the order in which sessions began.
     number: u64,
     next_at: Instant,
     /// The addresses that its peer has proven.
@@ -29,21 +29,20 @@ impl Held {
     }
 }
 
-/// All of them. A turn costs what the sessions cost that have something to do, however many others
-/// there are.
+/// All sessions of a server. The cost of a turn depends only on the sessions with something to do.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_index: BTreeMap<u32, Held>,
-    /// When each is to be advanced.
+    /// Times at which the sessions are to be advanced.
     agenda: BTreeSet<(Instant, u32)>,
     begun_count: u64,
-    /// The addresses of all peers, and how often they changed.
+    /// The addresses of all peers, and the number of their changes.
     peers: Vec<Peer>,
     peers_version: u64,
 }
 
 impl Sessions {
-    /// A session has begun; it is advanced at the next turn.
+    /// Adds a session that has begun; it is advanced at the next turn.
     pub(super) fn add(&mut self, index: u32, session: Box<dyn Served>, audience: Audience) {
         self.begun_count += 1;
         let held = Held {
@@ -82,18 +81,18 @@ impl Sessions {
         self.by_index.values_mut()
     }
 
-    /// One of them, to look at.
+    /// Returns a session for reading.
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Held> {
         self.by_index.get_mut(&index)
     }
 
-    /// One of them that is about to change: it is advanced at the next turn.
+    /// Returns a session that is about to change: it is advanced at the next turn.
     pub(super) fn touch(&mut self, index: u32) -> Option<&mut Held> {
         self.put_off(index, Instant::ZERO);
         self.by_index.get_mut(&index)
     }
 
-    /// All of them have something to do.
+    /// Makes all sessions due now.
     pub(super) fn touch_all(&mut self) {
         let all: Vec<u32> = self.by_index.keys().copied().collect();
         for index in all {
@@ -101,12 +100,12 @@ impl Sessions {
         }
     }
 
-    /// The one that began last.
+    /// Returns the session that began last.
     pub(super) fn newest_mut(&mut self) -> Option<&mut Held> {
         self.by_index.values_mut().max_by_key(|held| held.number)
     }
 
-    /// Those that have something to do now.
+    /// Returns the sessions with something to do now.
     pub(super) fn due(&self, now: Instant) -> Vec<u32> {
         let due = self.agenda.range(..=(now, u32::MAX));
         let mut due: Vec<u32> = due.map(|(_, index)| *index).collect();
@@ -119,12 +118,12 @@ impl Sessions {
         due
     }
 
-    /// When the next of them has something to do.
+    /// Returns the time of the next due session.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.agenda.first().map(|(at, _)| *at)
     }
 
-    /// A session has nothing to do until then.
+    /// Postpones a session's next step to `until`.
     pub(super) fn put_off(&mut self, index: u32, until: Instant) {
         if let Some(held) = self.by_index.get_mut(&index) {
             self.agenda.remove(&(held.next_at, index));
@@ -133,7 +132,7 @@ impl Sessions {
         }
     }
 
-    /// Looks whether the addresses of a session's peer are others.
+    /// Checks whether the addresses of a session's peer have changed.
     pub(super) fn note_addresses(&mut self, index: u32) {
         let Some(held) = self.by_index.get_mut(&index) else {
             return;
@@ -152,7 +151,7 @@ impl Sessions {
         self.peers_version += 1;
     }
 
-    /// The addresses that the peers have proven, and how often they changed.
+    /// Returns the addresses that the peers have proven, and the number of their changes.
     pub(super) fn peers(&self) -> (u64, &[Peer]) {
         (self.peers_version, &self.peers)
     }

@@ -1,38 +1,39 @@
-//! Senders that asked for a session and got none, until the owner asks.
+//! Senders that requested a session and got none, until the owner takes them.
 
 use std::net::SocketAddr;
 
 use anabranch_secure::{HandshakeError, PublicKey, Refusal};
 
-/// A sender that asked for a session and got none. Its initiation may have been a replay, and from
-/// anybody who knows this end's public key if it is not of an allowed peer.
+/// A sender that requested a session and got none. Its initiation may have been a replay. If it is
+/// not of an allowed peer, anybody who knows this end's public key may have sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TurnedAway {
-    /// An allowed peer, which learnt the reason.
+    /// An allowed peer, which received the reason.
     Refused {
         /// The peer.
         peer: PublicKey,
         /// The reason.
         reason: Refusal,
     },
-    /// Somebody whose key is not allowed, and was not answered. Only the newest is kept.
+    /// An end whose key is not allowed, and which was not answered. Only the newest is kept.
     NotAllowed {
         /// The key.
         peer: PublicKey,
-        /// Address that the initiation came from.
+        /// Source address of the initiation.
         from: SocketAddr,
     },
-    /// A program of another protocol version, which learnt this end's. Only the newest is kept.
+    /// A program of another protocol version, which received this end's version. Only the newest is
+    /// kept.
     OtherVersion {
-        /// Its version.
+        /// The program's version.
         version: u8,
-        /// Address that the initiation came from.
+        /// Source address of the initiation.
         from: SocketAddr,
     },
 }
 
-/// Memory is bounded by the number of allowed peers.
+/// Senders that were turned away. Memory is bounded by the number of allowed peers.
 #[derive(Debug, Default)]
 pub(super) struct TurnedAwayList {
     refused: Vec<(PublicKey, Refusal)>,
@@ -46,7 +47,7 @@ impl TurnedAwayList {
         }
     }
 
-    /// Notes an initiation that was dropped for a reason that the owner can do something about.
+    /// Records an initiation that was dropped for a reason that the owner can act on.
     pub(super) fn add(&mut self, from: SocketAddr, error: HandshakeError) {
         match error {
             HandshakeError::NotAllowed(peer) => {

@@ -1,4 +1,4 @@
-//! One stream, as tasks read and write it.
+//! One stream, for tasks that read and write it.
 
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Shared;
 
-/// A reliable stream of bytes each way, carried by all paths of its session. Dropping it gives up
-/// what was not [shut down](tokio::io::AsyncWriteExt::shutdown), as a TCP reset does.
+/// A reliable stream of bytes each way, carried by all paths of its session. Dropping it gives up a
+/// half that was not [shut down](tokio::io::AsyncWriteExt::shutdown), as a TCP reset does.
 ///
 /// # Errors
 /// Reading and writing fail with [`io::ErrorKind::ConnectionReset`] if the peer has given the
@@ -23,7 +23,7 @@ use super::Shared;
 pub struct ByteStream {
     shared: Arc<Shared>,
     id: StreamId,
-    /// What was taken from the stream and did not fit the reader's buffer.
+    /// Bytes taken from the stream that did not fit the reader's buffer.
     rest: Bytes,
 }
 
@@ -51,8 +51,8 @@ impl ByteStream {
         }
     }
 
-    /// Both halves, for one to be read from while the other is written to. They move bytes without
-    /// copies.
+    /// Returns both halves, so that one can be read from while the other is written to. They move
+    /// bytes without copies.
     pub fn split(&mut self) -> (StreamReader<'_>, StreamWriter<'_>) {
         let (shared, id) = (&*self.shared, self.id);
         let rest = &mut self.rest;
@@ -71,9 +71,8 @@ fn error(error: StreamError) -> io::Error {
 }
 
 impl StreamReader<'_> {
-    /// Waits until there is something, and appends it to `out` as it came, until that holds
-    /// `max_bytes` more or somewhat beyond. Returns how many bytes those are: none at the end of
-    /// the stream.
+    /// Waits for bytes, and appends them to `out` until it holds `max_bytes` more or slightly
+    /// beyond. Returns their number: zero at the end of the stream.
     ///
     /// # Errors
     /// See [`ByteStream`].
@@ -102,7 +101,7 @@ impl StreamReader<'_> {
                         taken += bytes.len();
                         out.push_back(bytes);
                     }
-                    // What else there is to say is said again.
+                    // Any further state is returned by the next call.
                     _ if taken > 0 => break,
                     Poll::Ready(Ok(None)) => break,
                     Poll::Ready(Err(cause)) => return Poll::Ready(Err(error(cause))),
@@ -144,7 +143,7 @@ impl StreamWriter<'_> {
         written.map_err(error)
     }
 
-    /// Ends the writing half behind what was written. The peer's goes on.
+    /// Ends the writing half behind the written bytes. The peer's half continues.
     pub fn finish(&mut self) {
         self.shared.act(|state| state.mux.finish(self.id));
     }
@@ -218,7 +217,7 @@ impl AsyncWrite for ByteStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the writing half behind what was written. The peer's goes on.
+    /// Ends the writing half behind the written bytes. The peer's half continues.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.split().1.finish();
         Poll::Ready(Ok(()))

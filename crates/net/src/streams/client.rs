@@ -12,13 +12,13 @@ use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 
-/// Why no stream was opened.
+/// Reason for which no stream was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Wait for [`Event::Connected`](crate::Event::Connected).
+    /// There is no session: wait for [`Event::Connected`](crate::Event::Connected).
     #[error("there is no session yet")]
     NotConnected,
-    /// There are too many, or the session is over.
+    /// The maximum number of streams is open, or the session is over.
     #[error(transparent)]
     Refused(#[from] anabranch_mux::OpenError),
 }
@@ -37,7 +37,7 @@ impl StreamClient {
     /// [`Sender::start`](crate::Sender::start) does.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(StreamClient, Events), StartError> {
         let mut ports = config.open_ports()?;
         ports.iter_mut().for_each(Port::coalesce);
@@ -59,7 +59,7 @@ impl StreamClient {
         Ok((StreamClient { runtime, newest }, receiver))
     }
 
-    /// Opens a stream. The server learns of it with its first bytes.
+    /// Opens a stream. Its first bytes announce it to the server.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -70,19 +70,19 @@ impl StreamClient {
         Ok(ByteStream::new(Arc::clone(shared), id))
     }
 
-    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ClientRole::snapshot)
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Ends the session once what was written has arrived, at the latest after
-    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) tells when it is
-    /// over.
+    /// Ends the session once all written bytes have arrived, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
     }

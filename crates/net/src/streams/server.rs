@@ -1,4 +1,4 @@
-//! The end that waits for sessions of streams, and of datagrams beside them.
+//! The end that waits for sessions of streams, and of datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::snapshot::Snapshot;
 /// A stream that a client has opened.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Who.
+    /// Public key of the peer.
     pub peer: PublicKey,
     /// The stream.
     pub stream: ByteStream,
 }
 
-/// A running server. Dropping it tells its clients that it goes away, and ends their streams.
+/// A running server. Dropping it notifies its clients, and ends their streams.
 #[derive(Debug)]
 pub struct StreamServer {
     runtime: Runtime<ServerRole>,
     local: LocalAddresses,
 }
 
-/// A server with the queues of what its clients open, and its events.
+/// A server with the queues of accepted streams and datagrams, and its events.
 pub type Started = (
     StreamServer,
     UnboundedReceiver<Accepted>,
@@ -43,11 +43,11 @@ pub type Started = (
 );
 
 impl StreamServer {
-    /// Opens the socket and starts the thread. Streams that clients open come from the queue: as
-    /// many may wait as sessions may have open.
+    /// Opens the socket and starts the thread. Streams that clients open are queued: as many may
+    /// wait as sessions may have open.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start(
         config: ServerConfig,
     ) -> Result<(StreamServer, UnboundedReceiver<Accepted>, Events), StartError> {
@@ -55,11 +55,11 @@ impl StreamServer {
         Ok((server, accepted, events))
     }
 
-    /// As [`start`](Self::start), for sessions of datagrams with the set-up `datagrams` too: these
-    /// come from the second queue.
+    /// Does the same as [`start`](Self::start), also for sessions of datagrams with the set-up
+    /// `datagrams`: these come from the second queue.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running.
+    /// [`StartError`]; no thread remains.
     pub fn start_with_datagrams(
         config: ServerConfig,
         datagrams: Config,
@@ -95,55 +95,55 @@ impl StreamServer {
         Ok((server, accepted, accepted_datagrams, receiver))
     }
 
-    /// Where it listens, the port never 0.
+    /// Returns the local address, whose port is never 0.
     pub fn local_addr(&self) -> SocketAddr {
         self.local.udp
     }
 
-    /// Where it accepts TCP connections, if it does; the port is never 0.
+    /// Returns the address for TCP connections, if it accepts any; the port is never 0.
     pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
         self.local.tcp
     }
 
-    /// The newest session as it is, or was when it ended.
+    /// Returns the newest session's present or last state.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ServerRole::snapshot)
     }
 
-    /// The sessions as they are.
+    /// Returns the present state of all sessions.
     pub fn snapshots(&self) -> Vec<Snapshot> {
         self.runtime.look(ServerRole::snapshots)
     }
 
-    /// The session that [`Event::Ended`](crate::Event::Ended) told of, as it was at its end; for
-    /// each such event, in their order, once. Of the last 16 that nobody asked for.
+    /// Returns the last state of the session of the oldest [`Event::Ended`](crate::Event::Ended),
+    /// once for each such event, in their order. Keeps the last 16 that were not taken.
     pub fn take_ended(&self) -> Option<Snapshot> {
         self.runtime.look(|role, _| role.take_ended())
     }
 
-    /// Lets in the owners of these keys from now on, and nobody else: sessions of others end.
+    /// Sets the keys whose owners are admitted; sessions of others end.
     pub fn set_allowed(&self, allowed: &[PublicKey]) {
         self.runtime
             .change(|role, now| role.set_allowed(now, allowed));
     }
 
-    /// Shares places in this way from now on; see [`ServerConfig::places`]. Sessions that there are
-    /// stay.
+    /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
     }
 
-    /// Clients that asked for a session since the last call and got none.
+    /// Takes the clients that requested a session since the last call and got none.
     pub fn take_turned_away(&self) -> Vec<TurnedAway> {
         self.runtime.look(|role, _| role.take_turned_away())
     }
 
-    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    /// Returns the delays of the thread that the machine caused, in the worse of the last two
+    /// seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
     }
 
-    /// Tells the clients that this server goes away and stops listening.
+    /// Notifies the clients that this server leaves, and stops listening.
     pub fn close(&self) {
         self.runtime.change(|role, _| role.close());
     }

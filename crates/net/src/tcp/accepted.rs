@@ -1,4 +1,4 @@
-//! A connection that a server has accepted, and when it is closed.
+//! A connection that a server has accepted, and its end.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -13,8 +13,8 @@ use crate::socket::{Arrival, Batch, ReceiveBuffers};
 /// Time for a connection to bring its first datagram of a session. A handshake with a cookie takes
 /// three round trips; a satellite has 600 ms each.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(10);
-/// Datagrams that a connection may bring before that one. A client whose receiver was restarted
-/// sends those of its old session meanwhile, some 700 a second at 8 Mbit/s.
+/// Maximum number of datagrams on a connection before its first authentic one. A client whose
+/// receiver was restarted sends those of its old session meanwhile, about 700 a second at 8 Mbit/s.
 const MAX_UNPROVEN_DATAGRAMS: u32 = 2_000;
 /// Silence after which a connection is closed: longer than that of a session.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -24,7 +24,7 @@ pub(crate) struct Accepted {
     pub(crate) connection: Connection,
     pub(crate) network: Network,
     pub(crate) accepted_at: Instant,
-    /// When it last brought an authentic datagram of a session.
+    /// Time of the last authentic datagram of a session.
     heard_at: Cell<Option<Instant>>,
     datagram_count: Cell<u32>,
 }
@@ -40,17 +40,17 @@ impl Accepted {
         }
     }
 
-    /// Whether it has brought an authentic datagram.
+    /// Returns whether it has brought an authentic datagram.
     pub(crate) fn is_proven(&self) -> bool {
         self.heard_at.get().is_some()
     }
 
-    /// It has brought an authentic datagram.
+    /// Records an authentic datagram.
     pub(crate) fn on_authentic(&self, now: Instant) {
         self.heard_at.set(Some(now));
     }
 
-    /// When to close it.
+    /// Returns the time at which it is to be closed.
     pub(crate) fn close_at(&self) -> Instant {
         match (self.connection.is_broken(), self.heard_at.get()) {
             (true, _) => Instant::ZERO,
@@ -59,7 +59,7 @@ impl Accepted {
         }
     }
 
-    /// As [`Connection::serve`], within the limits.
+    /// Serves the connection as [`Connection::serve`] does, within the limits.
     pub(crate) fn serve(
         &self,
         index: usize,
@@ -79,10 +79,10 @@ impl Accepted {
             });
     }
 
-    /// As [`Connection::send`], if the batch is for this connection's peer.
+    /// Sends a batch as [`Connection::send`] does, if it is for this connection's peer.
     ///
     /// # Errors
-    /// As there, or the peer's connection has been closed.
+    /// As there, or if the peer's connection has been closed.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         if batch.to == self.connection.peer() {
             return self.connection.send(batch);

@@ -1,9 +1,9 @@
-//! One TCP connection: whole datagrams in and out, without ever blocking.
+//! One TCP connection: whole datagrams in and out, without blocking.
 //!
-//! The kernel's queue of unsent bytes is kept short. While it is full, datagrams are dropped as a
-//! full queue of a router drops them: the session's controller sees the loss and slows down, and
-//! its deadlines decide about retransmission. A datagram that the kernel has taken in part is
-//! completed before the next one.
+//! The kernel's queue of unsent bytes is kept short. While it is full, datagrams are dropped, as by
+//! a router with a full queue: the session's controller sees the loss and slows down, and its
+//! deadlines decide on retransmission. A datagram that the kernel has accepted in part is completed
+//! before the next one.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,14 +21,15 @@ use crate::clock::Clock;
 use crate::socket::{Arrival, Batch, ReceiveBuffers};
 use crate::via::{Via, ViaError};
 
-/// Unsent bytes in the kernel from which on it takes no more: 50 ms at 5 Mbit/s (chosen).
+/// Number of unsent bytes in the kernel from which on it accepts no more: 50 ms at 5 Mbit/s
+/// (chosen).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT_BYTES: u32 = 32 << 10;
 /// Time without acknowledgement after which the kernel gives up the connection. Its own back-off
 /// would take minutes; a new connection takes a round trip.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNACKNOWLEDGED: core::time::Duration = core::time::Duration::from_secs(5);
-/// Read calls per turn, of up to 64 KiB each.
+/// Number of read calls per turn, of up to 64 KiB each.
 const MAX_READS: usize = 4;
 
 #[derive(Debug)]
@@ -46,7 +47,7 @@ pub(crate) struct Connection {
 #[derive(Debug, Default)]
 struct Outgoing {
     has_begun: bool,
-    /// The rest of a datagram that the kernel has taken in part.
+    /// The rest of a datagram that the kernel has accepted in part.
     rest: Vec<u8>,
 }
 
@@ -54,7 +55,7 @@ impl Connection {
     /// Begins to connect to `peer`; [`serve`](Self::serve) completes it.
     ///
     /// # Errors
-    /// The local side is missing, or the operating system knows no way.
+    /// If the local side is missing, or the operating system has no route.
     pub(crate) fn dial(via: &Via, peer: SocketAddr) -> Result<Self, ViaError> {
         let refused = |source| ViaError::Socket {
             via: via.clone(),
@@ -72,10 +73,10 @@ impl Connection {
         Ok(Connection::new(socket.into(), peer, None, false))
     }
 
-    /// A connection from `peer`.
+    /// Creates a connection from `peer`.
     ///
     /// # Errors
-    /// The operating system cannot serve it without blocking.
+    /// If the operating system cannot serve it without blocking.
     pub(crate) fn accepted(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let local = stream.local_addr()?.ip();
@@ -100,12 +101,12 @@ impl Connection {
         self.peer
     }
 
-    /// Whether it can carry datagrams.
+    /// Returns whether it can carry datagrams.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.get() && !self.is_broken.get()
     }
 
-    /// Whether it is to be closed.
+    /// Returns whether it must be closed.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken.get()
     }
@@ -115,7 +116,7 @@ impl Connection {
         self.is_broken.set(true);
     }
 
-    /// The socket, and the events to poll for.
+    /// Returns the socket, and the events to poll for.
     pub(crate) fn polled(&self) -> (BorrowedFd<'_>, PollFlags) {
         let flags = match (self.is_open.get(), self.outgoing.borrow().rest.is_empty()) {
             (false, _) => PollFlags::OUT,
@@ -184,7 +185,7 @@ impl Connection {
     /// Sends the datagrams for which the kernel has room, and drops the others.
     ///
     /// # Errors
-    /// How many were dropped, and why.
+    /// The number of dropped datagrams, and the reason.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
         let datagrams = || batch.bytes.chunks(batch.datagram_bytes);
         let failed = |error| Err((datagrams().count(), error));
@@ -206,7 +207,7 @@ impl Connection {
         }
         let sent = self.write(&bytes);
         outgoing.has_begun |= sent > 0;
-        // The datagrams before this one have left whole, or it is completed later.
+        // The datagrams before this one have left completely, or the rest follows later.
         let begun_count = match sent {
             0 => 0,
             _ => ends.partition_point(|end| *end < sent) + 1,
@@ -220,7 +221,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether nothing of an earlier datagram is left to be sent.
+    /// Sends the rest of an earlier datagram. Returns whether all of it has left.
     fn send_rest(&self, outgoing: &mut Outgoing) -> bool {
         if !outgoing.rest.is_empty() {
             let sent = self.write(&outgoing.rest);
@@ -229,7 +230,7 @@ impl Connection {
         outgoing.rest.is_empty()
     }
 
-    /// Returns how many bytes the kernel has taken.
+    /// Returns the number of bytes that the kernel has accepted.
     fn write(&self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -251,7 +252,7 @@ fn queue_is_full() -> io::Error {
     io::Error::new(ErrorKind::WouldBlock, "the TCP connection's queue is full")
 }
 
-/// Options without which the connection would still work, if worse.
+/// Sets options for speed, without which the connection would still work.
 fn set_up(socket: &socket2::Socket) {
     let _ = socket.set_tcp_nodelay(true);
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -1,4 +1,4 @@
-//! The client's end of a path by TCP: connects, and connects again with a growing delay.
+//! The client's end of a path by TCP, which connects again after failures, with a growing delay.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -26,14 +26,14 @@ pub(crate) enum Manner {
     Both,
     /// TCP; UDP while there is no connection.
     Tcp,
-    /// TCP, or not at all.
+    /// TCP only.
     TcpOnly,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Dial {
     manner: Cell<Manner>,
-    /// Where to connect to; `None`: nowhere.
+    /// Address to connect to; `None`: nowhere.
     target: Cell<Option<SocketAddr>>,
     connection: Option<Connection>,
     began_at: Instant,
@@ -44,7 +44,7 @@ pub(crate) struct Dial {
 }
 
 impl Dial {
-    /// Sets the carriers, and where TCP leads.
+    /// Sets the carriers, and the destination of TCP.
     pub(crate) fn steer(&self, manner: Manner, target: Option<SocketAddr>) {
         self.manner.set(manner);
         self.target.set(target);
@@ -58,7 +58,7 @@ impl Dial {
         self.connection.as_ref()
     }
 
-    /// Whether there is a connection that can carry datagrams.
+    /// Returns whether there is a connection that can carry datagrams.
     pub(crate) fn is_open(&self) -> bool {
         self.connection.as_ref().is_some_and(Connection::is_open)
     }
@@ -68,12 +68,12 @@ impl Dial {
         self.is_open() && !self.is_open_noted.replace(true)
     }
 
-    /// The connection has brought an authentic datagram.
+    /// Records that the connection has brought an authentic datagram.
     pub(crate) fn on_authentic(&self) {
         self.wait.set(FIRST_WAIT);
     }
 
-    /// As [`Connection::send`].
+    /// Sends a batch as [`Connection::send`] does.
     ///
     /// # Errors
     /// As there.
@@ -88,7 +88,7 @@ impl Dial {
         }
     }
 
-    /// When [`tend`](Self::tend) has something to do.
+    /// Returns the time at which [`tend`](Self::tend) has something to do.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         match (&self.connection, self.target.get()) {
             (Some(connection), target)
@@ -102,7 +102,7 @@ impl Dial {
         }
     }
 
-    /// Closes a connection that is broken or not wanted, and opens one that is.
+    /// Closes a connection that is broken or unwanted, and opens a wanted one.
     pub(crate) fn tend(&mut self, now: Instant, via: &Via) {
         if let Some(connection) = &self.connection {
             let is_late = !connection.is_open() && now >= self.began_at + CONNECT_TIMEOUT;

@@ -1,4 +1,4 @@
-//! When a client turns to TCP, and when it goes back.
+//! The client's change to TCP, and back.
 //!
 //! ```text
 //!        UDP unanswered for 3 s        TCP answers, UDP does not within 0.5 s
@@ -7,8 +7,8 @@
 //!   └─────────────────────────────┴──────────── every path is back at UDP ─────────┘
 //! ```
 //!
-//! While both are tried, every datagram leaves by both, and whichever arrives second is dropped as
-//! a replay. After the fallback each path is judged alone: it goes by TCP once TCP has answered on
+//! While both are tried, every datagram leaves by both, and the second copy to arrive is dropped as
+//! a replay. After the fallback each path is judged alone. It goes by TCP once TCP has answered on
 //! it, and back to UDP once UDP has answered three questions in a row, of which one is asked every
 //! 10 s. A path whose UDP fails again within a minute is asked half as often.
 
@@ -27,9 +27,9 @@ const ASK_INTERVAL: Duration = Duration::from_secs(10);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_500);
 /// … and at most.
 const MAX_ASK_INTERVAL: Duration = Duration::from_secs(320);
-/// Answers in a row that prove that UDP works again.
+/// Number of consecutive answers that prove that UDP works again.
 const ENOUGH_ANSWERS: u32 = 3;
-/// A path that falls back again within this time is asked half as often.
+/// Time within which a relapse of a path halves the rate of its questions.
 const RELAPSE: Duration = Duration::from_secs(60);
 /// Time for which a connection that is left stays open: the server still sends by it until it has
 /// moved the path's route.
@@ -38,11 +38,11 @@ const LINGER: Duration = Duration::from_secs(3);
 /// News for the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// TCP is tried beside UDP.
+    /// TCP is tried in addition to UDP.
     Tries,
     /// UDP counts as blocked on all paths.
     Blocked,
-    /// A path's datagrams go by this carrier from now on.
+    /// A path's datagrams use this carrier from now on.
     Carrier { index: usize, carrier: Carrier },
 }
 
@@ -51,7 +51,7 @@ enum Phase {
     Udp,
     Trying,
     Fallen,
-    /// By the user's choice.
+    /// TCP, by the user's choice.
     TcpOnly,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Fallback {
 #[derive(Clone, Copy, Debug)]
 struct Path {
     manner: Manner,
-    /// When TCP first answered since it is tried.
+    /// Time of TCP's first answer in the present attempt.
     heard_by_tcp_at: Option<Instant>,
     told: Carrier,
     ask_at: Instant,
@@ -114,7 +114,7 @@ impl Path {
         self.went_back_at = Some(now);
     }
 
-    /// Takes note of an answer to a question. Returns whether UDP works again.
+    /// Records an answer to a question. Returns whether UDP works again.
     fn on_answer(&mut self, now: Instant) -> bool {
         if core::mem::take(&mut self.has_asked) {
             self.answer_count += 1;
@@ -138,7 +138,7 @@ impl Fallback {
         }
     }
 
-    /// An authentic datagram has come by a path.
+    /// Records that an authentic datagram has arrived by a path.
     pub(crate) fn on_heard(&mut self, now: Instant, index: usize, carrier: Carrier) {
         let Some(path) = self.paths.get_mut(index) else {
             return;
@@ -155,7 +155,7 @@ impl Fallback {
         }
     }
 
-    /// Another path has the number of a path from now on.
+    /// Resets a path whose number another path takes.
     pub(crate) fn replace_path(&mut self, index: usize) {
         let new = self.new_path();
         if let Some(path) = self.paths.get_mut(index) {
@@ -176,7 +176,7 @@ impl Fallback {
         self.paths.iter_mut().for_each(|path| path.go_back(now));
     }
 
-    /// The path's connection is gone, or its UDP fails: both are tried.
+    /// Makes a path try both, as its connection is gone or its UDP fails.
     pub(crate) fn on_failure(&mut self, now: Instant, index: usize, carrier: Carrier) {
         let manner = match carrier {
             Carrier::Udp => Manner::Udp,
@@ -192,8 +192,8 @@ impl Fallback {
         }
     }
 
-    /// Decides for `path_count` paths. `silent_since`: since when no answer has come by any path,
-    /// though something was sent.
+    /// Decides for `path_count` paths. `silent_since` is the start of the wait for an answer on any
+    /// path, if packets were sent.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -251,7 +251,7 @@ impl Fallback {
         }
     }
 
-    /// The oldest news that were not taken.
+    /// Takes the news so far, the oldest first.
     pub(crate) fn take_news(&mut self) -> Vec<News> {
         core::mem::take(&mut self.news)
     }
@@ -262,7 +262,7 @@ impl Fallback {
             .map_or(Manner::Udp, |path| path.manner)
     }
 
-    /// Whether a path is to have a connection.
+    /// Returns whether a path needs a connection.
     pub(crate) fn wants_connection(&self, now: Instant, index: usize) -> bool {
         self.paths.get(index).is_some_and(|path| {
             let lingers = path.heard_by_tcp_at.is_some()
@@ -271,7 +271,7 @@ impl Fallback {
         })
     }
 
-    /// Whether the path is to be asked by UDP now; if so, it counts as asked.
+    /// Returns whether the path is to be asked by UDP now; if so, it counts as asked.
     pub(crate) fn asks(&mut self, now: Instant, index: usize) -> bool {
         let path = self.paths.get_mut(index);
         let path = path.filter(|path| path.manner == Manner::Tcp && now >= path.ask_at);
@@ -287,7 +287,7 @@ impl Fallback {
         is_due
     }
 
-    /// When to decide next.
+    /// Returns the time of the next decision.
     pub(crate) fn next_at(&self, silent_since: Option<Instant>) -> Option<Instant> {
         let of_paths = |path: &Path| match path.manner {
             Manner::Tcp => Some(path.ask_at),
@@ -314,7 +314,7 @@ mod tests {
 
     const START: Option<Instant> = Some(Instant::ZERO);
 
-    /// A fallback of two paths, of which the first has been answered by TCP.
+    /// Returns a fallback of two paths, of which the first has been answered by TCP.
     fn fallen() -> Fallback {
         let mut fallback = Fallback::new(TcpFallback::Port(443));
         fallback.advance(at(0), START, 2);
@@ -330,7 +330,7 @@ mod tests {
         News::Carrier { index, carrier }
     }
 
-    /// Asks the first path at `millis`, which is answered 50 ms later.
+    /// Sends a question on the first path at `millis`, which is answered 50 ms later.
     fn ask_and_answer(fallback: &mut Fallback, millis: u64) {
         assert!(fallback.asks(at(millis), 0), "{millis}");
         fallback.on_heard(at(millis + 50), 0, Carrier::Udp);
@@ -381,10 +381,10 @@ mod tests {
         assert_eq!(fallback.next_at(None), Some(at(13_600)));
         assert!(!fallback.asks(at(13_599), 0));
         ask_and_answer(&mut fallback, 13_600);
-        // Without a question it is no answer.
+        // Without a question it is not an answer.
         fallback.on_heard(at(13_700), 0, Carrier::Udp);
         assert!(fallback.asks(at(15_150), 0), "1.5 s after an answer");
-        // That one is lost: from the beginning.
+        // That one is lost: the count starts again.
         ask_and_answer(&mut fallback, 25_150);
         ask_and_answer(&mut fallback, 26_700);
         assert_eq!(fallback.manner(0), Manner::Tcp);
@@ -396,7 +396,7 @@ mod tests {
             "the server still sends by it"
         );
         assert!(!fallback.wants_connection(at(31_300), 0));
-        // The other path has answered by neither.
+        // The other path has had no answer by either.
         assert_eq!(fallback.manner(1), Manner::Both);
         fallback.on_heard(at(40_000), 1, Carrier::Udp);
         fallback.advance(at(40_000), None, 2);

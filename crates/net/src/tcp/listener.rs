@@ -1,8 +1,8 @@
-//! The server's listening socket for TCP, and how many connections it lets in.
+//! The server's listening socket for TCP, and the limits on its connections.
 //!
 //! Until a connection has brought an authentic datagram, it may be anybody's. There are few of
-//! these at a time, few of one network, and they do not last; connections of sessions have room
-//! beside them. New connections are accepted at a limited rate, the others wait in the kernel.
+//! these at a time, few of one network, and they do not last; connections of sessions do not count.
+//! New connections are accepted at a limited rate, the others wait in the kernel.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,23 +19,24 @@ use super::connection::Connection;
 use crate::gate::Network;
 use crate::port::Port;
 
-/// Connections in total, so that a process with the usual limit of 1,024 files has half of them
-/// left.
+/// Maximum number of connections, so that a process with the usual limit of 1,024 files has half of
+/// them left.
 const MAX_CONNECTIONS: usize = 512;
-/// Connections of one network: a venue with one address may have dozens of senders.
+/// Maximum number of connections of one network: a venue with one address may have dozens of
+/// senders.
 const MAX_OF_NETWORK: usize = 128;
-/// Connections that have brought no authentic datagram yet.
+/// Maximum number of connections that have not brought an authentic datagram yet.
 const MAX_UNPROVEN: usize = 64;
-/// Such connections of one network.
+/// Maximum number of such connections of one network.
 const MAX_UNPROVEN_OF_NETWORK: usize = 16;
-/// Connections accepted per turn …
+/// Maximum number of connections accepted per turn …
 const MAX_ACCEPTED_AT_ONCE: u32 = 16;
-/// … and the time that each of them costs: 200 a second, at some 20 µs each 0.4 % of a processor.
+/// … and the time that each of them costs: 200 a second, at about 20 µs each 0.4 % of a processor.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(5);
 /// Pause when the process has no files left.
 const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
-/// A slot is not used again before this number of others, so that a port's index and the peer's
-/// address name a connection for long.
+/// Number of other slots that are used before one is used again, so that a port's index and the
+/// peer's address identify a connection for a long time.
 const MIN_SLOTS: usize = 64;
 
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl Listener {
         (self.socket.as_fd(), flags)
     }
 
-    /// Connections wait to be accepted.
+    /// Records that connections wait to be accepted.
     pub(crate) fn on_ready(&self) {
         self.is_ready.set(true);
     }
@@ -84,7 +85,7 @@ impl Listener {
         self.is_ready.get().then_some(self.resume_at)
     }
 
-    /// Takes the connections that wait, within the rate.
+    /// Takes waiting connections, within the rate.
     fn accept(&mut self, now: Instant) -> Vec<Accepted> {
         let mut accepted = Vec::new();
         if self.tend_at().is_none_or(|at| at > now) {
@@ -130,8 +131,8 @@ pub(crate) fn accept(now: Instant, ports: &mut Vec<Port>) {
     }
 }
 
-/// Returns whether a connection of `network` may be taken. Where strangers' connections have used
-/// up their number, the oldest one of the network that has most of them is closed.
+/// Returns whether a connection of `network` may be accepted. If there are too many unproven
+/// connections, the oldest one of the network with the most is closed.
 fn make_room(ports: &mut [Port], network: Network) -> bool {
     let mut unproven: BTreeMap<Network, Vec<(Instant, usize)>> = BTreeMap::new();
     let (mut count, mut count_of_network) = (0, 0);

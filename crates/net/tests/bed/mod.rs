@@ -10,14 +10,14 @@ use anabranch_net::{ClientConfig, ClientPath, Clock, Event, Events, Via, stream_
 use anabranch_secure::SecretKey;
 use anabranch_units::Seed;
 
-/// How long anything may take: the machine may be busy.
+/// Limit for any wait: the machine may be busy.
 pub const PATIENCE: StdDuration = StdDuration::from_secs(20);
 
 pub fn loopback(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// The set-up of sessions of streams.
+/// Returns the set-up of sessions of streams.
 #[allow(dead_code, reason = "one of the tests carries frames")]
 pub fn streams() -> Config {
     let controller = anabranch_controllers::by_name("cubic").expect("it is one");
@@ -28,7 +28,8 @@ pub fn copy(key: &SecretKey) -> SecretKey {
     SecretKey::from_text(&key.to_text()).expect("it is a key")
 }
 
-/// A client of the first key, to the server of the second by a path to each of its addresses.
+/// Returns the set-up of a client of the first key, with a path to each address of the second key's
+/// server.
 pub fn client_config(
     keys: [&SecretKey; 2],
     remotes: &[SocketAddr],
@@ -46,7 +47,7 @@ pub fn client_config(
     }
 }
 
-/// Waits for an event and passes over the others.
+/// Waits for an event and skips others.
 pub fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
@@ -56,7 +57,7 @@ pub fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event
     }
 }
 
-/// A link to `target` that is alike both ways.
+/// Returns a link to `target` with the same properties both ways.
 pub fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink {
     RelayLink {
         name: name.into(),

@@ -1,20 +1,21 @@
-//! Why a handshake datagram is dropped, and why a session is refused.
+//! Reasons for which a handshake datagram is dropped, and for which a session is refused.
 
 use thiserror::Error;
 
 use crate::keys::PublicKey;
 
-/// Reason to drop a handshake datagram. It may come of chance or of an attacker, and the handshake
-/// continues as if it had not arrived.
+/// Reason to drop a handshake datagram. It may come from chance or from an attacker, and the
+/// handshake continues as if it had not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
-    /// Not a handshake datagram: its length, its kind or a field has a value that is never sent.
+    /// The datagram is no handshake's: its length, its kind or a field has a value that is never
+    /// sent.
     #[error("not a handshake datagram")]
     Malformed,
-    /// Made by or for another key, or changed on its way.
+    /// Made by or for another key, or changed on the path.
     #[error("made for another key, or changed on its way")]
     Forged,
-    /// Initiation of another protocol version, by someone who knows this end's public key.
+    /// Initiation of another protocol version, by somebody who knows this end's public key.
     #[error("of protocol version {0}, where this end speaks version {own}", own = super::VERSION)]
     OtherVersion(u8),
     /// Authentic, from a key that is not allowed here.
@@ -26,7 +27,7 @@ pub enum HandshakeError {
     /// Response to a handshake that is over: a duplicate.
     #[error("the handshake is already complete")]
     AlreadyComplete,
-    /// Initiation by someone who does not know this end's public key, or changed on its way.
+    /// Initiation by somebody who does not know this end's public key, or changed on the path.
     #[error("its maker does not know this end's public key, or it was changed on its way")]
     WrongMac,
 }
@@ -36,7 +37,7 @@ pub enum HandshakeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// All places are taken by sessions of other peers.
+    /// Sessions of other peers occupy all places.
     NoPlace = 1,
     /// The responder does not carry the requested cargo.
     NotCarried = 2,

@@ -17,11 +17,11 @@ use crate::reset::{ResetToken, TOKEN_BYTES};
 
 /// The end that opens a session, during the handshake.
 pub struct Initiator {
-    /// `None` once the response has come.
+    /// Noise's state; `None` once the response has arrived.
     noise: Option<HandshakeState>,
     local_index: u32,
     remote: PublicKey,
-    /// Without a second mark.
+    /// The initiation without a second mark.
     initiation: [u8; INITIATION_BYTES],
 }
 
@@ -30,13 +30,13 @@ pub struct Initiator {
 pub enum Reply {
     /// A session. Its first datagram confirms it to the responder.
     Agreed(Box<Agreed>),
-    /// No session now. Only a new [`Initiator`] can ask again.
+    /// No session now. Only a new [`Initiator`] can request one again.
     Refused(Refusal),
 }
 
 impl Initiator {
-    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session as
-    /// `wishes` have it.
+    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session by
+    /// `wishes`.
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
     ///
@@ -67,14 +67,14 @@ impl Initiator {
         }
     }
 
-    /// The initiation to send, and to send again, the very same, until the response comes: the
-    /// driver decides when.
+    /// Returns the initiation, which is sent unchanged until the response arrives, at times that
+    /// the driver chooses.
     pub fn message(&self) -> &[u8; INITIATION_BYTES] {
         &self.initiation
     }
 
-    /// The same initiation for a responder under load, which answers only to those that it gave a
-    /// cookie. A cookie is good for the address that the responder saw it asked from.
+    /// Returns the same initiation for a responder under load, which answers only with a cookie. A
+    /// cookie is valid for the address from which the responder saw the request.
     pub fn message_with(&self, cookie: &Cookie) -> [u8; INITIATION_BYTES] {
         let mut initiation = self.initiation;
         let (marked, second) = initiation.split_at_mut(SECOND_MAC_AT);
@@ -82,7 +82,7 @@ impl Initiator {
         initiation
     }
 
-    /// The cookie of a reply to [`message`](Self::message): send
+    /// Returns the cookie of a reply to [`message`](Self::message). Send
     /// [`message_with`](Self::message_with) it from the same address.
     ///
     /// # Errors
@@ -92,9 +92,9 @@ impl Initiator {
             .ok_or(HandshakeError::Forged)
     }
 
-    /// The protocol version of a responder that cannot read [`message`](Self::message). Whoever
-    /// sees the initiation and knows the responder's public key can make such a notice: it explains
-    /// why no session begins, and decides nothing.
+    /// Returns the protocol version of a responder that cannot read [`message`](Self::message).
+    /// Anybody who sees the initiation and knows the responder's public key can make such a notice.
+    /// It explains the lack of a session, and must decide nothing.
     ///
     /// # Errors
     /// [`HandshakeError::Forged`] if it is no answer to this initiation.
@@ -103,12 +103,12 @@ impl Initiator {
             .ok_or(HandshakeError::Forged)
     }
 
-    /// The index that the response will be addressed to.
+    /// Returns the index that the response will be addressed to.
     pub fn local_index(&self) -> u32 {
         self.local_index
     }
 
-    /// Whether the responder has answered.
+    /// Returns whether the responder has answered.
     pub fn is_complete(&self) -> bool {
         self.noise.is_none()
     }
@@ -116,7 +116,7 @@ impl Initiator {
     /// Completes the handshake.
     ///
     /// # Errors
-    /// Reason to drop the datagram. The handshake goes on as if it had not come.
+    /// The reason to drop the datagram. The handshake continues as if it had not arrived.
     pub fn handle_response(&mut self, datagram: &[u8]) -> Result<Reply, HandshakeError> {
         if datagram.len() != RESPONSE_BYTES || datagram[0] != Kind::Response as u8 {
             return Err(HandshakeError::Malformed);

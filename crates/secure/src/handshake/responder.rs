@@ -1,4 +1,4 @@
-//! The end that is asked for sessions, during their handshakes.
+//! The end that accepts sessions, during their handshakes.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -19,14 +19,14 @@ use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::mac::{self, COOKIE_REPLY_BYTES, CookieJar, Mac, VERSION_NOTICE_BYTES};
 use crate::reset::{RESET_BYTES, ResetKey, TOKEN_BYTES};
 
-/// The end that is asked for sessions. It knows whom it lets in, and nothing of handshakes that
-/// were: its memory is bounded by the number of allowed peers.
+/// The end that accepts sessions. It knows the keys that it admits, and nothing of past handshakes:
+/// its memory is bounded by the number of allowed peers.
 ///
 /// The order of calls is that of their cost: [`screen`](Self::screen), then
 /// [`read_initiation`](Self::read_initiation), then [`accept`](Self::accept) or
-/// [`refuse`](Self::refuse). A replayed initiation passes all three, so a driver limits their rate,
-/// remembers recent initiations by their [mark](Self::mark), and lets no session replace another
-/// before [`Session::is_confirmed`](crate::Session::is_confirmed).
+/// [`refuse`](Self::refuse). A replayed initiation passes all three. A driver therefore limits
+/// their rate, remembers recent initiations by their [mark](Self::mark), and lets no session
+/// replace another before [`Session::is_confirmed`](crate::Session::is_confirmed).
 pub struct Responder {
     local: SecretKey,
     first_mac_key: hmac::Key,
@@ -48,15 +48,16 @@ pub struct Request {
 /// A session for a peer, not confirmed yet.
 #[derive(Debug)]
 pub struct Answer {
-    /// The datagram to send back to where the initiation came from.
+    /// The datagram to send back to the initiation's source.
     pub response: [u8; RESPONSE_BYTES],
-    /// The new session. See [`Session::is_confirmed`](crate::Session::is_confirmed) for when it may
-    /// replace an older one.
+    /// The new session. [`Session::is_confirmed`](crate::Session::is_confirmed) decides whether it
+    /// may replace an older one.
     pub agreed: Agreed,
 }
 
 impl Responder {
-    /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none.
+    /// Creates a responder that admits the holders of the `allowed` keys, and nobody if there are
+    /// none.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
@@ -72,17 +73,17 @@ impl Responder {
         }
     }
 
-    /// How long media may take, in milliseconds, as this end wishes; 0: no wish.
+    /// Sets this end's wished delay of media in milliseconds; 0: no wish.
     pub fn set_latency_millis(&mut self, latency_millis: u16) {
         self.latency_millis = latency_millis;
     }
 
-    /// Lets in the holders of these keys from now on, and nobody else.
+    /// Sets the keys whose holders are admitted.
     pub fn set_allowed(&mut self, allowed: &[PublicKey]) {
         self.allowed = allowed.iter().copied().collect();
     }
 
-    /// Checks whether `datagram` looks like an initiation by someone who knows this end's public
+    /// Checks whether `datagram` looks like an initiation by somebody who knows this end's public
     /// key. It takes a microsecond, where a handshake takes hundreds.
     ///
     /// # Errors
@@ -107,13 +108,13 @@ impl Responder {
         }
     }
 
-    /// The first mark of an initiation that [`screen`](Self::screen) let pass: two with the same
-    /// mark are the same initiation, whichever second mark they have. `None` for any other length.
+    /// Returns the first mark of an initiation that [`screen`](Self::screen) let pass. Two with the
+    /// same mark are the same initiation, with any second marks. `None` for any other length.
     pub fn mark(datagram: &[u8]) -> Option<Mac> {
         datagram.try_into().ok().map(first_mac).copied()
     }
 
-    /// Whether an initiation's maker has the cookie of the address that it came from.
+    /// Returns whether an initiation's maker has the cookie of the address that it came from.
     pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
         datagram
             .split_at_checked(SECOND_MAC_AT)
@@ -121,8 +122,9 @@ impl Responder {
             .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
     }
 
-    /// Answers an initiation that [`screen`](Self::screen) let pass while under load: how its maker
-    /// proves that it receives at `source`. `None` for any other datagram. Nothing is kept.
+    /// Answers an initiation that [`screen`](Self::screen) let pass while under load, with the
+    /// means to prove that its maker receives at `source`. `None` for any other datagram. It keeps
+    /// no state.
     pub fn cookie_reply(
         &mut self,
         source: SocketAddr,
@@ -132,8 +134,8 @@ impl Responder {
         Some(self.cookies.reply(source, &asked))
     }
 
-    /// Answers an initiation that [`screen`](Self::screen) called one of another version: which
-    /// version this end speaks. `None` if it has no marks.
+    /// Answers an initiation of another version, as reported by [`screen`](Self::screen), with this
+    /// end's version. `None` if it has no marks.
     pub fn version_notice(&self, datagram: &[u8]) -> Option<[u8; VERSION_NOTICE_BYTES]> {
         let (_, asked) = marked(datagram)?;
         Some(mac::version_notice(
@@ -143,8 +145,8 @@ impl Responder {
         ))
     }
 
-    /// Makes cookies of another secret from now on. Those made before stay good until the next
-    /// call: every two minutes serves.
+    /// Makes cookies of another secret from now on. Earlier ones stay valid until the next call; a
+    /// call every two minutes suffices.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
@@ -185,8 +187,8 @@ impl Responder {
     }
 
     /// Accepts a session. `local_index` names it at this end and must be unique among this end's
-    /// sessions, those not confirmed included. `had_session`: whether it is to take the place of
-    /// another one with the same peer.
+    /// sessions, including unconfirmed ones. `had_session` says whether it replaces another one
+    /// with the same peer.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
@@ -215,7 +217,7 @@ impl Responder {
         }
     }
 
-    /// Refuses a session. Only the maker of the initiation can read why.
+    /// Refuses a session. Only the maker of the initiation can read the reason.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
@@ -225,12 +227,12 @@ impl Responder {
         request.respond(&payload)
     }
 
-    /// The answer to a protected datagram for a session `local_index` that this end does not have:
-    /// it proves that to the session's initiator, and to nobody else. The holder of the key makes
-    /// the same one before a restart and after.
+    /// Returns the answer to a protected datagram for a session `local_index` that this end does
+    /// not have. It proves that to the session's initiator, and to nobody else. The holder of the
+    /// key makes the same one before a restart and after.
     ///
-    /// Not for an index that is in use; in answer to longer datagrams only; and not without a limit
-    /// of their rate.
+    /// It must not be sent for an index in use, nor in answer to datagrams that are not longer, nor
+    /// without a rate limit.
     pub fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
         self.reset_key.reset(local_index)
     }
@@ -245,12 +247,12 @@ impl fmt::Debug for Responder {
 }
 
 impl Request {
-    /// The peer's key, authenticated: its owner made the initiation at some time.
+    /// Returns the peer's key, authenticated: its owner made the initiation at some time.
     pub fn peer(&self) -> PublicKey {
         self.peer
     }
 
-    /// The cargo of the session that is asked for; `None` for one that this version does not know.
+    /// Returns the requested cargo of the session; `None` for one that this version does not know.
     pub fn cargo(&self) -> Option<Cargo> {
         self.cargo
     }
@@ -274,7 +276,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// An initiation of any version up to its first mark, and this mark.
+/// Returns an initiation of any version up to its first mark, and this mark.
 fn marked(datagram: &[u8]) -> Option<(&[u8], &Mac)> {
     let (marked, marks) = datagram.split_last_chunk::<MARKS_BYTES>()?;
     Some((marked, marks.first_chunk()?))

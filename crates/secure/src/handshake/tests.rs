@@ -1,4 +1,4 @@
-//! Tests of the handshake, and of the sessions that come of it.
+//! Tests of the handshake, and of its sessions.
 
 use core::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::mac::{self, COOKIE_REPLY_BYTES};
 const INITIATOR_INDEX: u32 = 0x1111_2222;
 const RESPONDER_INDEX: u32 = 0x3333_4444;
 
-/// A responder, whom it lets in, and its public key.
+/// A responder, its allowed peer, and its public key.
 struct Ends {
     initiator: SecretKey,
     responder_secret: SecretKey,
@@ -43,20 +43,20 @@ impl Ends {
         )
     }
 
-    /// The responder's answer to an initiation that it accepts.
+    /// Returns the responder's answer to an initiation that it accepts.
     fn accept(&self, local_index: u32, initiation: &[u8]) -> Answer {
         let request = self.responder.read_initiation(initiation).unwrap();
         self.responder.accept(request, local_index, false)
     }
 
-    /// The reason for which the responder drops an initiation.
+    /// Returns the reason for which the responder drops an initiation.
     fn refusal(&self, initiation: &[u8]) -> HandshakeError {
         let request = self.responder.read_initiation(initiation);
         request.unwrap_err()
     }
 }
 
-/// The session of a response that agrees to one.
+/// Returns the session of a response that accepts it.
 fn agreed(reply: Result<Reply, HandshakeError>) -> Session {
     match reply.unwrap() {
         Reply::Agreed(agreed) => agreed.session,
@@ -130,8 +130,8 @@ fn an_initiation_for_another_key_is_refused() {
 fn a_response_by_another_key_is_refused() {
     let ends = ends();
     let mut initiator = ends.initiate();
-    // An impostor who holds another key cannot even read the initiation. So let it make a handshake
-    // of its own, and answer ours with the response of that.
+    // An impostor with another key cannot even read the initiation. So it makes a handshake of its
+    // own, and answers ours with the response of that.
     let impostor_key = SecretKey::generate();
     let bait = Initiator::new(
         &ends.initiator,
@@ -178,7 +178,7 @@ fn a_key_that_is_not_allowed_is_refused() {
 fn another_protocol_version_is_refused_and_told_the_responders() {
     let ends = ends();
     let initiator = ends.initiate();
-    // A later version may have longer initiations: its marks still come last.
+    // A later version may have longer initiations: its marks are still at the end.
     for length in [
         INITIATION_BYTES - 50,
         INITIATION_BYTES,
@@ -217,7 +217,7 @@ fn another_protocol_version_is_refused_and_told_the_responders() {
     assert!(PROLOGUE.ends_with(VERSION.to_string().as_bytes()));
 }
 
-/// Puts the first mark on what stands before it, as whoever knows the responder's key can.
+/// Puts the first mark on the bytes before it, as anybody with the responder's key can.
 fn mark(initiation: &mut [u8], responder: &PublicKey) {
     let (marked, macs) = initiation.split_at_mut(initiation.len() - MARKS_BYTES);
     macs[..MAC_BYTES].copy_from_slice(&mac::mac(&mac::first_key(responder), marked));
@@ -239,7 +239,7 @@ fn every_flipped_bit_of_an_initiation_is_refused() {
         if bit / 8 == 0 || bit / 8 >= FIRST_MAC_AT {
             continue;
         }
-        // What an attacker who knows the responder's key can do.
+        // Possible for an attacker who knows the responder's key.
         mark(&mut tampered, &ends.responder_key);
         let expected = match bit / 8 {
             VERSION_AT => HandshakeError::OtherVersion(tampered[VERSION_AT]),
@@ -358,7 +358,7 @@ fn a_replayed_initiation_gets_a_session_that_nobody_can_confirm() {
     assert_carries(&mut ours, &mut first.agreed.session);
 }
 
-/// As after a restart with a clock that was set back.
+/// Checks the order after a restart with a clock that was set back.
 #[test]
 fn initiations_are_accepted_in_any_order() {
     let ends = ends();
@@ -522,7 +522,8 @@ fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
     // The responder itself cannot be reset: the initiator has no such key.
     let responders = answer.agreed.session;
     assert!(!responders.is_reset(&reset));
-    // Shorter than what it answers: the shortest datagrams that the transport sends have two bytes.
+    // Shorter than the datagram that it answers: the shortest datagrams that the transport sends
+    // have two bytes.
     assert!(reset.len() < crate::PROTECTION_OVERHEAD_BYTES);
 }
 
@@ -562,7 +563,7 @@ fn an_initiation_does_not_show_who_sends_it() {
         let mut windows = message.windows(sender.as_bytes().len());
         assert!(!windows.any(|window| window == sender.as_bytes()));
     }
-    // Two of one sender share nothing but kind, version and the zeros of the second mark.
+    // Two of one sender only share kind, version and the zeros of the second mark.
     let [first, second] = messages.map(|message| message[2..SECOND_MAC_AT].to_vec());
     let same = first.chunks(8).zip(second.chunks(8));
     assert_eq!(same.filter(|(first, second)| first == second).count(), 0);

@@ -1,6 +1,6 @@
-//! What whoever opens a session asks of it.
+//! Requests of the end that opens a session.
 
-/// What a session carries, as its initiation says.
+/// Cargo of a session, as its initiation names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Cargo {
@@ -17,17 +17,17 @@ impl Cargo {
     pub const ALL: [Cargo; 3] = [Cargo::Frames, Cargo::Streams, Cargo::Datagrams];
 }
 
-/// What the initiator asks of a session.
+/// An initiator's requests for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
-    /// What it is to carry.
+    /// Requested cargo.
     pub cargo: Cargo,
-    /// How long media may take, in milliseconds; 0: no wish. The larger of both ends' counts.
+    /// Wished delay of media in milliseconds; 0: no wish. The larger of both ends' counts.
     pub latency_millis: u16,
 }
 
 impl Wishes {
-    /// A session that carries `cargo`, with no other wish.
+    /// Returns wishes for a session that carries `cargo`, and no others.
     pub fn of(cargo: Cargo) -> Self {
         Wishes {
             cargo,

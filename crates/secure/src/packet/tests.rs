@@ -4,7 +4,7 @@ use super::*;
 use crate::replay::REPLAY_WINDOW_DATAGRAMS;
 use proptest::prelude::*;
 
-/// Two sessions that are each other's peer.
+/// Returns two sessions that are each other's peer.
 fn pair() -> (Session, Session) {
     let (one, other) = ([1; 32], [2; 32]);
     let session = |sealing_key, opening_key, local_index, remote_index, is_confirmed| {
@@ -31,7 +31,7 @@ fn sealed(session: &mut Session, path_id: u8, plaintext: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// What `session` makes of a copy of `datagram`.
+/// Returns the result of opening a copy of `datagram` by `session`.
 fn opened(session: &mut Session, datagram: &[u8]) -> Result<(u8, Vec<u8>), Rejected> {
     let mut datagram = datagram.to_vec();
     session
@@ -78,8 +78,8 @@ fn known_answer_of_another_aes_256_gcm() {
     let (mut ours, mut theirs) = pair();
     skip_to(&mut ours, &mut theirs, 7, 0x9_0102_0304);
     let datagram = sealed(&mut ours, 7, b"key frame");
-    // By Python's hmac and OpenSSL: secret 32 × 01, nonce 00000007 0000000901020304, additional
-    // data = the header.
+    // Computed with Python's hmac and OpenSSL: secret 32 × 01, nonce 00000007 0000000901020304,
+    // additional data = the header.
     assert_eq!(
         hex(&datagram[HEADER_BYTES..]),
         "355578546fec36cc8c69a1e3c19e3a8d811ef246a96d6982a8"
@@ -98,7 +98,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Two sessions of which each key seals `limit` datagrams.
+/// Returns two sessions of which each key seals `limit` datagrams.
 fn pair_with_limit(limit: u64) -> (Session, Session) {
     let (mut ours, mut theirs) = pair();
     ours.sealing.max_sealed_count = limit;
@@ -366,7 +366,7 @@ fn a_key_is_updated_when_its_owner_says_so_and_nothing_is_lost() {
             datagrams[0][1] >> GENERATION_SHIFT,
             next[1] >> GENERATION_SHIFT
         );
-        // The last of a generation is overtaken by the first of the next.
+        // The last datagram of a generation is overtaken by the first of the next.
         for datagram in [&datagrams[0], &next, &datagrams[1]] {
             assert!(opened(&mut theirs, datagram).is_ok(), "{round}");
         }
@@ -412,7 +412,7 @@ fn responder_is_confirmed_by_the_first_datagram_that_opens() {
     forged[HEADER_BYTES] ^= 1;
     assert_eq!(opened(&mut theirs, &forged), Err(Rejected::Forged));
     assert!(!theirs.is_confirmed());
-    // Hundreds of sessions may wait for a first datagram that never comes.
+    // Hundreds of sessions may wait for a first datagram that never arrives.
     let heap_bytes = theirs.windows.capacity() * size_of::<ReplayWindow>();
     assert!(heap_bytes + size_of::<Session>() < 4_000);
     assert!(opened(&mut theirs, &datagram).is_ok());

@@ -19,23 +19,24 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// What the order goes by, save how they were noted.
+    /// Returns the sort key. Entries with the same key keep the order in which they were noted.
     fn order(&self) -> u128 {
         u128::from(self.at.as_nanos()) << 64 | u128::from(self.flow.0)
     }
 }
 
-/// What enters links in a window. Flows note it one after the other, each in the order of time.
+/// Packets that enter links in a window. Flows note them one after the other, each in the order of
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     noted: Vec<Entry>,
     /// Used while sorting.
     sorted: Vec<Entry>,
-    /// Where the entries of each span of time end: used while sorting.
+    /// Ends of the spans of time in the sorted list; used while sorting.
     ends: Vec<u32>,
 }
 
-/// So few are sorted by comparing alone.
+/// Number of entries up to which comparing alone sorts fastest.
 const FEW: usize = 16;
 
 impl Entries {
@@ -52,7 +53,8 @@ impl Entries {
         }
     }
 
-    /// Takes all out by time; at the same time by flow, and then as they were noted.
+    /// Takes all entries out by time; at the same time by flow, and then in the order in which they
+    /// were noted.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {
         if self.noted.len() > FEW {
             self.spread();
@@ -62,8 +64,8 @@ impl Entries {
         self.noted.drain(..)
     }
 
-    /// Sorts by spans of time so short that one holds an entry or two, and then what is in each.
-    /// For packets that a thousand flows send by turns that is looking at each a few times.
+    /// Sorts by spans of time that hold an entry or two each, then within each span. When a
+    /// thousand flows send by turns, this looks at each packet only a few times.
     fn spread(&mut self) {
         let nanos = |entry: &Entry| entry.at.as_nanos();
         let first = self.noted.iter().map(nanos).min().unwrap_or_default();
@@ -71,7 +73,7 @@ impl Entries {
         let count = self.noted.len() as u64;
         let shift = u64::BITS - ((last - first) / count).leading_zeros();
         let span = |entry: &Entry| ((nanos(entry) - first) >> shift) as usize;
-        // Where each begins, while they are put in; where it ends, when they are in.
+        // The start of each span while entries are inserted, and its end afterwards.
         self.ends.clear();
         self.ends.resize(((last - first) >> shift) as usize + 2, 0);
         for entry in &self.noted {
@@ -106,7 +108,8 @@ mod tests {
 
     use super::*;
 
-    /// Drains `count` entries of instants below `limit`, some of them alike, and compares.
+    /// Drains `count` entries of instants below `limit`, some of them equal, and compares the
+    /// order.
     fn check(count: u32, limit: u64) {
         let mut rng = Seed(u64::from(count) ^ limit).rng();
         let mut entries = Entries::default();

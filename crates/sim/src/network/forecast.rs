@@ -1,4 +1,4 @@
-//! What becomes of packets that would be sent now, for those who are to know.
+//! Forecasts of the network's effect on packets that are sent now.
 
 use anabranch_link::{Departure, Forecast};
 use anabranch_units::Instant;
@@ -14,13 +14,14 @@ pub(crate) struct RouteForecast {
 }
 
 impl RouteForecast {
-    /// When a packet that enters at `entry` comes out at the end; `None`: never.
+    /// Returns the time at which a packet that enters at `entry` leaves the last link; `None`:
+    /// never.
     pub(crate) fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         let mut links = self.links.iter();
         links.try_fold(entry, |at, link| link.exit_at(at, size_bytes))
     }
 
-    /// The same, and the packet counts for those that follow.
+    /// Does the same, and counts the packet for later ones.
     pub(crate) fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
         let mut links = self.links.iter_mut();
         links.try_fold(entry, |at, link| link.pass(at, size_bytes))
@@ -28,8 +29,9 @@ impl RouteForecast {
 }
 
 impl Network {
-    /// What a route's links in one direction would do to packets that come, given all that is on
-    /// them now. `None` while one of them is down. What others will send is not in it.
+    /// Returns the effect of a route's links in one direction on new packets, given all packets on
+    /// the links now. `None` while one of the links is down. Future packets of other flows are not
+    /// included.
     pub(crate) fn forecast(
         &mut self,
         now: Instant,
@@ -38,7 +40,7 @@ impl Network {
         traffic: &Traffic,
     ) -> Option<RouteForecast> {
         let mut links = Vec::new();
-        // What goes from the link before on to this one.
+        // Packets that go from the link before on to this one.
         let mut coming: Vec<Departure> = Vec::new();
         for hop in 0_u8.. {
             let Some(link) = self.routes[route.index()].hop(direction, hop) else {
@@ -61,7 +63,7 @@ impl Network {
         Some(RouteForecast { links })
     }
 
-    /// The link that a packet takes after this one.
+    /// Returns the link that a packet takes after this one.
     fn link_after(&self, id: u64, link: LinkId, traffic: &Traffic) -> Option<LinkId> {
         let journey = &traffic.journeys[id as usize];
         let route = &self.routes[journey.route.index()];
@@ -85,7 +87,7 @@ mod tests {
     use crate::payload::Unpacked;
     use crate::topology::Route;
 
-    /// No other packet is as long.
+    /// A size that no other packet has.
     const PROBE_BYTES: u32 = 1_501;
 
     fn datagram(route: RouteId, size_bytes: u32) -> Datagram<'static> {
@@ -105,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Two drop-tail links, one route over both and one over the first alone.
+    /// Returns two drop-tail links, one route over both and one over the first alone.
     fn network() -> (Network, Traffic, [RouteId; 2]) {
         let mut network = Network::default();
         let mut link = |megabits, delay_millis, queue| {
@@ -171,7 +173,7 @@ mod tests {
         network.carry(instant(now), now, &mut (traffic, &mut ()));
     }
 
-    /// A window of one instant.
+    /// Returns a window of one instant.
     fn instant(now: Instant) -> Window {
         Window {
             party: 0,
@@ -181,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
+    /// Runs the network up to `until`. Returns the arrivals of datagrams, and their sizes.
     fn run(network: &mut Network, traffic: &mut Traffic, until: Instant) -> Vec<(Instant, u32)> {
         while let Some(now) = network.next_at(0).filter(|at| *at <= until) {
             network.deliver(instant(now), &mut (&mut *traffic, &mut ()));

@@ -1,4 +1,4 @@
-//! What the network must remember of a packet.
+//! The network's record of a packet.
 
 use anabranch_core::{PathId, SendReason};
 use anabranch_units::Instant;
@@ -8,8 +8,8 @@ use crate::observer::{FragmentId, PacketEvent};
 use crate::payload::Payload;
 use crate::topology::RouteId;
 
-/// A packet's way through the network, named by its `id`. Links need none of it. It is kept
-/// small: thousands of packets are on their way at a time.
+/// A packet's path through the network, identified by its `id`. Links do not need it. It is kept
+/// small: thousands of packets are in flight at a time.
 #[derive(Debug)]
 pub(super) struct Journey {
     pub(super) sent_at: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Journey {
     size_bytes: u32,
     pub(super) session: u32,
     pub(super) route: RouteId,
-    /// Of the [`FragmentId`], if there is one.
+    /// Frame of the [`FragmentId`], if there is one.
     frame: u32,
     fragment: u16,
     has_fragment: bool,
@@ -31,7 +31,7 @@ pub(super) struct Journey {
 const _: () = assert!(size_of::<Journey>() == 64);
 
 impl Journey {
-    /// Nobody's.
+    /// The journey of no packet.
     pub(super) const BLANK: Journey = Journey {
         sent_at: Instant::ZERO,
         payload: Payload::EMPTY,
@@ -48,7 +48,7 @@ impl Journey {
         hop: 0,
     };
 
-    /// Becomes that of a packet which leaves now; the payload is still to come.
+    /// Resets it for a packet that leaves now, without the payload.
     #[inline]
     pub(super) fn begin(
         &mut self,

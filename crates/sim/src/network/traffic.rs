@@ -1,5 +1,5 @@
-//! What is on its way for some of the flows. Flows of different lanes can take their turns at the
-//! same time, as each lane has its own.
+//! Packets in flight of some of the flows. Each lane has its own, so that flows of different lanes
+//! can take their turns at the same time.
 
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::{Dropped, Packet};
@@ -18,33 +18,33 @@ use crate::trace_hash::TraceHash;
 /// The traffic of a lane's flows.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// By [`Packet::id`].
+    /// Journeys by [`Packet::id`].
     pub(super) journeys: Vec<Journey>,
-    /// What of the journeys' payloads does not fit into them.
+    /// Payload bytes that exceed the space in the journeys.
     more: Vec<More>,
-    /// Those that have ended, for packets to come.
+    /// Indices of journeys that have ended, for new packets.
     free_journeys: Vec<u32>,
-    /// By route and direction: the link that it begins with.
+    /// First link, by route and direction.
     first_links: Vec<[LinkId; 2]>,
-    /// What has arrived in this window, link by link.
+    /// Arrivals in this window, link by link.
     pub(crate) arrivals: Vec<Arrival>,
-    /// What the flows have sent in this window. Flows note it one after the other, each in the
-    /// order of time.
+    /// Packets that the flows have sent in this window. Flows note them one after the other, each
+    /// in the order of time.
     pub(super) noted: Vec<Entry>,
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
 }
 
-/// Traffic, and who is told of it, by flow.
+/// Traffic and its observer, by flow.
 pub(crate) trait Lanes {
-    /// Who is told.
+    /// The observer's type.
     type Observer: Observer;
 
-    /// Those of a flow.
+    /// Returns the traffic and the observer of a flow.
     fn of(&mut self, flow: FlowId) -> (&mut Traffic, &mut Self::Observer);
 
-    /// The traffic of all, in the same order each time.
+    /// Visits all traffic, in the same order each time.
     fn for_each(&mut self, visit: impl FnMut(&mut Traffic));
 }
 
@@ -65,7 +65,7 @@ impl<O: Observer> Lanes for (&mut Traffic, &mut O) {
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
     pub(crate) path: PathId,
-    /// Which of the flow's sessions it belongs to.
+    /// Number of its session in the flow.
     pub(crate) session: u32,
     pub(crate) bytes: &'a [u8],
 }
@@ -74,7 +74,7 @@ pub(crate) struct Arrived<'a> {
 #[derive(Debug)]
 pub(crate) struct Datagram<'a> {
     pub(crate) event: PacketEvent,
-    /// Which of the flow's sessions it belongs to.
+    /// Number of its session in the flow.
     pub(crate) session: u32,
     pub(crate) route: RouteId,
     pub(crate) ecn: Ecn,
@@ -92,11 +92,11 @@ enum Kind {
     FrameLost = 7,
 }
 
-/// Mark of a frame of which nothing arrived, beside its importance.
+/// Mark of a frame of which no part arrived, next to its importance.
 const IS_MISSING: u64 = 4;
 
 impl Traffic {
-    /// Sees to it that datagrams can be sent over these routes.
+    /// Prepares the traffic for datagrams over these routes.
     pub(crate) fn learn_routes(&mut self, routes: &[Route]) {
         let first = |route: &Route, direction| *route.links(direction).first().expect("links");
         let both = |route| Direction::BOTH.map(|direction| first(route, direction));
@@ -143,8 +143,7 @@ impl Traffic {
         arrived
     }
 
-    /// Hands a datagram to the first link of its route, which it enters when the window is carried
-    /// on.
+    /// Hands a datagram to the first link of its route, which it enters at the end of the window.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -165,7 +164,7 @@ impl Traffic {
         });
         let journey = &mut self.journeys[id as usize];
         journey.begin(now, event, *session, *route);
-        // Only repairs and reports are more than headers and zeros.
+        // Only repairs and reports contain more than headers and zeros.
         let is_other = |reason| matches!(reason, SendReason::Repair | SendReason::Control);
         let has_blank_content = !event.reason.is_some_and(is_other);
         let more = &mut self.more[id as usize];
@@ -184,7 +183,7 @@ impl Traffic {
         });
     }
 
-    /// A link has lost a packet. What it was.
+    /// Records that a link has dropped a packet, and returns the packet's description.
     pub(super) fn lose(&mut self, dropped: &Dropped) -> PacketEvent {
         let id = dropped.packet.id as u32;
         self.free_journeys.push(id);
@@ -212,7 +211,7 @@ impl Traffic {
         self.hash.add(at.as_nanos(), word);
     }
 
-    /// Takes the fate of a frame at the receiver into the hash, and its importance.
+    /// Adds the outcome of a frame at the receiver to the hash, and its importance.
     pub(crate) fn record_outcome(
         &mut self,
         now: Instant,
@@ -235,7 +234,7 @@ impl Traffic {
         }
     }
 
-    /// Takes a frame into the hash that its sender has given up.
+    /// Adds a frame that its sender has given up to the hash.
     pub(crate) fn record_abandoned(&mut self, now: Instant, flow: FlowId, index: u64) {
         self.record_frame(now, Kind::FrameAbandoned, flow, index, 0);
     }

@@ -1,4 +1,4 @@
-//! The links over which a party hears, and what is due on them.
+//! The links over which a party receives, and their due events.
 
 use anabranch_link::Link;
 use anabranch_units::Instant;
@@ -13,13 +13,13 @@ use crate::topology::LinkId;
 pub(super) struct LinkState {
     pub(super) link: Link,
     pub(super) alarm: Alarm,
-    /// Who hears what passes it.
+    /// The party that receives the packets of this link.
     pub(super) party: Party,
     /// Whether a route ends with it.
     pub(super) is_last: bool,
-    /// Whom all that passes it is for, if all routes that it is part of end with it, on one side.
+    /// Recipient of all packets on the link, if all its routes end with it, on one side.
     pub(super) is_all_for: Option<Side>,
-    /// Whether something has come to it since its alarm was set.
+    /// Whether a packet has entered it since its alarm was set.
     pub(super) is_changed: bool,
 }
 
@@ -35,16 +35,16 @@ impl LinkState {
     }
 }
 
-/// What goes on on the links over which a party hears.
+/// State of the links over which a party receives.
 #[derive(Debug, Default)]
 pub(super) struct Way {
     /// The links with which a route ends.
     pub(super) ends: Vec<LinkId>,
-    /// What enters a link in this window.
+    /// Packets that enter a link in this window.
     pub(super) entries: Entries,
-    /// When links give packets back with which a route ends.
+    /// Departures from links that end routes.
     pub(super) deliveries: EventQueue<LinkId>,
-    /// When the other links give packets back.
+    /// Departures from other links.
     pub(super) relays: EventQueue<LinkId>,
     /// Links with which a route ends and that have changed in this window.
     pub(super) changed: Vec<LinkId>,

@@ -1,7 +1,7 @@
 //! Lanes: flows that take their turns on the same thread.
 //!
-//! In a window of time flows do not hear of each other; they only meet on links, before it and
-//! after it. So those of different lanes can be moved at the same time, and the result is the same.
+//! Within a window of time flows do not affect each other; they only meet on links, before it and
+//! after it. Flows of different lanes can therefore advance at the same time, with the same result.
 
 use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
@@ -14,12 +14,12 @@ use crate::network::{Datagram, Lanes, Network, Traffic};
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
 
-/// Some of the flows, and all that they need to take their turns.
+/// Some of the flows, with the state that they use in their turns.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) flows: Flows,
     pub(super) traffic: Traffic,
-    /// By party: when flows have something to do.
+    /// Timers of the flows, by party.
     agendas: [Agenda; MAX_PARTIES],
     inboxes: Inboxes,
     /// Flows that have something to do in a window.
@@ -27,7 +27,7 @@ pub(super) struct Lane {
     buffers: Buffers,
 }
 
-/// Which lane a flow is in.
+/// Returns the number of a flow's lane.
 #[inline]
 pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
     match lane_count {
@@ -37,26 +37,26 @@ pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
 }
 
 impl Lane {
-    /// Begins to move flows by these parties.
+    /// Divides the flows into these parties.
     pub(super) fn divide(&mut self, division: Division, network: &Network) {
         self.inboxes = Inboxes::new(self.flows.count());
         self.flows.plan_all(division, &mut self.agendas);
         self.traffic.learn_routes(network.routes());
     }
 
-    /// When a flow has something to do for a party.
+    /// Returns the next timer of a flow for a party.
     pub(super) fn next_at(&self, party: Party) -> Option<Instant> {
         self.agendas[party].next_at()
     }
 
-    /// Whether a flow has something to do in a window.
+    /// Returns whether a flow has something to do in a window.
     pub(super) fn is_due(&self, window: Window) -> bool {
         let next_at = self.next_at(window.party);
         !self.traffic.arrivals.is_empty() || next_at.is_some_and(|at| at < window.before)
     }
 
-    /// Moves the flows to the end of a window, one after the other. `network`: for those who look
-    /// at it, unless flows are moved at the same time elsewhere.
+    /// Moves the flows to the end of a window, one after the other. `network` is for oracles, and
+    /// absent if other flows advance at the same time.
     pub(super) fn give_turns(
         &mut self,
         window: Window,
@@ -67,7 +67,7 @@ impl Lane {
         let mut due = std::mem::take(&mut self.due);
         self.take_in(&mut due, observer);
         self.agendas[window.party].take_due(window.before, &mut due);
-        // As they lie in memory.
+        // In the order of memory.
         due.sort_unstable();
         due.dedup();
         self.inboxes.deal(&due);
@@ -78,7 +78,7 @@ impl Lane {
         self.due = due;
     }
 
-    /// Takes in what arrives in a window, and notes who will read it.
+    /// Takes in a window's arrivals, and notes the flows that will read them.
     fn take_in(&mut self, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
         let traffic = &mut self.traffic;
         self.inboxes
@@ -123,7 +123,7 @@ impl Lane {
         self.agendas[window.party].plan(flow_id, flow.wakes_at(sides));
     }
 
-    /// Lets a generator send what it sends in the window.
+    /// Sends the packets of a generator that are due in the window.
     fn generate(&mut self, flow: FlowId, window: Window, observer: &mut impl Observer) {
         let Some(generator) = self.flows.generator(flow) else {
             return;
@@ -144,7 +144,7 @@ impl Lane {
                 session: 0,
                 route: generator.config.route,
                 ecn: Ecn::NotEct,
-                // Nobody reads it: its length on the wire is all that counts.
+                // Only its length on the wire matters.
                 payload: &[],
             };
             self.traffic.send(at, &datagram, observer);
@@ -153,7 +153,7 @@ impl Lane {
     }
 }
 
-/// A lane, and who is told of its flows.
+/// A lane and the observer of its flows.
 pub(super) struct Watched<'a, O> {
     pub(super) lane: &'a mut Lane,
     pub(super) observer: &'a mut O,

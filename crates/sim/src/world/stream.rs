@@ -12,11 +12,11 @@ use crate::flow::{Side, Work};
 use crate::head_of_line::HeadOfLine;
 use crate::observer::Observer;
 
-/// How many bytes a source hands over at a time.
+/// Number of bytes that a source writes at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Work {
-    /// The work of an application between ends of these set-ups.
+    /// Returns the work of an application between ends of these set-ups.
     pub(super) fn new(
         application: Application,
         configs: [Arc<Config>; 2],
@@ -42,7 +42,7 @@ impl Work {
 }
 
 impl<O: Observer> Turn<'_, O> {
-    /// Tells of the bytes of a stream that can be read now, and how long they have waited.
+    /// Reports the bytes of a stream that have become readable, and the time that they waited.
     #[inline]
     pub(super) fn watch_head_of_line(&mut self) {
         let (now, flow_id) = (self.now, self.flow_id);
@@ -58,7 +58,7 @@ impl<O: Observer> Turn<'_, O> {
         });
     }
 
-    /// Does what a stream's events ask for.
+    /// Handles a stream's events.
     pub(super) fn serve_stream(&mut self, side: Side) {
         if side == Side::Sender {
             self.hear_requests();
@@ -90,7 +90,7 @@ impl<O: Observer> Turn<'_, O> {
             self.flow.frame_at = next_at.map(|at| at.max(now));
             if asks {
                 let request = self.buffers.zeros(Adaptive::REQUEST_BYTES as usize);
-                // A session that has been closed takes nothing any more.
+                // A closed session accepts no more.
                 _ = receiver.write_bytes(now, request);
             }
         }
@@ -113,7 +113,7 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
-    /// The viewer says how long it could go on playing, which the sender hears at once.
+    /// Reports the viewer's remaining play time to the sender, without delay.
     fn tell_play_time_left(&mut self, left: Duration) {
         let now = self.now;
         let sender = &mut self.flow.end(Side::Sender).endpoint;
@@ -123,7 +123,7 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
-    /// The server of a viewer's segments reads what is asked for.
+    /// Reads requests at the server of a viewer's segments.
     fn hear_requests(&mut self) {
         let flow = &mut *self.flow;
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
@@ -134,7 +134,7 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
-    /// Writes what there is to write, as far as the sender takes it.
+    /// Writes the waiting bytes, as far as the sender accepts them.
     pub(super) fn write_stream(&mut self) {
         let flow = &mut *self.flow;
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
@@ -152,7 +152,7 @@ impl<O: Observer> Turn<'_, O> {
         let zeros = self.buffers.zeros(CHUNK_BYTES);
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
-            // A session that has been closed takes nothing any more.
+            // A closed session accepts no more.
             let taken = sender.write_bytes(self.now, zeros.slice(..wanted));
             let taken = taken.unwrap_or(0);
             if *unwritten != u64::MAX {
@@ -171,13 +171,14 @@ impl<O: Observer> Turn<'_, O> {
         _ = sender.finish();
     }
 
-    /// A viewer's picture changes, who may then take more of the film.
+    /// Continues playback at a change of a viewer's picture; the viewer may then take more of the
+    /// film.
     pub(super) fn go_on_viewing(&mut self) {
         self.serve_stream(Side::Receiver);
         self.serve(Side::Receiver);
     }
 
-    /// A new session begins for the next object of a flow.
+    /// Begins a new session for the next object of a flow.
     pub(super) fn begin_object(&mut self) {
         let flow = &mut *self.flow;
         let Work::Objects(objects) = &mut flow.source else {
@@ -205,7 +206,7 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Receiver);
     }
 
-    /// An object has arrived: the next one comes after a pause.
+    /// Ends the present object: the next one follows after a pause.
     fn end_object(&mut self) {
         if let Work::Objects(objects) = &mut self.flow.source {
             objects.is_active = false;

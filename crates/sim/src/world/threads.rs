@@ -1,4 +1,4 @@
-//! Who moves lanes: this thread, or some at the same time.
+//! Movers of lanes: this thread, or several at the same time.
 
 use std::sync::mpsc;
 use std::thread::Scope;
@@ -9,7 +9,7 @@ use crate::network::Network;
 use crate::observer::Observer;
 use crate::parties::Window;
 
-/// How lanes are moved.
+/// Strategy for moving lanes.
 pub(super) trait Mover<'a, O> {
     /// Moves all lanes to the end of a window.
     fn move_all(
@@ -21,7 +21,7 @@ pub(super) trait Mover<'a, O> {
     );
 }
 
-/// On this thread.
+/// The mover that uses the calling thread.
 pub(super) struct Here;
 
 impl<'a, O: Observer> Mover<'a, O> for Here {
@@ -32,7 +32,7 @@ impl<'a, O: Observer> Mover<'a, O> for Here {
         network: &mut Network,
         lanes: &mut Vec<Watched<'a, O>>,
     ) {
-        // Nobody looks at the network if there are several.
+        // With several lanes, no oracle reads the network.
         let is_only = lanes.len() == 1;
         for Watched { lane, observer } in lanes {
             let network = is_only.then_some(&mut *network);
@@ -41,13 +41,13 @@ impl<'a, O: Observer> Mover<'a, O> for Here {
     }
 }
 
-/// A thread that moves a lane: the lane goes there, and comes back at the end of its window.
+/// A thread that moves a lane: the lane is sent to it, and returned at the end of its window.
 struct Helper<'a, O> {
     there: mpsc::Sender<(Window, &'static [Side], Watched<'a, O>)>,
     back: mpsc::Receiver<Watched<'a, O>>,
 }
 
-/// Each on a thread of its own, the first one on this.
+/// Movers with a thread per lane; the first lane uses the calling thread.
 pub(super) struct Helpers<'a, O>(Vec<Helper<'a, O>>);
 
 impl<'a, O: Observer + Send> Helpers<'a, O> {
@@ -99,7 +99,7 @@ impl<'a, O: Observer> Mover<'a, O> for Helpers<'a, O> {
     }
 }
 
-/// Lends helpers for so many lanes, and ends them.
+/// Lends `lane_count` helpers to `run`, and ends them.
 pub(super) fn with_helpers<'a, O: Observer + Send + 'a>(
     lane_count: usize,
     run: impl FnOnce(&mut Helpers<'a, O>),

@@ -1,4 +1,4 @@
-//! A flow's turn: all that it does in a window of time.
+//! A flow's turn: all its actions in a window of time.
 
 use std::collections::VecDeque;
 
@@ -20,14 +20,14 @@ use crate::payload::Unpacked;
 pub(super) struct Buffers {
     /// The datagram being sent.
     datagram: Vec<u8>,
-    /// The one being received.
+    /// The datagram being received.
     pub(super) received: Unpacked,
     /// Zeros: the contents of frames and streams.
     zeros: Bytes,
 }
 
 impl Buffers {
-    /// So many zeros.
+    /// Returns `size` zeros.
     pub(super) fn zeros(&mut self, size: usize) -> Bytes {
         if self.zeros.len() < size {
             self.zeros = vec![0; size.next_power_of_two()].into();
@@ -36,26 +36,26 @@ impl Buffers {
     }
 }
 
-/// A flow, and what it needs of the world while it is its turn.
+/// A flow, and the parts of the world that it uses during its turn.
 pub(super) struct Turn<'a, O> {
-    /// The ends whose turn it is.
+    /// The ends that take their turn.
     pub(super) sides: &'static [Side],
     pub(super) window: Window,
-    /// How far this flow is.
+    /// Instant that this flow has reached.
     pub(super) now: Instant,
     pub(super) flow_id: FlowId,
     pub(super) flow: &'a mut Flow,
-    /// What arrives in the window and has not been read, by side.
+    /// Unread arrivals of the window, by side.
     pub(super) inboxes: [&'a [Arrival]; 2],
     pub(super) traffic: &'a mut Traffic,
-    /// For those who look at it.
+    /// The network, for oracles.
     pub(super) network: Option<&'a mut Network>,
     pub(super) buffers: &'a mut Buffers,
     pub(super) observer: &'a mut O,
 }
 
 impl<O: Observer> Turn<'_, O> {
-    /// Does all that is due in the window for the ends of its party.
+    /// Performs all steps that are due in the window for the ends of its party.
     pub(super) fn run(mut self) {
         while let Some((at, due)) = self.next_due()
             && at < self.window.before
@@ -111,7 +111,7 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Sender);
     }
 
-    /// An endpoint reads the first datagram of its inbox.
+    /// Reads the first datagram of an endpoint's inbox.
     fn take_arrival(&mut self, side: Side) {
         let Some((arrival, rest)) = self.inboxes[side as usize].split_first() else {
             return;
@@ -172,8 +172,8 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Sender);
     }
 
-    /// The calls that follow every call of an endpoint: what it sends, what it tells, when it wants
-    /// to be called next.
+    /// Makes the calls that follow every call of an endpoint: sends its datagrams, handles its
+    /// events, plans its next timeout.
     pub(super) fn serve(&mut self, side: Side) {
         let now = self.now;
         if side == Side::Sender && self.flow.truth.is_some() {
@@ -233,7 +233,7 @@ impl<O: Observer> Turn<'_, O> {
             }
         }
         if has_streamed {
-            // Reading may open a window, and writing gives something to send.
+            // Reading may open a window, and writing may produce a datagram.
             self.serve_stream(side);
             return self.serve(side);
         }
@@ -241,14 +241,15 @@ impl<O: Observer> Turn<'_, O> {
         end.deadline = deadline.map(|(at, timer)| (at.max(now), timer));
     }
 
-    /// Shows a clairvoyant scheduler what the links hold, which need all that was sent for it.
+    /// Shows an oracle the state of the links. This requires that all packets sent so far have been
+    /// carried.
     #[cold]
     fn tell_truth(&mut self) {
         let Some(truth) = &self.flow.truth else {
             return;
         };
         let network = self.network.as_deref_mut();
-        let network = network.expect("who looks at links does so alone");
+        let network = network.expect("an oracle requires a single lane");
         let mut lanes = (&mut *self.traffic, &mut *self.observer);
         network.carry(self.window, self.now, &mut lanes);
         let routes = self.flow.paths.iter().map(|path| path.route);
@@ -258,7 +259,7 @@ impl<O: Observer> Turn<'_, O> {
     }
 }
 
-/// Tells the observer what an endpoint tells its application. Apart, as most turns tell nothing.
+/// Reports an endpoint's event to the observer. A function of its own, as most turns have no event.
 #[inline(never)]
 fn report(
     now: Instant,
@@ -302,7 +303,7 @@ fn report(
         | Event::Replaced
         | Event::PeerLies => return,
     };
-    // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
+    // The receiver learns of a frame that vanished completely only by the numbers of later ones.
     while let Some(frame) = open_frames
         .front()
         .copied()

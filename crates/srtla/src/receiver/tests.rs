@@ -32,14 +32,14 @@ fn video(number: u32) -> Vec<u8> {
     packet
 }
 
-/// What an SRT listener answers.
+/// Returns an answer of an SRT listener.
 fn answer(kind: u16) -> Vec<u8> {
     let mut bytes = kind.to_be_bytes().to_vec();
     bytes.resize(44, 0);
     bytes
 }
 
-/// What a sender does as BELABOX's: one link asks for a group, all join.
+/// A sender that behaves like BELABOX's: one link asks for a group, all join.
 struct Sender {
     half: [u8; ID_BYTES / 2],
     links: Vec<SocketAddr>,
@@ -53,7 +53,7 @@ impl Sender {
         }
     }
 
-    /// Asks for a group. Returns the answer, a REG2.
+    /// Requests a group. Returns the answer, a REG2.
     fn ask(&self, to: &mut Receiver, now: Instant) -> Vec<u8> {
         let asked = with_id(0x9200, &[self.half, [0; ID_BYTES / 2]].concat());
         let Taken::Answer(answer) = to.handle_link(now, self.links[0], &asked) else {
@@ -134,7 +134,7 @@ fn acknowledgements_go_to_all_links_that_carry_and_the_rest_to_the_latest() {
     let naks = receiver.handle_srt(at(0), group, &answer(0x8003));
     assert_eq!(naks, [sender.links[2]]);
     receiver.handle_link(at(1), sender.links[1], &video(7));
-    // A keepalive is no sign that the sender prefers its link, nor is a REG2.
+    // Neither a keepalive nor a REG2 shows that the sender prefers its link.
     receiver.handle_link(at(2), sender.links[0], &[0x90, 0]);
     let named = sender.ask(&mut receiver, at(2));
     receiver.handle_link(at(2), sender.links[0], &named);
@@ -187,8 +187,8 @@ fn a_link_that_fails_comes_back_and_a_group_without_links_ends() {
     let left = events(&mut receiver);
     assert!(matches!(left[..], [Event::LinkLeft(of, _)] if of == group));
     assert_eq!(receiver.links(group).collect::<Vec<_>>(), [address(1)]);
-    // It asks again by another port, as after a change of its address. Its name is too old to found
-    // a group, but there is one.
+    // It registers again from another port, as after a change of its address. Its name is too old
+    // to found a group, but the group exists.
     let joined = receiver.handle_link(at(300_000), address(3), &named);
     assert_eq!(joined, Taken::Answer(wire::joined()));
     assert_eq!(receiver.members[&address(3)], group);
@@ -219,7 +219,7 @@ fn a_lost_answer_is_sent_again_and_a_member_joins_no_other_group() {
     assert_eq!(receiver.handle_link(at(14_001), link, &named), joined);
 }
 
-/// The links' networks differ in delay: any of them may be the first.
+/// Checks that any link may be the first, as their networks differ in delay.
 #[test]
 fn a_group_is_founded_by_whichever_link_brings_its_name_first() {
     let mut receiver = receiver();
@@ -259,7 +259,7 @@ fn links_and_groups_are_bounded() {
 }
 
 proptest! {
-    /// Limits hold for all datagrams, and each group ends once.
+    /// Checks that limits hold for all datagrams, and that each group ends once.
     #[test]
     fn nothing_that_comes_breaks_it(
         steps in prop::collection::vec(
@@ -345,12 +345,12 @@ fn links_are_reported_while_the_listener_accepts_their_sender() {
     assert_eq!(seen, [(first, 0, at(0)), (second, 1, at(5))]);
     let accepted = |link| Event::LinkAccepted(group, link);
     assert_eq!(events(&mut receiver), [accepted(first), accepted(second)]);
-    // A link that comes later is reported at once, and none twice.
+    // A later link is reported at once, and none twice.
     sender.links.push(address(7));
     sender.register(&mut receiver, at(6));
     receiver.handle_srt(at(6), group, &answer(0x8002));
     assert_eq!(events(&mut receiver), [accepted(address(7))]);
-    // A pause of the video is none of SRT. Handshakes are no sign that it goes on.
+    // A pause of the video is no pause of SRT. Handshakes do not show that it continues.
     receiver.handle_srt(at(9_000), group, &answer(0x8001));
     receiver.handle_srt(at(15_000), group, &answer(0x8000));
     assert_eq!(receiver.accepted_links(at(19_000)).count(), 3);

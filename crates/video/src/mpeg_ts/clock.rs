@@ -5,13 +5,13 @@ use anabranch_units::Duration;
 
 const TICKS_PER_SECOND: u64 = 90_000;
 const COUNTER_MASK: u64 = (1 << 33) - 1;
-/// A longer step forward is a discontinuity. A shorter one is time that passes: pictures of a
-/// slide show may be this far apart, and so are clock references that stand in pictures alone.
+/// Longest step forward within a time base; a longer one is a discontinuity. Pictures of a slide
+/// show may be this far apart, and so are clock references that only occur in pictures.
 const LONGEST_STEP: Duration = Duration::from_secs(30);
-/// A clock reference that is further behind belongs to another time base. A smaller step back is
-/// jitter of the multiplexer.
+/// Largest step back of a clock reference, due to the multiplexer's jitter. A larger one belongs to
+/// another time base.
 pub(super) const REFERENCE_HOLD: Duration = Duration::from_millis(100);
-/// Timestamps of pictures in coding order step back by a few pictures.
+/// Largest step back of timestamps: in coding order they step back by a few pictures.
 pub(super) const TIMESTAMP_HOLD: Duration = Duration::from_secs(1);
 
 /// Relation of a counter's value to the one before.
@@ -39,11 +39,11 @@ impl Counter {
         Counter { last: first, hold }
     }
 
-    /// Takes the next value. `is_new_base`: whether the stream announces a discontinuity.
+    /// Takes the next value. `is_new_base` says whether the stream announces a discontinuity.
     pub(super) fn advance(&mut self, value: u64, is_new_base: bool) -> Step {
         let forward = ticks(value.wrapping_sub(self.last) & COUNTER_MASK);
         let backward = ticks(self.last.wrapping_sub(value) & COUNTER_MASK);
-        // Some multiplexers announce discontinuities that are none.
+        // Some multiplexers announce false discontinuities.
         let longest = if is_new_base {
             REFERENCE_HOLD
         } else {
@@ -84,7 +84,8 @@ impl StreamClock {
 
 /// Converts ticks of 1/90,000 s.
 fn ticks(count: u64) -> Duration {
-    // One tick is 100,000 / 9 ns. Whole seconds apart, so that no product is too large.
+    // One tick is 100,000 / 9 ns. Whole seconds are converted apart, so that no product is too
+    // large.
     let (seconds, rest) = (count / TICKS_PER_SECOND, count % TICKS_PER_SECOND);
     Duration::from_secs(seconds) + Duration::from_nanos(rest * 100_000 / 9)
 }

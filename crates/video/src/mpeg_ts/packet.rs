@@ -1,13 +1,14 @@
 //! Reading a transport packet's header and adaptation field (ITU-T H.222.0 §2.4.3.2 to §2.4.3.5),
-//! with whatever the bytes are.
+//! with any bytes.
 
 use super::PACKET_LEN;
 
 /// PID of the program association table.
 pub(super) const PAT_PID: u16 = 0;
-/// PID of null packets; as a program's PCR PID it says that there is no clock reference.
+/// PID of null packets; as a program's PCR PID it means that there is no clock reference.
 pub(super) const NULL_PID: u16 = 0x1fff;
-/// PIDs below this carry tables that describe the stream (H.222.0 table 2-3; DVB's SDT and kin).
+/// PID below which packets carry tables that describe the stream (H.222.0 table 2-3; DVB's SDT and
+/// others).
 const FIRST_PROGRAM_PID: u16 = 0x20;
 
 /// A view of one transport packet.
@@ -23,28 +24,29 @@ impl<'a> Packet<'a> {
         u16::from_be_bytes([self.0[1] & 0x1f, self.0[2]])
     }
 
-    /// Whether a PES packet or section starts in this packet (payload_unit_start_indicator).
+    /// Returns whether a PES packet or section starts in this packet
+    /// (payload_unit_start_indicator).
     pub(super) const fn starts_unit(self) -> bool {
         self.0[1] & 0x40 != 0
     }
 
-    /// Whether the packet was damaged on its way here (transport_error_indicator).
+    /// Returns whether the packet was damaged on its way here (transport_error_indicator).
     pub(super) const fn is_damaged(self) -> bool {
         self.0[1] & 0x80 != 0
     }
 
-    /// Damaged or scrambled: its payload is not to be looked into. A scrambled packet's adaptation
-    /// field is in the clear.
+    /// Returns whether the packet is damaged or scrambled, so that its payload must not be read. A
+    /// scrambled packet's adaptation field is in the clear.
     pub(super) const fn is_opaque(self) -> bool {
         self.is_damaged() || self.0[3] & 0xc0 != 0
     }
 
-    /// Whether the packet's PID is one of those that carry tables only.
+    /// Returns whether the packet's PID is reserved for tables.
     pub(super) fn has_table_pid(self) -> bool {
         self.pid() < FIRST_PROGRAM_PID
     }
 
-    /// The adaptation field after its length byte; empty if there is none.
+    /// Returns the adaptation field after its length byte; empty if there is none.
     fn adaptation_field(self) -> &'a [u8] {
         if self.0[3] & 0x20 == 0 {
             return &[];
@@ -53,13 +55,13 @@ impl<'a> Packet<'a> {
         self.0.get(5..5 + len).unwrap_or(&[])
     }
 
-    /// Whether there is more than an adaptation field, such as one with a clock reference.
+    /// Returns whether there is more than an adaptation field, such as one with a clock reference.
     pub(super) const fn has_payload(self) -> bool {
         self.0[3] & 0x10 != 0
     }
 
-    /// The bytes behind header and adaptation field; empty if there are none or the adaptation
-    /// field's length is wrong.
+    /// Returns the bytes behind header and adaptation field; empty if there are none or the
+    /// adaptation field's length is wrong.
     pub(super) fn payload(self) -> &'a [u8] {
         let start = match self.0[3] >> 4 & 0b11 {
             0b01 => 4,
@@ -69,8 +71,8 @@ impl<'a> Packet<'a> {
         self.0.get(start..).unwrap_or(&[])
     }
 
-    /// Whether payload follows bytes that fill the packet up and say nothing: what muxers write
-    /// where a PES packet ends before the transport packet does (H.222.0 §2.4.3.5).
+    /// Returns whether the payload follows meaningless stuffing. Muxers stuff a packet if a PES
+    /// packet ends before the transport packet does (H.222.0 §2.4.3.5).
     pub(super) fn is_stuffed(self) -> bool {
         if self.0[3] & 0x30 != 0x30 {
             return false;
@@ -93,22 +95,22 @@ impl<'a> Packet<'a> {
         fields.len() > used
     }
 
-    /// Whether decoding can start here (random_access_indicator).
+    /// Returns whether decoding can start here (random_access_indicator).
     pub(super) fn is_random_access(self) -> bool {
         self.adaptation_field()
             .first()
             .is_some_and(|flags| flags & 0x40 != 0)
     }
 
-    /// Whether a new time base begins (discontinuity_indicator), with this packet or with the next
-    /// clock reference of its PID.
+    /// Returns whether a new time base begins (discontinuity_indicator), with this packet or with
+    /// the next clock reference of its PID.
     pub(super) fn is_discontinuous(self) -> bool {
         self.adaptation_field()
             .first()
             .is_some_and(|flags| flags & 0x80 != 0)
     }
 
-    /// The program clock reference's base, 33 bits in units of 1/90,000 s.
+    /// Returns the program clock reference's base, 33 bits in units of 1/90,000 s.
     pub(super) fn clock_reference(self) -> Option<u64> {
         match *self.adaptation_field() {
             [flags, a, b, c, d, e, _, ..] if flags & 0x10 != 0 => {

@@ -1,16 +1,16 @@
 //! Reading the header of a PES packet (ITU-T H.222.0 §2.4.3.6), as far as splitting needs it.
 
-/// Bytes of a PES packet up to and with its length field.
+/// Length of a PES packet's start, up to and with its length field.
 const START_LEN: usize = 6;
 
-/// What the start of a video PES packet says.
+/// Fields of the start of a video PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PesHeader {
-    /// When to decode, 33 bits in units of 1/90,000 s: the DTS, or the PTS where there is no DTS.
+    /// Decoding time, 33 bits in units of 1/90,000 s: the DTS, or the PTS without a DTS.
     pub(super) timestamp: Option<u64>,
-    /// When to show, in the same units: the PTS.
+    /// Presentation time, in the same units: the PTS.
     pub(super) presented_at: Option<u64>,
-    /// Length of the whole PES packet in bytes; `None` where the stream leaves it open.
+    /// Length of the whole PES packet in bytes; `None` if the stream leaves it open.
     pub(super) packet_len: Option<usize>,
     /// Length of the header: where the elementary stream's bytes start.
     pub(super) header_len: usize,
@@ -55,7 +55,7 @@ impl PesHeader {
     }
 }
 
-/// 33 bits between marker bits, which must be set.
+/// Reads 33 bits between marker bits, which must be set.
 fn read_timestamp(bytes: &[u8]) -> Option<u64> {
     let &[a, b, c, d, e, ..] = bytes else {
         return None;

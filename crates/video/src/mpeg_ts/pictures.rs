@@ -17,19 +17,19 @@ pub struct PictureExtractor {
 pub struct ExtractedPicture {
     /// The elementary stream's bytes.
     pub bytes: Vec<u8>,
-    /// How they are coded.
+    /// Codec of the pictures.
     pub codec: VideoCodec,
-    /// When it is to be shown: the PTS, 33 bits in units of 1/90,000 s.
+    /// Presentation time: the PTS, 33 bits in units of 1/90,000 s.
     pub presented_at: Option<u64>,
 }
 
 impl PictureExtractor {
-    /// An extractor that knows no tables yet.
+    /// Creates an extractor that knows no tables yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The unit's video; `None` if there is none in it, or its packets are scrambled.
+    /// Returns the unit's video; `None` if there is none in it, or its packets are scrambled.
     pub fn extract(&mut self, unit: &[u8]) -> Option<ExtractedPicture> {
         let mut bytes = Vec::new();
         let mut codec = VideoCodec::Other;

@@ -13,41 +13,41 @@ use crate::nal::{self, SeiMessages, Slices, h264, mpeg2};
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
 
-/// Where no video is known, a unit spans this much of the stream's time …
+/// Span of a unit in the stream's time while no video is known …
 const SPAN_WITHOUT_VIDEO: Duration = Duration::from_millis(40);
-/// … or this many bytes, whichever comes first.
+/// … or this many bytes, if they come first.
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
-/// A picture that takes longer than this is handed over in parts.
+/// Duration above which a picture is handed over in parts.
 const SPAN_WITH_VIDEO: Duration = Duration::from_millis(500);
-/// A start code, and as many bytes behind it as tell of a picture.
+/// Length of a start code and the bytes behind it that describe a picture.
 const START_LEN: usize = 3 + 3;
 /// The four bytes that a picture header of MPEG-2 begins with.
 const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
 
-/// Consecutive packets of a transport stream, as they came.
+/// Consecutive packets of a transport stream, in the order of arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportUnit {
     /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
     pub bytes: Vec<u8>,
-    /// Loss that comes with its loss. Key: decoding can start here, since a random access point of
-    /// the video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable:
-    /// its picture is used for no other, or it holds none though the program has video.
+    /// Importance of the unit. Key: decoding can start here, since a random access point of the
+    /// video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable: its
+    /// picture is used for no other, or it holds none though the program has video.
     pub importance: Importance,
-    /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
-    /// stream's own clock where there is no video. Never decreases.
+    /// The unit's time since the first one with a time: by the video's decoding timestamps, or by
+    /// the stream's own clock without video. Never decreases.
     pub clock: Option<Duration>,
     /// Position in the stream of the byte behind the unit, for
     /// [`TransportUnitSplitter::due_at`].
     pub end: u64,
 }
 
-/// How far a stream has come with its pictures: whoever waits for bytes learns from it which pauses
-/// lie inside a picture.
+/// Position of a stream within its pictures. A reader that waits for bytes learns from it which
+/// pauses lie inside of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PictureProgress {
     /// Pictures that have started.
     pub started_count: u64,
-    /// Packets of video that have come, of all pictures.
+    /// Packets of video that have arrived, of all pictures.
     pub packet_count: u64,
     /// Whether the unit being filled holds a picture that may be whole: its length is unknown.
     pub may_be_whole: bool,
@@ -55,34 +55,34 @@ pub struct PictureProgress {
     pub has_picture: bool,
 }
 
-/// Takes a transport stream in pieces of any size and cuts it in front of each packet in which a
-/// picture starts; tables that stand right in front of it go with it. All units together are the
-/// input, except for bytes skipped where packets did not start with the sync byte.
+/// Takes a transport stream in pieces of any size and cuts it before each packet in which a picture
+/// starts; tables directly before it belong to the same unit. All units together equal the input,
+/// except for bytes skipped where packets did not start with the sync byte.
 #[derive(Clone, Debug, Default)]
 pub struct TransportUnitSplitter {
-    /// Bytes that are no whole packet yet, or not looked at.
+    /// Bytes that are not a whole packet yet, or not read.
     incoming: Vec<u8>,
     is_synchronized: bool,
     has_ended: bool,
     tables: ProgramTables,
     video_clock: StreamClock,
     timeline: Timeline,
-    /// Whether other streams leave without the video while that is silent.
+    /// Whether other streams leave without the video while it is silent.
     cuts_silence: bool,
     /// Bytes of all units that were handed over.
     handed_over_len: u64,
     last_clock: Option<Duration>,
     unit: Unit,
-    /// Bytes of the current picture's PES packet that are still to come, where its length is known
-    /// or its end was seen.
+    /// Bytes of the current picture's PES packet that are still missing, if its length is known or
+    /// its end was seen.
     remaining_pes_len: Option<usize>,
     stuffing: Stuffing,
-    /// What was handed over of the current picture, if its end was a guess.
+    /// Slices already handed over of the current picture, if its end was a guess.
     handed_over: Option<Slices>,
     progress: PictureProgress,
     /// The last eight bytes of video, for start codes that span packets.
     video_tail: u64,
-    /// The SEI messages that the video is in.
+    /// State of the SEI messages that the video is in.
     sei: Option<SeiMessages>,
     /// The highest sub-layer of HEVC that was met.
     highest_layer: u8,
@@ -90,15 +90,15 @@ pub struct TransportUnitSplitter {
     sync_loss_count: u64,
 }
 
-/// What a stuffed packet tells of a picture of unknown length.
+/// Meaning of a stuffed packet for a picture of unknown length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stuffing {
-    /// Nothing: the next picture ends this one.
+    /// No meaning: the next picture ends this one.
     #[default]
     Ignored,
-    /// It is the last one. Muxers fill up no other packets, with few exceptions.
+    /// The last packet of a picture. Muxers stuff no other packets, with few exceptions.
     EndsPictures,
-    /// The same, and one has ended the current picture.
+    /// The last packet of a picture, which has ended the current one.
     HasEndedPicture,
 }
 
@@ -106,16 +106,16 @@ enum Stuffing {
 #[derive(Clone, Debug, Default)]
 struct Unit {
     bytes: Vec<u8>,
-    /// Where the tables at the end start; `None` if something else is at the end.
+    /// Position of the tables at the end; `None` if the unit ends with something else.
     tables_at: Option<usize>,
     has_video: bool,
     slices: Slices,
-    /// What was handed over before of the picture that this unit continues.
+    /// Slices handed over earlier of the picture that this unit continues.
     continued: Option<Slices>,
     clock: Option<Duration>,
     /// The stream's time at the first clock value in this unit.
     reference: Option<Duration>,
-    /// The stream's time at the start, as far as it is known there.
+    /// The stream's time at the start, if it is known there.
     started_at: Option<Duration>,
     /// The stream's time at the last packet of video, and the length up to that packet.
     video_at: Option<Duration>,
@@ -123,12 +123,12 @@ struct Unit {
 }
 
 impl TransportUnitSplitter {
-    /// Creates a splitter that keeps pictures whole, for those that look at pictures.
+    /// Creates a splitter that keeps pictures whole, for readers of pictures.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates a splitter for a stored stream that is sent: while the video is silent for more than
+    /// Creates a splitter for a stored stream that is sent. While the video is silent for more than
     /// 40 ms of the stream's time, other streams make units of their own.
     pub fn stored() -> Self {
         TransportUnitSplitter {
@@ -137,9 +137,9 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Creates a splitter for a live stream that is sent. It does not wait for the next picture
-    /// where a packet looks like this one's last. If that packet was not the last, the rest makes a
-    /// unit of its own, and such packets are not trusted again.
+    /// Creates a splitter for a live stream that is sent. It does not wait for the next picture if
+    /// a packet looks like this one's last. If that packet was not the last, the rest makes a unit
+    /// of its own, and such packets are not trusted again.
     pub fn live() -> Self {
         TransportUnitSplitter {
             stuffing: Stuffing::EndsPictures,
@@ -147,19 +147,19 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Returns when the byte at `position`, a unit's end, is due after the stream's first: by the
-    /// program clock references around it, or by the rules for streams without. `None` until the
-    /// next of them is known. Positions must not decrease from call to call.
+    /// Returns the due time of the byte at `position`, a unit's end, after the stream's first. It
+    /// uses the program clock references around it, or the rules for streams without. `None` until
+    /// the next of them is known. Positions must not decrease from call to call.
     pub fn due_at(&mut self, position: u64) -> Option<Duration> {
         self.timeline.time_at(position)
     }
 
-    /// Estimates when the last packet is due, before the next clock reference is known.
+    /// Estimates the due time of the last packet, before the next clock reference is known.
     pub fn estimated_due(&self) -> Option<Duration> {
         self.timeline.estimate()
     }
 
-    /// How far the stream has come.
+    /// Returns the stream's progress.
     pub fn progress(&self) -> PictureProgress {
         PictureProgress {
             may_be_whole: self.unit.has_video && self.remaining_pes_len.is_none(),
@@ -174,8 +174,9 @@ impl TransportUnitSplitter {
         self.incoming.extend_from_slice(bytes);
     }
 
-    /// The next complete unit; `None` until more bytes are pushed. A unit is complete with the last
-    /// byte of its picture where the stream tells the picture's length, else when the next starts.
+    /// Returns the next complete unit; `None` until more bytes are pushed. A unit is complete with
+    /// the last byte of its picture if the stream gives the picture's length, else when the next
+    /// picture starts.
     pub fn next_unit(&mut self) -> Option<TransportUnit> {
         let mut at = 0;
         let complete = loop {
@@ -198,7 +199,7 @@ impl TransportUnitSplitter {
     }
 
     /// Returns the rest once the stream has ended: call it until it is empty. Bytes after the last
-    /// whole packet are dropped. With the last unit the times of all are known.
+    /// whole packet are dropped. With the last unit all times are known.
     pub fn finish(&mut self) -> Option<TransportUnit> {
         self.has_ended = true;
         let unit = self.next_unit().or_else(|| self.flush());
@@ -208,7 +209,7 @@ impl TransportUnitSplitter {
         unit
     }
 
-    /// Hands over the unit being filled before it is complete, for a caller whose input pauses; the
+    /// Hands over the unit being filled before it is complete, for a caller whose input pauses. The
     /// rest of its picture, if there is one, will be a unit of its own.
     pub fn flush(&mut self) -> Option<TransportUnit> {
         self.remaining_pes_len.take_if(|len| *len == 0);
@@ -216,7 +217,7 @@ impl TransportUnitSplitter {
         (!unit.bytes.is_empty()).then(|| self.finished(unit))
     }
 
-    /// The unit so far, which holds the end of its picture, or may.
+    /// Takes the unit so far, which holds the end of its picture, or may.
     fn hand_over(&mut self) -> Unit {
         if self.unit.has_video {
             let slices = self.unit.continued.unwrap_or(self.unit.slices);
@@ -225,18 +226,18 @@ impl TransportUnitSplitter {
         self.unit.take()
     }
 
-    /// Bytes left out because they were in no packet.
+    /// Returns the number of bytes left out because they were in no packet.
     pub const fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// How often a packet did not start where it should.
+    /// Returns the number of packets that did not start at the expected position.
     pub const fn sync_loss_count(&self) -> u64 {
         self.sync_loss_count
     }
 
-    /// Position, from `at` on, of the next packet. Where packets follow one another that is `at`;
-    /// else the first sync byte that has another one packet further on.
+    /// Returns the position, from `at` on, of the next packet. While packets follow one another, it
+    /// is `at`; else it is the first sync byte with another one at packet distance.
     fn synchronize(&mut self, at: usize) -> usize {
         if self.is_synchronized {
             if self.incoming.get(at).is_none_or(|&byte| byte == SYNC_BYTE) {
@@ -250,7 +251,7 @@ impl TransportUnitSplitter {
             let is_sync = self.incoming[position] == SYNC_BYTE;
             match self.incoming.get(position + PACKET_LEN) {
                 Some(&SYNC_BYTE) if is_sync => self.is_synchronized = true,
-                // The stream's last packet has none behind it.
+                // The stream's last packet has no successor.
                 None if is_sync && self.has_ended => {
                     self.is_synchronized = self.incoming.len() - position == PACKET_LEN;
                 }
@@ -308,14 +309,14 @@ impl TransportUnitSplitter {
         (is_full || is_long).then(|| core::mem::take(&mut self.unit))
     }
 
-    /// The video that the packet carries a part of.
+    /// Returns the video stream that the packet belongs to.
     fn video_in(&self, packet: Packet<'_>) -> Option<VideoStream> {
         let video = self.tables.video();
         video.filter(|video| video.pid == packet.pid() && packet.has_payload())
     }
 
-    /// Whether the unit leaves without more video: it holds no part of a picture whose rest is to
-    /// come, and no packet of video has come for a while.
+    /// Returns whether the unit leaves without more video: it holds no part of a picture whose rest
+    /// is to come, and no packet of video has come for a while.
     fn is_video_silent(&self, now: Option<Duration>) -> bool {
         if !self.cuts_silence || self.unit.bytes.is_empty() || self.remaining_pes_len.is_some() {
             return false;
@@ -326,7 +327,7 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Takes note of a packet of the video, already in the unit.
+    /// Records a packet of the video, already in the unit.
     fn note_video(&mut self, packet: Packet<'_>, video: VideoStream) {
         self.note_progress(packet);
         let unit = &mut self.unit;
@@ -362,7 +363,8 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// A packet of video begins a picture, or goes on with one that may have been handed over.
+    /// Records a packet of video, which begins a picture or continues one that may have been handed
+    /// over.
     fn note_progress(&mut self, packet: Packet<'_>) {
         self.progress.packet_count += 1;
         let has_ended = self.stuffing == Stuffing::HasEndedPicture;
@@ -388,9 +390,9 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Looks for start codes of slices, and of what decoding can start from.
+    /// Searches for start codes of slices, and of points at which decoding can start.
     fn note_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
-        // A start code may have begun in the packet before.
+        // A start code may start in the packet before.
         let mut at = payload.len().min(8);
         for &byte in &payload[..at] {
             self.note_byte(byte, codec);
@@ -417,7 +419,7 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Takes note of SEI messages that go on at `at`; returns where they end.
+    /// Records SEI messages that continue at `at`; returns their end.
     fn note_sei(&mut self, payload: &[u8], mut at: usize, codec: VideoCodec) -> usize {
         while self.sei.is_some() && at < payload.len() {
             self.note_byte(payload[at], codec);
@@ -426,7 +428,7 @@ impl TransportUnitSplitter {
         at
     }
 
-    /// Takes note of a byte of video behind those of `video_tail`.
+    /// Records a byte of video behind those of `video_tail`.
     fn note_byte(&mut self, byte: u8, codec: VideoCodec) {
         self.note_sei_byte(byte, codec);
         let slices = &mut self.unit.slices;
@@ -449,7 +451,7 @@ impl TransportUnitSplitter {
         self.video_tail = self.video_tail << 8 | u64::from(byte);
     }
 
-    /// Takes note of a byte that may be of SEI messages, or of the header of their NAL unit.
+    /// Records a byte that may belong to SEI messages, or to the header of their NAL unit.
     fn note_sei_byte(&mut self, byte: u8, codec: VideoCodec) {
         if self.video_tail & 0x00ff_ffff == 1 {
             self.sei = None;
@@ -502,7 +504,7 @@ fn span(from: Option<Duration>, to: Option<Duration>) -> Option<Duration> {
     Some(to?.saturating_sub(from?))
 }
 
-/// The last eight bytes, or as many as there are.
+/// Returns the last eight bytes, or all if there are fewer.
 fn tail_of(bytes: &[u8]) -> u64 {
     let last = &bytes[bytes.len().saturating_sub(8)..];
     last.iter()
@@ -510,8 +512,8 @@ fn tail_of(bytes: &[u8]) -> u64 {
 }
 
 impl Unit {
-    /// The importance of the picture, or of what is left of it: the rest of a key frame is no key
-    /// frame, since decoding cannot start there.
+    /// Returns the importance of the picture, or of its remaining part: the rest of a key frame is
+    /// no key frame, since decoding cannot start there.
     fn importance(&self) -> Importance {
         match self.continued.map(|slices| slices.importance()) {
             None => self.slices.importance(),
@@ -520,7 +522,7 @@ impl Unit {
         }
     }
 
-    /// The unit, with an empty one in its place that has room for as much.
+    /// Takes the unit, and leaves an empty one with the same room.
     fn take(&mut self) -> Unit {
         let next = Unit {
             bytes: Vec::with_capacity(self.bytes.len()),

@@ -1,18 +1,18 @@
-//! Following the first program by the tables PAT and PMT (ITU-T H.222.0 §2.4.4): its clock, its
-//! streams and the first video among them.
+//! The first program in the tables PAT and PMT (ITU-T H.222.0 §2.4.4): its clock, its streams and
+//! the first video among them.
 
 use super::packet::{NULL_PID, PAT_PID, Packet};
 
 /// A section's greatest length in bytes (§2.4.4.8).
 const MAX_SECTION_LEN: usize = 1_024;
-/// Bytes of a section before what its length field counts.
+/// Bytes of a section that its length field does not count.
 const SECTION_START_LEN: usize = 3;
 const CRC_LEN: usize = 4;
 
 const PAT_TABLE_ID: u8 = 0x00;
 const PMT_TABLE_ID: u8 = 0x02;
 
-/// How a video stream is coded, as far as its key frames are recognised.
+/// Codec of a video stream, as far as its key frames are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VideoCodec {
     /// MPEG-1 or MPEG-2 (ITU-T H.262).
@@ -21,12 +21,12 @@ pub enum VideoCodec {
     H264,
     /// ITU-T H.265.
     Hevc,
-    /// Known as video; its key frames are known by the random access indicator alone.
+    /// Video of another kind; its key frames are known by the random access indicator alone.
     Other,
 }
 
 impl VideoCodec {
-    /// From a stream type (§2.4.4.9, table 2-34); `None` for what is no video.
+    /// Returns the codec of a stream type (§2.4.4.9, table 2-34); `None` if it is no video.
     const fn from_stream_type(stream_type: u8) -> Option<VideoCodec> {
         match stream_type {
             0x01 | 0x02 => Some(VideoCodec::Mpeg2),
@@ -48,14 +48,14 @@ pub(super) struct VideoStream {
 /// Contents of the first program's map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Program {
-    /// PID of the packets with its clock references (PCR); `None`: it says that it has none.
+    /// PID of the packets with its clock references (PCR); `None` if it has none.
     reference_pid: Option<u16>,
     video: Option<VideoStream>,
     /// PIDs of all of its streams.
     stream_pids: Vec<u16>,
 }
 
-/// Follows the tables as packets go by. Damaged tables change nothing.
+/// The tables of a program, read from the packets. Damaged tables change nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramTables {
     /// Number of the first program, and PID of its PMT.
@@ -66,27 +66,27 @@ pub(super) struct ProgramTables {
 }
 
 impl ProgramTables {
-    /// The first video stream of the first program, once both tables were met.
+    /// Returns the first video stream of the first program, once both tables were met.
     pub(super) const fn video(&self) -> Option<VideoStream> {
         self.program.video
     }
 
-    /// PID of the first program's clock references.
+    /// Returns PID of the first program's clock references.
     pub(super) const fn reference_pid(&self) -> Option<u16> {
         self.program.reference_pid
     }
 
-    /// Whether a stream of the first program has this PID.
+    /// Returns whether a stream of the first program has this PID.
     pub(super) fn has_stream(&self, pid: u16) -> bool {
         self.program.stream_pids.contains(&pid)
     }
 
-    /// Whether `packet` carries the PMT.
+    /// Returns whether `packet` carries the PMT.
     pub(super) fn is_map(&self, packet: Packet<'_>) -> bool {
         self.first.is_some_and(|(_, pid)| pid == packet.pid())
     }
 
-    /// Takes note of a packet, if it carries PAT or PMT.
+    /// Records a packet, if it carries PAT or PMT.
     pub(super) fn note(&mut self, packet: Packet<'_>) {
         if packet.pid() == PAT_PID {
             if let Some(section) = self.association.push(packet) {
@@ -148,7 +148,7 @@ fn length_of(high: u8, low: u8) -> usize {
     usize::from(u16::from_be_bytes([high & 0x0f, low]))
 }
 
-/// A section being put together from the packets of one PID.
+/// A section being assembled from the packets of one PID.
 #[derive(Clone, Debug, Default)]
 struct Section {
     bytes: Vec<u8>,
@@ -185,7 +185,7 @@ impl Section {
     }
 }
 
-/// The CRC of H.222.0 annex A: polynomial 0x04c11db7, most significant bit first.
+/// Returns the CRC of H.222.0 annex A: polynomial 0x04c11db7, most significant bit first.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
@@ -204,7 +204,7 @@ pub(super) mod testing {
     use super::*;
     use crate::mpeg_ts::PACKET_LEN;
 
-    /// Packets of `pid` that carry `section`, its length and CRC filled in.
+    /// Returns packets of `pid` that carry `section`, its length and CRC filled in.
     pub(super) fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
         let len = section.len() - SECTION_START_LEN + CRC_LEN;
         section[1] = 0xb0 | (len >> 8) as u8;
@@ -245,7 +245,8 @@ pub(super) mod testing {
         ]
     }
 
-    /// Audio with a descriptor of `descriptor_len` bytes on PID 0x101, then H.264 on PID 0x102.
+    /// Returns a map with audio and a descriptor of `descriptor_len` bytes on PID 0x101, then H.264
+    /// on PID 0x102.
     pub(super) fn map(descriptor_len: u8) -> Vec<u8> {
         let mut section = vec![PMT_TABLE_ID, 0, 0, 0, 1, 0xc1, 0, 0, 0xe1, 0x02, 0xf0, 0];
         section.extend([0x0f, 0xe1, 0x01, 0xf0, descriptor_len]);
@@ -254,7 +255,7 @@ pub(super) mod testing {
         section
     }
 
-    /// PAT and PMT of a program whose clock references are on `reference_pid`.
+    /// Returns PAT and PMT of a program whose clock references are on `reference_pid`.
     pub(in super::super) fn of_program(map_pid: u16, reference_pid: u16) -> Vec<[u8; PACKET_LEN]> {
         let mut section = map(0);
         section[8..10].copy_from_slice(&(0xe000 | reference_pid).to_be_bytes());

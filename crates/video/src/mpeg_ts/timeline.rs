@@ -1,11 +1,11 @@
 //! The time of each byte of a transport stream, by the stream's own clocks.
 //!
-//! Bytes between two clock references (PCR) are spread evenly (ITU-T H.222.0 §2.4.2.2). The clock
-//! that is followed, the *leader*, is the PCR of the first program; without it another program's
-//! PCR; without any the timestamps of a stream, those of the first program preferred. Each PID has
-//! a clock of its own. If the leader is silent while another clock advances by [`SILENCE`], that
-//! one leads. Where a time base ends, and where no clock is left, bytes take the time that they
-//! need at the mean rate of the last seconds.
+//! Bytes between two clock references (PCR) are spread evenly (ITU-T H.222.0 §2.4.2.2). One clock,
+//! the *leader*, is followed: the PCR of the first program; without it another program's PCR;
+//! without any the timestamps of a stream, those of the first program preferred. Each PID has a
+//! clock of its own. If the leader is silent while another clock advances by [`SILENCE`], that one
+//! leads. Where a time base ends, and where no clock is left, bytes take their time at the average
+//! rate of the last seconds.
 
 use std::collections::VecDeque;
 
@@ -19,26 +19,28 @@ use super::tables::ProgramTables;
 
 /// Rate of a stream without any clock: chosen, a usual rate of a contribution.
 const DEFAULT_RATE: DataRate = DataRate::from_megabits_per_second(4);
-/// Lower bound of the mean rate where it is extrapolated, so that no time is too long.
+/// Lower bound of the average rate for extrapolation, so that no time is too long. Chosen.
 const LOWEST_RATE: DataRate = DataRate::from_kilobits_per_second(1);
-/// Five times the largest distance of clock references that H.222.0 §2.7.2 allows: a leader that
-/// is silent for longer is replaced.
+/// Silence after which the leader is replaced: five times the largest distance of clock references
+/// that H.222.0 §2.7.2 allows.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Largest distance of clock references (H.222.0 §2.7.2).
 const REFERENCE_INTERVAL: Duration = Duration::from_millis(100);
-/// A large picture, which says nothing about the time that passes if no clock value is in it.
+/// Size of a large picture. Without a clock value inside, its bytes do not reveal the passage of
+/// time.
 const MAX_PICTURE_BYTES: u64 = 256 << 10;
-/// Span over which the mean rate is measured; the recent past counts more.
+/// Span over which the average rate is measured, with more weight on the recent past.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 /// Time of the first clock value, so that bytes before it can be due earlier.
 const ORIGIN: Duration = Duration::from_secs(10);
-/// A clock that returns within this of the estimated time continues its own time line.
+/// Maximum error of the estimated time at which a clock that returns continues its own time line.
 const LARGEST_ERROR: Duration = Duration::from_secs(1);
-/// Bytes without a clock value; after these the time is extrapolated, so that memory is bounded.
+/// Number of bytes without a clock value after which the time is extrapolated, so that memory is
+/// bounded.
 const MAX_UNTIMED_BYTES: u64 = 8 << 20;
-/// More clocks than streams have; the oldest makes room.
+/// Maximum number of clocks, more than streams have; the oldest makes room.
 const MAX_CLOCKS: usize = 64;
-/// More than [`MAX_UNTIMED_BYTES`] of units need; the oldest makes room.
+/// Maximum number of anchors, more than [`MAX_UNTIMED_BYTES`] of units need; the oldest makes room.
 const MAX_ANCHORS: usize = 4_096;
 
 /// Kind of clock.
@@ -73,7 +75,7 @@ struct Anchor {
     time: Duration,
 }
 
-/// Mean rate of the last seconds.
+/// Average rate of the last seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentRate {
     bytes: u64,
@@ -152,7 +154,7 @@ impl Timeline {
         self.anchors.back().copied()
     }
 
-    /// The last anchor; the stream's start if there is none.
+    /// Returns the last anchor; the stream's start if there is none.
     fn last_or_first(&mut self) -> Anchor {
         if self.anchors.is_empty() {
             self.anchors.push_back(Anchor {
@@ -192,7 +194,7 @@ impl Timeline {
         clocks.position(|clock| clock.kind == kind && clock.pid == pid)
     }
 
-    /// Takes the next value of a clock. Returns whether the stream's time is known by it.
+    /// Takes the next value of a clock. Returns whether it gives the stream's time.
     fn note(&mut self, kind: Kind, pid: u16, value: u64, tables: &ProgramTables) -> bool {
         let (index, step) = match self.index_of(kind, pid) {
             Some(index) => (index, self.clocks[index].advance(value)),
@@ -223,7 +225,7 @@ impl Timeline {
         takes_over
     }
 
-    /// Adds a clock, in place of the oldest if there are too many.
+    /// Adds a clock; replaces the oldest if there are too many.
     fn insert(&mut self, kind: Kind, pid: u16, value: u64) -> usize {
         let hold = match kind {
             Kind::Reference => REFERENCE_HOLD,
@@ -308,7 +310,7 @@ impl Timeline {
         }
     }
 
-    /// Adds an anchor at the end, by the mean rate.
+    /// Adds an anchor at the end, by the average rate.
     fn extrapolate(&mut self) {
         let last = self.last_or_first();
         let bytes = self.position - last.position;
@@ -340,7 +342,7 @@ impl Timeline {
 }
 
 impl PidClock {
-    /// Preference among clocks, the best first.
+    /// Returns the rank of a clock, the best first.
     fn rank(&self, tables: &ProgramTables) -> u8 {
         match self.kind {
             Kind::Reference if tables.reference_pid() == Some(self.pid) => 0,
@@ -368,7 +370,7 @@ impl PidClock {
         step
     }
 
-    /// The time for which the leader has been silent by this clock, if it is too long.
+    /// Returns the leader's silence by this clock, if it is too long.
     fn silence(&self) -> Option<Duration> {
         self.ahead.filter(|ahead| *ahead >= SILENCE)
     }

@@ -1,4 +1,4 @@
-//! Writing H.264 access units as a transport stream that players play.
+//! Writing H.264 access units as a transport stream for common players.
 
 use std::io::{self, Write};
 
@@ -19,14 +19,14 @@ const PROGRAM_NUMBER: u16 = 1;
 const MAP_PID: u16 = 0x1000;
 const VIDEO_PID: u16 = 0x100;
 
-/// A player shows a picture this long after the clock reference that came with it; what lies in
-/// between is its time for reading and decoding.
+/// Delay of presentation behind the clock reference sent with the picture: the player's time for
+/// reading and decoding. Chosen.
 const PRESENTATION_DELAY: Duration = Duration::from_millis(200);
 
 /// Payload of a packet without adaptation field in bytes.
 const PAYLOAD_LEN: usize = 184;
-/// Of the first packet of a picture: less an adaptation field with a clock reference and a PES
-/// header with a PTS.
+/// Payload bytes in the first packet of a picture, less an adaptation field with a clock reference
+/// and a PES header with a PTS.
 const FIRST_PAYLOAD_LEN: usize = PAYLOAD_LEN - 8 - 14;
 /// Bytes of the PES header that its length field counts.
 const COUNTED_HEADER_LEN: usize = 8;
@@ -34,8 +34,8 @@ const COUNTED_HEADER_LEN: usize = 8;
 /// Access unit delimiter that allows any slice type (ITU-T H.264 §7.3.2.4).
 const DELIMITER: [u8; 6] = [0, 0, 0, 1, 0x09, 0xf0];
 
-/// Writes one program with one H.264 video. The tables stand in front of each key frame, a clock
-/// reference in each picture.
+/// Writes one program with one H.264 video. The tables precede each key frame, and each picture has
+/// a clock reference.
 #[derive(Debug)]
 pub struct TransportStreamWriter<W> {
     sink: W,
@@ -47,7 +47,7 @@ pub struct TransportStreamWriter<W> {
 }
 
 impl<W: Write> TransportStreamWriter<W> {
-    /// A writer into `sink`, which gets one write per access unit.
+    /// Creates a writer into `sink`, which gets one write per access unit.
     pub fn new(sink: W) -> Self {
         TransportStreamWriter {
             sink,
@@ -60,10 +60,11 @@ impl<W: Write> TransportStreamWriter<W> {
     }
 
     /// Writes one access unit, an Annex B byte stream without B pictures, that is to be shown `at`
-    /// after the start. Where it has no access unit delimiter it gets one, as H.222.0 §2.14.1 asks.
+    /// after the start. If it has no access unit delimiter, one is added, as H.222.0 §2.14.1
+    /// requires.
     ///
     /// # Errors
-    /// What the sink reports.
+    /// Errors of the sink.
     pub fn write(&mut self, annex_b: &[u8], at: Duration, is_key: bool) -> io::Result<()> {
         self.buffer.clear();
         if is_key || !self.is_started {
@@ -78,7 +79,7 @@ impl<W: Write> TransportStreamWriter<W> {
         self.sink.write_all(&self.buffer)
     }
 
-    /// The sink, with all that was written.
+    /// Returns the sink after all writes.
     pub fn into_inner(self) -> W {
         self.sink
     }
@@ -111,7 +112,7 @@ impl<W: Write> TransportStreamWriter<W> {
 
     fn write_picture(&mut self, annex_b: &[u8], at: Duration, is_key: bool) {
         let (first, rest) = annex_b.split_at(annex_b.len().min(FIRST_PAYLOAD_LEN));
-        // Video may leave its length open, and must where 16 bits do not hold it.
+        // Video may leave its length open, and must if it exceeds 16 bits.
         let pes_packet_len = u16::try_from(COUNTED_HEADER_LEN + annex_b.len()).unwrap_or(0);
         let start = TsPayload::PesStart(Pes {
             header: PesHeader {
@@ -192,7 +193,7 @@ fn payload_of(bytes: &[u8]) -> Bytes {
     Bytes::new(bytes).expect("chunks are at most a packet's payload")
 }
 
-/// The stream's clock at `at`: 33 bits in units of 1/90,000 s, which wrap after 26 hours.
+/// Returns the stream's clock at `at`: 33 bits in units of 1/90,000 s, which wrap after 26 hours.
 fn timestamp(at: Duration) -> Timestamp {
     let ticks = u128::from(at.as_nanos()) * 90_000 / 1_000_000_000;
     Timestamp::new(ticks as u64 & Timestamp::MAX).expect("33 bits were kept")

@@ -1,17 +1,17 @@
-//! Which frames can be decoded, told from what is lost with each.
+//! Decodability of frames, derived from their importance.
 
 use anabranch_units::Importance;
 
-/// Follows frames in coding order. A frame can be decoded if it is there and all are that it may
-/// need: back to the last key frame, every frame but the disposable ones. Which of them it needs in
-/// truth only its encoder knows.
+/// Follows frames in coding order. A frame can be decoded if it has arrived together with all
+/// frames that it may need: every frame back to the last key frame except the disposable ones. Only
+/// the encoder knows which of them it really needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decodability {
     is_chain_intact: bool,
 }
 
 impl Decodability {
-    /// Takes the next frame and says whether it can be decoded.
+    /// Takes the next frame and returns whether it can be decoded.
     pub fn on_frame(&mut self, importance: Importance, is_complete: bool) -> bool {
         let is_decodable = is_complete && (importance.is_key() || self.is_chain_intact);
         if importance != Importance::Disposable {
@@ -20,7 +20,7 @@ impl Decodability {
         is_decodable
     }
 
-    /// Frames of which nothing is known but that they are not there: references may be among them.
+    /// Records the loss of unknown frames, which may include references.
     pub fn on_unknown_loss(&mut self) {
         self.is_chain_intact = false;
     }
@@ -30,8 +30,8 @@ impl Decodability {
 mod tests {
     use super::*;
 
-    /// What becomes of frames written as in "I P b": lower case for those that are disposable,
-    /// with a `-` behind those that are lost.
+    /// Returns the outcomes of frames written as in "I P b": lower case marks disposable frames, a
+    /// trailing `-` lost ones.
     fn decodable(frames: &str) -> String {
         let mut decodability = Decodability::default();
         let of = |frame: &str| {

@@ -1,27 +1,28 @@
-//! When a picture counts as frozen: `freezeCount` of the W3C's "Identifiers for WebRTC's Statistics
+//! Detection of frozen pictures: `freezeCount` of the W3C's "Identifiers for WebRTC's Statistics
 //! API".
 
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 
-/// Over how many displayed frames the time that a frame stays is averaged.
+/// Number of displayed frames whose durations are averaged (W3C webrtc-stats, `freezeCount`).
 const AVERAGED: usize = 30;
-/// A freeze is at least so many times that average, and longer than it by so much.
+/// Factor and excess over the average gap from which on a gap counts as a freeze (W3C webrtc-stats,
+/// `freezeCount`).
 const FACTOR: u64 = 3;
 const EXCESS: Duration = Duration::from_millis(150);
 
 /// A picture that stood still for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeze {
-    /// When it was first shown.
+    /// Time at which the picture was first shown.
     pub from: Instant,
-    /// When the next one was, or the end.
+    /// Time of the next picture, or of the end.
     pub to: Instant,
 }
 
-/// Tells freezes from the instants at which frames are displayed: a gap of at least max(3·avg, avg
-/// + 150 ms), avg being the mean gap of the last 30 frames before it.
+/// Detects freezes by the instants at which frames are displayed: a gap of at least max(3·avg, avg
+/// + 150 ms), avg being the average of the 30 gaps before it.
 #[derive(Clone, Debug, Default)]
 pub struct FreezeDetector {
     gaps: VecDeque<Duration>,
@@ -30,8 +31,8 @@ pub struct FreezeDetector {
 }
 
 impl FreezeDetector {
-    /// A frame is displayed, no earlier than the last. One that takes another's place at the same
-    /// instant makes no gap.
+    /// Records the display of a frame, no earlier than the last. A frame that replaces another at
+    /// the same instant makes no gap.
     pub fn on_displayed(&mut self, at: Instant) -> Option<Freeze> {
         let freeze = self.until(at);
         if let Some(shown_at) = self.shown_at.filter(|shown_at| *shown_at < at) {
@@ -46,7 +47,7 @@ impl FreezeDetector {
         freeze
     }
 
-    /// The freeze that there is if the next frame is displayed at `at`.
+    /// Returns the freeze that a display of the next frame at `at` would end.
     pub fn until(&self, at: Instant) -> Option<Freeze> {
         let from = self.shown_at?;
         let gap = at.saturating_since(from);
@@ -54,7 +55,7 @@ impl FreezeDetector {
         (gap >= (average * FACTOR).max(average + EXCESS)).then_some(Freeze { from, to: at })
     }
 
-    /// When the last frame was displayed.
+    /// Returns the time of the last frame's display.
     pub const fn shown_at(&self) -> Option<Instant> {
         self.shown_at
     }
@@ -64,7 +65,7 @@ impl FreezeDetector {
 mod tests {
     use super::*;
 
-    /// The freezes' lengths in ms when frames are displayed after these gaps in ms.
+    /// Returns the freezes' lengths in ms if frames are displayed after these gaps in ms.
     fn freezes(gaps: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut detector = FreezeDetector::default();
         detector.on_displayed(Instant::ZERO);
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_average_is_over_the_last_thirty_gaps() {
-        // Thirty gaps of 40 ms have pushed those of 200 ms out.
+        // Thirty gaps of 40 ms have displaced those of 200 ms.
         assert_eq!(
             freezes([200; 30].into_iter().chain([40; 30]).chain([190])),
             [190]

@@ -1,4 +1,4 @@
-//! How long frames are kept back so that they can be displayed evenly.
+//! The delay of frames in front of the display, for even display.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,14 +6,16 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant, ParseQuantityError, percentile_place};
 
-/// What a player does about frames that take different times.
+/// A player's treatment of frames with varying delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterBuffer {
-    /// Nothing: each is displayed as soon as it is there (`off`).
+    /// No delay: each frame is displayed as soon as it arrives (`off`).
     Off,
-    /// Each is displayed so long after its capture, if it is there (a time, such as `200 ms`).
+    /// Each frame that has arrived is displayed at this delay after its capture (a time, such as
+    /// `200 ms`).
     Fixed(Duration),
-    /// The same, as long as 95 % of the last 10 s' frames took, 20 to 500 ms (`adaptive`).
+    /// Each frame is displayed at the delay that 95 % of the last 10 s' frames kept, 20 to 500 ms
+    /// (`adaptive`).
     #[default]
     Adaptive,
 }
@@ -45,23 +47,23 @@ impl fmt::Display for JitterBuffer {
     }
 }
 
-/// For how long a frame's delay counts.
+/// Period for which a frame's delay counts.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The share of frames that are to be in time, in percent.
+/// Share of frames that must be in time, in percent.
 const PERCENT: u8 = 95;
 const MIN_DELAY: Duration = Duration::from_millis(20);
 const MAX_DELAY: Duration = Duration::from_millis(500);
-/// The delay shrinks by this part of the time that passes: the picture runs so much faster, which
-/// nobody sees. The choice of 5 % is ours.
+/// Inverse of the rate at which the delay shrinks over time. The picture runs 5 % faster meanwhile,
+/// which nobody sees. The 5 % are our choice.
 const SHRINKING: u64 = 20;
 
 /// The time from capture to display.
 #[derive(Clone, Debug)]
 pub(super) struct PlayoutDelay {
     buffer: JitterBuffer,
-    /// When frames came and how long they took, oldest first.
+    /// Arrivals and delays of frames, oldest first.
     recent: VecDeque<(Instant, Duration)>,
-    /// How long the slowest of them took, in ascending order: some more of them than are late.
+    /// Delays of the slowest frames, in ascending order: some more frames than the late ones.
     slowest: Vec<Duration>,
     delay: Duration,
     set_at: Option<Instant>,
@@ -81,12 +83,12 @@ impl PlayoutDelay {
         }
     }
 
-    /// The present time from capture to display; `None`: frames are not kept back.
+    /// Returns the present time from capture to display; `None` if frames are not held back.
     pub(super) fn delay(&self) -> Option<Duration> {
         (self.buffer != JitterBuffer::Off).then_some(self.delay)
     }
 
-    /// A frame has come that took `took` since its capture. A longer delay holds at once, a shorter
+    /// Records a frame that took `took` since its capture. A longer delay holds at once, a shorter
     /// one is approached.
     pub(super) fn on_frame(&mut self, now: Instant, took: Duration) {
         if self.buffer != JitterBuffer::Adaptive {
@@ -107,16 +109,16 @@ impl PlayoutDelay {
         self.delay = target.max(shrunk);
     }
 
-    /// A frame that took so long counts no more.
+    /// Removes a frame with this delay.
     fn forget(&mut self, took: Duration) {
         let index = self.slowest.partition_point(|other| *other < took);
-        // Else it is faster than they, and not among them.
+        // Otherwise it is faster than the kept ones, and not among them.
         if self.slowest.get(index) == Some(&took) {
             self.slowest.remove(index);
         }
     }
 
-    /// A frame that took so long counts from now on.
+    /// Adds a frame with this delay.
     fn remember(&mut self, took: Duration) {
         let index = self.slowest.partition_point(|other| *other <= took);
         let are_all = self.slowest.len() == self.recent.len();
@@ -125,12 +127,12 @@ impl PlayoutDelay {
         }
     }
 
-    /// The time that [`PERCENT`] of the frames kept to.
+    /// Returns the delay that [`PERCENT`] of the frames kept.
     fn percentile(&mut self) -> Duration {
         let count = self.recent.len() as u64;
         let place = percentile_place(count, PERCENT).expect("a frame has come");
         let wanted = (count - place) as usize;
-        // As many to spare, so that they seldom have to be looked for.
+        // Twice as many as needed, so that they seldom have to be collected again.
         let kept = 2 * wanted;
         if self.slowest.len() < wanted {
             let mut all: Vec<Duration> = self.recent.iter().map(|(_, took)| *took).collect();
@@ -173,7 +175,7 @@ mod tests {
     fn the_slowest_give_the_percentile_of_all() {
         let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
         for index in 0..4_000_u64 {
-            // Rising, falling, at random and with equals.
+            // Rising, falling, at random and with equal values.
             let took = match index / 1_000 {
                 0 => index,
                 1 => 2_000 - index,

@@ -13,7 +13,7 @@ pub struct Audio {
 }
 
 impl Audio {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If the interval is not 1 ms to 1 s, or the rate is zero or above 100 Gbit/s.

@@ -1,10 +1,10 @@
-//! A source of constant bitrate that knows no target.
+//! A source of constant bitrate that ignores the target.
 
 use anabranch_units::{DataRate, Instant};
 
 use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 
-/// Frames of rate / (8 fps) bytes each, whatever the target.
+/// Frames of rate / (8 fps) bytes each, independent of the target.
 #[derive(Clone, Debug)]
 pub struct Cbr {
     rate: DataRate,
@@ -12,7 +12,7 @@ pub struct Cbr {
 }
 
 impl Cbr {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If frames per second are not 1 to 1,000, or the rate is zero or above 100 Gbit/s.

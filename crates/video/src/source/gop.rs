@@ -1,4 +1,4 @@
-//! The ideal encoder with key frames larger than the others, at the same mean bitrate.
+//! The ideal encoder with key frames larger than the others, at the same average bitrate.
 
 use anabranch_units::{DataRate, Importance, Instant};
 
@@ -7,8 +7,8 @@ use super::{FrameShape, FrameSource, Ideal, LEAST_KEY_FRAME_INTERVAL, SourceConf
 /// Groups of one key frame and `interval - 1` others. With the ideal frame of `b` bytes, another
 /// frame has `b * interval / (interval - 1 + ratio)` bytes and a key frame `ratio` times that.
 ///
-/// A key frame that a loss has called for begins a group, too, and what it is larger by comes on
-/// top of the mean.
+/// A key frame requested by a loss also begins a group. Its excess size comes on top of the
+/// average.
 #[derive(Clone, Debug)]
 pub struct Gop {
     ideal: Ideal,
@@ -47,7 +47,7 @@ impl Gop {
         })
     }
 
-    /// Whether there is a key frame at once where a frame was given up.
+    /// Sets whether a key frame follows at once after a frame was given up.
     #[must_use]
     pub fn with_key_on_loss(mut self, has_key_on_loss: bool) -> Self {
         self.has_key_on_loss = has_key_on_loss;

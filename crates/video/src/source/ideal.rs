@@ -6,8 +6,8 @@ use anabranch_units::{DataRate, Importance, Instant};
 use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates, mean_frame_bytes};
 
-/// Frames of rate / (8 fps) bytes each, with the target clamped to a range. Every fps frames one is
-/// a key frame, no larger than the others; between key frames each frame needs the ones before it.
+/// Frames of rate / (8 fps) bytes each, with the target clamped to a range. One of fps frames is a
+/// key frame, no larger than the others; between key frames each frame needs the ones before it.
 #[derive(Clone, Debug)]
 pub struct Ideal {
     schedule: Schedule,
@@ -16,7 +16,7 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If frames per second are not 1 to 1,000, or the rates not `0 < min_rate <= max_rate <=
@@ -39,7 +39,7 @@ impl Ideal {
         self.schedule.frames_per_second()
     }
 
-    /// Index and size in bytes of the frame that is due.
+    /// Returns index and size in bytes of the due frame.
     pub(super) fn advance(&mut self, now: Instant, target: DataRate) -> (u64, u64) {
         let rate = target.clamp(self.min_rate, self.max_rate);
         let index = self.schedule.advance(now);

@@ -1,5 +1,5 @@
-//! Stored video as encoders make it: I-, P- and B-frames in groups, sizes that vary from frame to
-//! frame and from scene to scene, and an exact mean.
+//! Stored video of usual encoders: I-, P- and B-frames in groups, sizes that vary from frame to
+//! frame and from scene to scene, and an exact average.
 
 use core::str::FromStr;
 use std::collections::VecDeque;
@@ -8,23 +8,23 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 
-/// How the frames of a group differ, and how their sizes vary.
+/// Differences between the frames of a group, and the variation of their sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IpbStructure {
-    /// B-frames between two frames that others need, at most 16.
+    /// Number of B-frames between two frames that others need, at most 16.
     pub b_frames: u32,
-    /// Mean sizes of I-, P- and B-frames relative to one another, each above 0, at most 1,000.
+    /// Average sizes of I-, P- and B-frames relative to one another, each above 0, at most 1,000.
     pub ratio: [f64; 3],
     /// Standard deviation of the logarithm of a frame's size within its group, at most 2.
     pub noise: f64,
-    /// The same of a group's size: scenes differ.
+    /// Standard deviation of a group's size in the same sense: scenes differ.
     pub variation: f64,
-    /// How long scenes last: the time in which the correlation of groups' sizes falls to 1/e.
+    /// Duration of scenes: the time in which the correlation of groups' sizes falls to 1/e.
     pub variation_time: Duration,
 }
 
 impl Default for IpbStructure {
-    /// IBBP with sizes of 6:2:1, as in many films; the spread is a choice of ours.
+    /// Returns IBBP with sizes of 6:2:1, as in many films; the spread is our choice.
     fn default() -> Self {
         IpbStructure {
             b_frames: 2,
@@ -59,15 +59,15 @@ impl FromStr for IpbPattern {
     }
 }
 
-/// The groups over which the mean is exact: of 2 s each, a minute.
+/// Number of groups over which the average is exact: of 2 s each, a minute.
 const BLOCK_GROUPS: usize = 30;
 
-/// Groups of one I-frame and, in coding order, a P-frame with the B-frames before it, over and
-/// over. B-frames are disposable. Sizes are lognormal; groups' sizes follow an AR(1) process.
+/// Groups of one I-frame, followed in coding order by P-frames, each with the B-frames before it.
+/// B-frames are disposable. Sizes are lognormal; groups' sizes follow an AR(1) process.
 ///
-/// Frames come evenly in coding order: what reordering adds to every frame's delay alike is left
-/// out. The noise of a group is scaled so that its frames add up to the group's size, and the sizes
-/// of 30 groups so that they add up to the mean bitrate.
+/// Frames come evenly in coding order; the constant delay of reordering is left out. The noise of a
+/// group is scaled so that its frames add up to the group's size. The sizes of 30 groups are scaled
+/// so that they add up to the average bitrate.
 #[derive(Clone, Debug)]
 pub struct Ipb {
     ideal: Ideal,
@@ -78,9 +78,9 @@ pub struct Ipb {
     rng: Rng,
     /// The process in the unit of its standard deviation.
     state: f64,
-    /// Sizes of the groups to come, relative to the mean.
+    /// Sizes of the next groups, relative to the average.
     groups: VecDeque<f64>,
-    /// Sizes of the frames to come in the present group, relative to the mean, last first.
+    /// Sizes of the next frames in the present group, relative to the average, last first.
     frames: Vec<f64>,
 }
 
@@ -121,7 +121,7 @@ impl Ipb {
         })
     }
 
-    /// The importance of a group's frame, and its mean size relative to the others'.
+    /// Returns the importance of a group's frame, and its average size relative to the others'.
     fn frame(&self, index: u32) -> (Importance, f64) {
         let [i, p, b] = self.structure.ratio;
         match index.checked_sub(1) {
@@ -186,7 +186,7 @@ impl FrameSource for Ipb {
     }
 }
 
-/// A number from the standard normal distribution (Box and Muller).
+/// Draws a number from the standard normal distribution (Box and Muller).
 pub(super) fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * libm::log(1.0 - rng.next_f64())).sqrt();
     radius * libm::cos(core::f64::consts::TAU * rng.next_f64())
@@ -196,7 +196,7 @@ pub(super) fn normal(rng: &mut Rng) -> f64 {
 mod tests {
     use super::*;
 
-    /// The first frames of S3's film: 5.24 Mbit/s, 24 frames a second, groups of 2 s.
+    /// Returns the first frames of S3's film: 5.24 Mbit/s, 24 frames a second, groups of 2 s.
     fn film(structure: IpbStructure, seconds: u64) -> Vec<FrameShape> {
         let rate = DataRate::from_kilobits_per_second(5_240);
         let ideal = Ideal::new(Instant::ZERO, 24, rate, rate).unwrap();
@@ -292,8 +292,9 @@ mod tests {
             .chunks(48)
             .map(|group| libm::log(total(group)))
             .collect();
-        // What is slower than the minute whose mean is exact is missing: some 25 % of the variance,
-        // being that of the mean of 30 numbers with a correlation of 0.82 from one to the next.
+        // Variation slower than the minute whose average is exact is missing. That is about 25 % of
+        // the variance: the variance of the average of 30 numbers whose neighbours have a
+        // correlation of 0.82.
         let spread = deviation(&groups);
         assert!((0.16..0.19).contains(&spread), "{spread}");
         let mean = groups.iter().sum::<f64>() / groups.len() as f64;

@@ -1,10 +1,10 @@
-//! A live encoder that is told its bitrate while it runs, as `anabranch send --target-to` tells it.
+//! A live encoder whose bitrate is set while it runs, as `anabranch send --target-to` does.
 //!
 //! A rate control has a buffer (VBV), in time at its bitrate. If the bitrate falls, the encoder
-//! goes on as before until the excess has filled the buffer, and then follows at once. If it grows,
-//! it is approached exponentially, in twice the buffer to 1/e. Key frames are larger, at the
-//! same mean over a group, and all sizes vary. Growth is told at most twice a second, changes of
-//! less than 3 % never, drops at once: `crates/cli/src/target/news.rs`.
+//! keeps its rate until the excess has filled the buffer, and then follows at once. If the bitrate
+//! grows, the encoder approaches it exponentially, in twice the buffer to 1/e. Key frames are
+//! larger, at the same average over a group, and all sizes vary. Growth is reported at most twice a
+//! second, drops at once, and changes of less than 3 % never: `crates/cli/src/target/news.rs`.
 //!
 //! Calibrated with x264: `docs/decisions/0191-a-live-encoder.md`.
 
@@ -14,16 +14,17 @@ use super::ipb::normal;
 use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, LEAST_KEY_FRAME_INTERVAL, SourceConfigError, check_rates};
 
-/// From one time that growth is told to the next.
+/// Least time between reports of growth, as in `crates/cli/src/target/news.rs`.
 const TELL_INTERVAL: Duration = Duration::from_millis(500);
-/// Smaller changes are not told.
+/// Least relative change that is reported, as in `crates/cli/src/target/news.rs`.
 const LEAST_CHANGE: f64 = 0.03;
-/// What the buffer has room for when the bitrate falls, as x264 has at first.
+/// Share of the buffer that is free when the bitrate falls, as x264 has at first.
 const ROOM: f64 = 0.9;
-/// In how many buffers growth is followed to 1/e, and an excess is made up for.
+/// Time constant, in buffers, for following growth and for making up for an excess. Calibrated with
+/// x264.
 const FOLLOWS_IN: f64 = 2.0;
 
-/// How an encoder holds its bitrate.
+/// An encoder's rate control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateControl {
     /// The rate control's buffer, in time at the bitrate.
@@ -32,14 +33,14 @@ pub struct RateControl {
     pub key_frame_interval: u32,
     /// Size of a key frame over that of another frame, 1 to 1,000.
     pub key_frame_ratio: f64,
-    /// Whether there is a key frame at once where a frame was given up.
+    /// Whether a key frame follows at once after a frame was given up.
     pub has_key_on_loss: bool,
     /// Standard deviation of the logarithm of a frame's size, at most 2.
     pub noise: f64,
 }
 
 impl Default for RateControl {
-    /// x264, `tune=zerolatency`, with the buffer that GStreamer gives it.
+    /// Returns the values of x264, `tune=zerolatency`, with GStreamer's buffer.
     fn default() -> Self {
         RateControl {
             buffer: Duration::from_millis(600),
@@ -51,18 +52,18 @@ impl Default for RateControl {
     }
 }
 
-/// See the head of this file.
+/// A live encoder, as the head of this file describes it.
 #[derive(Clone, Debug)]
 pub struct Live {
     schedule: Schedule,
     rates: (DataRate, DataRate),
     control: RateControl,
     rng: Rng,
-    /// What it was told, and when; `None` before the first frame.
+    /// Last reported target and its time; `None` before the first frame.
     told: Option<(Instant, f64)>,
     /// The bitrate in force, in bit/s.
     rate: f64,
-    /// What the buffer holds of an excess, in bits.
+    /// Excess in the buffer, in bits.
     excess: f64,
     /// The index of the present group's key frame.
     key_index: u64,
@@ -70,11 +71,11 @@ pub struct Live {
 }
 
 impl Live {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
-    /// If frames per second are not 1 to 1,000, the rates not `0 < min_rate <= max_rate <=
-    /// 100 Gbit/s`, or a number of `control` out of its range.
+    /// If frames per second are not 1 to 1,000, the rates not `0 < min_rate <= max_rate <= 100
+    /// Gbit/s`, or a number of `control` is out of its range.
     pub fn new(
         start: Instant,
         seed: Seed,
@@ -105,7 +106,8 @@ impl Live {
         })
     }
 
-    /// Tells the encoder the target, if it is worth its attention. What it aims at from now on.
+    /// Reports the target to the encoder if the change is large enough. Returns the encoder's
+    /// target from now on.
     fn tell(&mut self, now: Instant, target: DataRate) -> f64 {
         let target = target.clamp(self.rates.0, self.rates.1).bits_per_second() as f64;
         let (at, told) = match self.told {
@@ -118,7 +120,7 @@ impl Live {
         told
     }
 
-    /// The bitrate of the frame that is due.
+    /// Returns the bitrate of the due frame.
     fn follow(&mut self, now: Instant, target: DataRate) -> f64 {
         let is_first = self.told.is_none();
         let aim = self.tell(now, target);
@@ -142,7 +144,7 @@ impl Live {
         self.rate
     }
 
-    /// Whether the frame of this index is a key frame.
+    /// Returns whether the frame of this index is a key frame.
     fn takes_key(&mut self, index: u64) -> bool {
         let since = index - self.key_index;
         let frames_per_second = f64::from(self.schedule.frames_per_second());
@@ -171,7 +173,7 @@ impl FrameSource for Live {
         let interval = f64::from(control.key_frame_interval);
         let other_bytes = mean_bytes * interval / (interval - 1.0 + control.key_frame_ratio);
         let ratio = if is_key { control.key_frame_ratio } else { 1.0 };
-        // The mean of a lognormal size is above the size of the mean logarithm.
+        // The average of a lognormal size exceeds the size of the average logarithm.
         let spread = control.noise;
         let noise = libm::exp(spread * normal(&mut self.rng) - spread * spread / 2.0);
         let bytes = other_bytes * ratio * noise;
@@ -205,7 +207,7 @@ mod tests {
         Live::new(Instant::ZERO, Seed(1), 25, rates, control).unwrap()
     }
 
-    /// The sizes of `count` frames, the target being what `target` says of their indices.
+    /// Returns the sizes of `count` frames, with `target` by index.
     fn sizes(source: &mut Live, count: u64, target: impl Fn(u64) -> DataRate) -> Vec<FrameShape> {
         let next = |index| source.produce(source.next_at().unwrap(), target(index));
         (0..count).map(next).collect()
@@ -241,9 +243,9 @@ mod tests {
         let target = |index| MBIT(if (25..75).contains(&index) { 1 } else { 3 });
         let frames = sizes(&mut live(control), 200, target);
         let rate = |index: usize| f64::from(frames[index].bytes) * 8.0 * 25.0 / 1e6;
-        // 2 Mbit/s too much fill 0.54 Mbit in 270 ms: x264 was measured to go on for 280 ms.
+        // 2 Mbit/s too much fill 0.54 Mbit in 270 ms: x264 was measured to continue for 280 ms.
         assert!(rate(25 + 5) > 2.99 && rate(25 + 6) < 1.01, "{}", rate(31));
-        // 1.2 s after it was told.
+        // 1.2 s after the report.
         let expected = 3.0 - 2.0 * libm::exp(-1.0);
         assert!((rate(75 + 29) - expected).abs() < 0.05, "{}", rate(104));
     }

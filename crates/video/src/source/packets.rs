@@ -1,11 +1,11 @@
-//! A stream of packets of equal size, as MPEG-TS leaves an encoder over UDP.
+//! A stream of packets of equal size, such as MPEG-TS from an encoder over UDP.
 
 use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates};
 
-/// Packets, each of them a frame of its own, spaced by their time at the target bitrate. None is
-/// more important than another: what is in them is unknown.
+/// Packets as frames of their own, spaced by their duration at the target bitrate. None is more
+/// important than another, as their content is unknown.
 #[derive(Clone, Debug)]
 pub struct Packets {
     packet_bytes: u32,
@@ -15,7 +15,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// A source whose first packet is due at `start`.
+    /// Creates a source whose first packet is due at `start`.
     ///
     /// # Errors
     /// If a packet is not 1 B to 65,535 B, or the rates not `0 < min_rate <= max_rate <=

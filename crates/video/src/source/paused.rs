@@ -1,4 +1,4 @@
-//! A source that falls silent for a while and comes back.
+//! A source that is silent for a while and returns.
 
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
@@ -9,10 +9,10 @@ use super::{FrameShape, FrameSource};
 #[derive(Debug)]
 pub struct Paused {
     source: Box<dyn FrameSource>,
-    /// When each pause begins, and how long it lasts.
+    /// Start and length of each pause.
     pauses: Vec<(Instant, Duration)>,
     has_skipped: bool,
-    /// A key frame has come, so that frames need one another.
+    /// Whether there has been a key frame, so that frames need one another.
     has_keys: bool,
 }
 
@@ -29,7 +29,7 @@ impl Paused {
         paused
     }
 
-    /// Lets the frames pass that are due in a pause.
+    /// Skips the frames that are due in a pause.
     fn skip(&mut self, target: DataRate) {
         let is_pause = |at: Instant| {
             let mut pauses = self.pauses.iter();

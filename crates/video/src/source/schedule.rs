@@ -1,11 +1,11 @@
-//! When the frames of a source with a fixed frame rate are due.
+//! The times of the frames of a source with a fixed frame rate.
 
 use anabranch_units::{Duration, Instant};
 
 use super::SourceConfigError;
 
 /// Counts frames of a fixed rate. Frame n is due at start + n / fps, computed from n so that
-/// rounding never adds up.
+/// rounding errors do not add up.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     start: Instant,
@@ -29,8 +29,8 @@ impl Schedule {
         self.frames_per_second
     }
 
-    /// Whether decoding can start at a frame, where nothing but sizes is known of an encoder. One
-    /// in each second: even sizes are those of intra-refresh, in cycles of a second.
+    /// Returns whether decoding can start at a frame, if only sizes are known of an encoder. This
+    /// is one frame per second: even sizes are those of intra-refresh, in cycles of a second.
     pub(super) const fn is_key(&self, index: u64) -> bool {
         index.is_multiple_of(self.frames_per_second as u64)
     }
@@ -39,7 +39,7 @@ impl Schedule {
         self.start + Duration::from_secs(self.frame_count) / u64::from(self.frames_per_second)
     }
 
-    /// Takes the frame that is due and returns its index from 0.
+    /// Takes the due frame and returns its index from 0.
     pub(super) fn advance(&mut self, now: Instant) -> u64 {
         let next_at = self.next_at();
         assert!(

@@ -7,11 +7,11 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use super::{FrameLadder, FrameShape, FrameSource, SourceConfigError, check_rates};
 
-/// Frames of a live encoder in the mean: sizes and intervals vary, a new target is followed after a
-/// while, and a large change begins with a large frame.
+/// The average behaviour of a live encoder: sizes and intervals vary, a new target is followed
+/// after a while, and a large change begins with a large frame.
 ///
-/// Deviations: §5.2 calls the reaction time after a change transient, and Table 1 the burst's
-/// 8 frames; here the frames are counted. What change is large the text leaves open: here one of
+/// Deviations: §5.2 calls the reaction time after a change transient, and Table 1 the burst's 8
+/// frames; here the frames are counted. The text does not define a large change: here it is one of
 /// more than half of the bitrate, as in syncodecs, and the start. The text has no frame types: the
 /// first frame of a burst is a key frame, and one of `frames_per_second` frames, as by
 /// intra-refresh.
@@ -23,32 +23,32 @@ pub struct Statistical {
     min_rate: DataRate,
     max_rate: DataRate,
     reaction: Duration,
-    /// Sizes of frames in the steady state; `None`: drawn.
+    /// Sizes of frames in the steady state; drawn at random if `None`.
     ladder: Option<Arc<FrameLadder>>,
     next_at: Instant,
     frame_count: u64,
-    /// The bitrate in force and since when; none before the first frame.
+    /// The present bitrate and its start; `None` before the first frame.
     rate: Option<(DataRate, Instant)>,
-    /// Frames of the burst that are still to come.
+    /// Remaining frames of the burst.
     burst_frames: u32,
-    /// Their size.
+    /// Size of the frames after the burst's first.
     after_burst_bytes: f64,
 }
 
 /// K_B: size of the frame that a burst begins with (RFC 8593 Table 1).
 const BURST_BYTES: f64 = 13_500.0;
-/// K_d: frames of a burst.
+/// K_d: number of frames of a burst.
 const BURST_FRAMES: u32 = 8;
 /// SCALE_B and SCALE_t: scale of the Laplace distribution of sizes and intervals, as a share.
 const SCALE: f64 = 0.15;
-/// The least size of the frames that make up for the large one, as a share of the mean.
+/// Least size of the frames that make up for the large one, as a share of the average. Chosen.
 const LEAST_SHARE: f64 = 0.2;
-/// A change by more than this share begins with a burst.
+/// Relative change above which a burst begins.
 const LARGE_CHANGE: f64 = 0.5;
 
 impl Statistical {
-    /// A source whose first frame is due at `start`. A target that comes less than `reaction` (in
-    /// the RFC `tau_v`) after the last change waits.
+    /// Creates a source whose first frame is due at `start`. A target that comes less than
+    /// `reaction` (in the RFC `tau_v`) after the last change waits.
     ///
     /// # Errors
     /// If frames per second are not 1 to 1,000, or the rates not `0 < min_rate <= max_rate <=
@@ -81,7 +81,7 @@ impl Statistical {
         })
     }
 
-    /// Follows the target if it may, and begins a burst if it changes much.
+    /// Follows the target if it may, and begins a burst at a large change.
     fn follow(&mut self, now: Instant, target: DataRate) -> DataRate {
         let target = target.clamp(self.min_rate, self.max_rate);
         let is_large = match self.rate {
@@ -105,7 +105,7 @@ impl Statistical {
         target
     }
 
-    /// B_0 at a rate.
+    /// Returns B_0 at a rate.
     fn mean_bytes(&self, rate: DataRate) -> f64 {
         rate.bits_per_second() as f64 / 8.0 * self.frame_interval.as_secs_f64()
     }
@@ -125,7 +125,7 @@ impl Statistical {
     }
 }
 
-/// A draw from the Laplace distribution with mean zero.
+/// Draws a number from the Laplace distribution with mean zero.
 fn laplace(rng: &mut Rng, scale: f64) -> f64 {
     let u = rng.next_f64() - 0.5;
     // 1 - 2|u| is zero only for u = -1/2.
@@ -181,7 +181,7 @@ mod tests {
         Statistical::new(Instant::ZERO, Seed(seed), 30, RATES, REACTION, None).unwrap()
     }
 
-    /// Instant and size of each frame up to `end`, the target being what `target` says.
+    /// Returns instant and size of each frame up to `end`, with `target` by time.
     fn frames(
         source: &mut Statistical,
         end: Instant,

@@ -7,11 +7,11 @@ use anabranch_units::{DataRate, Instant};
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates};
 use crate::frame_trace::FrameTrace;
 
-/// Plays a [`FrameTrace`], over and over. Sizes are the film's own if it is not adapted, and else
-/// scaled by the target over the film's mean bitrate.
+/// Plays a [`FrameTrace`] repeatedly. Sizes are the film's own if it is not adapted, and else
+/// scaled by the target over the film's average bitrate.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// When the present round began.
+    /// Start of the present round.
     round_at: Instant,
     index: usize,
     min_rate: DataRate,
@@ -20,7 +20,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If the rates are not `0 < min_rate <= max_rate <= 100 Gbit/s`.
@@ -94,7 +94,7 @@ mod tests {
             kind: None,
             importance,
         };
-        // Not at even times. The last lasts 50 ms, as the others in the mean.
+        // At uneven times. The last frame lasts 50 ms, the average of the others.
         let frames = [
             (10, 6_000, Importance::Key),
             (50, 1_000, Importance::Disposable),

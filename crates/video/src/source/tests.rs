@@ -11,7 +11,7 @@ fn every_name_builds_a_source_whose_first_frame_is_due_at_the_start_and_key_if_i
         let mut source = config.build(start, Seed(1)).unwrap();
         assert_eq!(source.next_at(), Some(start));
         let first = source.produce(start, DataRate::from_megabits_per_second(1));
-        // Nobody knows what is in a packet.
+        // The content of a packet is unknown.
         assert_eq!(first.importance.is_key(), name != "packets", "{name}");
         assert!(source.next_at() > Some(start));
     }

@@ -1,4 +1,4 @@
-//! A source that plays frame sizes which an encoder once produced (RFC 8593 §6).
+//! A source that plays recorded frame sizes of an encoder (RFC 8593 §6).
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::{FrameShape, FrameSource, SourceConfigError, check_rates};
 /// The sizes of the same frames, encoded at several bitrates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameLadder {
-    /// In ascending order.
+    /// Bitrates in ascending order.
     rates: Vec<DataRate>,
-    /// By rate, then by frame.
+    /// Sizes by rate, then by frame.
     sizes: Vec<Vec<u32>>,
 }
 
@@ -32,27 +32,27 @@ pub enum FrameLadderError {
     /// A row is not the frame's number and one size for each bitrate.
     #[error("line {line}: expected frame {frame} and {count} sizes of 1 B to 1 MB")]
     Row {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The number that the frame must have.
         frame: usize,
-        /// How many bitrates there are.
+        /// Number of bitrates.
         count: usize,
     },
-    /// There is nothing left to repeat.
+    /// Too few frames to repeat.
     #[error("{0} frames: after the first 20, which are not repeated, there must be more")]
     TooShort(usize),
 }
 
 /// Frames at the start that are played once: the encoder was still settling (RFC 8593 §6).
 const ONCE: usize = 20;
-/// The sizes that a frame may have.
+/// Range of a frame's size.
 const SIZE_BYTES: std::ops::RangeInclusive<f64> = 10.0..=1e6;
 
 impl FrameLadder {
     /// Reads comma-separated values: a heading `frame,200 kbit/s,400 kbit/s,…` of ascending
-    /// bitrates, then for each frame its number from 0 and its size in bytes at each. What follows
-    /// a `#` does not count, nor do empty lines.
+    /// bitrates, then for each frame its number from 0 and its size in bytes at each. Text after a
+    /// `#` and empty lines are ignored.
     ///
     /// # Errors
     /// A [`FrameLadderError`] that names the line.
@@ -104,12 +104,12 @@ impl FrameLadder {
         Ok(FrameLadder { rates, sizes })
     }
 
-    /// The lowest and the highest bitrate.
+    /// Returns the lowest and the highest bitrate.
     pub fn range(&self) -> (DataRate, DataRate) {
         (self.rates[0], self.rates[self.rates.len() - 1])
     }
 
-    /// The row of the frame `index`, which goes on after the last with the 21st.
+    /// Returns the row of the frame `index`; after the last row follows the 21st.
     fn row(&self, index: u64) -> usize {
         let count = self.sizes[0].len();
         match usize::try_from(index) {
@@ -118,8 +118,8 @@ impl FrameLadder {
         }
     }
 
-    /// The size of the frame `index` at `rate`: interpolated between the two bitrates next to it,
-    /// scaled beyond the lowest and the highest, and at least 10 B and at most 1 MB.
+    /// Returns the size of the frame `index` at `rate`. It is interpolated between the two nearest
+    /// bitrates, scaled beyond the lowest and the highest, and at least 10 B and at most 1 MB.
     pub fn frame_bytes(&self, index: u64, rate: DataRate) -> u32 {
         let row = self.row(index);
         let number = |rate: DataRate| rate.bits_per_second() as f64;
@@ -155,7 +155,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A source whose first frame is due at `start`.
+    /// Creates a source whose first frame is due at `start`.
     ///
     /// # Errors
     /// If frames per second are not 1 to 1,000, or the rates not `0 < min_rate <= max_rate <=
@@ -207,7 +207,7 @@ mod tests {
         DataRate::from_kilobits_per_second(rate)
     }
 
-    /// Frame n has 100 + n bytes at 200 kbit/s and 300 + n at 400 kbit/s.
+    /// Returns a ladder in which frame n has 100 + n bytes at 200 kbit/s and 300 + n at 400 kbit/s.
     fn ladder(frame_count: u32) -> Result<FrameLadder, FrameLadderError> {
         let mut text = "# sizes\nframe, 200 kbit/s, 400 kbit/s\n\n".to_owned();
         for n in 0..frame_count {

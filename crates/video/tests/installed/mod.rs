@@ -1,8 +1,8 @@
-//! What this machine has that tests can do without.
+//! Programs installed on this machine that tests can do without.
 
 use std::process::Command;
 
-/// Whether ffmpeg is installed with this encoder; if not, it says that a test is skipped.
+/// Returns whether ffmpeg is installed with this encoder; if not, prints that a test is skipped.
 pub fn has_ffmpeg(encoder: &str) -> bool {
     let encoders = Command::new("ffmpeg")
         .args(["-v", "error", "-encoders"])

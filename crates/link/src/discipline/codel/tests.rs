@@ -21,7 +21,7 @@ impl Bed {
         }
     }
 
-    /// Whether a packet leaves.
+    /// Takes a packet, and returns whether one leaves.
     fn serve(&mut self, millis: u64) -> bool {
         let options = CoDelOptions::default();
         let (fifo, ledger) = (&mut self.fifo, &mut self.ledger);
@@ -35,7 +35,7 @@ impl Bed {
         }
     }
 
-    /// When packets were dropped since the last call, in milliseconds.
+    /// Returns the times of drops since the last call, in milliseconds.
     fn dropped_at(&mut self) -> Vec<u64> {
         let dropped = self.ledger.dropped.drain(..);
         dropped
@@ -44,15 +44,15 @@ impl Bed {
     }
 }
 
-/// How many packets of these bytes are dropped in 5 s if so many stay behind the one that leaves
-/// every 20 ms.
+/// Returns the number of drops in 5 s of packets of `bytes`, while `count` of them stay behind the
+/// one that leaves every 20 ms.
 fn drops_with_standing(count: usize, bytes: u32, largest_bytes: u32) -> usize {
     let mut bed = Bed::default();
     bed.push(0, 1, largest_bytes);
     assert!(bed.serve(0));
     bed.push(0, count, bytes);
     for step in 1..=250 {
-        // As many as were dropped come again.
+        // The number of dropped packets is enqueued again.
         let missing = count + 1 - bed.fifo.load().packets;
         bed.push(20 * (step - 1), missing, bytes);
         assert!(bed.serve(20 * step));
@@ -80,7 +80,7 @@ fn rfc8289_5_3_drops_follow_each_other_by_the_control_law() {
     assert_eq!(bed.dropped_at(), FIRST_DROPS);
 }
 
-/// When packets are dropped after dropping began, for the second time, at this instant. The next
+/// Returns the times of drops after dropping began, for the second time, at this instant. The next
 /// drop of the first time would have been at 383.4 ms, the fifth.
 fn drops_again_from(millis: u64) -> Vec<u64> {
     let mut bed = Bed::default();

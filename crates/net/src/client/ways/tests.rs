@@ -54,7 +54,7 @@ fn loopback(last: u8) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), 0).into()
 }
 
-/// An address at which nobody answers.
+/// Returns an address at which nobody answers.
 fn nobody() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind(loopback(1)).expect("a port of loopback");
     let address = socket.local_addr().expect("it has one");
@@ -74,7 +74,7 @@ struct Client {
 }
 
 impl Client {
-    /// The second path goes from 127.0.1.`last` from now on. Returns the old one as it was.
+    /// Makes the second path leave from 127.0.1.`last` from now on. Returns the old one's state.
     fn replace_second_path(&self, last: u64, remote: SocketAddr) -> PathSnapshot {
         let by = ClientPath {
             via: format!("127.0.1.{last}").parse().unwrap_or_default(),
@@ -132,7 +132,7 @@ impl Client {
         self.wait_for(|event| matches!(event, Event::Connected { .. }).then_some(()));
     }
 
-    /// Waits until a snapshot is as it should be.
+    /// Waits until a snapshot meets the condition.
     fn wait_until(&self, is_so: impl Fn(&Snapshot) -> bool) {
         for _ in 0..PATIENCE.as_millis() / 20 {
             if is_so(&self.runtime.look(ClientRole::snapshot)) {
@@ -168,7 +168,7 @@ impl Drop for Client {
     }
 }
 
-/// Whether every path leads to the address.
+/// Returns whether every path leads to the address.
 fn leads_to(seen: &Snapshot, address: SocketAddr) -> bool {
     seen.paths.iter().all(|path| path.peer == Some(address))
 }
@@ -224,7 +224,7 @@ fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
     let client = Client::start(&keys, &["127.0.0.1", "127.0.0.2"], answers);
     client.wait_connected();
     client.wait_until(|seen| leads_to(seen, first.local_addr()));
-    // No answer of the resolver moves a session that works.
+    // No answer of the resolver moves a working session.
     for _ in 0..60 {
         client.send_frame();
         wait(StdDuration::from_millis(25));
@@ -248,7 +248,7 @@ fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
 fn each_path_takes_an_address_that_it_has_a_route_to() {
     let keys = Keys::new();
     let everywhere = "[::]:0".parse().expect("an address");
-    // Not every machine has IPv6.
+    // Some machines have no IPv6.
     if UdpSocket::bind("[::1]:0").is_err() {
         return;
     }

@@ -2,7 +2,7 @@ use super::*;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-/// A connection as a server has it, and the stream at its other end.
+/// Returns a server's connection, and the stream at its other end.
 fn pair() -> (Connection, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
     let other = TcpStream::connect(listener.local_addr().unwrap()).expect("loopback");
@@ -25,7 +25,7 @@ fn batch(to: SocketAddr, bytes: &[u8], datagram_bytes: usize) -> Batch<'_> {
     }
 }
 
-/// Serves the connection until `is_enough`; the peer's bytes take a moment.
+/// Serves the connection until `is_enough`, as the peer's bytes take some time.
 fn serve(connection: &Connection, mut is_enough: impl FnMut(&[Vec<u8>]) -> bool) -> Vec<Vec<u8>> {
     let (clock, mut buffers, mut taken) = (Clock::start(), ReceiveBuffers::new(), Vec::new());
     for _ in 0..5_000 {

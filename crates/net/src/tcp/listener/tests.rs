@@ -3,7 +3,7 @@ use std::net::TcpStream;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Ports as a server has them: UDP, which is left out here, and TCP.
+/// Returns a server's ports: UDP, which is left out here, and TCP.
 fn ports() -> (Vec<Port>, SocketAddr) {
     let listener = Listener::bind("0.0.0.0:0".parse().unwrap()).expect("a port");
     let port = listener.local_addr().unwrap().port();
@@ -11,7 +11,7 @@ fn ports() -> (Vec<Port>, SocketAddr) {
     (ports, SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// A connection from this address of loopback.
+/// Opens a connection from this address of loopback.
 fn connect(from: [u8; 4], to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
     let socket = socket.expect("a socket");
@@ -22,7 +22,7 @@ fn connect(from: [u8; 4], to: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// Lets the server accept all that waits, from `now` on. Returns the time after it.
+/// Makes the server accept all waiting connections, from `now` on. Returns the time after it.
 fn accept_all(now: Instant, ports: &mut Vec<Port>) -> Instant {
     let mut now = now;
     for _ in 0..100 {
@@ -54,7 +54,7 @@ fn one_network_has_sixteen_unproven_connections_and_all_have_64() {
         let of_network = Network::of([127, 0, 0, network].into());
         let is_its = |accepted: &&&Accepted| accepted.network == of_network;
         let count = accepted(&ports).iter().filter(is_its).count();
-        // Beyond 64 the networks share them.
+        // Above a total of 64, the networks share the connections.
         let least = 64 / usize::from(network).max(4) - 1;
         assert!(
             (least..=16).contains(&count),

@@ -1,8 +1,8 @@
-//! Attacks on the receiver, each from its first datagram on.
+//! Attacks on the receiver, each from the first datagram on.
 
 use super::*;
 
-/// An address of a network of its own.
+/// Returns an address of a network of its own.
 fn anywhere(number: u16) -> SocketAddr {
     let [high, low] = number.to_be_bytes();
     SocketAddr::from(([10, high, low, 1], 4_000 + number % 1_000))
@@ -15,13 +15,13 @@ fn sender_at(seed: u8, links: impl IntoIterator<Item = SocketAddr>) -> Sender {
     }
 }
 
-/// A true sender over two networks.
+/// Returns a true sender over two networks.
 fn true_sender() -> Sender {
     let links = [([198, 51, 100, 1], 1), ([203, 0, 113, 1], 1)];
     sender_at(7, links.map(SocketAddr::from))
 }
 
-/// 500 registrations a second from forged addresses, whose sender sees no answer. A true sender
+/// Registers 500 times a second from forged addresses, whose sender sees no answer. A true sender
 /// registers among them, is accepted a second later, and stays.
 #[test]
 fn registrations_from_forged_addresses_take_no_place() {
@@ -66,9 +66,9 @@ fn registrations_from_forged_addresses_take_no_place() {
     assert_eq!(events(&mut receiver), reported.collect::<Vec<_>>());
 }
 
-/// 500 registrations a second by ten hosts in each of some networks, which do get the answers. A
-/// true sender registers after a second, and waits for its encoder. Returns its links at the end,
-/// and how many groups there are.
+/// Registers 500 times a second from ten hosts in each of some networks, which do get the answers.
+/// A true sender registers after a second, and waits for its encoder. Returns its links at the end,
+/// and the number of groups.
 fn registrations_by(networks: u16) -> (Vec<SocketAddr>, usize) {
     let mut receiver = receiver();
     let sender = true_sender();
@@ -128,7 +128,7 @@ fn registrations_from_more_networks_than_places_end_no_accepted_stream() {
     assert_eq!(receiver.links(group).count(), 2);
 }
 
-/// Strangers whom SRT accepted once, and who have sent nothing but keepalives since.
+/// Checks strangers whom SRT accepted once, and who have since sent only keepalives.
 #[test]
 fn a_group_keeps_its_place_no_longer_than_srt_speaks() {
     let mut receiver = receiver();
@@ -154,7 +154,7 @@ fn a_group_keeps_its_place_no_longer_than_srt_speaks() {
     assert_eq!(receiver.group_count(), MAX_GROUPS);
 }
 
-/// An attacker with a group of his own names 15 addresses that are not his as its links.
+/// Checks an attacker with a group of his own who names 15 addresses that are not his as its links.
 #[test]
 fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
     let mut receiver = receiver();
@@ -164,7 +164,7 @@ fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
     let victims: Vec<_> = (1..MAX_LINKS as u16).map(anywhere).collect();
     for &victim in &victims {
         receiver.handle_link(at(0), victim, &named);
-        // Keepalives come back, and earn no acknowledgements.
+        // Keepalives are returned, and earn no acknowledgements.
         let keepalive = [&[0x90, 0][..], &[1; 36]].concat();
         for _ in 0..10 {
             receiver.handle_link(at(0), victim, &keepalive);
@@ -189,7 +189,7 @@ fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
         got[0] <= 2 * brought && got[1] == 0,
         "{got:?} for {brought}"
     );
-    // Nor do other answers go to the link that has registered last.
+    // Other answers do not go to the link that has registered last either.
     receiver.handle_link(at(10_000), victims[14], &named);
     let naks = receiver.handle_srt(at(10_000), group, &answer(0x8003));
     assert_eq!(naks, attacker.links);

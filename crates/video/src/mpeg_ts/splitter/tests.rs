@@ -56,7 +56,7 @@ fn joined(units: &[TransportUnit]) -> Vec<u8> {
     units.iter().flat_map(|unit| unit.bytes.clone()).collect()
 }
 
-/// The video's elementary stream in whole packets of the writer.
+/// Returns the video's elementary stream in whole packets of the writer.
 fn video_of(bytes: &[u8]) -> Vec<u8> {
     let mut video = Vec::new();
     for packet in bytes.chunks(PACKET_LEN) {
@@ -125,7 +125,7 @@ fn a_picture_flushed_amid_is_continued_in_a_unit_of_its_own() {
     assert_eq!(joined(&units), rest);
 }
 
-/// The stream with pictures of unknown length, as ffmpeg writes them.
+/// Returns the stream with pictures of unknown length, as ffmpeg writes them.
 fn of_unknown_lengths(mut stream: Vec<u8>) -> Vec<u8> {
     for packet in stream.chunks_mut(PACKET_LEN) {
         let start = if packet[3] & 0x20 == 0 {
@@ -140,8 +140,8 @@ fn of_unknown_lengths(mut stream: Vec<u8>) -> Vec<u8> {
     stream
 }
 
-/// What comes out of a live splitter while the stream is pushed, packet by packet, and flushed
-/// after those packets.
+/// Returns the units of a live splitter while the stream is pushed, packet by packet, and flushed
+/// after the given packets.
 fn split_live(stream: &[u8], flushed_after: &[usize]) -> Vec<TransportUnit> {
     let mut splitter = TransportUnitSplitter::live();
     let mut units = Vec::new();
@@ -163,7 +163,7 @@ fn a_live_picture_of_unknown_length_is_handed_over_with_its_stuffed_packet() {
     splitter.push(&stream);
     let units: Vec<_> = core::iter::from_fn(|| splitter.next_unit()).collect();
     assert_eq!((units.len(), joined(&units)), (2, stream.clone()));
-    // One that does not say that it is live may have all of a film to come.
+    // A splitter that is not live may get all of a film.
     let mut splitter = TransportUnitSplitter::new();
     splitter.push(&stream);
     assert!(splitter.next_unit().is_some());
@@ -198,7 +198,7 @@ fn a_stream_that_stuffs_amid_a_picture_is_trusted_once() {
 #[test]
 fn the_rest_of_a_picture_is_as_important_as_it_and_no_key_frame() {
     let mut stream = of_unknown_lengths(written(&pictures(&[9_000; 7])));
-    // From the second key frame on, nothing is used by other pictures.
+    // From the second key frame on, no picture is used by others.
     for start in (0..stream.len() - 6).rev() {
         if stream[start..].starts_with(&[0, 0, 1, 0x41]) {
             stream[start + 3] = 0x01;
@@ -252,7 +252,7 @@ fn key_frames_are_known_without_the_random_access_indicator() {
     assert_eq!(keys, [true, false, false, false, false, true]);
 }
 
-/// The stream with a map that says its video is MPEG-2.
+/// Returns the stream with a map that declares its video as MPEG-2.
 fn as_mpeg2(stream: &[u8]) -> Vec<u8> {
     let mut reader = TsPacketReader::new(stream);
     let mut writer = TsPacketWriter::new(Vec::new());
@@ -267,8 +267,8 @@ fn as_mpeg2(stream: &[u8]) -> Vec<u8> {
 
 #[test]
 fn mpeg2s_b_pictures_are_disposable_wherever_packets_cut_their_headers() {
-    // IBBP in coding order: picture_coding_type behind ten bits of temporal reference. In front of
-    // the header stands user data of another length in each, so that packets cut it anywhere.
+    // IBBP in coding order: picture_coding_type behind ten bits of temporal reference. User data of
+    // different lengths precedes the headers, so that packets cut them anywhere.
     let coding_types = [1, 2, 3, 3];
     let mut pictures = Vec::new();
     for stuffing_len in 100..300 {
@@ -280,7 +280,7 @@ fn mpeg2s_b_pictures_are_disposable_wherever_packets_cut_their_headers() {
             picture.extend([0, 0, 1, 0xb2]);
             picture.extend(vec![7; stuffing_len]);
             picture.extend([0, 0, 1, 0, index as u8, 0x40 | coding_type << 3, 0xff, 0xf8]);
-            // A slice, in which what looks like a P picture has no start code in front.
+            // A slice with bytes that look like a P picture, but without a start code.
             picture.extend([0, 0, 1, 1, 0x0a, 0, 1, 0, 0, 2 << 3, 0xff]);
             pictures.push(picture);
         }
@@ -342,8 +342,8 @@ fn a_stream_without_clock_or_an_endless_picture_is_cut_at_a_bound() {
     assert_eq!(joined(&units), stream);
 }
 
-/// A slide, then `count` packets of sound, each 10 ms after the one before and behind a clock
-/// reference on the video's PID.
+/// Returns a slide, then `count` packets of sound, each 10 ms after the one before and behind a
+/// clock reference on the video's PID.
 fn slide_with_sound(slide: &[u8], count: u64) -> Vec<u8> {
     let sound = |number: u64| {
         let mut packets = [0xff; 2 * PACKET_LEN];
@@ -382,7 +382,7 @@ fn sound_does_not_wait_for_a_picture_that_is_far_off() {
             let first = splitter.due_at(stream.len() as u64);
             assert!(first.is_some(), "the whole stream has a time");
         }
-        // A reader of pictures gets them whole.
+        // A reader of pictures gets whole ones.
         let whole = split(&stream, 1_316);
         assert!(whole.len() < 30, "{}", whole.len());
     }
@@ -390,7 +390,7 @@ fn sound_does_not_wait_for_a_picture_that_is_far_off() {
 
 #[test]
 fn a_picture_that_trickles_is_kept_whole() {
-    // Its rest is to come, by its length, however long the video is silent.
+    // By its length, its rest is to come, however long the video is silent.
     let slide = written(&pictures(&[20_000]));
     let (head, tail) = slide.split_at(50 * PACKET_LEN);
     let stream = [&slide_with_sound(head, 20)[..], tail].concat();
@@ -467,7 +467,7 @@ proptest! {
 
 #[test]
 fn a_recovery_point_is_a_key_frame_without_the_muxers_word() {
-    // Other messages stand in front, so that it lies across packets in some streams.
+    // Other messages precede it, so that it lies across packets in some streams.
     for other_len in 0..220_u8 {
         let other = vec![0x55; usize::from(other_len.min(80))];
         let long = vec![0x55; usize::from(other_len.saturating_sub(80))];

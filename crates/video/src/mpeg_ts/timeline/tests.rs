@@ -16,7 +16,7 @@ fn packet(pid: u16) -> Bytes {
     bytes
 }
 
-/// A packet with a clock reference, and with a discontinuity indicator or not.
+/// Returns a packet with a clock reference, with or without a discontinuity indicator.
 fn reference_with(pid: u16, ticks: u64, is_discontinuous: bool) -> Bytes {
     let mut bytes = packet(pid);
     let flags = if is_discontinuous { 0x90 } else { 0x10 };
@@ -32,7 +32,7 @@ fn reference(pid: u16, millis: u64) -> Bytes {
     reference_with(pid, millis * 90, false)
 }
 
-/// A packet in which a PES packet with a timestamp begins.
+/// Returns a packet in which a PES packet with a timestamp begins.
 fn timestamp(pid: u16, millis: u64) -> Bytes {
     let mut bytes = packet(pid);
     bytes[1] |= 0x40;
@@ -49,7 +49,7 @@ fn timestamp(pid: u16, millis: u64) -> Bytes {
     bytes
 }
 
-/// Milliseconds at which each packet begins, and at which the last one ends.
+/// Returns the milliseconds at which each packet begins, and at which the last one ends.
 fn times_with(packets: &[Bytes], tables: &ProgramTables) -> Vec<u64> {
     let mut timeline = Timeline::default();
     for bytes in packets {
@@ -61,7 +61,7 @@ fn times_with(packets: &[Bytes], tables: &ProgramTables) -> Vec<u64> {
     let times = ends.map(|at| timeline.time_at(at).unwrap().saturating_sub(start));
     let times: Vec<_> = times.collect();
     assert!(times.is_sorted(), "{times:?}");
-    // Ticks are no whole nanoseconds.
+    // Ticks are not whole nanoseconds.
     let rounded = |time: Duration| (time + Duration::from_micros(1)).as_millis();
     times.into_iter().map(rounded).collect()
 }
@@ -70,7 +70,7 @@ fn times(packets: &[Bytes]) -> Vec<u64> {
     times_with(packets, &ProgramTables::default())
 }
 
-/// `count` seconds of a program: a reference every 40 ms, in front of three packets.
+/// Returns `count` seconds of a program: a reference every 40 ms, in front of three packets.
 fn program(from_millis: u64, seconds: u64) -> Vec<Bytes> {
     let periods = 0..seconds * 25;
     let period = |number| {
@@ -110,7 +110,7 @@ fn bytes_before_the_first_reference_have_their_time_too() {
 
 #[test]
 fn a_slide_in_front_of_the_first_reference_holds_up_nothing() {
-    // A slide of 50 kB, then sound of 100 kbit/s, of which each packet has a reference.
+    // A slide of 50 kB, then sound of 100 kbit/s with a reference in each packet.
     let sound = |number: u64| reference(AUDIO, 15 * number);
     let round: Vec<_> = [packet(VIDEO); 266]
         .into_iter()
@@ -169,7 +169,7 @@ fn an_announced_new_time_base_takes_the_time_of_its_bytes() {
 
 #[test]
 fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
-    // References end after 2 s, and audio goes on.
+    // References end after 2 s, and audio continues.
     let sound = |number: u64| [timestamp(AUDIO, 77_000 + 20 * number), packet(AUDIO)];
     let both = |number: u64| {
         let film = [reference(VIDEO, 20 * number), packet(VIDEO)];
@@ -181,7 +181,7 @@ fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
         .collect();
     let length = duration(&packets);
     assert!((9_960..=10_040).contains(&length), "{length}");
-    // A reference that stands still is no clock either.
+    // A reference that stands still is not a clock either.
     let frozen = |number: u64| [&[reference(VIDEO, 5)][..], &sound(number)].concat();
     let packets: Vec<_> = (0..500).flat_map(frozen).collect();
     let length = duration(&packets);
@@ -210,7 +210,7 @@ fn timestamps_lead_while_references_are_seconds_apart() {
 
 #[test]
 fn sparse_timestamps_do_not_replace_references() {
-    // Subtitles 2 s apart, ten seconds ahead, beside references 40 ms apart.
+    // Subtitles 2 s apart, ten seconds ahead, together with references 40 ms apart.
     let mut packets = program(0, 20);
     for number in (0..10).rev() {
         packets.insert(
@@ -238,7 +238,7 @@ fn streams_without_references_go_by_timestamps_in_any_order() {
 fn the_first_programs_reference_is_preferred() {
     let tables = tables(0x1000, AUDIO);
     let period = |number: u64| {
-        // Another program's clock comes first, and runs twice as fast.
+        // Another program's clock is first, and runs twice as fast.
         [reference(OTHER, 80 * number), reference(AUDIO, 40 * number)]
     };
     let packets: Vec<_> = (0..100).flat_map(period).collect();
@@ -246,7 +246,7 @@ fn the_first_programs_reference_is_preferred() {
     assert!((3_980..=4_100).contains(&length), "{length}");
 }
 
-/// Tables that name the first program's clock.
+/// Returns tables that name the first program's clock.
 fn tables(map_pid: u16, reference_pid: u16) -> ProgramTables {
     let mut tables = ProgramTables::default();
     for bytes in super::super::tables::testing::of_program(map_pid, reference_pid) {
@@ -264,7 +264,7 @@ fn scrambled_packets_have_readable_references() {
 
 #[test]
 fn a_stream_without_any_time_has_a_rate_of_4_mbit_per_s() {
-    // 8 s, which is more than is held back, and less.
+    // Fewer and more bytes without a clock value than are held back.
     for seconds in [1_u64, 8, 40] {
         let packets = vec![packet(VIDEO); seconds as usize * 500_000 / PACKET_LEN];
         let length = duration(&packets);

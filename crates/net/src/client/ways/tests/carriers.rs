@@ -4,12 +4,12 @@ use super::*;
 use crate::streams::StreamServer;
 use crate::tcp::Carrier;
 
-/// A host that is reached by TCP alone: nobody answers at the UDP port that the name leads to.
+/// A host that is reached by TCP only: its UDP port does not answer.
 struct Host {
     receiver: Receiver,
     _sessions: Receptions,
     _silent: UdpSocket,
-    /// Address that the name leads to.
+    /// Address of the name.
     address: SocketAddr,
     tcp: SocketAddr,
 }
@@ -34,7 +34,7 @@ impl Host {
 }
 
 impl Client {
-    /// Waits until `count` paths say that they go by TCP. Returns their numbers.
+    /// Waits until `count` paths report TCP as their carrier. Returns their numbers.
     fn wait_by_tcp(&self, count: usize) -> Vec<usize> {
         let mut paths = Vec::new();
         while paths.len() < count {
