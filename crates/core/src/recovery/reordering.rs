@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What is learned from `count` packets of which each tenth comes late, by `latenesses` in
+    /// Returns the state after `count` packets of which each tenth comes late, by `latenesses` in
     /// turn. Each is reported alone.
     fn learned(count: u64, latenesses: &[u64]) -> Reordering {
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
