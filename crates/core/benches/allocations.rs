@@ -1,9 +1,10 @@
-//! What two endpoints allocate that exchange frames over two paths, by every scheduler, with
-//! losses and with error correction, with key frames, outages, a metered path and a controller that
-//! probes, once they have warmed up: nothing, apart from the received frame's own bytes.
+//! Allocations of two endpoints that exchange frames over two paths, once they have warmed up. The
+//! sessions cover every scheduler, losses, error correction, key frames, outages, a metered path
+//! and a controller that probes. The sender should allocate nothing, except for a few lists in each
+//! outage, and the receiver only the received frame's own bytes.
 //!
-//! Run it by `make bench`. It fails if the sender allocates, or the receiver more than that. With
-//! the argument `--profile` it writes `dhat-heap.json` instead, which tells where.
+//! Run it by `make bench`. It fails if either end allocates more. With the argument `--profile` it
+//! writes `dhat-heap.json` instead, which shows where.
 
 use std::process::ExitCode;
 
@@ -19,17 +20,18 @@ static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 const PATH_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(50)];
 const FRAME_BYTES: usize = 16_000;
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
-/// Every so many-th frame is a key frame, five times as large, where there are key frames.
+/// Number of frames from one key frame, which is five times as large, to the next, if there are key
+/// frames.
 const KEY_INTERVAL: u64 = 50;
 /// Where a path fails, it does so for the last second of every eight.
 const OUTAGE_INTERVAL: Duration = Duration::from_secs(8);
 const OUTAGE_AFTER: Duration = Duration::from_millis(7_000);
 const WARM_UP_FRAMES: u64 = 2_000;
 const FRAMES: u64 = 1_000;
-/// So many of the warm-up may still be on their way when counting begins.
+/// Number of frames of the warm-up that may still be on their way when counting begins.
 const FRAMES_UNDER_WAY: u64 = 5;
 
-/// What has been allocated so far.
+/// Allocations so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     blocks: u64,
@@ -52,14 +54,14 @@ impl Count {
     }
 }
 
-/// What is measured.
+/// Session to be measured.
 #[derive(Clone, Copy)]
 struct Session {
     name: &'static str,
     controller: &'static str,
     scheduler: &'static str,
     fec: &'static str,
-    /// Of the sender's datagrams every so many-th is lost.
+    /// Number of the sender's datagrams of which one is lost.
     loses_every: Option<u64>,
     has_key_frames: bool,
     has_outages: bool,
@@ -79,7 +81,7 @@ const WITH_LOSSES: [Session; 8] = [
     session("webrtc", Some(50)),
 ];
 
-/// What else there is in the field.
+/// Further conditions in the field.
 const IN_THE_FIELD: [Session; 7] = [
     Session {
         name: "key frames",
@@ -151,7 +153,7 @@ struct Bed {
     ends: [MediaSession; 2],
     flying: Vec<Flying>,
     spare: Vec<Vec<u8>>,
-    /// Of the sender and of the receiver.
+    /// Allocations of the sender and of the receiver.
     allocated: [Count; 2],
     is_counting: bool,
     packets: u64,
@@ -203,7 +205,7 @@ impl Bed {
         }
     }
 
-    /// Has one end do something, and counts what it allocates.
+    /// Runs `work` on one end, and counts its allocations.
     fn call<R>(&mut self, side: usize, work: impl FnOnce(&mut MediaSession, Instant) -> R) -> R {
         let before = Count::now();
         let result = work(&mut self.ends[side], self.now);
@@ -337,10 +339,10 @@ fn measure(session: &Session) -> bool {
     sender.blocks <= OUTAGE_BLOCKS * outages && receiver.blocks <= FRAME_BLOCKS * frames
 }
 
-/// What the sender may allocate for an outage: what is in flight on a path in doubt, or bound
-/// to it, is listed to be sent elsewhere, in lists of no use in between.
+/// Allocations that the sender may make for an outage: it lists packets in flight on a path in
+/// doubt, or bound to it, to send them elsewhere. The lists are of no use in between.
 const OUTAGE_BLOCKS: u64 = 16;
-/// What a received frame may allocate: its bytes.
+/// Allocations that a received frame may make: its bytes.
 const FRAME_BLOCKS: u64 = 1;
 
 fn main() -> ExitCode {

@@ -1,6 +1,5 @@
-//! What forward error correction costs: Gbit/s of the media that is protected, of blocks of `k`
-//! symbols with `m` repair symbols, encoded and with `m` losses decoded; and what it costs to
-//! decide.
+//! Cost of forward error correction: Gbit/s of protected media, in blocks of `k` symbols with `m`
+//! repair symbols, encoded and with `m` losses decoded; and the cost of the decision.
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run.
 

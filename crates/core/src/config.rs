@@ -1,4 +1,4 @@
-//! What a session is set up with.
+//! Configuration of a session.
 
 use anabranch_units::{DataRate, Duration};
 
@@ -24,8 +24,8 @@ pub struct Config {
     /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
     /// path's largest packet.
     pub fragment_bytes: u16,
-    /// How the paths' MTU is searched; `None`: they are believed to carry
-    /// what `fragment_bytes` says, as experiments with packets of a set size have it.
+    /// Search for the paths' MTU; `None`: paths are assumed to carry packets of `fragment_bytes`,
+    /// as experiments with a set packet size require.
     pub mtu: Option<MtuDiscovery>,
     /// The media session.
     pub media: MediaConfig,
@@ -77,10 +77,10 @@ impl Config {
     }
 }
 
-/// How the paths' MTU is searched. Sizes are those of IP packets, headers included.
+/// Parameters of the search for the paths' MTU. Sizes are those of IP packets, headers included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MtuDiscovery {
-    /// What every path is believed to carry (RFC 8899 §5.1.2: BASE_PLPMTU).
+    /// Packet size that every path is assumed to carry (RFC 8899 §5.1.2: BASE_PLPMTU).
     pub base_bytes: u32,
     /// The largest size that is tried.
     pub max_bytes: u32,
@@ -118,26 +118,26 @@ pub struct StreamConfig {
     /// A message has at most [`Config::fragment_bytes`] and travels as one segment. Both ends must
     /// agree on it.
     pub carries_messages: bool,
-    /// How long the receiver puts off the acknowledgement of a segment that came in order; every
-    /// second one is acknowledged at once (RFC 5681 §4.2: at most 500 ms).
+    /// Delay of the receiver's acknowledgement of a segment that came in order; every second one is
+    /// acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
     /// Over several paths: whether a lost segment is sent again by the path that lost it, as each
     /// flow of MPTCP does, and not by the scheduler's choice.
     pub retransmits_on_same_path: bool,
-    /// Over several paths: when what is in flight on one is sent on another as well.
+    /// Condition, with several paths, for copies of segments in flight on another path.
     pub reinjection: Reinjection,
     /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
     /// 0.2 s).
     pub min_retransmission_timeout: Duration,
     /// The retransmission timeout before the first round-trip time (RFC 6298 §2.1: 1 s).
     pub initial_retransmission_timeout: Duration,
-    /// How often the only path is asked for a sign of life while its retransmission timer waits
-    /// ever longer; `None`: never, as in TCP.
+    /// Interval at which the only path is asked for a sign of life while its retransmission timer
+    /// backs off; `None`: never, as in TCP.
     pub silence_question_interval: Option<Duration>,
 }
 
 impl StreamConfig {
-    /// What may be sent before the receiver has told its window.
+    /// Bytes that may be sent before the receiver has announced its window.
     pub const INITIAL_WINDOW_BYTES: u64 = 64 << 10;
     /// The largest receive window: offsets travel in 32 bits.
     pub const MAX_WINDOW_BYTES: u64 = 1 << 30;
@@ -166,13 +166,14 @@ impl Default for StreamConfig {
 pub enum Reinjection {
     /// Never.
     Off,
-    /// When the peer's window is full: a path that could send brings what the peer waits for, if
-    /// the slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
+    /// When the peer's window is full: a path that could send copies the awaited segment, if the
+    /// slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
     /// Linux's `mptcp_sched.c`).
     Linux,
-    /// As `Linux`. And when nothing more can be bound, what waits for a path moves to one with
-    /// room that brings it sooner, by the forecasts of both; when nothing else is to be sent, what
-    /// is in flight is copied there for the same reason, or since it is overdue: each segment once.
+    /// As `Linux`, and two further rules. If nothing more can be bound, bound segments move to a
+    /// path with room that delivers them earlier, by the forecasts of both. If nothing else is to
+    /// be sent, segments in flight are copied there for the same reason, or because they are
+    /// overdue: each segment once.
     #[default]
     Tail,
     /// When nothing else is to be sent, and for the start, while the viewer's play time left is
@@ -187,15 +188,15 @@ pub struct MediaConfig {
     /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
     /// 500 ms).
     pub deadline: Duration,
-    /// The encoder's share of the paths' estimated bandwidth, 0 to 1; `None`: what the controller
-    /// leaves it ([`RateKind`](crate::control::RateKind)).
+    /// Encoder's share of the paths' estimated bandwidth, 0 to 1; `None`: the share that the
+    /// controller leaves it ([`RateKind`](crate::control::RateKind)).
     pub target_fraction: Option<f64>,
-    /// What the encoder is asked for on account of each usable path at the least (Zhang & Lei's
-    /// program: the controllers' minimum).
+    /// Minimum contribution of each usable path to the encoder's target (Zhang & Lei's program: the
+    /// controllers' minimum).
     pub path_target_min: DataRate,
-    /// What the source can produce.
+    /// Rates that the source can produce.
     pub source: SourceLimits,
-    /// How long the receiver waits for the rest of a frame that is not a key frame.
+    /// Time for which the receiver waits for the rest of a frame that is not a key frame.
     pub reassembly_wait: Duration,
     /// Whether received frames come with their bytes. A laboratory, which reads none, spares itself
     /// their memory.
@@ -212,7 +213,7 @@ pub struct MediaConfig {
     /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
     /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
     pub fec: String,
-    /// How many copies of a lost fragment are sent.
+    /// Number of copies of a lost fragment.
     pub retransmission_copies: RetransmissionCopies,
     /// Which of this project's decisions the sender makes.
     pub endpoint: Endpoint,
@@ -268,7 +269,7 @@ impl Endpoint {
     }
 }
 
-/// How many copies of a lost fragment are sent.
+/// Number of copies of a lost fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetransmissionCopies {
     /// Two if there is no time for another try, on two paths if two are fast enough; else one. One
@@ -290,7 +291,7 @@ impl RetransmissionCopies {
 /// Whether the source follows the target bitrate, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceLimits {
-    /// It produces what it produces.
+    /// It does not follow the target.
     Fixed,
     /// It follows the target between these rates.
     Adaptive {
@@ -333,7 +334,7 @@ pub enum ConfigError {
     /// A fragment, and padding, must fill something and fit a datagram.
     #[error("fragments or padding of {bytes} bytes: allowed are 64 to 9000")]
     FragmentBytes {
-        /// What was asked for.
+        /// Requested size.
         bytes: u16,
     },
     /// Between base and maximum there must be something, and a half fragment must fit the base.
@@ -349,7 +350,7 @@ pub enum ConfigError {
     /// The encoder's share must be above zero and at most one.
     #[error("a target fraction of {fraction}: it must be above 0 and at most 1")]
     TargetFraction {
-        /// What was asked for.
+        /// Requested fraction.
         fraction: f64,
     },
     /// The rule needs the order of a stream's bytes, and packets of one size.
@@ -358,7 +359,7 @@ pub enum ConfigError {
     /// A stream's window is too small to begin with, or too large for the wire.
     #[error("a receive window of {bytes} bytes: allowed are 64 KiB to 1 GiB")]
     ReceiveWindow {
-        /// What was asked for.
+        /// Requested window.
         bytes: u64,
     },
     /// A rate is zero.

@@ -23,8 +23,9 @@ pub trait CongestionController: Debug + Send {
     /// A tracked packet has left. `packet` holds the state as it was with this packet in flight.
     fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}
 
-    /// A source that does not follow the target gives so much, as bytes of media, and the path may
-    /// have to carry it: its part, if there are others. Called with each frame of such a source.
+    /// Notes the rate of a source that does not follow the target, as bytes of media: the path may
+    /// have to carry it, or its part if there are other paths. Called with each frame of such a
+    /// source.
     fn on_source_rate(&mut self, _rate: DataRate) {}
 
     /// Whether [`CongestionController::on_feedback`] looks at `paths`. If not, they need not be
@@ -43,9 +44,9 @@ pub trait CongestionController: Debug + Send {
         paths: &[PathView],
     );
 
-    /// The path is slow to bring what the peer's full window waits for, and another path brings it
-    /// (Raiciu et al., NSDI 2012, §4.2: the slow path's window is halved, at most once a round
-    /// trip). Only streams over several paths call it.
+    /// Reacts to a path that delays data for which the peer's full window waits, while another path
+    /// delivers it (Raiciu et al., NSDI 2012, §4.2: the slow path's window is halved, at most once
+    /// a round trip). Only streams over several paths call it.
     fn on_penalty(&mut self) {}
 
     /// When the controller wants [`Timeout::Own`]; `None` for never.
@@ -56,7 +57,7 @@ pub trait CongestionController: Debug + Send {
     /// A timer has run out.
     fn on_timeout(&mut self, now: Instant, cause: Timeout);
 
-    /// What the path may do now.
+    /// Returns the limits for sending on the path now.
     fn control(&self) -> ControlParameters;
 
     /// When the receiver should report.
@@ -78,8 +79,8 @@ pub enum Timeout {
         /// Bytes in flight before anything was declared lost: RFC 5681's FlightSize.
         prior_bytes_in_flight: u64,
     },
-    /// The path has been silent with packets outstanding so long that it counts as out. All that
-    /// was in flight has been taken out of flight.
+    /// The path has been silent with packets outstanding for long enough to count as out. Nothing
+    /// is in flight any more.
     FeedbackSilence {
         /// Bytes in flight before they were taken out.
         prior_bytes_in_flight: u64,
@@ -105,7 +106,7 @@ impl Timeout {
     }
 }
 
-/// What a controller grants.
+/// Limits that a controller sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControlParameters {
     /// The most bytes in flight; `None`: no window.
@@ -115,8 +116,9 @@ pub struct ControlParameters {
     /// The rate that the path is believed to carry for this session. The encoder's target is made
     /// of it, by the share that [`RateKind`] leaves.
     pub target_rate: DataRate,
-    /// How fast useless packets may fill what media leaves, to probe for bandwidth; zero outside
-    /// probing. A session that always pads ignores it and fills the pacing rate or window.
+    /// Rate at which padding may use the capacity that media leaves free, to probe for bandwidth;
+    /// zero outside probing. A session that always pads ignores it and fills the pacing rate or
+    /// window.
     pub padding_rate: DataRate,
     /// Bytes that may leave back to back before pacing spaces them, beyond the first packet.
     pub burst_bytes: u64,

@@ -1,4 +1,4 @@
-//! What an endpoint has counted.
+//! Counters of an endpoint.
 
 use crate::send_reason::ReasonCounts;
 
@@ -37,8 +37,8 @@ pub struct PathCounters {
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// Media or stream packets received, duplicates of other paths' among them: what the path
-    /// contributes.
+    /// Media or stream packets received, duplicates of other paths' among them: the path's
+    /// contribution.
     pub received_media_packets: u64,
     /// Bytes of payload in them, headers not counted.
     pub received_media_bytes: u64,

@@ -1,22 +1,22 @@
-//! Forward error correction: the code, its decoder, how much of it, and what the losses are like.
+//! Forward error correction: the code, its decoder, the amount of repair, and the model of losses.
 //!
 //! Every fragment of a session that uses FEC has a *symbol number*, consecutive in the order of
 //! first sending. A *symbol* is a string of bytes; symbols that are combined count as padded with
 //! zeros to the longest of them. A *repair symbol* is a linear combination over GF(2^8) of a
 //! *window* of at most [`MAX_WINDOW`] consecutive symbols. The coefficients are a Cauchy matrix
-//! (Bloemer et al., "An XOR-Based Erasure-Resilient Coding Scheme", ICSI TR-95-048, section 4):
-//! row `r` takes symbol `s` times `1 / (x_r + y_s)`, with `x_r = 128 + r` and `y_s = s mod 128`.
+//! (Bloemer et al., "An XOR-Based Erasure-Resilient Coding Scheme", ICSI TR-95-048, section 4): row
+//! `r` takes symbol `s` times `1 / (x_r + y_s)`, with `x_r = 128 + r` and `y_s = s mod 128`.
 //!
 //! Any 128 consecutive symbols have distinct `y`, and every square part of a Cauchy matrix is
 //! regular. So the repairs of one window, with rows of their own, are a systematic Reed-Solomon
 //! code: any `m` of them recover any `m` lost symbols of the window. One code serves blocks (the
 //! window is a frame) and sliding windows (the window is the last `w` symbols), which the receiver
-//! need not tell apart.
+//! need not distinguish.
 //!
 //! The guarantee holds for any repair symbols that cover the same lost symbols, whatever their
 //! windows. It ends where they cover different ones: a coefficient outside of a window is zero, and
 //! a matrix with zeros can be singular although each lost symbol has a repair symbol of its own.
-//! Chance makes it so about once in 400 (six losses, windows of 20).
+//! This happens by chance about once in 400 (six losses, windows of 20).
 
 mod budget;
 mod decoder;
@@ -47,10 +47,10 @@ pub use rate::{
 /// Most symbols in the window of a repair symbol.
 pub const MAX_WINDOW: u16 = 128;
 
-/// Rows of the code: so many different repair symbols has a window.
+/// Rows of the code: the number of different repair symbols of a window.
 pub const MAX_ROWS: u8 = 128;
 
-/// What a repair symbol is made of.
+/// Description of a repair symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairHeader {
     /// Number of the first symbol in its window.
@@ -75,7 +75,7 @@ impl RepairHeader {
             .is_some_and(|offset| offset < u64::from(self.count))
     }
 
-    /// What symbol `number` is multiplied by; the number must be in the window.
+    /// Returns the factor of symbol `number`, which must be in the window.
     fn coefficient(self, number: u64) -> u8 {
         gf256::inverse((MAX_ROWS + self.row) ^ (number % u64::from(MAX_WINDOW)) as u8)
     }

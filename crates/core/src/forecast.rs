@@ -1,8 +1,8 @@
-//! "When will this packet arrive?": the one answer that all who decide are given.
+//! "When will this packet arrive?": the one answer for all decisions.
 //!
-//! Schedulers, retransmission, the rescue of what is stuck, late drops, forward error correction,
-//! the encoder's target and metered paths ask it and nothing else; only the published schedulers
-//! have their sources' own estimates. [`crate::PathView::arrival`] is the question.
+//! Schedulers, retransmission, reinjection of packets on congested paths, late drops, forward error
+//! correction, the encoder's target and metered paths use it and nothing else; only the published
+//! schedulers have their sources' own estimates. [`crate::PathView::arrival`] is the question.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -17,7 +17,7 @@ pub enum Turn {
     Again,
 }
 
-/// When packets will arrive by a path, by what is known of it at one moment.
+/// Arrival times of packets by a path, as estimated at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forecast {
     /// When it was made.
@@ -26,22 +26,22 @@ pub struct Forecast {
     pub ready_at: Instant,
     /// No packet takes less time to the receiver: half of the least round-trip time.
     pub least_transit: Duration,
-    /// How long a packet takes that leaves now: what is in the network's queues goes before it.
+    /// Time to the receiver of a packet that leaves now, behind the network's queues.
     pub transit: Duration,
     /// By how much it may take longer: two mean deviations of the round-trip time.
     pub doubt: Duration,
-    /// How fast packets come out of the path, in the long run of a queue: as its controller
-    /// believes, or as they do come where that is less. Never zero.
+    /// Delivery rate of the path with a standing queue: the controller's estimate, or the measured
+    /// rate if that is lower. Never zero.
     pub rate: DataRate,
-    /// What waits here to be sent again, and leaves first.
+    /// Bytes of waiting retransmissions, which leave first.
     pub again_bytes: u64,
-    /// What is in the network beyond what the path holds without a queue; zero unless more is sent
-    /// than comes out.
+    /// Bytes in the network beyond the path's content without a queue; zero unless the path
+    /// delivers less than is sent.
     pub backed_up_bytes: u64,
 }
 
 impl Forecast {
-    /// Of a path that is idle and always like this.
+    /// Returns the forecast of a path that is idle and never changes.
     pub fn constant(rtt: Duration, rate: DataRate) -> Self {
         Forecast {
             made_at: Instant::ZERO,
@@ -55,7 +55,7 @@ impl Forecast {
         }
     }
 
-    /// How long until the pacer lets a packet go.
+    /// Returns the time until the pacer lets a packet go.
     pub fn ready_in(&self) -> Duration {
         self.ready_at.saturating_since(self.made_at)
     }
@@ -72,7 +72,7 @@ impl Forecast {
 }
 
 impl Default for Forecast {
-    /// Of a path of which nothing is known.
+    /// Returns the forecast of an unknown path.
     fn default() -> Self {
         Self::constant(PathView::UNKNOWN_RTT, DataRate::ZERO)
     }

@@ -1,4 +1,4 @@
-//! The way in for fuzz targets to what is private; exists only in their builds.
+//! Access to private parts for fuzz targets; exists only in their builds.
 
 use anabranch_units::Instant;
 

@@ -1,7 +1,7 @@
-//! What holds of a session between any two calls, checked from outside the code that keeps it.
+//! Invariants of a session between any two calls, checked from outside the code that keeps them.
 //!
-//! [`Session::check_invariants`](crate::Session::check_invariants) looks at everything and takes
-//! as long. It exists with debug assertions, and with the feature `invariants`.
+//! [`Session::check_invariants`](crate::Session::check_invariants) looks at all state, and its time
+//! grows with it. It exists with debug assertions, and with the feature `invariants`.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use crate::path_view::{PathId, PathSet};
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 
-/// What must hold.
+/// Property that must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invariant {
     /// A sum or count that is kept is that of its parts.
     Sums,
     /// A fragment that is queued is in exactly one place: it waits for the scheduler, is bound to
-    /// paths, or waits for repairs. One that is not queued is in none, but for the scheduler's
-    /// copies. Fragments that have arrived and frames that were given up are exempt: what is left
-    /// of them is dropped when its turn comes. Redundant schedulers are, too.
+    /// paths, or waits for repairs. One that is not queued is in none, except for the scheduler's
+    /// copies. Fragments that have arrived and frames that were given up are exempt: their
+    /// remaining packets are dropped later. Redundant schedulers are, too.
     OnePlace,
     /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding; where
     /// the MTU is searched, on no others.
@@ -27,7 +27,7 @@ pub enum Invariant {
     /// A fragment that has not arrived is queued or in flight, unless its frame was given up or
     /// repairs may still recover it.
     NotForgotten,
-    /// Lists are in order and hold what belongs into them, no more than once.
+    /// Lists are in order and hold their own kind of entries, no more than once.
     Lists,
     /// Datagrams counted by reason add up to those counted otherwise.
     Reasons,
@@ -35,8 +35,8 @@ pub enum Invariant {
     Segments,
     /// Repairs are paid from their budget.
     Budget,
-    /// A session that has done what is due asks to be called later than now. No timer expires
-    /// before the moment that is taken for its earliest.
+    /// A session that has performed all due actions asks to be called later than now. No timer
+    /// expires before the time that is kept as the earliest.
     Timer,
 }
 
@@ -45,7 +45,7 @@ pub enum Invariant {
 pub struct Violation {
     /// Which.
     pub invariant: Invariant,
-    /// Of what, and how.
+    /// Object and kind of the violation.
     pub detail: String,
 }
 
@@ -55,11 +55,11 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a session cannot keep as others do.
+/// Exceptions of a session that cannot keep an invariant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exceptions {
-    /// A redundant scheduler binds several copies of a retransmission. Nothing tells them apart, so
-    /// that one may leave, be lost and wait again while another is still bound.
+    /// A redundant scheduler binds several copies of a retransmission. They cannot be
+    /// distinguished, so one may leave, be lost and wait again while another is still bound.
     pub(crate) is_redundant: bool,
     /// A fragment may travel in halves, which are two packets but one copy: the losses of both look
     /// like those of two copies, if a whole one is in flight on the same path.
@@ -85,7 +85,7 @@ impl Checker {
         }
     }
 
-    /// A sum that is `kept` is what is `counted`.
+    /// Checks that a `kept` sum equals the `counted` one.
     pub(crate) fn sum(&mut self, of: &str, kept: u64, counted: u64) {
         self.equal(Invariant::Sums, of, kept, counted);
     }

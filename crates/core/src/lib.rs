@@ -4,9 +4,9 @@
 //! sockets drive the very same code.
 //!
 //! Start at [`Session`], of which there are two: [`MediaSession`] carries frames of media,
-//! [`StreamSession`] a reliable stream of bytes. Beneath them: [`control`] decides how fast each
-//! path may send, [`scheduler`] which packet takes which path, [`recovery`] what arrived and what
-//! is lost, and [`media`] what frames are made of.
+//! [`StreamSession`] a reliable stream of bytes. Beneath them, [`control`] decides how fast each
+//! path may send, and [`scheduler`] which packet takes which path. [`recovery`] tracks arrivals and
+//! losses, and [`media`] defines frames.
 
 mod config;
 pub mod control;

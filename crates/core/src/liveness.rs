@@ -2,16 +2,16 @@
 //!
 //! With packets outstanding, a path is *suspect* after one probe timeout of silence (SRTT + 4
 //! RTTVAR, RFC 9002 §6.2.1) and *out* after max(3 SRTT, 200 ms). A late acknowledgement undoes
-//! both. While it is not active it is challenged, so that it is found again when it returns.
+//! both. While it is not active it is challenged, so that its return is noticed.
 //!
 //! A round-trip time that a queue has swollen makes a probe timeout longer than media lives. But
 //! over a path that is in use acknowledgements come as often as reports, however long they take: a
 //! quarter of the deadline without one is suspicious once the oldest packet's is as much overdue.
-//! So long may what flies there be sent elsewhere in time.
+//! Within that time packets in flight can still be reinjected on another path.
 //!
-//! The only path has no elsewhere. It is given its probe timeout, and while it is suspect, which is
-//! for a second, it goes on carrying media and is challenged: it may be the way back alone that
-//! has failed.
+//! The only path has no alternative. It is given its probe timeout, and while it is suspect, which
+//! is for a second, it goes on carrying media and is challenged: perhaps only the way back has
+//! failed.
 
 use anabranch_units::{Duration, Instant};
 
@@ -26,8 +26,8 @@ const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
 /// (RFC 6298 §2.4).
 const ONLY_PATH_OUT_AFTER_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// This share of the deadline is the most that a silent path is waited for, if there is another:
-/// what it swallows has to be sent elsewhere in time.
+/// Inverse of the share of the deadline that is the longest wait for a silent path, if there is
+/// another: its packets must be reinjected in time.
 const PATIENCE: u64 = 4;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Liveness {
     challenge_at: Option<Instant>,
 }
 
-/// What has to be done on a timeout.
+/// Action due on a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alarm {
     /// The path has become suspect.
@@ -54,7 +54,7 @@ pub(crate) enum Alarm {
 }
 
 impl Liveness {
-    /// Of the only path.
+    /// Creates the state of an only path.
     pub(crate) fn new() -> Self {
         Liveness {
             patience: Duration::MAX,
@@ -66,7 +66,7 @@ impl Liveness {
         }
     }
 
-    /// The path carries what is worthless after `deadline`. Whether it is the only one.
+    /// Sets the deadline of the path's packets, and whether the path is the only one.
     pub(crate) fn set_patience(&mut self, deadline: Duration, is_only: bool) {
         self.is_only = is_only;
         self.patience = match is_only {

@@ -46,7 +46,7 @@ impl fmt::Display for FrameId {
 pub struct Frame {
     /// Its bytes, 1 to [`MAX_FRAME_BYTES`]. They are shared, not copied.
     pub bytes: Bytes,
-    /// What is lost with it. Key frames are never given up for age alone.
+    /// Effect of its loss. Key frames are never given up for age alone.
     pub importance: Importance,
     /// When the picture was taken, by the sender's clock: deadlines and frame delays count from
     /// here.
@@ -58,11 +58,11 @@ pub struct Frame {
 pub struct ReceivedFrame {
     /// Which frame.
     pub id: FrameId,
-    /// What would have been lost with it.
+    /// Effect that its loss would have had.
     pub importance: Importance,
     /// When the picture was taken, by the sender's clock, to the microsecond.
     pub captured_at: Instant,
-    /// How many bytes it has.
+    /// Size of the frame in bytes.
     pub size_bytes: usize,
     /// They themselves; none if [`keeps_bytes`](crate::MediaConfig::keeps_bytes) is not set.
     pub bytes: Vec<u8>,

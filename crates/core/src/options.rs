@@ -1,4 +1,4 @@
-//! What may be set of an algorithm by its user: `cubic:hystart=classic`.
+//! Options of an algorithm that its user may set: `cubic:hystart=classic`.
 
 use anabranch_units::known_names;
 
@@ -7,9 +7,9 @@ use anabranch_units::known_names;
 pub struct AlgorithmOption {
     /// Its name, as in `hystart`.
     pub name: &'static str,
-    /// One line on what it does, with its source and unit.
+    /// Effect of the option in one line, with its source and unit.
     pub summary: &'static str,
-    /// What it may be set to.
+    /// Permitted values.
     pub values: OptionValues,
 }
 
@@ -47,7 +47,7 @@ pub enum OptionError {
     Unknown {
         /// The name asked for.
         name: String,
-        /// Those there are.
+        /// Known options.
         known: String,
     },
     /// The option cannot have this value.
@@ -55,9 +55,9 @@ pub enum OptionError {
     Value {
         /// The option.
         name: &'static str,
-        /// What was asked for.
+        /// Requested value.
         value: String,
-        /// What is allowed.
+        /// Permitted values.
         allowed: String,
     },
 }

@@ -10,7 +10,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     next_at: Instant,
-    /// Of the packet that left last.
+    /// Size of the last packet that left.
     last_bytes: u64,
     /// When the present group of packets began to leave, and how many bytes it still has room for.
     group_at: Instant,
@@ -18,8 +18,8 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// How far behind its schedule a late driver may catch up; beyond it, credit is forfeited, so
-    /// that a stalled process does not burst.
+    /// Lag that a late driver may catch up; beyond it, credit is forfeited, so that a stalled
+    /// process does not burst.
     const MAX_CATCH_UP: Duration = Duration::from_millis(5);
 
     pub(crate) fn new(now: Instant) -> Self {
@@ -49,7 +49,8 @@ impl Pacer {
         self.group_room = 0;
     }
 
-    /// The window is full: what follows is no part of the group that was leaving.
+    /// Ends the group of packets that was leaving, since the window is full: later packets are no
+    /// part of it.
     pub(crate) fn end_group(&mut self) {
         self.group_room = 0;
     }

@@ -33,7 +33,7 @@ use loss_interval::LossInterval;
 pub use options::PathOptions;
 use schedule::ScheduleExchange;
 
-/// What is sent for the first time has to arrive before its deadline by its lifetime over this.
+/// Inverse of the part of its lifetime by which a first transmission must precede its deadline.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
 
 #[derive(Debug)]
@@ -50,12 +50,11 @@ pub(crate) struct Path {
     pub(crate) id: PathId,
     /// Whether the window has kept a packet back since the last report.
     pub(crate) is_window_limited: bool,
-    /// Whether the receiver acknowledges as the stream's order suggests, unless it is told a
-    /// schedule.
+    /// Whether the receiver acknowledges by the stream's order, until it receives a schedule.
     acks_follow_stream: bool,
     /// Whether the close is to be said on this path.
     pub(crate) says_close: bool,
-    /// Whether the peer is to be told that this path is in doubt, or no longer.
+    /// Pending report to the peer: whether this path is in doubt.
     pub(crate) status_to_tell: Option<bool>,
     /// The doubted path whose report is to be repeated on this one.
     pub(crate) report_elsewhere: Option<PathId>,
@@ -81,14 +80,14 @@ pub(crate) struct Path {
     interruption: Option<Interruption>,
     /// Whether the controller's estimate counts alone, whatever comes out of the path.
     believes_controller: bool,
-    /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
+    /// Target rate at the last rebinding, or at the last binding to queues that were all empty.
     noted_rate: DataRate,
     /// The estimate with the newest report. A silent path's controller lowers its own.
     pub(crate) reported_rate: Option<DataRate>,
-    /// How media is lost here: for forward error correction from the start, else from the first
-    /// loss on.
+    /// Loss process of media on this path. It is kept for forward error correction from the start,
+    /// else from the first loss on.
     fates: Option<Box<Fates>>,
-    /// Whether a loss that shows only when the next frame comes is mended too late.
+    /// Whether the repair of a loss that the next frame reveals would come too late.
     is_mending_urgent: bool,
     /// The bound fragment of which one half has left.
     half_sent: Option<(FrameId, u16, Half)>,
@@ -97,9 +96,9 @@ pub(crate) struct Path {
     pub(crate) expected_response: Option<u64>,
     /// Number of questions for a round-trip time that the path itself has not answered.
     pub(crate) unanswered_questions: u32,
-    /// When the peer was last told that the path is in doubt.
+    /// Time of the last report to the peer that the path is in doubt.
     pub(crate) doubt_told_at: Instant,
-    /// Those of packets that arrive come last.
+    /// Counters of the path; those of received packets are its last fields.
     pub(crate) counters: PathCounters,
     // For packets that arrive.
     /// When anything last arrived on this path.
@@ -110,8 +109,8 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// `acks_follow_stream`: whether the receiver acknowledges as the order of a stream suggests,
-    /// unless it is told a schedule.
+    /// Creates a path. `acks_follow_stream` is true if the receiver acknowledges by the order of a
+    /// stream until it receives a schedule.
     pub(crate) fn new(
         id: PathId,
         now: Instant,
@@ -245,7 +244,7 @@ impl Path {
         }
     }
 
-    /// What the window leaves, and no more than one packet where the pacer alone decides.
+    /// Returns the free part of the window; at most one packet if the pacer alone limits.
     pub(crate) fn sendable_bytes(&self, max_packet_bytes: u64, now: Instant) -> u64 {
         if !self.state().is_usable() {
             return 0;
@@ -273,8 +272,8 @@ impl Path {
         self.recovery.rtt().queueing_delay()
     }
 
-    /// Whether the peer is to be told something: a report, an answer, a challenge, the state of a
-    /// path, or the end.
+    /// Returns whether a notice for the peer is due: a report, an answer, a challenge, the state of
+    /// a path, or the end.
     pub(crate) fn has_notices(&self, now: Instant) -> bool {
         self.arrivals.due_at().is_some_and(|due_at| due_at <= now)
             || self.response.is_some()
@@ -297,8 +296,7 @@ impl Path {
             && (self.has_bound() || self.recovery.has_outstanding_content())
     }
 
-    /// There is something to send where there was nothing: if the path has stood idle for want of
-    /// it, that says nothing about the path.
+    /// Ends a period without data to send. Such a period says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {
         self.leave_idleness_since(now, self.window_open_since);
     }
@@ -410,7 +408,7 @@ impl Path {
         packet
     }
 
-    /// Tells the controller what `digest` found.
+    /// Reports the findings of `digest` to the controller.
     pub(crate) fn on_feedback(
         &mut self,
         now: Instant,
@@ -451,7 +449,7 @@ impl Path {
         }
     }
 
-    /// Tells the controller what a source gives that does not follow the target.
+    /// Reports to the controller the rate of a source that does not follow the target.
     pub(crate) fn on_source_rate(&mut self, rate: DataRate) {
         self.controller.on_source_rate(rate);
         self.control = self.options.limit(self.controller.control());
@@ -474,10 +472,10 @@ impl Path {
         }
     }
 
-    /// A frame comes, `interval` after the one before. A loss of that one's end shows when this one
-    /// comes, and takes one and a half round trips to mend. If that is too late, the receiver is
-    /// asked to report pauses, which then tell what is lost. The end of a frame leaves up to half
-    /// an interval after its capture.
+    /// Notes a frame that comes `interval` after the one before. Its packets reveal losses at the
+    /// end of that earlier frame, whose repair takes one and a half round trips. If that is too
+    /// late, the receiver is asked to report pauses, which reveal the losses earlier. The end of a
+    /// frame leaves up to half an interval after its capture.
     pub(crate) fn on_frame(&mut self, interval: Duration, deadline: Duration) {
         let min_rtt = self.recovery.rtt().min_rtt();
         let mended_in = min_rtt.map(|rtt| rtt * 3 / 2 + interval * 3 / 2);
@@ -485,13 +483,13 @@ impl Path {
         self.recovery.trust_report_times(self.is_mending_urgent);
     }
 
-    /// Tells the controller of a timeout.
+    /// Reports a timeout to the controller.
     pub(crate) fn on_timeout(&mut self, now: Instant, cause: Timeout) {
         self.controller.on_timeout(now, cause);
         self.control = self.options.limit(self.controller.control());
     }
 
-    /// Tells the controller that the peer has waited for this path.
+    /// Reports to the controller that the peer has waited for this path.
     pub(crate) fn on_penalty(&mut self) {
         self.controller.on_penalty();
         self.control = self.options.limit(self.controller.control());
@@ -515,9 +513,9 @@ impl Path {
     }
 }
 
-/// Whether a packet that would arrive then is late. While media waits for long every packet leaves
-/// as late as it may, so that a misjudged round trip would make all of them late: what is sent for
-/// the first time has to be there with a sixteenth of its time to spare.
+/// Returns whether a packet that arrives at `arrives_at` is late. With a long backlog every packet
+/// leaves as late as possible, and one misjudged round trip would make all of them late. First
+/// transmissions and repairs must therefore keep a sixteenth of their lifetime to spare.
 fn comes_late(arrives_at: Instant, packet: &PacketView, lifetime: Duration) -> bool {
     let margin = match packet.kind() {
         PacketKind::Retransmission => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What everybody may know of a path: its name, its state and one read model.
+//! Public knowledge of a path: its name, its state and one read model.
 
 use core::fmt;
 
@@ -61,7 +61,7 @@ impl PathSet {
         self.0 == 0
     }
 
-    /// How many paths are in the set.
+    /// Returns the number of paths in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -86,7 +86,7 @@ impl FromIterator<PathId> for PathSet {
     }
 }
 
-/// How much a path is trusted.
+/// Degree of trust in a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathState {
     /// Carries data.
@@ -112,7 +112,7 @@ impl PathState {
 pub struct PathView {
     /// Which path.
     pub id: PathId,
-    /// How much it is trusted.
+    /// Degree of trust in the path.
     pub state: PathState,
     /// Whether the path is held in reserve: to be taken only when no other path will do. The
     /// session says so of metered paths while the others suffice, and of paths that their
@@ -136,7 +136,7 @@ pub struct PathView {
     pub sendable_bytes: u64,
     /// When packets will arrive by it.
     pub forecast: Forecast,
-    /// What it does to media.
+    /// Losses of the path.
     pub risk: Risk,
     /// The largest IP packet that it carries; `None` while that is searched, or if it is not.
     pub mtu: Option<u32>,
@@ -171,8 +171,8 @@ impl PathRtt {
     }
 }
 
-/// How a path loses packets: what forward error correction is planned by, and what coupled
-/// controllers and schedulers of streams ask. Shares of losses are followed from the first one on,
+/// Loss statistics of a path: the basis of forward error correction, also used by coupled
+/// controllers and schedulers of streams. Shares of losses are measured from the first loss on,
 /// with forward error correction from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Risk {
@@ -183,11 +183,11 @@ pub struct Risk {
     pub recent_max_loss: f64,
     /// Mean number of packets lost in a row, over about ten seconds; at least 1.
     pub loss_burst_packets: f64,
-    /// The share of media that went over this path in the last few seconds, 0 to 1, as policies of
-    /// forward error correction are told it; else, and without media of late, zero.
+    /// Share of media that went over this path in the last few seconds, 0 to 1, for policies of
+    /// forward error correction. Without these, and without recent media, it is zero.
     pub media_share: f64,
-    /// Whether losses are being repaired: some of what was in flight when the last one showed still
-    /// is (RFC 6582 §3.2).
+    /// Whether losses are being repaired: some packets in flight at the last detected loss are
+    /// still in flight (RFC 6582 §3.2).
     pub is_in_recovery: bool,
     /// The more of two: bytes acknowledged since the last time that losses showed, and between that
     /// time and the one before.

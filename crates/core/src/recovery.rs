@@ -1,7 +1,7 @@
-//! Recovery: what was sent, what arrived, what is lost, and how fast the path delivered it.
+//! Recovery: sent, received and lost packets, and the path's delivery rate.
 //!
-//! One place digests feedback for all controllers, so that none tracks packets again. Everything
-//! here is per path: packet numbers and round-trip times of different paths are never compared.
+//! One place digests feedback for all controllers, so that none tracks packets again. All state is
+//! per path: packet numbers and round-trip times of different paths are never compared.
 
 mod arrivals;
 mod delivery_rate;
@@ -87,18 +87,19 @@ impl Recovery {
         self.sent = SentPackets::after(&old.sent);
     }
 
-    /// How long the receiver may hold a report back, which a probe timeout has to allow for.
+    /// Sets the time for which the receiver may hold a report back. A probe timeout includes it.
     pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
         self.max_feedback_delay = delay;
     }
 
-    /// Whether packets are lost that a report should have told of by when it was made, though no
-    /// later one has arrived. It is quick, but takes a path that slows down for one that loses.
+    /// Sets whether a packet counts as lost if a later report should have listed it, though no
+    /// later packet has arrived. The rule is quick, but mistakes a path that slows down for a lossy
+    /// one.
     pub(crate) fn trust_report_times(&mut self, is_trusting: bool) {
         self.trusts_report_times = is_trusting && self.loss_detection == LossDetection::PerPacket;
     }
 
-    /// Has the path's MTU searched.
+    /// Starts the search for the path's MTU.
     pub(crate) fn search_mtu(&mut self, mtu: PathMtu) {
         self.mtu = Some(Box::new(mtu));
     }
@@ -182,14 +183,15 @@ impl Recovery {
         self.sent.push(now, bytes, content, delivery)
     }
 
-    /// The sender has nothing more to send now, though path and controller would allow it: samples
-    /// of what is in flight say little about the path (draft-ietf-ccwg-bbr §4.1.2.4).
+    /// Marks packets in flight as application-limited: the sender has nothing more to send, though
+    /// path and controller would allow it. Their samples say little about the path
+    /// (draft-ietf-ccwg-bbr §4.1.2.4).
     pub(crate) fn mark_app_limited(&mut self) {
         self.delivery.mark_app_limited(self.sent.bytes_in_flight());
     }
 
-    /// Digests a report. `is_same_path` says whether it came back on the path that it is about;
-    /// only then does its arrival give round-trip times. Returns whether it told anything new.
+    /// Digests a report. `is_same_path` is true if the report came back on its own path; only then
+    /// does its arrival give round-trip times. Returns whether it contained anything new.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
@@ -349,7 +351,7 @@ impl Recovery {
         }
     }
 
-    /// What a controller is told of `digest`, the last one made.
+    /// Returns the controller's input for `digest`, the last one made.
     pub(crate) fn feedback<'a>(
         &'a self,
         path: PathId,
@@ -380,15 +382,15 @@ impl Recovery {
         self.loss_timer
     }
 
-    /// Declares lost what the time threshold says. Returns whether anything was.
+    /// Declares packets lost by the time threshold. Returns whether there were any.
     pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
         digest.restart(self.bytes_in_flight());
         self.detect_losses(now, false, digest);
         !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
-    /// Takes everything out of flight: the path is out. What arrives late after all counts as
-    /// spurious.
+    /// Declares all packets in flight lost, since the path is out. A packet that still arrives
+    /// counts as a spurious loss.
     pub(crate) fn on_silence(&mut self, now: Instant, digest: &mut Digest) {
         digest.restart(self.bytes_in_flight());
         self.sent
@@ -413,8 +415,9 @@ impl Recovery {
         self.rtt.probe_timeout() + self.max_feedback_delay
     }
 
-    /// `is_by_report` says that a report has just come on this path. One that came by another does
-    /// not show that this path is alive: what it misses may be silence.
+    /// Detects lost packets. `is_by_report` is true if a report has just come on this path. A
+    /// report on another path does not show that this one is alive, so its missing packets may be
+    /// due to silence.
     fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         self.loss_timer = None;
         // As mostly: nothing is missing.
@@ -455,7 +458,7 @@ impl Recovery {
         }
     }
 
-    /// How long a hole is waited for, since this path delivers others late, too.
+    /// Returns the time to wait for a hole on this path beyond the time threshold.
     fn reordering_window(&self) -> Duration {
         let window = self.reordering.window();
         match window.is_zero() {
@@ -464,7 +467,7 @@ impl Recovery {
         }
     }
 
-    /// How long after its sending a packet's loss is found out, if later ones arrive.
+    /// Returns the time from sending until a loss is detected, if later packets arrive.
     pub(crate) fn loss_delay(&self) -> Duration {
         self.rtt.time_threshold() + self.reordering_window()
     }
@@ -489,7 +492,7 @@ impl Recovery {
         self.delivery.on_lost(lost_bytes);
     }
 
-    /// How long a lost packet is remembered in case it arrives after all.
+    /// Returns the time for which a lost packet is remembered in case it still arrives.
     fn lost_memory(&self) -> Duration {
         (self.rtt.smoothed() * 3).max(Duration::from_millis(200))
     }
@@ -538,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_swollen_round_trip_does_not_hide_silence_beyond_the_patience() {
-        // 390 ms and a mean deviation of 90 are a probe timeout of more than 750 ms. What was sent
+        // 390 ms and a mean deviation of 90 are a probe timeout of more than 750 ms. A packet sent
         // at 1000 was due at 1430.
         let path = path([300, 480], 1_000, 1_420);
         assert!(path.probe_timeout() > Duration::from_millis(750));

@@ -3,7 +3,7 @@
 //! One trait carries early binding (to a path's own queue as a packet arrives), late binding (hold
 //! it until a path is [`PathView::sendable_bytes`]), reordering and duplication. The algorithms are
 //! in a crate of their own, `anabranch-schedulers`; the session is handed a [`SchedulerFactory`]
-//! and knows none of them. What it decides itself, the path of retransmissions and repairs, follows
+//! and knows none of them. The session itself chooses the path of retransmissions and repairs, by
 //! the rule of [`fastest`].
 
 mod candidates;
@@ -51,15 +51,15 @@ pub trait Scheduler: Debug + Send {
         None
     }
 
-    /// Whether every packet goes to every path, so that their rates do not add up: the encoder is
-    /// asked for what the best of them carries.
+    /// Returns whether every packet goes to every path. Their rates then do not add up: the
+    /// encoder's target is the rate of the best path.
     fn is_redundant(&self) -> bool {
         false
     }
 }
 
 /// The packets that wait to be bound: retransmissions first, then sources, oldest first. Repairs
-/// are not among them: the session sends them away from what they protect.
+/// are not among them: the session keeps them away from the paths of the symbols they cover.
 #[derive(Clone, Copy, Debug)]
 pub struct SendQueue<'a> {
     packets: &'a [PacketView],
@@ -71,7 +71,7 @@ impl<'a> SendQueue<'a> {
         SendQueue { packets }
     }
 
-    /// How many packets wait.
+    /// Returns the number of waiting packets.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
@@ -92,18 +92,18 @@ impl<'a> SendQueue<'a> {
     }
 }
 
-/// What a scheduler may know of a waiting packet.
+/// Waiting packet as schedulers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketView {
     /// The frame that it is a fragment of.
     pub frame: FrameId,
     /// Which fragment, from zero.
     pub fragment: u16,
-    /// How many fragments the frame has.
+    /// Number of fragments of the frame.
     pub fragment_count: u16,
     /// Why it is to be sent.
     pub reason: SendReason,
-    /// What is lost with its frame.
+    /// Effect of the loss of its frame.
     pub importance: Importance,
     /// Its bytes on the wire.
     pub bytes: u32,
@@ -124,7 +124,7 @@ impl PacketView {
         }
     }
 
-    /// What it is among the packets that wait, by the reason it is sent for.
+    /// Returns the kind of the packet, which follows from its reason.
     pub const fn kind(&self) -> PacketKind {
         match self.reason {
             SendReason::Repair => PacketKind::Repair,
@@ -134,7 +134,7 @@ impl PacketView {
     }
 }
 
-/// What a packet is among those that wait.
+/// Kind of a waiting packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// A fragment as its frame was handed in.
@@ -165,7 +165,7 @@ impl Assignment {
     }
 }
 
-/// What schedulers are told beside the queue.
+/// Event for schedulers beside the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerEvent {
     /// A packet has left.
@@ -174,7 +174,7 @@ pub enum SchedulerEvent {
         path: PathId,
         /// Its bytes on the wire.
         bytes: u32,
-        /// What still waits for the path, as [`PathView::queued_bytes`].
+        /// Bytes that still wait for the path, as [`PathView::queued_bytes`].
         queued_bytes: u64,
     },
     /// A packet has arrived.

@@ -147,7 +147,7 @@ impl fmt::Display for SendReason {
 /// Datagrams of one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasonCount {
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
@@ -163,7 +163,7 @@ impl ReasonCount {
         }
     }
 
-    /// What was counted after `earlier`.
+    /// Returns the increase since `earlier`.
     #[must_use]
     pub const fn since(self, earlier: ReasonCount) -> ReasonCount {
         ReasonCount {
@@ -209,7 +209,7 @@ impl ReasonCounts {
         ReasonCounts(core::array::from_fn(sum))
     }
 
-    /// What was counted after `earlier`, reason by reason.
+    /// Returns the increase since `earlier`, reason by reason.
     #[must_use]
     pub fn since(&self, earlier: &ReasonCounts) -> ReasonCounts {
         let since = |index: usize| self.0[index].since(earlier.0[index]);

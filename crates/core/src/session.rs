@@ -1,13 +1,13 @@
 //! A session's state machine and its verbs.
 //!
-//! [`Session`] is one end of it, over any number of paths: what every session does is here and in
-//! `receive`, `transmit` and `timeout`. What it carries, its [`Content`], is a type: [`Media`] or a
-//! [`Stream`], each with the state and the verbs that only it needs. `content` lists what they do
-//! each in their own way.
+//! [`Session`] is one end of it, over any number of paths. This module, `receive`, `transmit` and
+//! `timeout` hold the behaviour of every session. Its [`Content`] is a type parameter: [`Media`] or
+//! a [`Stream`], each with the state and the verbs that only it needs. `content` lists the hooks
+//! that each of them implements.
 //!
-//! Whoever drives it repeats: `handle_*` → [`Session::poll_transmit`] until `None` →
-//! [`Session::poll_event`] until `None` → [`Session::poll_timeout`], and waits for a datagram or
-//! that moment. Time never goes back. Nothing that arrives from the network is an error.
+//! A driver repeats: `handle_*` → [`Session::poll_transmit`] until `None` → [`Session::poll_event`]
+//! until `None` → [`Session::poll_timeout`]. It then waits for a datagram or for that moment. Time
+//! never goes back. Nothing that arrives from the network is an error.
 
 mod content;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -41,7 +41,7 @@ pub use media::{Media, MediaSession};
 pub use stream::{Stream, StreamSession};
 pub use timeout::Timer;
 
-/// One end of a session: sends and receives over all its paths what it carries.
+/// One end of a session: sends and receives its content over all its paths.
 #[derive(Debug)]
 pub struct Session<C> {
     content: C,
@@ -99,7 +99,7 @@ pub struct DatagramMeta {
 pub struct Transmit {
     /// The path to send it on.
     pub path: PathId,
-    /// How many bytes were appended.
+    /// Number of appended bytes.
     pub size: usize,
     /// The mark to send it with.
     pub ecn: Ecn,
@@ -110,7 +110,7 @@ pub struct Transmit {
     pub fragment: Option<(FrameId, u16)>,
 }
 
-/// What the application is told.
+/// Notification to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A frame has arrived whole; frames come in the order of their numbers.
@@ -148,9 +148,10 @@ pub enum Event {
     PeerLeft,
     /// The peer has a session with another in place of this one, which is over.
     Replaced,
-    /// The peer has acknowledged what was never sent, as one does that wants to be sent more than
-    /// the network carries (RFC 9000 §21.4); or it has sent a segment that contradicts others, or
-    /// more than it may. The session is over.
+    /// The peer has violated the protocol, and the session is over. The peer has acknowledged
+    /// packets that were never sent, which would raise the rate above the network's capacity (RFC
+    /// 9000 §21.4). Or it has sent a segment that contradicts others, or more than its window
+    /// allows.
     PeerLies,
 }
 
@@ -246,7 +247,7 @@ impl<C: Content> Session<C> {
         Path::new(id, now, &self.config, options, controller, !C::IS_MEDIA)
     }
 
-    /// Takes a path out: what was bound to it or flies on it goes to the others.
+    /// Removes a path. Packets bound to it or in flight on it move to the others.
     pub fn remove_path(&mut self, now: Instant, path: PathId) {
         if self
             .paths
@@ -277,13 +278,13 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// The next thing to tell the application.
+    /// Returns the next notification for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Ends the session: the peer is told three times over. What still waits is not sent; ask
-    /// [`Session::is_drained`] before.
+    /// Ends the session and announces the end to the peer three times. Unsent data is discarded;
+    /// ask [`Session::is_drained`] before.
     pub fn close(&mut self, now: Instant) {
         if self.closing == Closing::Open {
             self.closing = Closing::Telling {
@@ -293,7 +294,7 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// Whether this end has told all it has to tell after [`Session::close`], or the peer has
+    /// Returns whether all announcements of [`Session::close`] have been sent, or the peer has
     /// closed.
     pub fn is_closed(&self) -> bool {
         self.closing == Closing::Closed

@@ -1,4 +1,4 @@
-//! What schedulers and coupled controllers may know of the session as a whole.
+//! State of the whole session for schedulers and coupled controllers.
 
 use anabranch_units::{DataRate, Duration};
 
@@ -7,9 +7,9 @@ use anabranch_units::{DataRate, Duration};
 pub struct SessionView {
     /// Bytes that wait to be sent, bound to a path or not.
     pub backlog_bytes: u64,
-    /// How many more bytes of a stream its receiver has room for; `None` for media.
+    /// Further bytes of a stream for which its receiver has room; `None` for media.
     pub window_bytes: Option<u64>,
-    /// What the encoder is asked to produce; zero for streams.
+    /// Target bitrate of the encoder; zero for streams.
     pub target_bitrate: DataRate,
     /// From a frame's capture until it is worthless, for media.
     pub deadline: Duration,

@@ -1,19 +1,20 @@
-//! Metered paths in reserve: whether those that cost nothing by volume suffice without them.
+//! Metered paths in reserve: whether unmetered paths suffice without them.
 //!
-//! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and
-//! what waits on them is gone within a quarter of the deadline, be it here or, by the round-trip
-//! time, in the network. What is needed is, of a source that follows no target, what it produces;
-//! of an adaptive one twice its least, or its most if that is less: metered paths are there to keep
-//! the picture, not to make the best of it. Whoever wants more of them sets the source's least
-//! higher.
+//! They suffice if (a) their bandwidth is at least 1.25 times the required media rate, (b) their
+//! backlog drains within a quarter of the deadline, and (c) their queueing delay is at most a
+//! quarter of the deadline. The required rate of a source that follows no target is its actual
+//! rate. For an adaptive source it is twice its minimum, or its maximum if that is less: metered
+//! paths are there to keep the picture, not to improve it. A user who wants more of them sets a
+//! higher minimum.
 //!
-//! The other way the bandwidth must fall below the needed rate itself, or the network hold packets
-//! for half of the deadline: others' queues are no reason to pay while frames come in time. Either
-//! must last ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a frame nor a controller's dip
-//! changes anything. The loss of the last other path does at once.
+//! Metered paths leave the reserve if the bandwidth of the others drops below the required rate
+//! itself, their backlog needs more than a quarter of the deadline, or their queueing delay exceeds
+//! half of the deadline. Queues caused by cross traffic alone do not justify the cost while frames
+//! come in time. Either condition must last ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a
+//! frame nor a controller's dip changes anything. The loss of the last other path does at once.
 //!
 //! While metered paths help, the others are padded until their bandwidth is known to suffice, and
-//! no further: what they carry beyond that saves nothing, and its queues keep metered paths in use.
+//! no further: more bandwidth saves nothing, and its queues keep metered paths in use.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -22,10 +23,10 @@ use crate::config::SourceLimits;
 /// By how much the bandwidth has to exceed the needed rate: an encoder is asked for 0.8 of it.
 const MARGIN: f64 = 1.25;
 
-/// How long the other paths have to fall short before metered ones help.
+/// Time for which the other paths must fall short before metered ones help.
 const SHORT_FOR: Duration = Duration::from_millis(100);
 
-/// How long the other paths have to suffice before metered ones are held in reserve.
+/// Time for which the other paths must suffice before metered ones are held in reserve.
 const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 
 /// Over how long the rate of a source is measured.
@@ -35,8 +36,8 @@ const MEASURED_OVER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Standby {
     is_in_reserve: bool,
-    /// Whether the others are known to carry less than what they have to for metered paths to go
-    /// back.
+    /// Whether the other paths' bandwidth is below the one at which metered paths return to
+    /// reserve.
     is_scarce: bool,
     /// Since when the opposite of `is_in_reserve` has seemed right.
     doubted_since: Option<Instant>,
@@ -46,17 +47,17 @@ pub(crate) struct Standby {
     media_rate: DataRate,
 }
 
-/// What the active paths without a meter are like.
+/// State of the active paths without a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unmetered {
-    /// How many there are.
+    /// Number of these paths.
     pub(crate) path_count: usize,
-    /// What they carry together.
+    /// Bandwidth of all together.
     pub(crate) bandwidth: DataRate,
-    /// What waits for them here, and in the network of those that are backed up.
+    /// Backlog of these paths, with that in the network of congested ones.
     pub(crate) queued_bytes: u64,
-    /// How long the network of the best of them holds packets: by how much its round-trip time
-    /// exceeds its least, or will.
+    /// Queueing delay of the best of them: the excess of its round-trip time, measured or
+    /// predicted, over its least one.
     pub(crate) queueing_delay: Duration,
 }
 
@@ -89,14 +90,14 @@ impl Standby {
         self.is_in_reserve
     }
 
-    /// Whether more bandwidth of the others would save money: metered paths help, and it is
-    /// bandwidth that keeps them from going back. Where it is only what waits on the others, they
-    /// need time, and whatever else is sent on them takes from it.
+    /// Returns whether more bandwidth of the others would save money: metered paths help, and the
+    /// others lack bandwidth. If they only have a backlog, they need time, and padding would take
+    /// it from them.
     pub(crate) fn is_bandwidth_wanted(&self) -> bool {
         !self.is_in_reserve && self.is_scarce
     }
 
-    /// Looks at the paths anew. Returns whether the answer has changed.
+    /// Updates the decision by the state of the paths. Returns whether it has changed.
     pub(crate) fn update(
         &mut self,
         now: Instant,
@@ -160,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Whether metered paths are in reserve after the same is seen every 10 ms for so long.
+    /// Returns whether metered paths are in reserve after `seen` every 10 ms for `for_millis`.
     fn after(standby: &mut Standby, from_millis: u64, for_millis: u64, seen: Unmetered) -> bool {
         for millis in (from_millis..=from_millis + for_millis).step_by(10) {
             standby.update(Instant::from_millis(millis), ADAPTIVE, DEADLINE, &seen);

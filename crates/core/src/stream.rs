@@ -28,9 +28,9 @@ pub enum WriteStreamError {
     /// It is no message: empty, or longer than [a segment](crate::Config::fragment_bytes).
     #[error("a message has 1 to {max} bytes, and this one {bytes}")]
     NoMessage {
-        /// How many it has.
+        /// Length of the message.
         bytes: usize,
-        /// How many it may have.
+        /// Maximum length.
         max: usize,
     },
     /// The session has been closed, by this end or the other.

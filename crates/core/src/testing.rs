@@ -14,7 +14,7 @@ use crate::wire::{self, FeedbackReport};
 
 const PATH: PathId = PathId(0);
 
-/// The sending side of a path: what is in flight, lost and acknowledged.
+/// The sending side of a path: packets in flight, lost and acknowledged.
 #[derive(Debug)]
 pub struct PathSender {
     recovery: Recovery,
@@ -59,10 +59,10 @@ impl PathSender {
         self.recovery.mark_app_limited();
     }
 
-    /// Digests a report. Returns whether [`PathSender::feedback`] has anything new to tell.
+    /// Digests a report. Returns whether [`PathSender::feedback`] has changed.
     ///
     /// # Panics
-    /// If `report` is not what [`PathReceiver::report`] has returned.
+    /// If `report` does not come from [`PathReceiver::report`].
     pub fn on_report(&mut self, now: Instant, report: &[u8]) -> bool {
         let (_, mut frames) = wire::decode(report).expect("a report");
         let frame = frames.next(&mut self.report).expect("a frame");
@@ -76,7 +76,7 @@ impl PathSender {
     }
 
     /// Declares packets lost if the loss timer has expired. Returns whether
-    /// [`PathSender::feedback`] has anything new to tell.
+    /// [`PathSender::feedback`] has changed.
     pub fn on_loss_timer(&mut self, now: Instant) -> bool {
         let is_due = self.recovery.loss_timer().is_some_and(|at| at <= now);
         is_due && self.recovery.on_loss_timeout(now, &mut self.digest)
@@ -92,14 +92,14 @@ impl PathSender {
         self.recovery.on_silence(now, &mut self.digest);
     }
 
-    /// What a controller is told after the last report or loss timer.
+    /// Returns a controller's input after the last report or loss timer.
     pub fn feedback(&self, is_window_limited: bool) -> Feedback<'_> {
         self.recovery
             .feedback(PATH, &self.digest, self.last_reported_at, is_window_limited)
     }
 }
 
-/// The receiving side of a path: what has arrived, and when a report is due.
+/// The receiving side of a path: arrivals, and the time of the next report.
 #[derive(Debug)]
 pub struct PathReceiver(Arrivals);
 

@@ -51,8 +51,8 @@ const SYMBOLS_RECOVERED: u8 = 0x21;
 const REPLACED: u8 = 0x31;
 const SEND_TIME: u8 = 0x32;
 
-/// The plaintext with which a receiver tells a sender that another's session has taken the place of
-/// its own. It needs no state but the session's protection.
+/// The plaintext with which a receiver notifies a sender that another's session has replaced its
+/// own. It needs no state but the session's protection.
 pub const REPLACED_NOTICE: &[u8] = &[UNTRACKED, REPLACED];
 
 const KEY_FRAME_FLAG: u8 = 0x01;
@@ -68,7 +68,7 @@ pub(crate) const TRACKED_HEADER_BYTES: usize = 5;
 /// The most bytes that a fragment adds to its payload: tracked header, type, frame, index, count,
 /// flags, capture time.
 const MAX_FRAGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 8 + 4 + 4 + 1 + 4;
-/// What a symbol number adds to that.
+/// Additional bytes of a symbol number.
 const SYMBOL_NUMBER_BYTES: usize = 4;
 
 /// The most bytes that a fragment adds to its payload, with a symbol number if it has one. A repair
@@ -97,7 +97,7 @@ pub(crate) enum Tracking {
     Tracked(u32),
 }
 
-/// What a datagram is made of.
+/// Element of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireFrame<'a> {
     /// The rest of the datagram is useless.
@@ -140,12 +140,12 @@ pub(crate) enum WireFrame<'a> {
         header: SegmentHeader,
         payload: &'a [u8],
     },
-    /// All bytes before the offset have arrived, and so many after it may be sent.
+    /// All bytes before the offset have arrived, and `window` bytes after it may be sent.
     StreamAck {
         /// The low 32 bits of the offset.
         offset: u32,
         window: u64,
-        /// Whether a segment's arrival prompted it; if not, it only tells the window.
+        /// Whether a segment's arrival prompted it; if not, it only announces the window.
         is_prompted: bool,
     },
     /// The stream's sender has bytes that the receive window keeps back.
@@ -248,7 +248,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// What follows a fragment's numbers and flags.
+/// Reads the rest of a fragment, behind its numbers and flags.
 fn read_fragment<'a>(
     frame: FrameId,
     fragment: u16,
@@ -417,7 +417,8 @@ fn read_span(bytes: &mut &[u8]) -> Option<Duration> {
     Some(Duration::from_micros(read(bytes)?.min(10_000_000)))
 }
 
-/// What flags of a fragment or of a symbol say; `None` if they contradict each other.
+/// Returns the importance that flags of a fragment or of a symbol state; `None` if they contradict
+/// each other.
 pub(crate) fn importance_of(flags: u8) -> Option<Importance> {
     match flags & (KEY_FRAME_FLAG | DISPOSABLE_FLAG) {
         0 => Some(Importance::Reference),

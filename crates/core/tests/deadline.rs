@@ -1,4 +1,4 @@
-//! What cannot arrive before its deadline does not leave.
+//! A packet that cannot arrive before its deadline does not leave.
 
 mod support;
 
@@ -107,7 +107,7 @@ fn frames_that_are_handed_over_after_their_deadline_are_given_up_at_once() {
     assert_eq!(network.dropped.len(), 2 * lost_count, "both ends are told");
     let sent = network.sent.iter().filter(|(at, _)| *at >= resumed_at);
     let sent_bytes: u64 = sent.map(|(_, bytes)| bytes).sum();
-    // 62 frames in time, a key frame, and what goes with them.
+    // 62 frames in time, a key frame, and their overhead.
     assert!(sent_bytes < 63 * 5_000 * 6 / 5, "{sent_bytes}");
     // Frames that are not sent do not make the free path too slow.
     let metered_count = network.sent_on[1];

@@ -21,7 +21,7 @@ fn config(fec: &str, rate: u64) -> Config {
     }
 }
 
-/// Sends frames of so many bytes every so many milliseconds, every fiftieth a key frame.
+/// Sends frames of `bytes` bytes every `every_millis`, every fiftieth a key frame.
 fn stream(network: &mut Network, frames: u64, bytes: usize, every_millis: u64) {
     for index in 0..frames {
         network.send(bytes, index % 50 == 0);
@@ -74,7 +74,7 @@ fn fec_repairs_whose_sources_have_arrived_are_not_sent() {
     assert_eq!((sent.sent_packets, sent.repair_packets), (11, 1));
 }
 
-/// A session of one path that loses so much, with a frame every 40 ms for so many seconds.
+/// A session whose frames come every 40 ms.
 struct Trial {
     network: Network,
 }
@@ -111,7 +111,8 @@ impl Trial {
         self.network
             .run_until(self.network.now + Duration::from_secs(3));
         assert_intact(&self.network);
-        // Complete, that is: delivery in order waits for earlier frames, which hides what is lost.
+        // Completion counts: delivery in order waits for earlier frames, which would hide the
+        // losses.
         let in_time = self.network.received.iter().filter(|(_, frame)| {
             let delay = frame.completed_at - frame.captured_at;
             frame.captured_at >= since && delay <= Duration::from_millis(500)
@@ -345,8 +346,8 @@ fn fec_media_repairs_and_retransmissions_stay_below_the_target() {
     }
 }
 
-/// Bits per second on the wire from the fifth second to the thirtieth, of a source that follows,
-/// over paths of 2.5 Mbit/s each; and what the encoder was asked for in the mean.
+/// Runs a source that follows its target over paths of 2.5 Mbit/s each. Returns the bits per second
+/// on the wire and the encoder's mean target, both from the fifth second to the thirtieth.
 fn sent_rate(fec: &str, losses: &[f64]) -> (f64, f64) {
     let mut config = config(fec, 0);
     config.fixed_rate = DataRate::from_kilobits_per_second(2_500);
@@ -428,7 +429,7 @@ fn arq_a_last_try_takes_two_paths_unless_the_first_loses_nothing() {
             // Few that are overdue, but not known to be lost.
             false => assert!(on_lossy.retransmitted_packets * 50 <= copies),
         }
-        // Three of a lost packet are the most: their own losses are told too late.
+        // A lost packet has at most three copies: their own losses are reported too late.
         assert!(copies <= 3 * lost_packets, "{copies}, {lost_packets} lost");
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of the first frames, before the paths have answered.
+//! Delivery of the first frames, before the paths have answered.
 
 mod support;
 
@@ -141,7 +141,7 @@ fn a_copy_that_is_too_late_on_one_path_leaves_the_one_that_waits_on_another() {
     assert_eq!(network.received.len(), 300, "{:?}", network.dropped);
 }
 
-/// Nothing tells how long groups of pictures are before the second one begins.
+/// Before the second group of pictures begins, the length of groups is unknown.
 #[test]
 fn the_first_group_ends_so_that_the_second_one_finds_room() {
     let path = TestPath {

@@ -1,4 +1,4 @@
-//! The last moment at which another copy can be there in time, as the drivers of two endpoints see
+//! The last moment at which another copy can arrive in time, as the drivers of two endpoints see
 //! it.
 
 mod support;
@@ -9,8 +9,8 @@ use support::{Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(130);
 
-/// Frames of one packet every 5 ms over 30 ms one way, of which these are lost: how many are there
-/// before the deadline, and how many packets were sent.
+/// Sends frames of one packet every 5 ms over 30 ms one way, and loses these packets. Returns the
+/// number of frames before the deadline, and the number of sent packets.
 fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u64) {
     let path = TestPath {
         lost_there: lost.collect(),
@@ -53,9 +53,9 @@ fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() 
     assert!(sent <= 200 + 2 * 10, "{sent}");
 }
 
-/// A picture of seven packets every 40 ms over 30 ms one way, of which these packets are lost: how
-/// many are there before the deadline, and how many datagrams the receiver sent. There are no last
-/// calls, which would send again what has not been heard of.
+/// Sends a picture of seven packets every 40 ms over 30 ms one way, and loses these packets.
+/// Returns the number of pictures before the deadline, and of the receiver's datagrams. There are
+/// no last calls, which would resend unacknowledged packets.
 fn pictures(lost: &[u64]) -> (usize, usize) {
     let config = Config {
         controller: support::controller("fixed"),
@@ -84,7 +84,7 @@ fn pictures(lost: &[u64]) -> (usize, usize) {
 }
 
 /// No packet comes behind the end of a picture for 20 ms. A receiver that waits for one reports the
-/// loss 95 ms after the capture, and what is sent again then comes after 130 ms.
+/// loss 95 ms after the capture, and a retransmission then comes after 130 ms.
 #[test]
 fn the_end_of_a_picture_is_sent_again_before_the_next_one_has_arrived() {
     let (whole, answers) = pictures(&[]);

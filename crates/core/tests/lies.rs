@@ -59,7 +59,7 @@ fn a_report_of_what_was_never_sent_ends_the_session() {
     hand_over(&mut receiver, &mut honest, at);
     assert!(!honest.is_closed());
     assert!(honest.path_counters(PathId(0)).unwrap().acked_packets > 0);
-    // What the other's receiver reports is a lie to the first.
+    // The other receiver's report is a lie to the first sender.
     hand_over(&mut of_other, &mut honest, at);
     let events: Vec<Event> = std::iter::from_fn(|| honest.poll_event()).collect();
     assert!(events.contains(&Event::PeerLies), "{events:?}");

@@ -1,5 +1,5 @@
-//! Two fast paths, one of them metered: how much more than the picture is sent to do without the
-//! metered one, and what comes late.
+//! Two fast paths, one of them metered: the additional bytes needed to avoid the metered one, and
+//! the frames that come late.
 
 mod support;
 
@@ -14,9 +14,9 @@ const AT_ITS_MOST: SourceLimits = SourceLimits::Adaptive {
     min: DataRate::from_kilobits_per_second(2_000),
     max: DataRate::from_kilobits_per_second(2_400),
 };
-/// What the source produces in a second.
+/// Bytes that the source produces in a second.
 const A_SECOND_BYTES: u64 = 300_000;
-/// What a path in reserve carries in a second at most.
+/// Maximum bytes on a path in reserve in a second.
 const PROBE_BYTES: u64 = 60;
 
 fn network(source: SourceLimits, megabits_per_second: u64, delay: Duration) -> Network {
@@ -38,7 +38,7 @@ fn network(source: SourceLimits, megabits_per_second: u64, delay: Duration) -> N
     Network::new(config, vec![path, metered])
 }
 
-/// Sends for so many seconds. Returns what the metered path carried in the last of them.
+/// Sends for `seconds` seconds. Returns the metered path's bytes in the last of them.
 fn stream(network: &mut Network, seconds: u64) -> u64 {
     let on_metered =
         |network: &Network| network.sender.path_counters(PathId(1)).unwrap().sent_bytes;

@@ -1,4 +1,4 @@
-//! Paths that do not carry 1500 B: what is sent fits them, and nothing is lost for it.
+//! Paths that do not carry 1500 B: packets fit them, and none is lost for its size.
 
 mod support;
 
@@ -23,7 +23,8 @@ fn with_mtu(mtu: u64, since_millis: u64) -> TestPath {
     }
 }
 
-/// Frames of these bytes, 25 a second, for so many seconds, and time for the last.
+/// Sends frames of these sizes, 25 a second, for `seconds` seconds, with time for the last. Returns
+/// the number of frames.
 fn stream(network: &mut Network, bytes: &[usize], seconds: u64) -> usize {
     let count = seconds as usize * 25;
     for index in 0..count {
@@ -134,7 +135,7 @@ fn an_interface_whose_mtu_falls_loses_no_frame() {
     assert_eq!(mtu(&mut network, 0), Some(1_300));
 }
 
-/// What was cut for 1500 B and has not arrived goes on in halves, which fit the base.
+/// Packets cut for 1500 B that have not arrived are resent in halves, which fit the base.
 #[test]
 fn an_mtu_that_falls_without_a_word_loses_no_frame() {
     // Of full-size packets alone, too: then nothing but challenges shows that the path lives.

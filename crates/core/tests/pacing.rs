@@ -1,4 +1,4 @@
-//! What the timer of the pacer promises.
+//! Contract of the pacer's timer.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! What would be late over a path that has slowed down, or behind a queue bound to a path that
-//! others have overtaken, goes elsewhere.
+//! Reinjection of packets that would be late over a path that has slowed down, and rebinding of
+//! those behind a queue on a path that others have overtaken.
 
 mod support;
 
@@ -34,7 +34,7 @@ fn adaptive() -> Config {
     config(source, DEADLINE)
 }
 
-/// Sends frames of so many bytes, one every so many milliseconds.
+/// Sends frames of `bytes` bytes, one every `every_millis`.
 fn stream(network: &mut Network, until: Instant, bytes: usize, every_millis: u64) {
     while network.now < until {
         network.send(bytes, false);
@@ -62,7 +62,7 @@ fn what_flies_on_a_path_that_slows_down_is_copied_before_it_is_late() {
     network.stream_until(at(9_000));
     let gap = longest_gap(&network, at(4_900));
     assert!(gap < Duration::from_millis(500), "{gap:?}");
-    // The path answers all the while: it is not silence that has told.
+    // The path answers all the while, so it is not silence that shows the congestion.
     let in_time = network.frame_delays();
     let in_time = in_time.iter().filter(|delay| **delay <= DEADLINE).count();
     assert!(in_time >= 223, "{in_time} of 225");
@@ -103,8 +103,8 @@ fn a_path_that_holds_seconds_in_its_queue_takes_nothing_from_what_the_other_carr
 
 #[test]
 fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
-    // How many are late depends on where in its cycle the wide path is when it narrows: 64 in all,
-    // and 228 if what was bound to the thin path meanwhile stays there.
+    // The number of late frames depends on the wide path's phase when it narrows: 64 in all, and
+    // 228 if packets bound to the thin path meanwhile stay there.
     const MOMENTS: u64 = 24;
     let late: usize = (0..MOMENTS)
         .map(|moment| late_when_narrow_from(at(5_000 + 25 * moment)))

@@ -403,7 +403,7 @@ fn a_bad_configuration_is_told_at_construction() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every verb survives any datagram, and what it keeps stays bounded.
+    /// Every verb survives any datagram, and the kept state stays bounded.
     #[test]
     fn any_bytes_are_survived(datagrams in prop::collection::vec(
         (0_u8..4, prop::collection::vec(any::<u8>(), 0..80), any::<bool>()), 1..200,

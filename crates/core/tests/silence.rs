@@ -1,4 +1,4 @@
-//! What RFC 9002 §7.6 has persistent congestion do, silence does.
+//! Silence has the effects of persistent congestion in RFC 9002 §7.6.
 
 mod support;
 
@@ -29,8 +29,8 @@ fn a_receiver_that_closes_leaves_a_sender_that_gives_up_what_becomes_too_old() {
     assert!(counters.frames_late > 20, "{counters:?}");
 }
 
-/// Two paths of 100 ms there and back that carry video by `new-reno`; over the first, nothing comes
-/// for so long from the fifth second on.
+/// Returns two paths of 100 ms there and back that carry video by `new-reno`. The first one has an
+/// outage of `outage_millis` from the fifth second on.
 fn network(outage_millis: u64) -> Network {
     let source = SourceLimits::Adaptive {
         min: DataRate::from_kilobits_per_second(300),
@@ -129,7 +129,7 @@ fn rfc9002_7_6_a_silence_that_is_shorter_halves_the_window_once() {
 #[test]
 fn a_path_that_cannot_be_sent_on_is_out_at_once_and_back_when_it_answers() {
     let mut network = network(200);
-    // What was acknowledged before the outage has been heard of.
+    // All acknowledgements from before the outage have arrived.
     network.stream_until(at(5_060));
     let state = |network: &mut Network| network.sender.paths(network.now)[0].state;
     assert_eq!(state(&mut network), PathState::Active);

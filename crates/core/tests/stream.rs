@@ -40,7 +40,7 @@ fn pattern(length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A transfer of so many segments over 8 Mbit/s and 2 × 25 ms.
+/// Transfers `segments` segments over `path`, within `seconds`.
 fn transfer(config: Config, path: TestPath, segments: usize, seconds: u64) -> Network {
     let mut network = Network::of_stream(config, path);
     let bytes = pattern(segments * SEGMENT);
@@ -291,7 +291,7 @@ fn silence_is_the_timers_affair_and_backs_it_off() {
     }
 }
 
-/// RFC 5681 §3.1: the window after a timeout is a segment, and what was in flight no part of it.
+/// RFC 5681 §3.1: the window after a timeout is a segment, and excludes earlier bytes in flight.
 #[test]
 fn a_timer_that_expires_again_and_again_sends_a_segment_each_time() {
     for controller in [
@@ -386,7 +386,7 @@ fn session<C: Content>() -> Session<C> {
     session
 }
 
-/// How many malformed datagrams a new session counts, and its event.
+/// Returns the number of malformed datagrams that a new session counts, and its event.
 fn take_in<C: Content>(bytes: &[u8]) -> (u64, Option<Event>) {
     let mut session = session::<C>();
     let meta = DatagramMeta {

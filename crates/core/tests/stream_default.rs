@@ -1,4 +1,4 @@
-//! What streams over several paths are promised with the default scheduler.
+//! Guarantees for streams over several paths with the default scheduler.
 
 mod support;
 
@@ -34,8 +34,8 @@ fn path(megabits: u64, rtt_millis: u64, queue_millis: u64) -> TestPath {
     }
 }
 
-/// Writes a piece of `rate` every 1/24 s for so long. How late the last byte of each came, and how
-/// many bytes came.
+/// Writes a piece of `rate` every 1/24 s for `time`. Returns the delay of the last byte of each,
+/// and the number of bytes that came.
 fn live(
     controller: &str,
     paths: Vec<TestPath>,
@@ -105,7 +105,8 @@ fn random_loss_does_not_slow_bbr_down() {
     }
 }
 
-/// How long `bytes` take that are written `idle` after others have arrived, or first of all.
+/// Returns the time for `bytes` bytes that are written `idle` after others have arrived, or first
+/// of all.
 fn took(
     config: Config,
     paths: &[TestPath],
@@ -138,7 +139,7 @@ fn took(
 /// A new session, and one that has carried a megabyte and then nothing for two seconds.
 const SESSIONS: [Option<(usize, Duration)>; 2] = [None, Some((1_000_000, Duration::from_secs(2)))];
 
-/// Two paths of which the first is the better one for what is sent here.
+/// Returns pairs of paths of which the first is the better one for the transfers here.
 fn beds() -> [[TestPath; 2]; 4] {
     [
         [path(20, 20, 100), path(1, 300, 300)],
@@ -201,7 +202,7 @@ fn what_a_path_at_rest_remembers_of_its_last_queue_makes_it_no_farther() {
     }
 }
 
-/// What leaves first leaves by both, so that the order of the paths does not matter.
+/// The first packets leave by both paths, so that the order of the paths does not matter.
 #[test]
 fn an_object_that_began_on_the_far_path_ends_on_the_near_one() {
     for controller in ["cubic", "bbr-linux", "bbr3"] {

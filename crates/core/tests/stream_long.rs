@@ -12,7 +12,7 @@ use support::{Network, TestPath};
 
 const SEGMENT_BYTES: u16 = 1_400;
 const WINDOW_BYTES: u64 = 4 << 20;
-/// The network changes about so often.
+/// Mean time between changes of the network.
 const CHANGE_EVERY: Duration = Duration::from_millis(400);
 
 fn from_environment(name: &str, usual: u64) -> u64 {
@@ -110,7 +110,7 @@ fn every_byte_of_a_long_stream_arrives_over_paths_that_change() {
         network.answered.clear();
     }
     assert_eq!((written, read), (total, total));
-    // What is unread and in flight fits the window, and what waits to be sent its limit.
+    // Unread data and data in flight fit the window, and unsent data fits its limit.
     let stream = StreamConfig::default();
     let limit = stream.send_buffer_bytes as u64 + WINDOW_BYTES;
     assert!(most_held <= limit, "{most_held} bytes were kept");

@@ -1,5 +1,5 @@
-//! Streams over paths that do not carry 1500 B, or do not any more: what is sent fits them, grows
-//! where it can, and every byte arrives.
+//! Streams over paths that do not carry 1500 B, or do not any more: packets fit them, grow where
+//! possible, and every byte arrives.
 
 mod support;
 
@@ -43,7 +43,7 @@ fn network(paths: Vec<TestPath>) -> Network<Stream> {
     network
 }
 
-/// Transfers so many bytes; they are all there, and the time that it took.
+/// Transfers `count` bytes, all of which must arrive. Returns the time taken.
 fn transferred(network: &mut Network<Stream>, count: usize) -> Duration {
     let bytes = bytes(count);
     let start = network.now;

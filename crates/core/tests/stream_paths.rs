@@ -43,7 +43,7 @@ fn network(config: Config, paths: Vec<TestPath>) -> Network {
     Network::of_stream_over(config, paths)
 }
 
-/// Sends so many bytes; how long that takes.
+/// Sends `bytes` bytes. Returns the time taken.
 fn transfer(network: &mut Network, bytes: usize, at_most: Duration) -> Duration {
     let began_at = network.now;
     let bytes = pattern(bytes);
@@ -103,7 +103,7 @@ fn a_path_that_dies_is_left_and_one_that_returns_is_used_again() {
     ];
     let mut network = network(config("min-cost"), paths);
     let took = transfer(&mut network, 14_000_000, Duration::from_secs(30));
-    // The path that stays takes 14.9 s alone; both, with as much whenever it is there, 9.9 s.
+    // The path that stays takes 14.9 s alone; both, with equal shares while both are usable, 9.9 s.
     assert!(took < Duration::from_millis(12_500), "{took}");
     let states = network.path_states.iter();
     let states: Vec<PathState> = states
@@ -180,7 +180,7 @@ fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
 struct Constant {
     is_given_up: bool,
     looks_at_paths: bool,
-    /// How many paths it is shown.
+    /// Maximum number of paths in a call of `on_feedback`.
     shown: Arc<AtomicUsize>,
 }
 
@@ -313,7 +313,7 @@ fn a_path_whose_answer_is_lost_is_asked_again_and_then_used() {
     assert!(packets(&network, 1, SendReason::New) > 20);
 }
 
-/// What an object takes half a second after the session has begun.
+/// Returns the time of an object that is sent half a second after the session has begun.
 fn object_takes(config: Config, paths: Vec<TestPath>, bytes: usize) -> Duration {
     let began_at = Instant::from_millis(500);
     let mut network = network(config, paths);
@@ -379,7 +379,7 @@ fn how_far_paths_lead_is_known_before_the_first_segment() {
     assert!(both <= alone + Duration::from_millis(1), "{both} {alone}");
 }
 
-/// Binds nothing, and keeps what it is told to wait.
+/// Scheduler that binds nothing, and stores the number of bytes known to wait.
 #[derive(Debug)]
 struct Asking(Arc<AtomicUsize>);
 

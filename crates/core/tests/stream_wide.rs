@@ -1,12 +1,12 @@
-//! What a path added to another does to a transfer, over random networks: for experiments.
+//! Effect of an additional path on a transfer, over random networks: for experiments.
 //!
 //! `SCHEDULERS=alone,earliest-completion,ecf FIRST=0 COUNT=16 cargo test --release -p
 //! anabranch-core --test stream_wide -- --ignored --nocapture` prints for each network and case the
 //! seconds of each scheduler, and the bytes sent over those written; `alone` is the seconds of each
-//! of both paths. `CONTROLLERS` and `BYTES` are lists too, `RUNS` is how often a case with loss is
-//! run at most, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own. A known session has
-//! carried a transfer by `spd` over both paths, whatever the scheduler, and has been idle for 1 to
-//! 5 s.
+//! of both paths. `CONTROLLERS` and `BYTES` are lists too. `RUNS` is the maximum number of runs of
+//! a case with loss, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own. A known session
+//! has carried a transfer by `spd` over both paths, whatever the scheduler, and has been idle for 1
+//! to 5 s.
 
 mod support;
 
@@ -25,7 +25,7 @@ use support::TestPath;
 
 type Network = support::Network<Stream>;
 
-/// A scheduler that is `spd` until it is told to be another, or to know one path only.
+/// Scheduler that is `spd` until it is switched to another, or to one path only.
 #[derive(Debug)]
 struct Switch {
     is_on: Arc<AtomicBool>,
@@ -103,8 +103,8 @@ fn random_path(rng: &mut Rng) -> TestPath {
     }
 }
 
-/// The seconds until so many bytes have arrived, and by how many times as many are sent until that
-/// is known.
+/// Sends `bytes` bytes. Returns the seconds until they have arrived, and the bytes sent until that
+/// is known as a multiple of them.
 fn carry(network: &mut Network, bytes: usize) -> [f64; 2] {
     let began_at = network.now;
     let sent_before = network.sent.len();
@@ -130,7 +130,7 @@ fn carry(network: &mut Network, bytes: usize) -> [f64; 2] {
 struct Case {
     paths: Vec<TestPath>,
     controller: String,
-    /// So many bytes have been carried before, and so long ago.
+    /// Earlier transfer of the session: its bytes, and the idle time after it.
     before: Option<(usize, Duration)>,
     bytes: usize,
 }
@@ -180,7 +180,7 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
         if let Some((bytes, idle)) = case.before {
             carry(&mut network, bytes);
             network.run_until(network.now + idle);
-            // What came before is the same whatever carries this.
+            // The earlier transfer is the same for all schedulers.
             for other in (0..case.paths.len() as u8).map(PathId) {
                 if scheduler.is_err_and(|only| only != other.0) {
                     network.sender.remove_path(network.now, other);

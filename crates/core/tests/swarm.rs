@@ -1,7 +1,7 @@
 //! A swarm of random sessions, the invariants of both ends checked after every call.
 //!
 //! `SWARM_SEEDS=2000` runs more of them, `SWARM_FIRST=17 SWARM_SEEDS=1` only that of seed 17. A
-//! failure prints its seed and what was drawn.
+//! failure prints its seed and the drawn parameters.
 #![cfg(any(debug_assertions, feature = "invariants"))]
 
 mod support;
@@ -19,7 +19,7 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 use support::{Load, Network, TestPath};
 
 const DEFAULT_SEEDS: u64 = 120;
-/// A session ends after so many checks, so that none takes most of the time.
+/// Number of checks after which a session ends, so that none takes most of the time.
 const MAX_CHECKS: u64 = 10_000;
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -154,7 +154,7 @@ impl Draw {
     }
 }
 
-/// What the swarm's sessions carry.
+/// Content of the swarm's sessions.
 trait Subject: Load {
     /// The driver or the application does something to its session, as the number says. Returns
     /// false if that has no meaning here.
@@ -281,7 +281,7 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         run_media(&mut draw, &mut network, fragment_bytes, end);
         let (reasons, check_count) = finish(&mut draw, &mut network);
         if has_copy_budget {
-            // A twentieth of the media, and what may be saved up.
+            // A twentieth of the media, and the bytes that may be saved up.
             let allowed = reasons.of(SendReason::New).bytes / 20 + 20_000;
             let copies = reasons.of(SendReason::Duplicate);
             assert!(copies.bytes <= allowed, "{copies:?} of {allowed} bytes");

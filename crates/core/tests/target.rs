@@ -1,4 +1,4 @@
-//! What the encoder is asked for.
+//! Target bitrate of the encoder.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! XLINK's reinjection in whole sessions: what is copied, when, and how often.
+//! XLINK's reinjection in whole sessions: which packets are copied, when, and how often.
 
 mod support;
 
@@ -59,7 +59,7 @@ fn packets_sent(network: &Network) -> u64 {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Objects of which the far path has the end are there sooner, and none is there later.
+/// Objects whose end is on the far path arrive earlier, and none arrives later.
 #[test]
 fn what_is_left_on_the_far_path_comes_by_the_near_one_when_nothing_else_is_to_be_sent() {
     let took = |reinjection, bytes| {
@@ -115,7 +115,8 @@ fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
     assert!(copies(&network) > 0);
 }
 
-/// The start is 128 KiB: what follows it waits until what is in flight of it has been copied.
+/// The start is 128 KiB: later data waits until all segments of the start in flight have been
+/// copied.
 #[test]
 fn the_start_is_copied_before_what_follows_is_sent_and_nothing_else_is() {
     let paths = vec![TestPath::new(1, 40), TestPath::new(1, 150)];

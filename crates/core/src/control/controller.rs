@@ -1,4 +1,4 @@
-//! Which controller a session uses, and what it is built from.
+//! Choice of a session's controller, and its parameters.
 
 use core::fmt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Controller {
         &self.name
     }
 
-    /// How an encoder must take its target rate.
+    /// Returns the meaning of the target rate for an encoder.
     pub fn rate(&self) -> RateKind {
         self.rate
     }
@@ -62,14 +62,14 @@ impl PartialEq for Controller {
     }
 }
 
-/// What a controller's target rate is.
+/// Meaning of a controller's target rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateKind {
-    /// What the path carries, at which its queue would stand: an encoder that follows has peaks,
-    /// and gets 0.8 of it (Zhang & Lei's code).
+    /// The path's capacity, at which its queue would stand. An encoder that follows has peaks, and
+    /// gets 0.8 of it (Zhang & Lei's code).
     Bandwidth,
-    /// What its source hands to an encoder, with room left already: the encoder gets all of it but
-    /// for headers.
+    /// The rate that its source gives to an encoder, with a margin already left: the encoder gets
+    /// all of it except for headers.
     Media,
 }
 
@@ -84,7 +84,7 @@ impl RateKind {
     }
 }
 
-/// What a controller is built from.
+/// Parameters of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerConfig {
     /// The rate below which the controller shall not go.

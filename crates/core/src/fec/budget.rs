@@ -1,16 +1,17 @@
-//! What repairs may cost: media, repairs and retransmissions together stay below a rate. Without
-//! repairs, what retransmissions cost is kept all the same, for the encoder's target.
+//! Budget of repairs: media, repairs and retransmissions together stay below a rate. Without
+//! repairs, the cost of retransmissions is still kept, for the encoder's target.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
 /// Time constant of the shares that the encoder's target leaves room for.
 const MEMORY: Duration = Duration::from_secs(1);
-/// So much of the rate may be saved up, and repairs of a key frame may borrow.
+/// Time at the rate that may be saved up, and that repairs of a key frame may borrow.
 const BURST: Duration = Duration::from_millis(100);
-/// Media above the rate is held against repairs for so long and no longer.
+/// Time at the rate that bounds the debt of media above the rate, which repairs must pay.
 const MAX_DEBT: Duration = Duration::from_millis(500);
 
-/// Copies of what is on its way as usual may take this share of the media, and so much at once.
+/// Share of the media that copies of packets in flight as usual may take, and the bytes that may be
+/// saved up.
 const COPY_SHARE: f64 = 0.05;
 const MAX_COPY_ALLOWANCE_BYTES: f64 = 20_000.0;
 
@@ -28,13 +29,13 @@ const MIN_BLIND_BYTES: f64 = 1_500.0;
 pub(crate) struct Budget {
     at: Instant,
     rate: DataRate,
-    /// What may be sent now; negative when more has been.
+    /// Bytes that may be sent now; negative after too many.
     credit_bytes: f64,
     /// Bytes that fade over [`MEMORY`].
     media_bytes: f64,
     wanted_bytes: f64,
     retransmitted_bytes: f64,
-    /// What copies may take of what is on its way as usual.
+    /// Bytes that copies of packets in flight as usual may take.
     copy_allowance_bytes: f64,
     /// Bytes that copies may take while no path answers.
     blind_bytes: f64,
@@ -54,7 +55,7 @@ impl Budget {
         }
     }
 
-    /// From now on so much may be sent.
+    /// Sets the rate that all payload together may take.
     pub(crate) fn set_rate(&mut self, rate: DataRate) {
         self.rate = rate;
     }
@@ -81,7 +82,7 @@ impl Budget {
         self.blind_bytes -= f64::from(bytes);
     }
 
-    /// Whether there is room for a copy of what is on its way as usual.
+    /// Returns whether there is room for a copy of a packet in flight as usual.
     pub(crate) fn has_room_for_copy(&self, bytes: u32) -> bool {
         self.copy_allowance_bytes >= f64::from(bytes)
     }
@@ -98,7 +99,7 @@ impl Budget {
         self.charge(bytes as f64);
     }
 
-    /// How many of the repairs that are wanted, of so many bytes each, there is room for.
+    /// Returns the number of `wanted` repairs, of `bytes` bytes each, for which there is room.
     pub(crate) fn grant(&mut self, now: Instant, wanted: u16, bytes: u64, is_key: bool) -> u16 {
         self.advance(now);
         let bytes = bytes.max(1) as f64;
@@ -161,8 +162,8 @@ mod tests {
 
     const RATE: DataRate = DataRate::from_bits_per_second(8_000_000);
 
-    /// Frames of so many bytes every 40 ms for ten seconds, for each of which ten repairs of 1000
-    /// bytes are wanted: the bytes of the repairs, and the overhead.
+    /// Sends frames of `media_bytes` bytes every 40 ms for ten seconds, each with ten wanted
+    /// repairs of 1000 bytes. Returns the bytes of granted repairs, and the overhead.
     fn run(media_bytes: u64) -> (u64, f64) {
         let mut budget = Budget::new(Instant::ZERO);
         budget.set_rate(RATE);

@@ -1,4 +1,4 @@
-//! The receiver's side of the code: what arrived goes in, what was lost comes out.
+//! The receiver's side of the code, which recovers lost symbols from received ones.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,10 +12,10 @@ const RETAINED_SYMBOLS: u64 = 1_024;
 
 /// Recovers lost symbols from repair symbols, of blocks and of sliding windows alike.
 ///
-/// A symbol is recovered as soon as what has arrived determines it. Without losses a repair symbol
-/// costs a look at its window. What a peer can make this cost is bounded: the newest 1,024 symbols
-/// and 128 repair symbols are kept, at most 128 unknown symbols are solved for at once (for more,
-/// the oldest are given up), and each recovery uses up a repair symbol. One packet may complete
+/// A symbol is recovered as soon as the received ones determine it. Without losses a repair symbol
+/// costs one check of its window. The cost that a peer can cause is bounded. The newest 1,024
+/// symbols and 128 repair symbols are kept. At most 128 unknown symbols are solved for at once; for
+/// more, the oldest are given up. Each recovery uses up a repair symbol. One packet may complete
 /// many: at worst 127 symbols, each a sum of 254 others.
 #[derive(Debug)]
 pub struct Decoder {
@@ -56,8 +56,8 @@ impl Decoder {
         }
     }
 
-    /// A symbol has arrived; the two parts follow one another. Answers whether it was unknown
-    /// before: `false` for what arrived or was recovered already, and for what is forgotten.
+    /// Adds a received symbol; the two parts follow one another. Returns whether it was unknown
+    /// before: `false` for one that has arrived or was recovered already, and for a forgotten one.
     pub fn on_source(&mut self, number: u64, parts: [&[u8]; 2]) -> bool {
         let Some(end) = number.checked_add(1) else {
             return false;
@@ -97,8 +97,8 @@ impl Decoder {
         }
     }
 
-    /// A lost symbol that became known, each once, with its number. It ends with the zeros it was
-    /// padded with: its true length must be told by what is in it.
+    /// Returns a lost symbol that became known, each once, with its number. It ends with the zeros
+    /// it was padded with; its content must indicate its true length.
     pub fn next_recovered(&mut self) -> Option<(u64, &[u8])> {
         while let Some(number) = self.recovered.pop_front() {
             if known(&self.symbols, number).is_some() {
@@ -147,7 +147,7 @@ fn slot(number: u64) -> usize {
     (number % RETAINED_SYMBOLS) as usize
 }
 
-/// The symbol's bytes if it is there. What is forgotten may be there still.
+/// Returns the symbol's bytes if they are still kept; forgotten ones may be.
 fn known(symbols: &[Symbol], number: u64) -> Option<&[u8]> {
     let symbol = &symbols[slot(number)];
     (symbol.is_known && symbol.number == number).then_some(&symbol.bytes[..])

@@ -1,4 +1,4 @@
-//! Where repairs go: away from what they protect, and from losses.
+//! Paths of repairs: away from the symbols they cover, and from losses.
 
 use core::cmp::Ordering;
 use core::ops::Range;
@@ -10,9 +10,9 @@ use crate::forecast::Turn;
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::PacketView;
 
-/// How many symbols are remembered: a large frame is several blocks.
+/// Number of remembered symbols: a large frame is several blocks.
 const SYMBOLS: usize = 512;
-/// How many repairs are remembered.
+/// Number of remembered repairs.
 const REPAIRS: usize = 256;
 
 /// Remembers which paths the last symbols and repairs took.
@@ -33,11 +33,11 @@ struct Placed {
     path: PathId,
 }
 
-/// What speaks for a path.
+/// Criteria for the choice of a path.
 #[derive(Clone, Copy, Debug)]
 struct Rank {
     is_late: bool,
-    /// Of Webster's method.
+    /// Quotient of Webster's method.
     quotient: f64,
     cost: Duration,
 }

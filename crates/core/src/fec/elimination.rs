@@ -21,14 +21,14 @@ pub(super) struct Elimination {
     rows: Vec<Row>,
     /// Buffers of former repair symbols.
     spare: Vec<Vec<u8>>,
-    /// Of what is being evaluated: the factors of the symbols of all windows.
+    /// Factors of the symbols of all windows, for the present evaluation.
     factors: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Repair {
     header: RepairHeader,
-    /// Of the symbols of its window, in order.
+    /// Coefficients of the symbols of its window, in order.
     coefficients: [u8; MAX_UNKNOWNS],
     bytes: Vec<u8>,
 }
@@ -200,8 +200,8 @@ impl Elimination {
         self.rows.push(row);
     }
 
-    /// Drops a row without unknowns: it says how one repair symbol, the oldest, follows from
-    /// others and from what is known.
+    /// Drops a row without unknowns: by it one repair symbol, the oldest, is a combination of
+    /// others and of known symbols.
     fn retire(&mut self, row: &Row) {
         let used = (0..self.repairs.len()).filter(|&index| row.repairs[index] != 0);
         if let Some(oldest) = used.min_by_key(|&index| self.repairs[index].header.first) {
@@ -209,7 +209,7 @@ impl Elimination {
         }
     }
 
-    /// Adds so much of `row` to all others that none needs the repair symbol, and drops both.
+    /// Adds multiples of `row` to all others so that none needs the repair symbol, and drops both.
     fn eliminate_repair(&mut self, index: usize, row: &Row) {
         let scale = gf256::inverse(row.repairs[index]);
         let last = self.repairs.len() - 1;

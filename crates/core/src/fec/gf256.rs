@@ -38,7 +38,7 @@ pub(super) fn multiply(a: u8, b: u8) -> u8 {
     EXP[usize::from(LOG[usize::from(a)]) + usize::from(LOG[usize::from(b)])]
 }
 
-/// The inverse of what is not zero.
+/// Returns the inverse of a number other than zero.
 pub(super) fn inverse(a: u8) -> u8 {
     debug_assert_ne!(a, 0);
     EXP[255 - usize::from(LOG[usize::from(a)])]

@@ -1,8 +1,8 @@
-//! What the losses of a path are like: how many, and how many in a row.
+//! Model of a path's losses: their ratio, and their number in a row.
 //!
 //! Bursts are those of Gilbert's model (E. N. Gilbert, "Capacity of a Burst-Noise Channel", Bell
-//! System Technical Journal 39, 1960) in its simple form: all packets are lost in the bad state
-//! and none in the good one, so the mean burst is `1 / P(loss -> arrival)`.
+//! System Technical Journal 39, 1960) in its simple form: all packets are lost in the bad state and
+//! none in the good one, so the mean burst is `1 / P(loss -> arrival)`.
 
 use anabranch_units::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use anabranch_units::{Duration, Instant};
 const RATIO_MEMORY: Duration = Duration::from_secs(1);
 /// Time constant of the burst length: losses are few. It is ten times the other.
 const BURST_MEMORY: Duration = Duration::from_secs(10);
-/// For so many seconds the highest ratio is remembered.
+/// Number of seconds for which the highest ratio is remembered.
 const PEAK_SECONDS: usize = 10;
-/// Fewer packets than these within the ratio's memory (200 kbit/s) tell little: those that are
-/// wanting count as arrived.
+/// Number of packets within the ratio's memory (200 kbit/s) below which the ratio is unreliable:
+/// the missing ones count as arrived.
 const MIN_PACKETS: f64 = 20.0;
 
 /// Follows the fates of a path's packets, each acknowledged or lost, in the order of their numbers.
@@ -29,7 +29,7 @@ pub struct LossProcess {
     burst_lost_count: f64,
     burst_count: f64,
     is_last_lost: bool,
-    /// How long passed between the last two fates, and what fades to that.
+    /// Time between the last two fates, and the remaining shares after it.
     step: Duration,
     fading: Fading,
     /// The highest of `peaks`: asked for far more often than it changes.
@@ -39,7 +39,7 @@ pub struct LossProcess {
     peaks: [f64; PEAK_SECONDS],
 }
 
-/// What a while leaves of the counts, 0 to 1.
+/// Shares of the counts that remain after some time, 0 to 1.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fading {
     of_bursts: f64,
@@ -143,7 +143,7 @@ impl LossProcess {
         }
     }
 
-    /// So many seconds have begun, the present one the last of them.
+    /// Begins `begun` seconds, the present one the last of them.
     #[cold]
     fn begin_seconds(&mut self, begun: u64) {
         for earlier in (0..begun).take(PEAK_SECONDS) {

@@ -4,10 +4,10 @@ use anabranch_units::Instant;
 
 use crate::path_view::{PathId, PathView};
 
-/// Over so many seconds, of which the present one has only begun.
+/// Number of seconds that are counted, of which the present one has only begun.
 const SECONDS: usize = 4;
 
-/// Counts what is sent for the first time on each path.
+/// Counter of bytes of first transmissions on each path.
 #[derive(Debug)]
 pub(crate) struct MediaShares {
     second: u64,
@@ -30,7 +30,7 @@ impl MediaShares {
         *count = count.saturating_add(bytes);
     }
 
-    /// Tells each path its share. Without media of late, all are zero.
+    /// Writes each path's share into its view. Without recent media, all are zero.
     pub(crate) fn tell(&mut self, now: Instant, paths: &mut [PathView]) {
         self.forget_until(now);
         let seconds = &self.bytes;

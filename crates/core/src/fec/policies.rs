@@ -1,4 +1,4 @@
-//! The policies, one a file, and what they share.
+//! The policies, one a file, and their common parts.
 
 pub(super) mod adaptive;
 #[cfg(test)]
@@ -17,7 +17,7 @@ use crate::path_view::PathView;
 
 /// Most repairs for a symbol, over time.
 const MAX_OVERHEAD: f64 = 0.5;
-/// How many repairs may be sent ahead of that: a window of the largest overhead.
+/// Number of repairs that may be sent ahead of that: a window of the largest overhead.
 const MAX_AHEAD: f64 = 64.0;
 
 /// A path that carries less of media than this, one packet in a hundred, hardly matters to it.
@@ -37,7 +37,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// So many repairs for a symbol, over time.
+    /// Creates an allowance of `max_overhead` repairs per symbol, over time.
     fn of(max_overhead: f64) -> Self {
         Allowance {
             max_overhead,
@@ -45,7 +45,7 @@ impl Allowance {
         }
     }
 
-    /// So many symbols have been queued.
+    /// Adds the allowance of `symbol_count` queued symbols.
     fn earn(&mut self, symbol_count: u16) {
         let earned = f64::from(symbol_count) * self.max_overhead;
         let ahead = MAX_AHEAD * self.max_overhead / MAX_OVERHEAD;

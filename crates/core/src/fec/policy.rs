@@ -1,4 +1,4 @@
-//! How much forward error correction a session sends: the trait, and every policy by its name.
+//! Policies of forward error correction: the trait, and every policy by its name.
 
 use core::fmt::Debug;
 
@@ -10,10 +10,10 @@ use crate::options::{AlgorithmOption, AlgorithmOptions, OptionError};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
-/// Says what repairs a frame gets. A pure function of what it has been told.
+/// Chooses the repairs of a frame. A pure function of its inputs.
 pub trait FecPolicy: Debug + Send {
-    /// What is to follow `frame`, which has just been queued. Asked once for each frame, in the
-    /// order of sending. The session sends less where the budget is spent.
+    /// Returns the repairs of `frame`, which has just been queued. Called once for each frame, in
+    /// the order of sending. The session sends fewer if the budget is spent.
     fn protect(
         &mut self,
         now: Instant,
@@ -28,9 +28,9 @@ pub trait FecPolicy: Debug + Send {
 pub struct FrameToProtect {
     /// Which frame.
     pub id: FrameId,
-    /// What is lost with it.
+    /// Effect of its loss.
     pub importance: Importance,
-    /// How many symbols it has, one a fragment; at least one.
+    /// Number of its symbols, one a fragment; at least one.
     pub symbol_count: u16,
     /// Its bytes of payload.
     pub bytes: u32,
@@ -54,7 +54,7 @@ impl Protection {
         window: None,
     };
 
-    /// So many repairs over the frame's own symbols.
+    /// Returns a protection of `repairs` repairs over the frame's own symbols.
     pub const fn of_frame(repairs: u16) -> Self {
         Protection {
             frame_repairs: repairs,
@@ -70,7 +70,7 @@ impl Protection {
         }
     }
 
-    /// How many repairs these are together.
+    /// Returns the number of all these repairs.
     pub fn repair_count(&self) -> u16 {
         let of_window = self.window.map_or(0, |window| window.repairs);
         self.frame_repairs.saturating_add(of_window)
@@ -80,9 +80,9 @@ impl Protection {
 /// Repairs over the last symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
-    /// How many symbols each covers, those of the frame included.
+    /// Number of symbols that each covers, those of the frame included.
     pub symbols: u16,
-    /// How many repairs.
+    /// Number of repairs.
     pub repairs: u16,
 }
 
@@ -91,9 +91,9 @@ pub struct SlidingWindow {
 pub struct FecPolicyEntry {
     /// The name used in scenario files and on the command line.
     pub name: &'static str,
-    /// One line on what it is.
+    /// Description in one line.
     pub summary: &'static str,
-    /// What may be set of it, as in `fixed:overhead=0.25`.
+    /// Options of the policy, as in `fixed:overhead=0.25`.
     pub options: &'static [AlgorithmOption],
     build: fn(&AlgorithmOptions) -> Option<Box<dyn FecPolicy>>,
 }
@@ -161,7 +161,7 @@ pub enum UnknownFecPolicy {
     Option {
         /// The policy.
         policy: &'static str,
-        /// What is wrong.
+        /// Error of the option.
         error: OptionError,
     },
 }

@@ -1,13 +1,13 @@
-//! How many repair symbols a block of `k` symbols gets, and on which paths.
+//! Number of repair symbols of a block of `k` symbols, and their paths.
 //!
 //! [`repair_count`] takes the fewest that leave a residual loss below a bound. With `q = P(arrival
 //! -> loss)` and `r = P(loss -> arrival)` of Gilbert's model, the losses before the `k`-th arrival
 //! are a first gap and `k - 1` independent ones, each empty with `1 - q` and else geometric:
 //! generating function `G(z) = (A + B z) / (1 - C z)`, `A = 1 - q`, `B = q + r - 1`, `C = 1 - r`.
 //! More than `m` of `k + m` packets are lost just if there are more than `m` losses before the
-//! `k`-th arrival, so one series answers for all `m`. Its terms follow from
-//! `(A + B z)(1 - C z) H' = (k - 1)(B + A C) H` for `H = G^(k-1)`, at a constant cost each. For
-//! `r = 1 - p` they are the binomial model's.
+//! `k`-th arrival, so one series answers for all `m`. Its terms follow from `(A + B z)(1 - C z) H'
+//! = (k - 1)(B + A C) H` for `H = G^(k-1)`, at a constant cost each. For `r = 1 - p` they are the
+//! binomial model's.
 
 use anabranch_units::{Duration, Instant};
 
@@ -23,8 +23,8 @@ pub const OTHER_FRAME_RESIDUAL: f64 = 1e-2;
 pub struct LossModel {
     /// Share of packets lost, 0 to 1.
     pub ratio: f64,
-    /// Mean number of packets lost in a row. Independent losses have `1 / (1 - ratio)`; what is
-    /// below counts as that.
+    /// Mean number of packets lost in a row. Independent losses have `1 / (1 - ratio)`; a lower
+    /// value counts as that.
     pub burst_packets: f64,
 }
 
@@ -37,7 +37,7 @@ impl LossModel {
         }
     }
 
-    /// What a path is to be protected against: the worst of its last ten seconds.
+    /// Returns the losses that repairs must cover: the worst of a path's last ten seconds.
     pub fn of(process: &LossProcess, now: Instant) -> Self {
         LossModel {
             ratio: process.recent_max(now),
@@ -107,7 +107,7 @@ pub fn proportional_repair_count(k: u16, ratio: f64, is_key: bool) -> u16 {
     ((count + 0.5) as u16).clamp(1, k)
 }
 
-/// Losses below this are as good as none: paths are not told apart by them.
+/// Loss ratio below which paths are treated alike: such losses hardly matter.
 const MIN_LOSS_RATIO: f64 = 0.01;
 
 /// In proportion to this a path gets repair symbols of a block: inversely to its losses, and to the

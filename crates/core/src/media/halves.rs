@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::FrameId;
 
-/// How many halves wait for the other one at most, and their bytes; the oldest makes way.
+/// Maximum number of halves that wait for the other one, and of their bytes; the oldest makes way.
 const MAX_HALVES: usize = 1_024;
 const MAX_BYTES: usize = 1 << 20;
 

@@ -12,19 +12,19 @@ use frame_bytes::FrameBytes;
 use super::peer_clock::{ClockOffset, PeerClock};
 use super::{DropReason, FragmentHeader, FrameId, FramePart, MAX_FRAME_BYTES, ReceivedFrame};
 
-/// How many frames may be open at once; a frame beyond that pushes the oldest out. Frames that are
+/// Maximum number of open frames; a frame beyond that pushes the oldest out. Frames that are
 /// datagrams of 1,380 bytes need one for each millisecond that paths differ by and each 11 Mbit/s:
-/// these are 100 ms at 1.8 Gbit/s. More would take long to pass over one by one.
+/// these are 100 ms at 1.8 Gbit/s. A larger number would take long to pass over one by one.
 const MAX_OPEN_FRAMES: usize = 16_384;
-/// How many bytes they may take, with what tells their fragments apart, and those included that are
-/// whole and wait for their turn: ten seconds of 50 Mbit/s. Beyond that the oldest goes, be it a
-/// key frame.
+/// Maximum memory of all frames, with the state of their fragments and with complete frames that
+/// wait for their turn: ten seconds of 50 Mbit/s. Beyond that the oldest goes, even if it is a key
+/// frame.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
-/// How many used-up frames are kept for the next.
+/// Number of used-up frames that are kept for reuse.
 const MAX_SPARE_FRAMES: usize = 8;
 
-/// What became of a fragment.
+/// Result of inserting a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It is new.
@@ -37,7 +37,7 @@ pub(crate) enum Taken {
     Contradictory,
 }
 
-/// What leaves the buffer, in the order of frames.
+/// Output of the buffer, in the order of frames.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Part(FramePart),
@@ -64,12 +64,12 @@ struct IncomingFrame {
     captured_at: Instant,
     /// The length of every fragment but the last; zero until one of them has arrived.
     fragment_bytes: usize,
-    /// How far the farthest fragment goes that has arrived.
+    /// End of the farthest fragment that has arrived, in bytes of the frame.
     size_bytes: usize,
     /// The fragments that have arrived, if they are kept.
     bytes: FrameBytes,
     keeps_bytes: bool,
-    /// What the frame will have by what is known of the fragments' lengths.
+    /// Expected memory of the frame, by the known lengths of its fragments.
     held_bytes: usize,
     /// The last fragment, while where it belongs is unknown; else empty.
     last: Vec<u8>,
@@ -90,15 +90,15 @@ pub(crate) struct Reassembly {
     /// walk over all slots.
     known: BTreeSet<FrameId>,
     whole: BTreeSet<FrameId>,
-    /// How many of these are key frames.
+    /// Number of key frames among `whole`.
     whole_key_count: usize,
     /// Which of the frames before the first were whole, the last one in the lowest bit: what
     /// comes of them now is a copy, and not late.
     was_whole: u64,
     open_bytes: usize,
-    /// Of frames that are whole and wait for those before them.
+    /// Bytes of complete frames that wait for those before them.
     whole_bytes: usize,
-    /// What open frames take beside their bytes.
+    /// Memory of open frames beside their bytes.
     overhead_bytes: usize,
     peak: Peak,
     /// Time after which an incomplete frame stops holding up others, counted from its capture.
@@ -235,7 +235,7 @@ impl Reassembly {
         taken
     }
 
-    /// What all frames take.
+    /// Returns the memory of all frames.
     fn taken_bytes(&self) -> usize {
         let slot_bytes = self.slots.len() * size_of::<Slot>();
         self.open_bytes + self.whole_bytes + self.overhead_bytes + slot_bytes
@@ -314,7 +314,8 @@ impl Reassembly {
         }
     }
 
-    /// Hands out what is whole, in order, and gives up what the order has waited for too long.
+    /// Hands out complete frames in order, and gives up those that have held up others for too
+    /// long.
     pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<Outcome>) {
         while let Some(slot) = self.slots.front_mut() {
             if let Slot::Open(frame) = slot
@@ -336,12 +337,12 @@ impl Reassembly {
         }
     }
 
-    /// The session is over: hands out what is whole and gives up the rest.
+    /// Ends the session: hands out complete frames and gives up the rest.
     pub(crate) fn finish(&mut self, out: &mut Vec<Outcome>) {
         self.push_out(self.slots.len() as u64, out);
     }
 
-    /// What a fragment is of a frame that is over.
+    /// Classifies a fragment of a frame that is over.
     fn taken_before(&self, frame: FrameId) -> Taken {
         let behind = self.first.0 - frame.0;
         match behind <= u64::from(u64::BITS) && self.was_whole >> (behind - 1) & 1 == 1 {
@@ -379,7 +380,7 @@ impl Reassembly {
             }
         }
         debug_assert!(!self.slots.is_empty() || self.taken_bytes() == 0);
-        // Frames of which not even a successor was seen are too many to tell one by one.
+        // Frames without even a received successor are too many to report one by one.
         let unseen = count - open;
         self.first.0 += unseen;
         self.was_whole = self
@@ -396,7 +397,7 @@ impl IncomingFrame {
         size_of::<Self>() + self.has_arrived.len() + self.last.len() + self.bytes.ahead_bytes()
     }
 
-    /// Starts anew with another frame, in what memory the last one has left.
+    /// Starts another frame in the memory of the last one.
     fn begin(&mut self, header: FragmentHeader, captured_at: Instant, keeps_bytes: bool) {
         let mut has_arrived = core::mem::take(&mut self.has_arrived);
         has_arrived.clear();

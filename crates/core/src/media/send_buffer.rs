@@ -32,7 +32,7 @@ const MAX_BUFFERED_BYTES: usize = 64 << 20;
 /// When a key frame is given up though no other has followed.
 const KEY_FRAME_LIFETIME: Duration = Duration::from_secs(5);
 
-/// How many used-up frames are kept for the next, which takes over their list of fragments.
+/// Number of used-up frames that are kept for the next, which takes over their list of fragments.
 const MAX_SPARE_FRAMES: usize = 8;
 
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl OutgoingFrame {
     }
 }
 
-/// What a fragment waits for.
+/// Event that a fragment waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// To be bound, or to leave where it is bound, or for what repairs achieve.
@@ -84,7 +84,7 @@ struct Fragment {
     in_flight_on: PathSet,
     /// The paths on which two copies are in flight.
     twice_on: PathSet,
-    /// Those of these on which three are, or more.
+    /// Paths among these on which three copies or more are in flight.
     thrice_on: PathSet,
     /// The paths on which a copy was lost.
     lost_on: PathSet,
@@ -134,9 +134,9 @@ pub(crate) struct SendBuffer {
     spare: Vec<OutgoingFrame>,
     buffered_bytes: usize,
     deadline: Duration,
-    /// What a packet has on the wire beside the fragment.
+    /// Overhead of a packet on the wire beside the fragment.
     packet_overhead_bytes: u32,
-    /// What the next frame is cut into.
+    /// Fragment size of the next frame.
     fragment_bytes: u16,
     last_calls: LastCalls,
     groups: Groups,
@@ -170,7 +170,7 @@ impl SendBuffer {
         }
     }
 
-    /// Frames are worthless so long after they were captured.
+    /// Sets the time after their capture from which frames are worthless.
     pub(crate) fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
@@ -217,7 +217,7 @@ impl SendBuffer {
         Ok(id)
     }
 
-    /// How long after the frame before it the newest one was captured.
+    /// Returns the time between the captures of the newest frame and the one before.
     pub(crate) fn frame_interval(&self) -> Duration {
         self.frame_interval
     }
@@ -345,7 +345,8 @@ impl SendBuffer {
         unfinished.map(copy).collect()
     }
 
-    /// Forgets frames that are worthless by now, and tells which of them were not sent whole.
+    /// Gives up frames that are worthless by now, and reports those that were not sent whole to
+    /// `on_late`.
     pub(crate) fn expire(&mut self, now: Instant, mut on_late: impl FnMut(FrameId)) {
         for index in 0..self.frames.len() {
             let id = FrameId(self.first.0 + index as u64);

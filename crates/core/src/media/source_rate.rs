@@ -12,19 +12,19 @@ const SHORTEST_FIRST_SPAN: Duration = Duration::from_millis(5);
 /// The mean rate over the present span and the one before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SourceRate {
-    /// The first frames are spread over this at least: after one of them, nothing tells when the
-    /// next will come.
+    /// Minimum time over which the first frames are spread: after a single frame, the time of the
+    /// next one is unknown.
     first_span: Duration,
     /// When the present span began.
     began_at: Option<Instant>,
-    /// What has come since.
+    /// Bytes of the present span.
     bytes: u64,
-    /// What came in the span before; `None` in the first one.
+    /// Bytes of the span before; `None` in the first one.
     bytes_before: Option<u64>,
 }
 
 impl SourceRate {
-    /// Of a source whose frames are worthless after `deadline`.
+    /// Creates the measurement of a source whose frames are worthless after `deadline`.
     pub(crate) fn new(deadline: Duration) -> Self {
         SourceRate {
             // At the rate that this gives, a frame leaves in a quarter of its lifetime.

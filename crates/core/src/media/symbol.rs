@@ -18,7 +18,7 @@ pub(crate) struct Symbol<'a> {
 }
 
 impl<'a> Symbol<'a> {
-    /// What precedes the payload in the symbol.
+    /// Returns the part of the symbol that precedes the payload.
     pub(crate) fn head(&self) -> [u8; SYMBOL_HEAD_BYTES] {
         let mut head = [0; SYMBOL_HEAD_BYTES];
         head[..2].copy_from_slice(&(self.payload.len() as u16).to_le_bytes());

@@ -1,4 +1,4 @@
-//! What the encoder is asked to produce.
+//! Computation of the encoder's target bitrate.
 
 use anabranch_units::{DataRate, Duration};
 
@@ -7,16 +7,16 @@ use crate::config::{MediaConfig, SourceLimits};
 /// A backlog of up to this long at the paths' rate is a frame on its way out, and asks for nothing.
 const FREE_BACKLOG: Duration = Duration::from_millis(60);
 
-/// What is more shall be gone within this time.
+/// Time within which an excess of the backlog must drain.
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
-/// What the active paths carry together, by their controllers' target rates.
+/// Bandwidth of the active paths together, by their controllers' target rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Bandwidth {
     pub(crate) total: DataRate,
     /// The share of it that the encoder gets.
     fraction: f64,
-    /// What their shares lack of [`MediaConfig::path_target_min`] each.
+    /// Sum of the amounts by which paths' shares fall short of [`MediaConfig::path_target_min`].
     shortfall: DataRate,
 }
 
@@ -54,13 +54,13 @@ impl Bandwidth {
     }
 }
 
-/// What the target depends on. It mostly stays the same from report to report.
+/// Inputs of the target. They mostly stay the same from report to report.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Demand {
     bandwidth: Bandwidth,
-    /// The backlog beyond what a frame on its way out explains.
+    /// Backlog beyond that of a frame on its way out.
     excess_bytes: Option<u64>,
-    /// What repairs and retransmissions take per byte of media, which leaves room for it.
+    /// Cost of repairs and retransmissions per byte of media, for which the target leaves room.
     overhead: f64,
 }
 
@@ -74,8 +74,8 @@ impl Demand {
     }
 }
 
-/// The encoder's share of the active paths' bandwidth, less what the backlog needs. A source that
-/// does not follow gets its would-be target all the same, unbounded.
+/// Returns the encoder's share of the active paths' bandwidth, less the rate that drains the
+/// backlog. A source that does not follow gets its would-be target all the same, unbounded.
 pub(crate) fn target_bitrate(config: &MediaConfig, demand: &Demand) -> DataRate {
     let mut target = demand.bandwidth.share_without(demand.excess_bytes);
     if demand.overhead > 0.0 {
@@ -87,13 +87,13 @@ pub(crate) fn target_bitrate(config: &MediaConfig, demand: &Demand) -> DataRate 
     }
 }
 
-/// The backlog in the network of a path of this rate by which it counts for nothing any more: what
-/// more there is takes nothing from what other paths carry.
+/// Returns the backlog in the network at which a path of this rate contributes nothing to the
+/// target. A larger one must not reduce the contribution of other paths.
 pub(crate) fn most_drained_bytes(fraction: f64, rate: DataRate) -> u64 {
     rate.mul_f64(fraction).bytes_in(DRAIN_WITHIN)
 }
 
-/// What media, repairs and retransmissions may be together.
+/// Returns the rate of media, repairs and retransmissions together.
 pub(crate) fn target_total(bandwidth: Bandwidth, backlog_bytes: u64) -> DataRate {
     bandwidth.share_without(bandwidth.excess_bytes(backlog_bytes))
 }

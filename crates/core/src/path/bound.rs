@@ -11,7 +11,7 @@ use super::Path;
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 
-/// How late a driver may wake an endpoint for a packet that was held until a path is ready.
+/// Delay with which a driver may wake an endpoint for a packet that was held until a path is ready.
 const LATE_WAKE: Duration = Duration::from_millis(2);
 
 /// Packets in the order in which they leave: retransmissions first. Their bytes are summed as they
@@ -23,7 +23,7 @@ pub(super) struct Bound {
     /// Bytes on the wire of the retransmissions.
     retransmission_bytes: u64,
     retransmissions: VecDeque<PacketView>,
-    /// What is sent for the first time, and repairs.
+    /// First transmissions, and repairs.
     sources: VecDeque<PacketView>,
 }
 
@@ -92,7 +92,7 @@ impl Bound {
         self.retransmissions.drain(..).chain(self.sources.drain(..))
     }
 
-    /// What is sent for the first time, and repairs.
+    /// Iterates over first transmissions and repairs.
     pub(super) fn sources(&self) -> impl DoubleEndedIterator<Item = &PacketView> {
         self.sources.iter()
     }
@@ -138,8 +138,8 @@ impl Bound {
 }
 
 impl Path {
-    /// Binds a packet to this path. `held_since` tells since when there have been packets that the
-    /// scheduler has held: a path that a driver woke a little late for them was not idle.
+    /// Binds a packet to this path. `held_since` is the time since which the scheduler has held
+    /// packets: a path that a driver woke a little late for them was not idle.
     pub(crate) fn bind(&mut self, now: Instant, packet: PacketView, held_since: Option<Instant>) {
         if !self.has_bound() && !self.is_woken_late(now, held_since) {
             self.leave_idleness(now);
@@ -215,7 +215,7 @@ impl Path {
         self.bound.bytes()
     }
 
-    /// Bytes on the wire of what is to be sent again, which leaves first.
+    /// Returns the bytes on the wire of bound retransmissions, which leave first.
     pub(crate) fn bound_again_bytes(&self) -> u64 {
         self.bound.retransmission_bytes()
     }

@@ -7,8 +7,8 @@ use anabranch_units::Instant;
 use crate::fec::LossProcess;
 use crate::recovery::Digest;
 
-/// Puts the fates of packets in order before the loss process hears of them: losses are declared
-/// after later packets have arrived, and a burst is told by order alone.
+/// Queue that passes the fates of packets to the loss process in order. Losses are declared after
+/// later packets have arrived, and only the order shows a burst.
 #[derive(Debug, Default)]
 pub(super) struct Fates {
     process: LossProcess,
@@ -22,7 +22,7 @@ pub(super) struct Fates {
 type IsLost = bool;
 
 impl Fates {
-    /// Of packets from this number on.
+    /// Creates a queue for packets from this number on.
     pub(super) fn from(packet_number: u64) -> Self {
         Fates {
             first: packet_number,
@@ -66,7 +66,8 @@ impl Fates {
         }
     }
 
-    /// The path has fallen silent: what is outstanding before this number says nothing of losses.
+    /// Skips the packets outstanding before this number: the path has fallen silent, and they say
+    /// nothing about losses.
     pub(super) fn skip_until(&mut self, packet_number: u64) {
         self.pending.clear();
         self.first = packet_number;

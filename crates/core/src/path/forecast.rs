@@ -1,5 +1,4 @@
-//! When what flies on a path or is bound to it will be there, by the rate at which packets come out
-//! of it.
+//! Arrival times of packets in flight on a path or bound to it, by its delivery rate.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -10,13 +9,13 @@ use crate::recovery::{Digest, RttEstimator};
 
 /// Over how long the rate is measured: a few reports.
 const MEMORY: Duration = Duration::from_millis(150);
-/// A path that carries so many times as much, or as little, has changed.
+/// Factor by which a path's rate must change, up or down, to count as changed.
 const RATE_CHANGE: f64 = 1.25;
-/// What is so much older than an answer over the empty path takes, and more than jitter explains,
-/// has met a queue.
+/// Excess of a packet's age over the answer time of an empty path from which it has met a queue, if
+/// jitter does not explain more.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
-/// What comes out of a congested path may be less than it carries by this. An encoder that is asked
-/// for less than the controller drains a queue with leaves the sender application-limited, of which
+/// Factor by which a congested path's rate may exceed its delivery rate. If the encoder is asked
+/// for less than the controller uses to drain a queue, the sender becomes application-limited, and
 /// the controller learns nothing.
 const BELIEVED_MORE: f64 = 1.1;
 /// By how many mean deviations of the round-trip time a packet may be later than expected.
@@ -53,7 +52,7 @@ impl Outflow {
         self.bytes += bytes as f64;
     }
 
-    /// Fades what has been added until now.
+    /// Fades the sums up to `now`.
     fn fade(&mut self, now: Instant) {
         let kept = self.kept(now);
         self.bytes *= kept;
@@ -72,7 +71,7 @@ impl Outflow {
         }
     }
 
-    /// What share is left of what was added until the last time.
+    /// Returns the share of the sums that remains at `now`.
     fn kept(&self, now: Instant) -> f64 {
         let elapsed = now.saturating_since(self.at);
         if elapsed.is_zero() {
@@ -83,14 +82,14 @@ impl Outflow {
 }
 
 impl Path {
-    /// A report has come: forecasts of this moment share one computation of what has faded.
+    /// Fades the outflow when a report has come: forecasts of this moment share the computation.
     pub(crate) fn fade_outflow(&mut self, now: Instant) {
         self.outflow.fade(now);
     }
 
-    /// The first report has come after the path had stood still: what comes out of it is measured
-    /// anew. An average over the pause would be far below what the path carries, for longer than
-    /// the frames have that were caught in it, and what has been lost of them would be given up.
+    /// Restarts the measurement of the delivery rate at the first report after a standstill. An
+    /// average over the pause would stay far below the path's rate for longer than the lifetime of
+    /// the frames caught in it. Their lost fragments would be given up.
     #[cold]
     pub(crate) fn restart_outflow(&mut self, now: Instant) {
         let gathered_in = self.schedule.wanted.longest_delay();
@@ -98,15 +97,15 @@ impl Path {
         self.outflow.restart(now.saturating_sub(gathered_in));
     }
 
-    /// Takes note of what has come out of the path.
+    /// Adds the newly acknowledged bytes to the outflow.
     pub(crate) fn note_outflow(&mut self, now: Instant, digest: &Digest) {
         let acked = digest.acked.iter();
         let bytes = acked.map(|packet| u64::from(packet.sent.bytes)).sum();
         self.outflow.add(now, bytes);
     }
 
-    /// When packets will arrive. A controller may take longer to see that a path has slowed down
-    /// than media can wait: what comes out of it counts, where that is less than was believed.
+    /// Returns the forecast of arrivals. A controller may take longer to notice a slower path than
+    /// media can wait. So the delivery rate replaces its estimate if the path is congested.
     pub(crate) fn forecast(&self, now: Instant) -> Forecast {
         let rtt = self.recovery.rtt();
         let least_rtt = rtt.min_rtt().unwrap_or(rtt.smoothed());
@@ -128,8 +127,8 @@ impl Path {
             backed_up_bytes: 0,
         };
         if let Some(outflow) = self.backed_up_rate(now) {
-            // Little's law: all that is in flight comes before a new packet, but for what has
-            // arrived and not been told yet.
+            // Little's law: all bytes in flight precede a new packet, except for those that have
+            // arrived and whose report is still on its way.
             let in_flight = self.recovery.bytes_in_flight();
             let after = outflow.time_for(in_flight).saturating_sub(least_rtt / 2);
             forecast.rate = outflow;
@@ -139,7 +138,7 @@ impl Path {
         forecast
     }
 
-    /// What the path carries by its controller's word. Never zero.
+    /// Returns the path's rate as its controller estimates it. Never zero.
     pub(super) fn believed_rate(&self) -> DataRate {
         let control = &self.control;
         let rate = match (control.target_rate, control.congestion_window) {
@@ -152,9 +151,9 @@ impl Path {
         rate.max(DataRate::from_bits_per_second(1))
     }
 
-    /// What the path carries, if it is the only one: while it is congested what comes out of it,
-    /// whether its controller believes in more, as a token bucket shows, or in less, since it
-    /// drains a queue. Zero if the controller tells no rate.
+    /// Returns the rate of an only path; zero if the controller states no rate. On a congested path
+    /// it is the delivery rate, whether its controller believes in more, as with a token bucket, or
+    /// in less, since it drains a queue.
     pub(crate) fn carried_rate(&self, now: Instant) -> DataRate {
         let believed = self.control.target_rate;
         match self.backed_up_rate(now) {
@@ -164,8 +163,8 @@ impl Path {
         }
     }
 
-    /// The rate at which packets come out of the path, if it is not what was believed: more is in
-    /// flight than the path would have been done with, and the oldest has met a queue.
+    /// Returns the delivery rate of a congested path, else `None`. A path is congested if more is
+    /// in flight than it should hold, and its oldest packet has met a queue.
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
         if self.believes_controller {
             return None;
@@ -202,9 +201,9 @@ impl Path {
         (is_all_late && is_more_than_in(answer_time + rtt.jitter())).then_some(outflow)
     }
 
-    /// After how long so many bytes in flight are acknowledged at the rate at which packets come
-    /// out of the path; zero unless the latest sample has met a queue, since the path carries more
-    /// than comes out otherwise. Slow start doubles a queue in a round trip at most.
+    /// Returns the time to acknowledge `bytes` bytes in flight at the delivery rate. It is zero
+    /// unless the latest sample has met a queue: otherwise the path can carry more than it
+    /// delivers. Slow start at most doubles a queue in a round trip.
     pub(crate) fn queue_drains_in(&self, now: Instant, bytes: u64) -> Duration {
         let rtt = self.recovery.rtt();
         match rtt.latest().zip(rtt.min_rtt()) {

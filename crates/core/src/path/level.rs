@@ -1,4 +1,4 @@
-//! When so much would have arrived over all paths together.
+//! Delivery time of an amount of data over all paths together.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -8,14 +8,14 @@ use crate::path_view::PathState;
 /// The most paths that are looked at; more are as good as these.
 const MAX_WAYS: usize = 8;
 
-/// What paths carry together, as a fluid that is poured over all of them so that it arrives as soon
-/// as it can: the level that so many bytes reach is the time they take.
+/// Capacity of all paths together, as a fluid that is poured over them so that it arrives as early
+/// as possible: the level that an amount of bytes reaches is its delivery time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Level {
-    /// The nearest first: the time over an idle path, and what it carries.
+    /// Time over an idle path, and the path's rate, the nearest path first.
     ways: [(Duration, DataRate); MAX_WAYS],
     count: usize,
-    /// What is in the network's queues already, and leaves first.
+    /// Bytes in the network's queues, which leave first.
     backed_up_bytes: u64,
     is_interrupted: bool,
 }
@@ -60,7 +60,7 @@ impl Level {
         self.ways[..self.count].sort_unstable_by_key(|(transit, _)| *transit);
     }
 
-    /// What all paths carry.
+    /// Returns the rate of all paths together.
     pub(crate) fn rate(&self) -> DataRate {
         let rates = self.ways[..self.count].iter().map(|(_, rate)| *rate);
         rates
@@ -73,12 +73,12 @@ impl Level {
         self.ways[0].0
     }
 
-    /// How long it takes until `bytes` bytes have left, on all paths.
+    /// Returns the time until `bytes` bytes have left, on all paths.
     pub(crate) fn drain_time(&self, bytes: u64) -> Duration {
         self.time_for(bytes).saturating_sub(self.least_transit())
     }
 
-    /// How long it takes until `bytes` bytes have arrived.
+    /// Returns the time until `bytes` bytes have arrived.
     pub(crate) fn time_for(&self, bytes: u64) -> Duration {
         let mut left_bytes = bytes + self.backed_up_bytes;
         let mut rate = DataRate::ZERO;

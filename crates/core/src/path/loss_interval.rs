@@ -1,4 +1,4 @@
-//! How much a path carries between losses (OLIA's `l`, draft-khalili-mptcp-congestion-control-05
+//! Bytes that a path delivers between losses (OLIA's `l`, draft-khalili-mptcp-congestion-control-05
 //! §2).
 
 /// Bytes acknowledged between two times that losses showed.
@@ -10,8 +10,8 @@ pub(super) struct LossInterval {
 }
 
 impl LossInterval {
-    /// A recovery has begun, so many bytes having been acknowledged on the path in all. Its losses
-    /// count as one.
+    /// Notes the begin of a recovery, after `delivered_bytes` acknowledged bytes on the path in
+    /// all. Losses within one recovery count as one.
     pub(super) fn on_recovery(&mut self, delivered_bytes: u64) {
         self.last = delivered_bytes - self.lost_at;
         self.lost_at = delivered_bytes;

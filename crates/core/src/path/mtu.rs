@@ -1,4 +1,4 @@
-//! What a path's MTU lets pass.
+//! Packet sizes that a path's MTU permits.
 
 use anabranch_units::{Duration, Instant};
 
@@ -18,8 +18,8 @@ impl Path {
         wire::write_tracked_header(self.recovery.next_packet_number(), buf);
     }
 
-    /// Puts behind the header what the peer is still to be told, if there is room for it in the
-    /// packet, which has been written from `start` on. `overhead_bytes` are to be added to it.
+    /// Inserts the feedback schedule behind the header unless the peer knows it, if the packet has
+    /// room. The packet has been written from `start` on, and `overhead_bytes` will be added to it.
     pub(crate) fn tell_schedule(&mut self, start: usize, overhead_bytes: u32, buf: &mut Vec<u8>) {
         let bytes = (buf.len() - start) as u32 + overhead_bytes;
         if self.schedule.is_known || !self.carries(bytes + wire::MAX_SCHEDULE_BYTES) {
@@ -57,7 +57,8 @@ impl Path {
         buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(told_bytes);
     }
 
-    /// How many bytes of a packet are to be left to what the peer is still to be told.
+    /// Returns the room that a packet must leave for a feedback schedule that the peer does not
+    /// know.
     pub(crate) fn untold_bytes(&self) -> u32 {
         match self.schedule.is_known {
             true => 0,
@@ -65,7 +66,7 @@ impl Path {
         }
     }
 
-    /// Whether a packet of so many bytes on the wire passes, by all that is known.
+    /// Returns whether the path is known to carry packets of `bytes` bytes on the wire.
     pub(crate) fn carries(&self, bytes: u32) -> bool {
         bytes <= self.recovery.carried_bytes()
     }

@@ -1,14 +1,14 @@
-//! Telling the peer when to report.
+//! Announcement of the feedback schedule to the peer.
 
 use anabranch_units::Duration;
 
 use crate::recovery::FeedbackSchedule;
 
-/// What the peer is told: repeated with every packet until one that told it has arrived.
+/// Exchange of the schedule. Every packet repeats it until one that carried it has arrived.
 #[derive(Debug)]
 pub(crate) struct ScheduleExchange {
     pub(crate) wanted: FeedbackSchedule,
-    /// The first packet that told `wanted`; `None` until one has left.
+    /// First packet that carried `wanted`; `None` until one has left.
     told_since: Option<u64>,
     pub(super) is_known: bool,
     /// The controller has no say in it.
@@ -25,7 +25,7 @@ impl ScheduleExchange {
         }
     }
 
-    /// Tells nothing until something else is wanted.
+    /// Creates an exchange that sends nothing until another schedule is wanted.
     pub(super) fn known(wanted: FeedbackSchedule) -> Self {
         ScheduleExchange {
             is_known: true,
@@ -39,7 +39,7 @@ impl ScheduleExchange {
         }
     }
 
-    /// What the packet of this number has to tell, if anything.
+    /// Returns the schedule that the packet of this number must carry, if any.
     pub(crate) fn take_untold(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
         if self.is_known {
             return None;

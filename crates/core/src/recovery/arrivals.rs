@@ -9,19 +9,19 @@ use super::RttEstimator;
 use crate::path_view::PathId;
 use crate::wire::{FeedbackSchedule, HoleReports, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 
-/// After so many reports in a row of the same pause the receiver waits for the next packet: two of
-/// them may be lost.
+/// Number of reports in a row of the same pause, after which the receiver waits for the next
+/// packet: two reports may be lost.
 const PAUSE_REPORTS: u8 = 3;
-/// A path pauses when nothing has come for so many of the usual gaps between packets. With one,
-/// every uneven gap is a pause; each more delays the repair of a loss by a gap.
+/// Number of usual gaps between packets after which a path pauses. With one, every uneven gap would
+/// be a pause; each more delays the repair of a loss by a gap.
 const PAUSE_GAPS: u64 = 2;
 /// A longer gap is one between frames (60 a second are 16 ms apart).
 const LONGEST_GAP: Duration = Duration::from_millis(10);
 
-/// How many ranges that earlier reports told are told again, in case those got lost.
+/// Number of ranges from earlier reports that are repeated, in case those got lost.
 const REPEATED_RANGES: usize = 4;
 
-/// What has arrived on one path.
+/// Packets that have arrived on one path.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     due_at: Option<Instant>,
@@ -31,24 +31,25 @@ pub(crate) struct Arrivals {
     lowest_unreported: Option<u64>,
     /// When the last report was made.
     reported_at: Instant,
-    /// The received packets of the highest numbers, ascending, with their arrival times: those that
-    /// a report may still tell.
+    /// Received packets of the highest numbers, ascending, with their arrival times, for the next
+    /// report.
     recent: VecDeque<(u64, Instant)>,
-    /// So many of them, the oldest, are not told again: they go with the next packet or report.
+    /// Number of the oldest entries of `recent` that are not reported again. They are removed with
+    /// the next packet or report.
     told_count: usize,
     ce_count: u64,
     schedule: FeedbackSchedule,
-    /// Holes below this number have been told out of turn, or left to the next regular report.
+    /// Number below which holes have been reported out of turn, or left to the next regular report.
     holes_settled_until: u64,
     unreported_count: u32,
     /// The usual time between two packets, and when the last one came.
     gap: Duration,
     received_at: Instant,
-    /// How many reports have told of the present pause.
+    /// Number of reports about the present pause.
     pause_reports: u8,
     /// Whether a report is due only because of a pause.
     is_pause_due: bool,
-    /// Whether [`Arrivals::on_segment`] says when to report, until a schedule is told.
+    /// Whether [`Arrivals::on_segment`] decides when to report, until a schedule arrives.
     follows_stream: bool,
     /// When a hole was last reported out of turn.
     hole_told_at: Option<Instant>,
@@ -144,9 +145,9 @@ impl Arrivals {
         true
     }
 
-    /// A report has been made, and more is expected: if nothing comes for a while, the sender is
-    /// told that too. The last packets of a picture have none behind them that would show that they
-    /// are lost, and a report may be lost.
+    /// Schedules a report of a pause after a report, while more packets are expected. The last
+    /// packets of a frame are followed by none that would reveal their loss, and a report may be
+    /// lost.
     pub(crate) fn expect_more(&mut self) {
         let is_told = self.schedule.tells_pauses && self.pause_reports < PAUSE_REPORTS;
         if is_told && self.due_at.is_none() {
@@ -156,7 +157,7 @@ impl Arrivals {
         }
     }
 
-    /// Nothing more is expected: what has been reported need not be told again.
+    /// Cancels the report of a pause: nothing more is expected.
     pub(crate) fn expect_nothing(&mut self) {
         if self.is_pause_due {
             self.is_pause_due = false;
@@ -195,8 +196,8 @@ impl Arrivals {
         }
     }
 
-    /// A segment has come, in the packet noted last: a report is due after `delay`, and with the
-    /// second packet at once (RFC 5681 §4.2). Without effect once a schedule has been told.
+    /// Schedules a report for the segment in the packet noted last: after `delay`, and with the
+    /// second packet at once (RFC 5681 §4.2). Without effect once a schedule has arrived.
     pub(crate) fn on_segment(&mut self, now: Instant, delay: Duration) {
         if !self.follows_stream || self.ranges.is_empty() {
             return;
@@ -215,8 +216,8 @@ impl Arrivals {
         newest.is_some_and(|(low, high)| low < high || *high == 0)
     }
 
-    /// Whether the packet that has just come calls for a report out of turn: it tells of a hole,
-    /// or, for those who want every hole at once, that a hole was none.
+    /// Returns whether the packet that has just come needs a report out of turn. It does if it
+    /// reveals a hole. If the schedule wants every hole at once, it also does if it fills one.
     fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
         let Some(holes) = self.schedule.on_hole else {
             return false;
@@ -290,7 +291,7 @@ impl Arrivals {
         true
     }
 
-    /// The report on what has arrived so far; `None` while nothing has.
+    /// Returns the report about all arrivals; `None` if there are none.
     pub(crate) fn report(
         &mut self,
         now: Instant,
@@ -309,7 +310,7 @@ impl Arrivals {
         self.forget_told();
         let is_untold = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
         let untold_count = self.recent.iter().rev().take_while(is_untold).count();
-        // Where nothing is missing, nothing older than the newest is told again.
+        // Without a gap, nothing older than the newest packet is reported again.
         if let [(0, _)] = self.ranges[..] {
             self.told_count = self.recent.len().saturating_sub(1);
         }
@@ -536,7 +537,7 @@ mod tests {
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 3);
         assert_eq!(arrivals.recent.len() - arrivals.told_count, 1);
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 1);
-        // With a hole, what came after it is told again when it fills.
+        // With a hole, later packets are reported again when it fills.
         let mut told = Vec::new();
         for number in [4, 5, 3] {
             arrivals.on_received(now, number, now, false);
@@ -580,7 +581,7 @@ mod tests {
         assert_eq!(due_at(20, 1), Some(Instant::from_millis(20)));
     }
 
-    /// Of what is older than all ranges nobody knows whether it came before.
+    /// A packet older than all kept ranges may or may not have come before.
     #[test]
     fn what_is_older_than_all_ranges_that_are_kept_counts_as_a_duplicate() {
         let every_other: Vec<u64> = (1..=MAX_RANGES as u64).map(|number| number * 2).collect();

@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::sent_packets::{AckedPacket, SentPacket};
 
-/// What was known when a packet left.
+/// State of the path's delivery when a packet left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliverySnapshot {
     /// `P.delivered`: bytes delivered by then.
@@ -31,7 +31,7 @@ impl DeliverySnapshot {
     pub const TRAINS: u8 = 4;
 }
 
-/// How fast the path delivered between a packet's sending and its acknowledgement.
+/// Delivery rate between a packet's sending and its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Delivered bytes over the longer of the send and the acknowledgement interval.
@@ -121,7 +121,7 @@ impl DeliveryRate {
         self.lost_bytes
     }
 
-    /// The snapshot for a packet that leaves now, `bytes_in_flight` being what flies without it.
+    /// Returns the snapshot for a packet that leaves now; `bytes_in_flight` excludes it.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,

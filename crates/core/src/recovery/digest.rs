@@ -1,14 +1,14 @@
-//! What the other parts are told of a report.
+//! Changes that a report makes, for the other parts.
 
 use super::{AckedPacket, PacketContent, RateSample, SentPacket};
 
-/// What one report or timeout has changed. Its vectors are used again and again.
+/// Changes made by one report or timeout. Its vectors are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Digest {
     pub(crate) acked: Vec<AckedPacket>,
     pub(crate) lost: Vec<SentPacket>,
-    /// Lost packets that are larger than what the path is known to carry, probes among them: no
-    /// sign of congestion.
+    /// Lost packets that exceed the size which the path is known to carry, probes among them. They
+    /// are no sign of congestion.
     pub(crate) too_large: Vec<SentPacket>,
     pub(crate) spurious: Vec<AckedPacket>,
     pub(crate) delivery: Option<RateSample>,

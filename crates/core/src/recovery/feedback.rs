@@ -1,4 +1,4 @@
-//! What a digested report tells a controller.
+//! A controller's input from a digested report.
 
 use anabranch_units::Instant;
 

@@ -1,31 +1,32 @@
-//! How much of a path's delay is noise, and what is left without it.
+//! Separation of a path's delay into queueing delay and noise.
 //!
-//! A queue that stands delays every packet. Jitter spares some: radios that wait for their turn,
-//! and hosts, bring now and then a packet as soon as the path allows. So of the round-trip times
-//! of a span the least tells of a queue, if the span is long enough for such a packet to come; how
-//! long that is depends on the path, and is measured.
+//! A standing queue delays every packet. Jitter spares some: radios that wait for their turn, and
+//! hosts, now and then deliver a packet as soon as the path allows. So the least round-trip time of
+//! a span shows the queue, if the span is long enough for such a packet to come. The necessary
+//! length depends on the path, and is measured.
 
 use anabranch_units::{Duration, Instant};
 
-/// The *jitter* is by how much round-trip times both rise and fall in half of so many stretches. A
-/// queue rises or falls in most, and does both where it turns; that does not count.
+/// Number of stretches from which the *jitter* is taken: in half of them round-trip times both rise
+/// and fall by at least this much. A queue rises or falls in most stretches, and does both only
+/// where it turns, so its own changes do not count.
 const STRETCHES: usize = 8;
 /// A stretch lasts for the least round-trip time, no less than this (four pictures of video), …
 const SHORTEST_STRETCH: Duration = Duration::from_millis(100);
-/// … no less than so many times the jitter, since what is held up hides what follows, …
+/// … at least this multiple of the jitter, since a delayed packet hides later ones, …
 const STRETCH_JITTERS: u64 = 4;
-/// … and has so many samples: of ten uniformly distributed ones the extremes are nine elevenths of
-/// the range apart.
+/// … and until it has this number of samples: of ten uniformly distributed ones the extremes are
+/// nine elevenths of the range apart.
 const STRETCH_SAMPLES: u32 = 10;
-/// While fewer stretches are known, the jitter may be twice what they show.
+/// Number of stretches below which the jitter is taken as twice the measured one.
 const FEW_STRETCHES: usize = STRETCHES / 2;
-/// The floor is the least of a span this many times the jitter: what is held up holds up what is
-/// behind it for as long.
+/// Length of the floor's span as a multiple of the jitter: a delayed packet delays later ones for
+/// as long.
 const FLOOR_SPANS: u64 = 3;
 /// In how many parts the span of the floor is remembered.
 const PARTS: usize = 4;
 
-/// Tells the jitter of a path's round-trip times, and their floor.
+/// Estimator of the jitter of a path's round-trip times, and of their floor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct JitterEstimator {
     stretch: Stretch,
@@ -82,7 +83,7 @@ impl JitterEstimator {
         self.jitter
     }
 
-    /// Whether enough samples have come to tell.
+    /// Returns whether enough samples have come for an estimate.
     pub(super) fn is_known(&self) -> bool {
         self.stretch_count > 0
     }
@@ -162,8 +163,8 @@ mod tests {
 
     const MIN_RTT: Duration = Duration::from_millis(60);
 
-    /// The estimator after so many seconds of packets every 2 ms, each delayed by the queue of the
-    /// millisecond and by a uniform amount up to `jitter_millis`.
+    /// Returns the estimator after this many seconds of packets every 2 ms. Each is delayed by the
+    /// queue of the millisecond and by a uniform amount up to `jitter_millis`.
     fn after(seconds: u64, jitter_millis: u64, queue: impl Fn(u64) -> f64) -> JitterEstimator {
         let mut rng = Seed(1).rng();
         let mut estimator = JitterEstimator::default();

@@ -26,7 +26,7 @@ pub enum LossDetection {
     TcpSack,
 }
 
-/// How many packets may overtake another (RFC 9002 §6.1.1).
+/// Number of later packets whose arrival makes a packet lost (RFC 9002 §6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
 
 impl LossDetection {
@@ -49,8 +49,8 @@ impl LossDetection {
         matches!(self, LossDetection::TcpCumulative | LossDetection::TcpSack)
     }
 
-    /// What becomes of an unacknowledged packet when `largest_acked`, a later one, has arrived.
-    /// Cumulative acknowledgements name no packets, so that the question does not arise.
+    /// Judges an unacknowledged packet when `largest_acked`, a later one, has arrived. Cumulative
+    /// acknowledgements name no packets, so their rule never reaches this decision.
     pub(super) fn judge(
         self,
         packet: &SentPacket,
@@ -80,7 +80,7 @@ impl LossDetection {
     }
 }
 
-/// What packets are judged by.
+/// Evidence by which packets are judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'a> {
     pub(super) now: Instant,

@@ -1,21 +1,22 @@
-//! How large packets a path carries: Datagram Packetization Layer Path MTU Discovery.
+//! Largest packet size of a path: Datagram Packetization Layer Path MTU Discovery.
 //!
 //! RFC 8899 (September 2020), §4 and §5, in the manner of RFC 9000 §14. Sizes are those of IP
 //! packets, headers included.
 //!
 //! A path starts with a base that every network carries. A *probe* is a larger packet of padding:
-//! when it is acknowledged, the path carries its size. The loss of a probe says nothing of
+//! when it is acknowledged, the path carries its size. The loss of a probe says nothing about
 //! congestion.
 //!
 //! *Deviations*
 //! - The largest size is tried first, since most paths carry 1500 B; then sizes that networks have
 //!   (RFC 8899 §5.3.2 leaves the choice open). Between base and maximum that is at most five sizes.
-//! - A black hole (§4.3) is found by the content's own packets, and not by a timer's probes: three
-//!   full-size packets in a row are lost while later, smaller ones arrive. A stream's
-//!   retransmission timeout is taken for one, too.
+//! - A black hole (§4.3) is detected by the content's own packets, and not by a timer's probes:
+//!   three full-size packets in a row are lost while later, smaller ones arrive. A stream's
+//!   retransmission timeout also counts as one.
 //! - A path that does not carry the base either is recognised, so that the driver can warn. The
 //!   search does not go below the base.
-//! - ICMP is not heard: anyone may forge it. An interface's own refusal is believed.
+//! - ICMP messages are ignored, since anyone may forge them. An interface's own refusal is
+//!   believed.
 
 use anabranch_units::{Duration, Instant};
 
@@ -26,9 +27,9 @@ use crate::config::MtuDiscovery;
 const COMMON_SIZES: [u32; 13] = [
     1_280, 1_300, 1_320, 1_340, 1_360, 1_380, 1_400, 1_420, 1_440, 1_460, 1_480, 1_492, 1_500,
 ];
-/// How often a probe of one size is sent at most (RFC 8899 §5.1.2: MAX_PROBES).
+/// Maximum number of probes of one size (RFC 8899 §5.1.2: MAX_PROBES).
 const MAX_PROBES: u8 = 3;
-/// How long after a lost probe the next one leaves, so that one queue does not take all of them.
+/// Time from the loss of a probe to the next one, so that one queue does not take all of them.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 /// Longest time between two probes of a path that is silent (chosen), and the number of doublings
 /// of [`PROBE_INTERVAL`] that exceeds it.
@@ -36,8 +37,8 @@ const MAX_SILENT_INTERVAL: Duration = Duration::from_secs(15);
 const MAX_DOUBLINGS: u32 = 7;
 /// When a finished search starts again (RFC 8899 §5.1.1: PMTU_RAISE_TIMER).
 const RAISE_INTERVAL: Duration = Duration::from_secs(600);
-/// So many full-size packets lost in a row, and smaller ones not, are a black hole. RFC 8899 §4.3
-/// leaves the number open; a mistake costs smaller packets for about one round trip.
+/// Number of full-size packets lost in a row, without smaller ones, that make a black hole. RFC
+/// 8899 §4.3 leaves the number open; a mistake costs smaller packets for about one round trip.
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// Losses in a row of the content's longest packets, none of which is above the base, after which
 /// the path counts as one that does not carry them. Chosen: half of all packets lost at random do
@@ -59,7 +60,7 @@ pub(crate) struct PathMtu {
     refused: u32,
     /// The size of the probe that is in flight.
     probe: Option<u32>,
-    /// How many probes of the present size are lost.
+    /// Number of lost probes of the present size.
     lost_probes: u8,
     /// Number of probes in a row that the path's silence took.
     silent_probes: u32,
@@ -68,7 +69,7 @@ pub(crate) struct PathMtu {
     full_bytes: u32,
     /// The newest full-size packet that has arrived.
     newest_full: Option<u64>,
-    /// How many full-size packets sent after it are lost.
+    /// Number of lost full-size packets that were sent after it.
     full_losses: u8,
     base: BaseWatch,
 }
@@ -199,8 +200,7 @@ impl PathMtu {
         }
     }
 
-    /// A packet is lost. Whether it was the path's silence that took it, and not its size, is told
-    /// by `is_silence`.
+    /// Handles a lost packet. `is_silence` is true if the path's silence took it, and not its size.
     pub(super) fn on_lost(&mut self, now: Instant, packet: &SentPacket, is_silence: bool) {
         if packet.content == PacketContent::MtuProbe {
             if self.probe.take() != Some(packet.bytes) {
@@ -278,7 +278,7 @@ impl PathMtu {
         }
     }
 
-    /// What was carried is carried no longer: back to the base, and the search starts again.
+    /// Returns to the base and restarts the search: the path no longer carries the size found.
     fn fall(&mut self, now: Instant) {
         self.carried = self.limits.base_bytes;
         self.refused = u32::MAX;

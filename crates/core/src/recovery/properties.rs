@@ -1,5 +1,5 @@
-//! What recovery promises as a whole: RFC 9002's loss rules, books that balance, and what rate
-//! samples are worth. Everything here runs on real receivers and real reports.
+//! Guarantees of recovery as a whole: RFC 9002's loss rules, balanced accounts, and exact rate
+//! samples. Everything here runs on real receivers and real reports.
 
 mod counts;
 mod rates;
@@ -25,7 +25,7 @@ enum Fate {
     Lost,
 }
 
-/// A sender and its receiver, and books of what the sender has been told.
+/// A sender and its receiver, with accounts of all reports to the sender.
 struct Pair {
     recovery: Recovery,
     digest: Digest,
@@ -65,7 +65,7 @@ impl Pair {
         Some(bytes)
     }
 
-    /// The sender gets a report. Returns whether it told anything new.
+    /// Delivers a report to the sender. Returns whether it contained anything new.
     fn hear(&mut self, now: Instant, bytes: &[u8]) -> bool {
         let mut report = FeedbackReport::default();
         let (_, mut frames) = wire::decode(bytes).expect("a report");
@@ -154,7 +154,8 @@ fn lost_and_late(rule: LossDetection, order: &[u64]) -> (Vec<u64>, Vec<u64>) {
     (lost, late)
 }
 
-/// Ten packets of which the fifth arrives only after so many later ones.
+/// Returns the arrival order of ten packets of which the fifth is overtaken by `distance` later
+/// ones.
 fn overtaken_by(distance: usize) -> Vec<u64> {
     let mut order: Vec<u64> = (0..10).collect();
     order[4..=4 + distance].rotate_left(1);
@@ -181,9 +182,10 @@ fn per_packet_distance_counts_numbers_and_not_arrivals() {
     assert_eq!(found, (vec![2], vec![]));
 }
 
-/// Of 4,000 packets, a millisecond apart, each third comes `late` after the usual 25 ms, but for
-/// the lost ones. Reports leave every four packets. Returns how many of each thousand were declared
-/// lost though they came, and after how long at most the lost ones were, from when they were due.
+/// Sends 4,000 packets, a millisecond apart. Each third comes `late` after the usual 25 ms, and the
+/// `lost` ones never. Reports leave every four packets. Returns the number of needless loss
+/// declarations in each thousand, and the longest delay of a true one, from when its report was
+/// due.
 fn needless_and_delay(rule: LossDetection, late: u64, lost: &[u64]) -> ([usize; 4], Duration) {
     let schedule = FeedbackSchedule {
         every_packets: 4,
@@ -241,7 +243,7 @@ fn needless_and_delay(rule: LossDetection, late: u64, lost: &[u64]) -> ([usize; 
 fn per_packet_a_path_that_reorders_is_learned_and_its_losses_are_found_a_window_later() {
     let lost = [1_500, 2_001, 2_002, 2_950, 3_500];
     let (needless, found_after) = needless_and_delay(LossDetection::PerPacket, 20, &lost);
-    // Until the first four have come, and been told of, a round trip and 20 ms have passed.
+    // Before the first four have come and been reported, a round trip and 20 ms pass.
     assert!(needless[0] <= 30, "{needless:?}");
     assert_eq!(needless[1..], [0, 0, 0]);
     // 20 ms late, 5/4 of that, and up to the next report.

@@ -13,7 +13,7 @@ const DUPLICATE_THRESHOLD: u64 = 3;
 /// Recoveries for which a widened window is kept (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
 
-/// How long a packet may be overtaken before it counts as lost.
+/// State of the reordering window: the time for which a packet may be overtaken.
 #[derive(Debug)]
 pub(super) struct Rack {
     is_reordering_seen: bool,
@@ -66,7 +66,7 @@ impl Rack {
         true
     }
 
-    /// Something has arrived; `oldest_outstanding` is what has been waited for longest.
+    /// Updates the state after an arrival; `oldest_outstanding` is the oldest missing packet.
     pub(super) fn on_progress(&mut self, oldest_outstanding: Option<u64>) {
         if self.is_in_recovery && oldest_outstanding.is_none_or(|n| n >= self.recovery_ends_with) {
             self.is_in_recovery = false;
@@ -81,7 +81,7 @@ impl Rack {
         self.is_in_recovery
     }
 
-    /// `RACK.reo_wnd`, with so many packets acknowledged beyond the oldest hole.
+    /// Returns `RACK.reo_wnd`, with `acked_beyond` packets acknowledged beyond the oldest hole.
     pub(super) fn reordering_window(&self, rtt: &RttEstimator, acked_beyond: u64) -> Duration {
         let is_certain = self.is_in_recovery || acked_beyond >= DUPLICATE_THRESHOLD;
         if !self.is_reordering_seen && is_certain {

@@ -1,26 +1,24 @@
-//! How much later than expected packets arrive: those that others have overtaken, and those that
-//! come next.
+//! Lateness of packets: those that others have overtaken, and those that come next.
 //!
 //! RFC 9002's thresholds presume that few packets are reordered. RACK (RFC 8985 §6.2) waits longer
 //! once a path reorders, and learns from DSACK that it has to wait longer still. Here the receiver
-//! reports each packet's arrival, so that the sender measures how late the packet was.
+//! reports each packet's arrival, so that the sender measures its lateness.
 //!
 //! Deviations from RFC 8985 §6.2 step 4:
 //!
 //! 1. The window follows the measured lateness instead of growing by a quarter of the least
 //!    round-trip time for each round with a needless retransmission.
-//! 2. It leaves so few packets out that needless copies stay below one in
-//!    `BLOCK_PACKETS / TOLERATED`. A path that reorders less than that is not made to wait for its
-//!    losses.
+//! 2. The window excludes few enough packets that needless copies stay below one in `BLOCK_PACKETS
+//!    / TOLERATED`. A path that reorders less than that does not have to wait for its losses.
 //! 3. It is forgotten after two blocks of packets instead of 16 recoveries.
 //! 4. Its bound is the probe timeout instead of SRTT: on a short path packets may be late by more
 //!    than a round trip, and the probe timeout rises with them.
-//! 5. Time is the receiver's, as far as reports tell it. A hole is lost when a report says that it
-//!    was still open at the window's end, and by the sender's clock only if none comes.
-//! 6. A report is evidence by when it was made, not only by what it acknowledges. A packet that
-//!    should have followed the newest one by then is lost, though no later one has arrived: the
-//!    last packets of a picture have none behind them until the next picture. The window for these
-//!    is measured in the same way, from packets that arrive in order.
+//! 5. Time is the receiver's, if reports state it. A hole is lost when a report says that it was
+//!    still open at the window's end, and by the sender's clock only if none comes.
+//! 6. A report is evidence by its time of creation too, not only by its acknowledgements. A packet
+//!    that should have followed the newest one by then is lost, though no later one has arrived:
+//!    nothing follows the last packets of a frame until the next frame. The window for these is
+//!    measured in the same way, from packets that arrive in order.
 
 use anabranch_units::{Duration, Instant};
 
@@ -33,19 +31,20 @@ const BLOCK_PACKETS: usize = 1_024;
 /// Packets in a block that may come later than the window. It makes needless copies of less than
 /// one in 250 packets, and no single straggler delays the repair of losses.
 const TOLERATED: usize = 3;
-/// The window exceeds what it was measured from by this part, since the samples are few.
+/// Inverse of the part by which the window exceeds the measurement, since the samples are few.
 const MARGIN: u64 = 4;
-/// So many packets show how late others may follow; before, no packet is missing by time alone.
+/// Number of packets after which the usual lateness of following ones is known. Before, no packet
+/// is missing by time alone.
 const MIN_FOLLOWING: usize = 64;
 
 /// The latenesses of packets that arrived on one path, and the time to wait that follows.
 #[derive(Debug, Default)]
 pub(super) struct Reordering {
     window: Duration,
-    /// Of packets that others have overtaken.
+    /// Latenesses of packets that others have overtaken.
     overtaken: Latenesses,
-    /// Of packets that have come in order, after a report: how much longer than the newest that it
-    /// told they took.
+    /// Latenesses of packets that have come in order, after a report, relative to the newest one
+    /// that it listed.
     following: Latenesses,
     /// When the last report was made, by the receiver's clock, and when it came.
     reported_at: Instant,
@@ -76,7 +75,7 @@ impl Reference {
     }
 }
 
-/// The greatest latenesses among so many packets, in descending order.
+/// Greatest latenesses of the packets of a block, in descending order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     packets: usize,
@@ -117,7 +116,7 @@ impl Latenesses {
         self.previous.packets + self.current.packets
     }
 
-    /// What [`TOLERATED`] packets exceed, and a margin.
+    /// Returns the lateness that [`TOLERATED`] packets exceed, with a margin.
     fn window(&self) -> Duration {
         self.exceeded_by(TOLERATED)
     }
@@ -181,14 +180,14 @@ impl Reordering {
         }
     }
 
-    /// How long a hole is waited for; zero on a path that hardly reorders.
+    /// Returns the time to wait for a hole; zero on a path that hardly reorders.
     pub(super) fn window(&self) -> Duration {
         self.window
     }
 
-    /// When a packet that later ones have overtaken ceases to be merely late, if it does not come:
-    /// `None` if it has. `window` is the path's, bounded; `max_feedback_delay` is how long the
-    /// report that tells of its arrival may be put off.
+    /// Returns the time until which a packet that later ones have overtaken may be merely late;
+    /// `None` if that is over. `window` is the path's, bounded; `max_feedback_delay` is the
+    /// possible delay of the report that lists it.
     pub(super) fn excused_until(
         &self,
         packet: &SentPacket,
@@ -200,8 +199,8 @@ impl Reordering {
         (!remaining.is_zero()).then(|| self.heard_at + remaining + max_feedback_delay)
     }
 
-    /// Whether the last report would have told of this packet, sent after the newest that it told,
-    /// had it arrived.
+    /// Returns whether this packet, sent after the newest one in the last report, would have been
+    /// in that report, had it arrived.
     pub(super) fn is_missing(&self, packet: &SentPacket) -> bool {
         let Some(newest) = self
             .newest
@@ -238,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What is learned from `count` packets of which each tenth comes late, by `latenesses` in
+    /// Returns the state after `count` packets of which each tenth comes late, by `latenesses` in
     /// turn. Each is reported alone.
     fn learned(count: u64, latenesses: &[u64]) -> Reordering {
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);

@@ -17,17 +17,17 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// What stands for the round-trip time before the first sample (RFC 9002 §6.2.2).
+    /// Round-trip time that is assumed before the first sample (RFC 9002 §6.2.2).
     pub const INITIAL: Duration = Duration::from_millis(333);
 
     /// Timers cannot be finer than this (RFC 9002 §6.1.2).
     pub const GRANULARITY: Duration = Duration::from_millis(1);
 
-    /// How long a busy host may keep a packet or a report waiting. On a quiet, short path the
+    /// Time for which a busy host may keep a packet or a report waiting. On a quiet, short path the
     /// variation falls far below it, and every such delay would pass for silence.
     pub const HOST_DELAY: Duration = Duration::from_millis(10);
 
-    /// How old the newest sample may be and still say something of the path: a queue comes and goes
+    /// Age above which the newest sample no longer describes the path: a queue comes and goes
     /// within less.
     const STALE_AFTER: Duration = Duration::from_secs(2);
 
@@ -78,7 +78,7 @@ impl RttEstimator {
         self.jitter.floor()
     }
 
-    /// What stands in queues, as far as it is no noise: the floor above the least round-trip time.
+    /// Returns the queueing delay without noise: the floor above the least round-trip time.
     pub fn queueing_delay(&self) -> Duration {
         let above = self.floor().zip(self.min);
         above.map_or(Duration::ZERO, |(floor, min)| {
@@ -129,16 +129,16 @@ impl RttEstimator {
         self.smoothed() + (self.variation() * 4).max(Self::HOST_DELAY)
     }
 
-    /// How long after its sending a packet is lost if later ones have arrived: 9/8 of the larger of
-    /// smoothed and latest (RFC 9002 §6.1.2).
+    /// Returns the time from sending after which a packet is lost if later ones have arrived: 9/8
+    /// of the larger of smoothed and latest (RFC 9002 §6.1.2).
     pub fn time_threshold(&self) -> Duration {
         let rtt = self.smoothed().max(self.latest.unwrap_or(Duration::ZERO));
         (rtt * 9 / 8).max(Self::GRANULARITY)
     }
 }
 
-/// The round-trip time of a packet whose report was held back for so long. Nobody holds back what
-/// has not been sent yet.
+/// Returns the round-trip time of a packet whose report was held back for `held_back`; `None` if
+/// that exceeds the time since it was sent.
 pub(super) fn sample(now: Instant, sent_at: Instant, held_back: Duration) -> Option<Duration> {
     let elapsed = now.saturating_since(sent_at);
     let is_possible = held_back <= elapsed + RttEstimator::GRANULARITY;

@@ -25,13 +25,13 @@ pub struct SentPacket {
     pub bytes: u32,
     /// Bytes in flight on the path, this packet included.
     pub bytes_in_flight: u64,
-    /// What was known of the path's delivery then.
+    /// State of the path's delivery at that time.
     pub delivery: DeliverySnapshot,
-    /// What it carries.
+    /// Content of the packet.
     pub content: PacketContent,
 }
 
-/// What a tracked packet carries.
+/// Content of a tracked packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketContent {
     /// A fragment of a frame.
@@ -71,8 +71,8 @@ pub enum PacketContent {
 }
 
 impl PacketContent {
-    /// Whether it asks the path, whose answer says nothing of what the path carries. Controllers
-    /// hear neither of it nor of the answer, while the path is in use.
+    /// Returns whether the packet probes the path. Its answer says nothing about the path's rate.
+    /// While the path is in use, controllers learn neither of the probe nor of its answer.
     pub(crate) fn is_probe(self) -> bool {
         matches!(self, PacketContent::Challenge | PacketContent::MtuProbe)
     }
@@ -83,8 +83,8 @@ impl PacketContent {
 pub struct AckedPacket {
     /// As it was sent.
     pub sent: SentPacket,
-    /// When it arrived, by the peer's clock, to the microsecond: good for differences only. `None`
-    /// if the report that told it got lost.
+    /// Arrival time by the peer's clock, to the microsecond: good for differences only. `None` if
+    /// the report that listed it got lost.
     pub received_at: Option<Instant>,
     /// Its round-trip time without the time that the receiver held the report back; `None` when
     /// [`AckedPacket::received_at`] is, or when the report came back on another path.
@@ -120,12 +120,12 @@ pub(super) struct SentPackets {
     packets: VecDeque<Record>,
     /// That of the newest packet, by which records are read.
     newest: DeliverySnapshot,
-    /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. Short,
-    /// because settled ones are forgotten: so a report costs what is new in it, not what it
-    /// repeats.
+    /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. The list is
+    /// short, because settled ones are forgotten. So the cost of a report depends on its news, not
+    /// on its repetitions.
     holes: Vec<u64>,
-    /// So many of them, the oldest, are not outstanding any more, but lost, and only remembered in
-    /// case they arrive after all.
+    /// Number of the oldest holes that are lost, not outstanding, and only remembered in case they
+    /// still arrive.
     lost_hole_count: usize,
     /// One more than the largest acknowledged number; zero before the first.
     acked_until: u64,
@@ -267,7 +267,7 @@ impl SentPackets {
             if holes[from] < first {
                 from += holes[from..].partition_point(|hole| *hole < first);
             }
-            // As mostly: holes are told again and again.
+            // The usual case: reports repeat holes.
             if holes[from] > last {
                 continue;
             }
@@ -281,7 +281,7 @@ impl SentPackets {
         }
     }
 
-    /// Counts what has been declared lost since among the oldest holes.
+    /// Counts the oldest holes that have been declared lost since the last call.
     fn note_lost_holes(&mut self) {
         let open = self.holes[self.lost_hole_count..].iter();
         let is_lost = |number: &&u64| !self.packets[self.index_of(**number)].is_outstanding();
@@ -289,7 +289,7 @@ impl SentPackets {
     }
 
     fn note_oldest(&mut self) {
-        // As mostly: there are no open holes, and what follows is all outstanding.
+        // The usual case: there are no open holes, and all later packets are outstanding.
         let beyond = self.acked_until.saturating_sub(self.first) as usize;
         self.oldest_sent_at = match self.packets.get(beyond) {
             Some(record) if self.holes.len() == self.lost_hole_count && record.is_outstanding() => {
@@ -358,7 +358,7 @@ impl SentPackets {
         self.acked_until.checked_sub(1)
     }
 
-    /// How many packets have been acknowledged beyond the oldest that is outstanding.
+    /// Returns the number of packets acknowledged beyond the oldest outstanding one.
     pub(super) fn acked_beyond_oldest(&self) -> u64 {
         let is_open = |number: &u64| self.packets[self.index_of(*number)].is_outstanding();
         let Some(index) = self.holes[self.lost_hole_count..].iter().position(is_open) else {
@@ -466,7 +466,7 @@ impl SentPackets {
         self.lost_hole_count = self.lost_hole_count.saturating_sub(forgotten);
     }
 
-    /// How many more packets than before the peer has counted as marked Congestion Experienced.
+    /// Returns the number of packets that the peer has newly counted as Congestion Experienced.
     pub(super) fn newly_ce_marked(&mut self, ce_count: u64) -> u64 {
         let newly = ce_count.saturating_sub(self.ce_count);
         self.ce_count = self.ce_count.max(ce_count);

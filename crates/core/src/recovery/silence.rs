@@ -1,4 +1,4 @@
-//! How long a path has kept its answers waiting.
+//! Time since a path last answered.
 
 use anabranch_units::{Duration, Instant};
 
@@ -16,8 +16,8 @@ impl Recovery {
         sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
     }
 
-    /// How long after its sending a packet is acknowledged at the latest, on a path that is as it
-    /// was: the smoothed round-trip time and the receiver's delay.
+    /// Returns the time within which a packet is normally acknowledged: the smoothed round-trip
+    /// time and the receiver's delay.
     pub(crate) fn usual_answer_time(&self) -> Duration {
         self.rtt.smoothed() + self.max_feedback_delay
     }

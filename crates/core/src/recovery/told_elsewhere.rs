@@ -28,9 +28,9 @@ impl ToldElsewhere {
         self.0.push_back((packet_number, sent_at));
     }
 
-    /// A report has come back on the path itself. When the newest of these packets was sent of
-    /// which it tells when it arrived, and for how long it was held back; those up to it are
-    /// forgotten.
+    /// Handles a report that has come back on the path itself. Finds the newest of these packets
+    /// whose arrival time it states. Returns when that packet was sent, and the time for which its
+    /// report was held back. Packets up to it are forgotten.
     pub(super) fn take(&mut self, report: &FeedbackReport) -> Option<(Instant, Duration)> {
         let told = |(number, _): &(u64, Instant)| report.held_back(*number).is_some();
         let newest = self.0.iter().rposition(told)?;
@@ -41,7 +41,7 @@ impl ToldElsewhere {
 }
 
 impl Recovery {
-    /// Takes the round-trip time of what a report on another path was first to tell.
+    /// Takes the round-trip time of packets that a report on another path listed first.
     pub(super) fn sample_what_was_told_elsewhere(&mut self, now: Instant, report: &FeedbackReport) {
         if self.told_elsewhere.0.is_empty() {
             return;
@@ -69,8 +69,8 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// A report of the packets up to `largest`, made at that moment, which tells when the newest
-    /// arrived.
+    /// Returns a report of the packets up to `largest`, made at `reported_at`, with the arrival
+    /// time of the newest.
     fn report(reported_at: Instant, largest: u64, arrived_at: Instant) -> FeedbackReport {
         let outgoing = OutgoingReport {
             path: PathId(0),

@@ -16,7 +16,7 @@ use crate::recovery::{Digest, SentPacket};
 use crate::send_reason::SendReason;
 use crate::wire::WireFrame;
 
-/// What a session carries: [`Media`](crate::Media) or a [`Stream`](crate::Stream).
+/// Content of a session: [`Media`](crate::Media) or a [`Stream`](crate::Stream).
 #[allow(
     private_bounds,
     reason = "the hooks are not public, so that nobody else implements it"
@@ -57,10 +57,10 @@ pub(crate) trait Hooks: Sized + Debug {
     /// A path's state has changed.
     fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
 
-    /// What is bound to a path goes back to where packets wait for one.
+    /// Moves packets that are bound to a path back to the common queue.
     fn take_back(session: &mut Session<Self>, id: PathId);
 
-    /// `session.views` has been refreshed: adds what only the content knows.
+    /// Adds the content's own knowledge to `session.views`, which have just been refreshed.
     fn mark_views(_session: &mut Session<Self>) {}
 
     /// Handles a wire frame that is not about paths or the end of the session.
@@ -96,8 +96,7 @@ pub(crate) trait Hooks: Sized + Debug {
     /// The session has ended: nothing else will arrive.
     fn on_end(_session: &mut Session<Self>) {}
 
-    /// Prepares packets for sending. Returns false if nothing can be sent, as far as a quick look
-    /// tells.
+    /// Prepares packets for sending. Returns false if a quick check finds nothing to send.
     fn prepare(_session: &mut Session<Self>, _now: Instant) -> bool {
         true
     }
@@ -157,7 +156,7 @@ pub(crate) trait Hooks: Sized + Debug {
     /// The timers of the receiving end.
     fn consider_receiving(&self, _next: &mut NextTimer) {}
 
-    /// Does what is due. Calls [`Session::handle_path_timeouts`] while the session is open.
+    /// Performs due actions. Calls [`Session::handle_path_timeouts`] while the session is open.
     fn handle_timeout(session: &mut Session<Self>, now: Instant);
 
     /// The loss timer of a path has declared packets lost.

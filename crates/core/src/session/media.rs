@@ -46,21 +46,21 @@ use crate::wire::{self, WireFrame};
 /// A session of media: frames, worthless when late, over any number of paths.
 pub type MediaSession = Session<Media>;
 
-/// The media of one end: what it sends, and what it has of the peer's.
+/// Media of one end: its send side, and the received part of the peer's media.
 #[derive(Debug)]
 pub struct Media {
     /// Whether metered paths help; `None` if there are none.
     standby: Option<Box<Standby>>,
     send_buffer: SendBuffer,
-    /// What a source gives that does not follow the target.
+    /// Rate of a source that does not follow the target.
     source_rate: SourceRate,
     target_bitrate: DataRate,
-    /// What the target was last made of.
+    /// Inputs of the last target.
     demand: Option<Demand>,
     scheduler: Box<dyn Scheduler>,
     /// When the scheduler was last asked.
     scheduled_at: Instant,
-    /// The encoder's share of what the paths carry.
+    /// Encoder's share of the paths' bandwidth.
     target_fraction: f64,
     /// Whether waiting packets may find a path that they did not find before.
     is_schedule_due: bool,
@@ -75,15 +75,15 @@ pub struct Media {
     /// When a path last went out or came back.
     path_changed_at: Instant,
     notices: notices::Notices,
-    /// How much forward error correction this end sends, if any.
+    /// Send side of forward error correction, if any.
     fec_sender: Option<Box<fec::Sender>>,
-    /// What repairs and retransmissions cost, and repairs may.
+    /// Cost of repairs and retransmissions, and the allowance for repairs.
     budget: Budget,
     reassembly: Reassembly,
     halves: Halves,
     /// Latest known instant of the peer's clock, by which truncated times are expanded.
     peer_time: Instant,
-    /// What the peer sends of forward error correction.
+    /// Receive side of the peer's forward error correction.
     fec_receiver: Option<Box<fec::Receiver>>,
     scratch: Scratch,
 }
@@ -98,7 +98,7 @@ struct Scratch {
 }
 
 impl Media {
-    /// The share of what the paths carry that the encoder gets by this set-up.
+    /// Returns the encoder's share of the paths' bandwidth for this configuration.
     fn target_fraction(config: &Config, header_bytes: u32) -> f64 {
         let payload_bytes = f64::from(config.fragment_bytes);
         let packet_bytes = u32::from(config.fragment_bytes) + config.overhead_bytes + header_bytes;
@@ -109,8 +109,8 @@ impl Media {
 }
 
 impl MediaSession {
-    /// Takes a frame in for sending. One that is worthless already, since it waited too long to be
-    /// handed over, is given up at once: it takes a number, the receiver is told, and it counts for
+    /// Accepts a frame for sending. If it is worthless already, since it was handed over too late,
+    /// it is given up at once: it takes a number, the receiver is notified, and it counts for
     /// neither the source's rate nor repairs.
     ///
     /// # Errors
@@ -190,8 +190,8 @@ impl MediaSession {
         self.content.send_buffer.due_at(id).is_none()
     }
 
-    /// Frames are worthless later than `latency` after the fastest path could have brought them.
-    /// Paths' delays change: whoever knows the latency sets it again from time to time.
+    /// Sets the deadline to `latency` after the fastest path's earliest delivery. Delays of paths
+    /// change, so a caller with a fixed latency repeats the call from time to time.
     pub fn set_latency(&mut self, latency: Duration) {
         let is_kept = |path: &&Path| path.state() != PathState::Removed;
         let paths = self.paths.iter().filter(is_kept);
@@ -202,7 +202,7 @@ impl MediaSession {
         self.content.send_buffer.set_deadline(deadline);
     }
 
-    /// What the encoder is asked to produce.
+    /// Bitrate requested from the encoder.
     pub fn target_bitrate(&self) -> DataRate {
         self.content.target_bitrate
     }
@@ -378,8 +378,8 @@ impl Hooks for Media {
 
     #[inline]
     fn is_stirred(session: &MediaSession, now: Instant) -> bool {
-        // A path whose packets were all dropped is free for those that wait, and the receiver is to
-        // be told of their frames.
+        // If all packets of a path were dropped, waiting ones can use it, and the receiver needs a
+        // notice about the dropped frames.
         session.content.is_schedule_due || session.due_notice_on(now).is_some()
     }
 

@@ -10,12 +10,12 @@ use crate::send_reason::SendReason;
 use crate::wire;
 
 impl<C: Content> Session<C> {
-    /// What a packet of the content has on the wire beside its payload, at the most.
+    /// Returns the largest overhead on the wire of a packet of the content.
     pub(super) fn header_bytes(&self) -> u32 {
         self.max_packet_bytes - u32::from(self.config.fragment_bytes)
     }
 
-    /// The payload of a fragment or segment that fits packets of so many bytes on the wire.
+    /// Returns the payload of a fragment or segment in packets of `bytes` bytes on the wire.
     pub(super) fn fragment_bytes_in(&self, bytes: u32) -> u16 {
         self.config.fragment_bytes_in(bytes, self.header_bytes())
     }

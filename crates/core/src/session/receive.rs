@@ -1,4 +1,4 @@
-//! What a datagram changes.
+//! Handling of received datagrams.
 
 use anabranch_units::{Duration, Ecn, Instant};
 
@@ -7,7 +7,7 @@ use crate::path_view::{PathId, PathState};
 use crate::recovery::Digest;
 use crate::wire::{self, Tracking, WireFrame};
 
-/// How long a peer's doubt lasts unless it repeats it.
+/// Lifetime of a peer's doubt about a path unless the peer repeats it.
 const DOUBT_LIFETIME: Duration = Duration::from_secs(1);
 
 impl<C: Content> Session<C> {
@@ -21,7 +21,7 @@ impl<C: Content> Session<C> {
             self.counters.unknown_path_datagrams += 1;
             return;
         }
-        // What it says on its way out is no sign of life.
+        // Packets sent before the peer left are no sign of life.
         if self.has_peer_left {
             return;
         }
@@ -125,7 +125,7 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// The peer has ended the session, which is told as `event`.
+    /// Ends the session on the peer's side, with `event` as the last notification.
     pub(super) fn end(&mut self, event: Event) {
         if self.closing == Closing::Closed {
             return;
@@ -163,14 +163,14 @@ impl<C: Content> Session<C> {
             path.counters.marked_packets += digest.ce_count;
             C::on_report(self, now, on, about, &digest);
         } else if on == about && self.paths[about.index()].recovery.rtt().sampled_at() == now {
-            // What another path told first.
+            // A report on another path brought the same news first.
             self.on_path_answer(now, about);
         }
         self.scratch.digest = Some(digest);
     }
 
-    /// What a report says of the path's life. One that came by another path proves only that the
-    /// way there works, and only since its newest packet was sent.
+    /// Updates the path's state of life by a report. A report that came by another path only proves
+    /// that the forward direction works, and only since its newest packet was sent.
     pub(super) fn judge_answer(
         &mut self,
         now: Instant,

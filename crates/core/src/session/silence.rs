@@ -53,13 +53,13 @@ impl<C: Content> Session<C> {
         self.on_path_changed(now, id);
     }
 
-    /// Asks the path for a sign of life, and tells the peer, by another path, that it is in doubt.
+    /// Asks the path for a sign of life, and reports the doubt to the peer by another path.
     pub(super) fn challenge(&mut self, id: PathId) {
         self.ask(id, SendReason::PathChallenge);
         self.paths[id.index()].status_to_tell = Some(true);
     }
 
-    /// Has the path asked for an answer.
+    /// Queues a question on the path, which the peer answers.
     pub(super) fn ask(&mut self, id: PathId, reason: SendReason) {
         let token = self.rng.next_u64();
         let path = &mut self.paths[id.index()];

@@ -44,7 +44,7 @@ pub struct Stream {
     says_blocked: bool,
     /// Whether the peer wants its packets reported, not just the stream's offset.
     is_packet_feedback_wanted: bool,
-    /// Whether the window shall be told out of turn.
+    /// Whether a window update is due without an acknowledgement.
     is_window_due: bool,
     /// Whether the application knows that there is something to read.
     is_readable_told: bool,
@@ -52,12 +52,12 @@ pub struct Stream {
     /// Whether idle paths are asked for signs of life.
     is_kept_alive: bool,
     send: SendStream,
-    /// What the application has to write besides.
+    /// Number of bytes that the application will write once there is room.
     further_bytes: u64,
     blocked_wait: Duration,
-    /// How long the viewer can go on playing.
+    /// The viewer's remaining play time.
     feedback: xlink::Feedback,
-    /// What the segment that is being written is cut from.
+    /// Data of the segment that is being written.
     sending: Option<Chunk>,
     /// Packets that a cumulative acknowledgement settles.
     settled: Vec<Copy>,
@@ -67,7 +67,7 @@ pub struct Stream {
     receive: ReceiveStream,
 }
 
-/// What a stream keeps of one path at its sending end.
+/// State of one path at a stream's sending end.
 #[derive(Debug)]
 struct StreamPath {
     probe: TailLossProbe,
@@ -76,7 +76,7 @@ struct StreamPath {
     timer: RetransmissionTimer,
     /// The last packet that carried a segment not for the first time.
     newest_resent: Option<u64>,
-    /// Of use for `tcp-cumulative` alone.
+    /// Duplicate acknowledgements, used by `tcp-cumulative` only.
     duplicate_acks: DuplicateAcks,
 }
 
@@ -277,7 +277,7 @@ impl Hooks for Stream {
 
     fn on_packet_sent(session: &mut StreamSession, now: Instant, id: PathId, packet: &SentPacket) {
         if packet.content == PacketContent::MtuProbe {
-            // Or nothing might ever tell of its loss.
+            // Without the timer nothing might ever report its loss.
             session.content.paths[id.index()].timer.start(now);
         }
         session.on_segment_sent(now, id, packet);

@@ -1,4 +1,4 @@
-//! What time changes.
+//! Timers of a session.
 
 use anabranch_units::Instant;
 
@@ -31,13 +31,13 @@ pub enum Timer {
     FrameDeadline,
     /// A lost fragment has waited long enough for repairs.
     Repairs,
-    /// What has not been heard of can be there in time only if it is sent again now.
+    /// The last moment at which a new copy of an unacknowledged fragment can arrive in time.
     LastCall,
-    /// The peer is to be told of frames that were given up.
+    /// A notice to the peer about given-up frames is due.
     Notice,
     /// A frame at the receiver has waited long enough.
     Reassembly,
-    /// The end is to be told again.
+    /// The next announcement of the end is due.
     Close,
 }
 
@@ -112,7 +112,7 @@ impl<C: Content> Session<C> {
         ready.filter(|ready_at| *ready_at > asked_at).min()
     }
 
-    /// Does what is due. Early or repeated calls have no effect.
+    /// Performs due actions. Early or repeated calls have no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         C::handle_timeout(self, now);
     }

@@ -1,4 +1,4 @@
-//! What leaves, and in which order: answers and feedback, then what the session carries.
+//! Outgoing datagrams and their order: answers and feedback, then the session's content.
 
 use anabranch_units::{Duration, Ecn, Instant};
 
@@ -9,22 +9,23 @@ use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
 use crate::wire;
 
-/// How long after the other a close is said again.
+/// Interval between announcements of the end.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A report about another path goes into a datagram of its own behind as much: of 1200 B of UDP
-/// payload a report has 790 B at most (31 ranges of 8 B, 128 arrivals of 4 B and 26 B besides),
-/// packet protection 26 B and other frames 15 B.
+/// Maximum number of bytes before a report about another path in the same datagram; behind more it
+/// goes into a datagram of its own. Of 1200 B of UDP payload a report takes at most 790 B (31
+/// ranges of 8 B, 128 arrivals of 4 B and 26 B of fields), packet protection 26 B and other frames
+/// 15 B.
 const MAX_BYTES_BEFORE_ECHO: usize = 350;
 
-/// What has been written to the next tracked packet, and why.
+/// Content of the next tracked packet, and its reason.
 pub(super) type Written = (PacketContent, SendReason);
 
 impl<C: Content> Session<C> {
     /// Appends the next datagram that may leave now to `buf`; `None` if none may. Call it until
     /// `None`.
     ///
-    /// One datagram a call: what the driver batches, it seals first, which makes room of its own
+    /// One datagram a call: a driver that batches datagrams seals them first, which needs room
     /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         while C::prepare(self, now) {
@@ -164,7 +165,7 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// The path whose state the peer is to be told on path `on`.
+    /// Returns the path whose state is to be reported to the peer on path `on`.
     fn status_for(&self, on: PathId) -> Option<PathId> {
         let about = self
             .paths
@@ -174,7 +175,7 @@ impl<C: Content> Session<C> {
         (self.best_other_path(about) == Some(on)).then_some(about)
     }
 
-    /// Has every path say the close, when it is time to say it (again).
+    /// Queues the announcement of the end on every path, when the next one is due.
     #[cold]
     fn tell_close(&mut self, now: Instant) {
         let Closing::Telling { times, next_at } = self.closing else {

@@ -2,23 +2,23 @@
 //! inflation, limited transmit (RFC 3042), and Karn's rule.
 //!
 //! As in ns-2.35's Reno (`bug_fix_`), the first acknowledgement that advances ends fast recovery,
-//! also a partial one, and duplicate acknowledgements of what was outstanding at a fast
-//! retransmission or a timeout cause no other: a second loss in a window waits for the timer. The
-//! window is never inflated: each duplicate acknowledgement takes a segment out of flight instead,
-//! which lets the same segments leave.
+//! also a partial one. Duplicate acknowledgements of segments outstanding at a fast retransmission
+//! or a timeout cause no other: a second loss in a window waits for the timer. The window is never
+//! inflated: each duplicate acknowledgement takes a segment out of flight instead, which lets the
+//! same segments leave.
 
 use anabranch_units::{Duration, Instant};
 
 /// RFC 5681 §3.2: the third duplicate means loss.
 const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// What the sender knows from acknowledgements that do not advance.
+/// State that the sender derives from acknowledgements that do not advance.
 #[derive(Debug, Default)]
 pub(crate) struct DuplicateAcks {
     count: u32,
     is_in_fast_recovery: bool,
-    /// The end of what was outstanding at the last fast retransmission or timeout, until it has
-    /// been passed.
+    /// End of the data outstanding at the last fast retransmission or timeout, until it has been
+    /// passed.
     recover: Option<u64>,
     /// Segments that have left the network by the witness of duplicates.
     departed_segments: u64,
@@ -28,7 +28,7 @@ pub(crate) struct DuplicateAcks {
     timed: Option<(u64, Instant)>,
 }
 
-/// What a duplicate acknowledgement means.
+/// Meaning of a duplicate acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DuplicateAck {
     /// Nothing: it may stem from segments sent twice.
@@ -62,7 +62,8 @@ impl DuplicateAcks {
             self.is_in_fast_recovery = true;
             self.recover = Some(end);
             self.departed_segments += 1;
-            // The segment is to be sent again: neither it nor what was sent with it can be timed.
+            // The segment will be retransmitted, so neither it nor segments sent with it can be
+            // timed.
             self.timed = None;
             return DuplicateAck::FastRetransmit;
         }
@@ -89,12 +90,12 @@ impl DuplicateAcks {
         };
     }
 
-    /// How many segments duplicates have taken out of flight.
+    /// Returns the number of segments that duplicates have taken out of flight.
     pub(crate) fn departed_segments(&self) -> u64 {
         self.departed_segments
     }
 
-    /// Of `outstanding_bytes`, what was there before limited transmit: RFC 5681's FlightSize.
+    /// Returns RFC 5681's FlightSize: the part of `outstanding_bytes` sent before limited transmit.
     pub(crate) fn flight_size(&self, outstanding_bytes: u64) -> u64 {
         outstanding_bytes.saturating_sub(self.limited_transmit_bytes)
     }

@@ -19,7 +19,7 @@ const WINDOW_BYTES_PER_PIECE: u64 = 256;
 /// A small window's room for pieces.
 const MIN_MAX_PIECES: u64 = 1_024;
 
-/// What has arrived and has not been read.
+/// Data that has arrived and has not been read.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
     /// From `read_offset` on.
@@ -31,7 +31,7 @@ pub(crate) struct ReceiveStream {
     /// All bytes below have arrived.
     offset: u64,
     window_bytes: u64,
-    /// The sender has been told that it may send up to here.
+    /// Largest offset that the sender is allowed to reach by the windows announced so far.
     told_max_offset: u64,
     /// Where the stream ends.
     final_offset: Option<u64>,
@@ -39,13 +39,13 @@ pub(crate) struct ReceiveStream {
     newest: Range<u64>,
 }
 
-/// What a segment was to the stream: decides how soon it is acknowledged.
+/// Effect of a segment on the stream, which decides how soon it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// The next bytes, with none missing and none waiting behind them.
     InOrder,
-    /// Bytes beyond a gap, bytes that fill one, bytes that are there already, or the last ones:
-    /// the sender shall know at once (RFC 5681 §4.2).
+    /// Bytes beyond a gap, bytes that fill one, bytes that have already arrived, or the last ones:
+    /// they are acknowledged at once (RFC 5681 §4.2).
     OutOfTurn,
     /// The sender has disregarded the window or the end of the stream, contradicts an earlier
     /// segment, or leaves more gaps than any network. Nothing was taken.
@@ -94,7 +94,7 @@ impl ReceiveStream {
         self.messages.as_ref().is_some_and(Messages::has_whole)
     }
 
-    /// How many bytes have arrived in order and were not read.
+    /// Returns the number of bytes that have arrived in order and were not read.
     pub(crate) fn readable_bytes(&self) -> usize {
         (self.offset - self.read_offset) as usize
     }
@@ -171,7 +171,7 @@ impl ReceiveStream {
         fits
     }
 
-    /// How many of the bytes from one offset to another have arrived.
+    /// Returns the number of bytes between two offsets that have arrived.
     fn known_bytes(&self, from: u64, to: u64) -> u64 {
         let in_order = self.offset.clamp(from, to);
         in_order - from + self.pieces.known_bytes(in_order, to)
@@ -190,8 +190,7 @@ impl ReceiveStream {
         Some(bytes.into())
     }
 
-    /// Forgets bytes that could be read, `at_most` so many. How many they were; `None`: there were
-    /// none.
+    /// Discards up to `at_most` readable bytes. Returns their number; `None` if there were none.
     pub(crate) fn skip(&mut self, at_most: u64) -> Option<u64> {
         let until = self.read_offset + at_most.min(self.readable_bytes() as u64);
         let skipped = until - self.read_offset;
@@ -210,7 +209,7 @@ impl ReceiveStream {
         Some(bytes)
     }
 
-    /// Bytes from the acknowledged offset on that the sender may send. Telling them is a promise.
+    /// Returns the window from the acknowledged offset on, for an announcement, which is a promise.
     pub(crate) fn tell_window(&mut self) -> u64 {
         self.told_max_offset = self.told_max_offset.max(self.max_offset());
         self.told_max_offset.saturating_sub(self.acked_offset())

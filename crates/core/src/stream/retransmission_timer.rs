@@ -12,9 +12,9 @@ const GRANULARITY: Duration = Duration::from_millis(10);
 /// Beyond it the timeout is [`MAX_TIMEOUT`] anyway, however short it was.
 const MAX_BACKOFF: u32 = 16;
 
-/// The round-trip time in ticks of [`GRANULARITY`], as a clock that ticks tells it: smoothed in
-/// eighths, its variation in quarters. What integers cut off stays in the variation, which so never
-/// falls below three quarters: three ticks of the timeout.
+/// Round-trip time in ticks of [`GRANULARITY`], as a clock with ticks measures it: smoothed in
+/// eighths, its variation in quarters. Integer division leaves a remainder in the variation, which
+/// therefore never falls below three quarters: three ticks of the timeout.
 #[derive(Clone, Copy, Debug)]
 struct Ticks {
     smoothed_eighths: i64,
@@ -49,7 +49,7 @@ pub(crate) struct RetransmissionTimer {
     /// `RTO` before back-off.
     base: Duration,
     min: Duration,
-    /// How many times the timeout has been doubled since the last round-trip time.
+    /// Number of times that the timeout has been doubled since the last round-trip time.
     backoff: u32,
     /// Expiries since the last acknowledgement that advanced.
     expiry_count: u32,
@@ -77,7 +77,7 @@ impl RetransmissionTimer {
         self.backoff = 0;
     }
 
-    /// The same in ticks: a segment sent so long ago has been acknowledged.
+    /// Adds a sample in ticks: a segment that was sent `rtt` ago has been acknowledged.
     pub(crate) fn on_tick_sample(&mut self, now: Instant, rtt: Duration) {
         let tick = |at: Instant| (at - Instant::ZERO).as_nanos() / GRANULARITY.as_nanos();
         let count = (tick(now) - tick(now.saturating_sub(rtt))).max(1) as i64;
@@ -191,7 +191,7 @@ mod tests {
             timer.on_tick_sample(Instant::from_secs(second), sample);
         }
         assert_eq!(timer.timeout(), Duration::from_millis(430));
-        // A clock that ticks tells 9 ms from 11 only by where they lie.
+        // A clock with ticks distinguishes 9 ms from 11 ms only by their position.
         let count = |now, rtt| {
             let mut timer = RetransmissionTimer::new(&StreamConfig::default());
             timer.on_tick_sample(Instant::from_millis(now), Duration::from_millis(rtt));

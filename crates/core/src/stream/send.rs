@@ -31,17 +31,17 @@ pub(crate) struct SendStream {
     max_offset: u64,
     written: Written,
     is_finished: bool,
-    /// Whether what is written at once is a segment.
+    /// Whether each write is a segment.
     carries_messages: bool,
     /// Whether the application wanted to write more than there was room for.
     is_write_refused: bool,
     /// Everything below has arrived.
     acked_offset: u64,
-    /// What does not lie below the cumulative acknowledgement, by offset and without holes.
+    /// Segments beyond the cumulative acknowledgement, by offset and without holes.
     segments: VecDeque<Segment>,
     /// Bytes of the segments that wait.
     waiting_bytes: u64,
-    /// Counts changes of what waits, and of what a scheduler is shown of it.
+    /// Counter of changes of waiting segments, and of their properties that a scheduler sees.
     waiting_version: u64,
     capacity: usize,
     max_unsent_bytes: usize,
@@ -58,11 +58,11 @@ pub(crate) struct Copy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) reason: SendReason,
-    /// The copy that was lost, since recovery forgets what is lost.
+    /// Lost copy; recovery forgets lost packets.
     pub(crate) lost: Option<Copy>,
 }
 
-/// What is kept of a segment: there are as many as packets in flight.
+/// State of a segment, kept small: there are as many as packets in flight.
 #[derive(Debug)]
 struct Segment {
     offset: u64,
@@ -71,7 +71,7 @@ struct Segment {
     length: u32,
     in_flight_on: PathSet,
     copies_in_flight: u16,
-    /// How many copies wait in the queues of paths.
+    /// Number of copies that wait in the queues of paths.
     bound_copies: u8,
     /// Whether it has been sent on another path as well, for a tail's or its viewer's sake.
     is_reinjected: bool,
@@ -149,8 +149,8 @@ impl Chunk {
 }
 
 impl SendStream {
-    /// A stream in segments of `segment_bytes`. What is kept is limited to whole segments: a writer
-    /// that always has more would otherwise have short ones sent where a limit ends.
+    /// Creates a stream in segments of `segment_bytes`. Limits are rounded up to whole segments.
+    /// Otherwise, if a writer always has more, a limit would end in a short segment.
     pub(crate) fn new(config: &StreamConfig, segment_bytes: u16) -> Self {
         let whole = |limit: usize| {
             let limit = limit.next_multiple_of(usize::from(segment_bytes.max(1)));
@@ -201,7 +201,7 @@ impl SendStream {
         wanted
     }
 
-    /// How many of so many bytes are taken now.
+    /// Returns the number of bytes, of `wanted`, that are accepted now.
     fn admit(&mut self, wanted: usize) -> usize {
         let taken = wanted.min(self.room());
         self.is_write_refused = taken < wanted;
@@ -221,7 +221,7 @@ impl SendStream {
         self.written.len() == 0 && self.segments.is_empty() && self.next_offset == self.end()
     }
 
-    /// How many more bytes may be written now.
+    /// Returns the number of bytes that may be written now.
     fn room(&self) -> usize {
         let unsent_bytes = self.written.end().saturating_sub(self.next_offset) as usize;
         let unsent_room = self.max_unsent_bytes.saturating_sub(unsent_bytes);
@@ -249,7 +249,7 @@ impl SendStream {
         self.written.end().saturating_sub(self.next_offset) + self.waiting_bytes
     }
 
-    /// Another number whenever [`waiting`](Self::waiting) would tell something else.
+    /// Returns a number that changes whenever [`waiting`](Self::waiting) would change.
     pub(crate) fn waiting_version(&self) -> u64 {
         self.waiting_version
     }
@@ -259,7 +259,7 @@ impl SendStream {
         self.waiting_bytes
     }
 
-    /// How many more bytes the peer's window takes.
+    /// Returns the number of further bytes that the peer's window allows.
     pub(crate) fn window_bytes(&self) -> u64 {
         self.max_offset.saturating_sub(self.next_offset)
     }
@@ -269,7 +269,7 @@ impl SendStream {
         self.written.end() + u64::from(self.is_finished)
     }
 
-    /// The piece to be sent next: the first segment that waits, or what has never been sent.
+    /// Returns the next piece to send: the first waiting segment, or new data.
     #[inline]
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
         match self.waiting.is_empty() {
@@ -374,8 +374,8 @@ impl SendStream {
         }
     }
 
-    /// A copy of the segment at `offset` is lost: it is sent again, unless there is another copy.
-    /// Of copies that are lost together, the last one is told last.
+    /// Handles the loss of a copy of the segment at `offset`: the segment is resent, unless there
+    /// is another copy. If copies are lost together, the caller reports the last one last.
     pub(crate) fn on_packet_lost(&mut self, offset: u64, lost: Copy, reason: SendReason) {
         self.waiting_version += 1;
         if let Some(segment) = self.segment_mut(offset) {

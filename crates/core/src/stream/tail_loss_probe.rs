@@ -1,6 +1,6 @@
-//! The tail loss probe (RFC 8985 §7): when the last packets of a flight may be lost, one more is
-//! sent before the retransmission timer runs out, so that its acknowledgement shows what is
-//! missing.
+//! The tail loss probe (RFC 8985 §7): when the last packets of a flight may be lost, one more
+//! packet is sent before the retransmission timer runs out. Its acknowledgement shows the missing
+//! ones.
 
 use anabranch_units::{Duration, Instant};
 

@@ -1,21 +1,21 @@
-//! XLINK's reinjection: packets in flight on one path are copied to another, switched by how long
-//! the viewer can go on playing.
+//! XLINK's reinjection: packets in flight on one path are copied to another, depending on the
+//! viewer's remaining play time.
 //!
 //! Source: Zheng et al., "XLINK: QoE-Driven Multi-Path QUIC Transport in Large-scale Video
 //! Services", SIGCOMM 2021 (DOI 10.1145/3452296.3472893); the length of the start is that of
 //! Alibaba's xquic (`XQC_MP_FIRST_FRAME_OFFSET`). The play time left is dt = min(cached frames /
 //! frame rate, cached bytes · 8 / bitrate), by the viewer's feedback. Double threshold: copies are
-//! made if dt < T1; none are made if dt > T2; between them they are made if dt is less than
-//! max(RTT + variation) over the paths that have unacknowledged packets. Copies leave when nothing
-//! is to be sent for the first time; those of the first video frame do so before what follows it.
-//! Every packet is copied once at the most.
+//! made if dt < T1; none are made if dt > T2; between them they are made if dt is less than max(RTT
+//! + variation) over the paths that have unacknowledged packets. Copies leave when there is no new
+//! data to send; those of the first video frame precede later data. Every packet is copied once at
+//! the most.
 //!
 //! # Deviations
 //! - T1 and T2 are set per service: 0.5 s and 2 s are ours.
 //! - The paper's acknowledgements carry the feedback. Our wire format has no place for it: the
-//!   sender's application says it ([`crate::StreamSession::on_play_time_left`]). In the simulator
-//!   the viewer tells the sender without delay. Between two words the time left runs down at the
-//!   sender.
+//!   sender's application passes it on ([`crate::StreamSession::on_play_time_left`]). In the
+//!   simulator the viewer's feedback reaches the sender without delay. Between two reports the time
+//!   left runs down at the sender.
 //! - Without feedback copies are made, as in the paper's reinjection without control by QoE.
 //! - A session has one stream and knows no frames: streams have no priorities, and the first video
 //!   frame is the stream's first 128 KiB.
@@ -31,15 +31,15 @@ use anabranch_units::{Duration, Instant};
 const ALWAYS_BELOW: Duration = Duration::from_millis(500);
 /// T2: with more to play none are.
 const NEVER_ABOVE: Duration = Duration::from_secs(2);
-/// What stands for the first video frame.
+/// Length of the stream's start, which stands for the first video frame.
 pub(crate) const START_BYTES: u64 = 128 << 10;
 
-/// What the viewer has said last.
+/// The viewer's last feedback.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Feedback(Option<(Instant, Duration)>);
 
 impl Feedback {
-    /// So much could be played at `now`.
+    /// Notes the viewer's remaining play time at `now`.
     pub(crate) fn tell(&mut self, now: Instant, left: Duration) {
         self.0 = Some((now, left));
     }
@@ -49,7 +49,7 @@ impl Feedback {
         Some(left.saturating_sub(now.saturating_since(told_at)))
     }
 
-    /// Whether copies are to be made, if what is in flight takes up to `longest` to arrive.
+    /// Returns whether copies are needed, if data in flight takes up to `longest` to arrive.
     pub(crate) fn wants_copies(&self, now: Instant, longest: Duration) -> bool {
         match self.left(now) {
             None => true,

@@ -9,7 +9,8 @@ fn frames(bytes: &[u8]) -> Vec<Result<WireFrame<'_>, Malformed>> {
     core::iter::from_fn(|| frames.next(&mut report)).collect()
 }
 
-/// Two of these frames in a row are what was meant, and half of one is malformed.
+/// Asserts that two of these frames in a row are decoded as `meant`, and that a part of one is
+/// malformed.
 fn assert_written(write: impl Fn(&mut Vec<u8>), meant: WireFrame<'_>) {
     let mut bytes = Vec::new();
     write(&mut bytes);

@@ -1,7 +1,7 @@
-//! The feedback frame: what arrived on a path, and when, packet by packet.
+//! The feedback frame: the arrivals on a path, and their times, packet by packet.
 //!
-//! Ranges of packet numbers, as in QUIC, repeat what earlier reports said, so that a lost report
-//! costs nothing; arrival times, in microseconds, are told once.
+//! Ranges of packet numbers, as in QUIC, repeat earlier reports, so that a lost report costs
+//! nothing; arrival times, in microseconds, are sent once.
 
 use anabranch_units::{Duration, Instant};
 
@@ -37,7 +37,7 @@ pub struct FeedbackReport {
     pub(crate) ce_count: u64,
     /// Received numbers as distances below the largest, inclusive, nearest first.
     ranges: Vec<(u64, u64)>,
-    /// How long before the report the highest received packets arrived, in microseconds.
+    /// Times from the arrivals of the highest received packets to the report, in microseconds.
     held_back_micros: Vec<u32>,
 }
 
@@ -52,8 +52,8 @@ impl FeedbackReport {
         self.reported_at
     }
 
-    /// Completes the truncated numbers with what is expected of them: the path's next packet
-    /// number, and the time of its last report.
+    /// Completes the truncated numbers from the expected ones: the path's next packet number, and
+    /// the time of its last report.
     pub(crate) fn expand(&mut self, next_packet_number: u64, last_reported_at: Instant) {
         self.largest = truncated::expand(self.largest as u32, next_packet_number);
         let micros = self.reported_at.as_micros() as u32;
@@ -80,7 +80,7 @@ impl FeedbackReport {
         })
     }
 
-    /// How long before the report a packet that it contains arrived, if it tells.
+    /// Returns the time from the arrival of a packet in the report to the report, if it is stated.
     pub(crate) fn held_back(&self, packet_number: u64) -> Option<Duration> {
         let distance = self.largest.checked_sub(packet_number)?;
         let mut index = 0;
@@ -121,7 +121,7 @@ impl FeedbackReport {
             // The number after a range's end is missing, or the two would be one range.
             let from = end + read(bytes)? + 2;
             end = from + read(bytes)?;
-            // What is read is below 2^62, and so nothing has overflown.
+            // All numbers read are below 2^62, so nothing has overflowed.
             if end >= 1 << 62 {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Repair symbols, and word of what they have recovered.
+//! Repair symbols, and reports of recovered symbols.
 
 use super::{REPAIR, SYMBOLS_RECOVERED, WireFrame, read_u8, read_u32};
 use crate::fec::{MAX_ROWS, MAX_WINDOW, RepairHeader};
@@ -6,7 +6,7 @@ use crate::fec::{MAX_ROWS, MAX_WINDOW, RepairHeader};
 /// The most symbols that one frame reports as recovered.
 pub(crate) const MAX_RECOVERED: usize = 64;
 
-/// What a repair symbol is made of, as it travels.
+/// Description of a repair symbol, as it travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RepairHead {
     /// The low 32 bits of the first symbol's number.

@@ -6,28 +6,28 @@ use anabranch_units::Duration;
 /// reached, and in any case before it would have to forget an arrival time (after 128 packets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedbackSchedule {
-    /// A report at the latest after so many tracked packets; at least 1.
+    /// Number of tracked packets after which a report is due at the latest; at least 1.
     pub every_packets: u32,
-    /// A report at the latest so long after the first unreported packet.
+    /// Time after the first unreported packet at which a report is due at the latest.
     pub max_delay: Duration,
-    /// A report at the latest so long after the last one, if a packet has come since: what
-    /// receivers of TFRC and ARC do once a round-trip time. The controller renews it as its
-    /// round-trip time changes; changes below an eighth are not worth telling.
+    /// Time after the last report at which the next one is due at the latest, if a packet has come
+    /// since. Receivers of TFRC and ARC report once a round-trip time. The controller renews it as
+    /// its round-trip time changes; changes below an eighth are not announced.
     pub interval: Option<Duration>,
     /// Whether and how a hole in the packet numbers is reported out of turn.
     pub on_hole: Option<HoleReports>,
     /// Whether a Congestion Experienced mark is reported at once.
     pub is_immediate_on_ce: bool,
     /// Whether a pause is reported, too, while a frame is incomplete. The session asks for it, not
-    /// a controller, where the time to mend a loss is short.
+    /// a controller, if the time to repair a loss is short.
     pub tells_pauses: bool,
 }
 
 /// When a hole in the packet numbers is reported out of turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoleReports {
-    /// After so many packets beyond the hole: 1 reports a hole at once, 3 lets two packets be
-    /// overtaken first, as TCP and TFRC do.
+    /// Number of packets beyond the hole after which it is reported: 1 reports a hole at once, 3
+    /// lets two packets be overtaken first, as TCP and TFRC do.
     pub after_packets: u8,
     /// Holes less than this after the last hole that was reported so are left to the next regular
     /// report. A round-trip time makes it one report a loss event (RFC 5348 §6.1).
@@ -64,7 +64,7 @@ impl FeedbackSchedule {
         tells_pauses: false,
     };
 
-    /// How long a report about a packet may be put off.
+    /// Returns the longest delay of a report about a packet.
     pub(crate) fn longest_delay(&self) -> Duration {
         self.interval
             .map_or(self.max_delay, |interval| interval.min(self.max_delay))

@@ -18,7 +18,7 @@ const STREAM_ACK: u8 = 0x14;
 const STREAM_WINDOW: u8 = 0x15;
 const STREAM_BLOCKED: u8 = 0x16;
 
-/// What a segment adds to its payload: tracked header, type and offset.
+/// Overhead of a segment: tracked header, type and offset.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 4;
 
 /// Where a segment belongs, and how it wants to be acknowledged.

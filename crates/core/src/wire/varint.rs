@@ -40,7 +40,7 @@ pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// What is read, and the bytes behind it.
+/// Returns the number read, and the bytes behind it.
 fn read_longer(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some(match bytes.first()? >> 6 {
         0 | 1 => {

@@ -51,13 +51,13 @@ pub struct TestPath {
     pub loss: f64,
     /// The share of datagrams that come twice.
     pub duplication: f64,
-    /// Each datagram takes up to so much longer, so that it may be overtaken.
+    /// Maximum additional delay of a datagram, so that it may be overtaken.
     pub jitter: Duration,
     /// The datagrams, counted from zero, that are lost on the way there.
     pub lost_there: Vec<u64>,
     /// Everything is dropped from the first to the second instant.
     pub outage: Option<(Instant, Instant)>,
-    /// What comes back is dropped from the first to the second instant.
+    /// Outage of the way back: datagrams are dropped from the first to the second instant.
     pub outage_back: Option<(Instant, Instant)>,
     /// Whether the sender pays for it by volume.
     pub is_metered: bool,
@@ -67,7 +67,7 @@ pub struct TestPath {
     pub interface_mtu: Option<u64>,
     /// The user's preference.
     pub weight: f64,
-    /// What the user allows.
+    /// Limit set by the user.
     pub max_rate: Option<DataRate>,
     /// The rate that an earlier session measured on it.
     pub initial_rate: Option<DataRate>,
@@ -109,9 +109,9 @@ struct Arrival {
     bytes: Vec<u8>,
 }
 
-/// What sessions under test carry.
+/// Content of sessions under test.
 pub trait Load: Content {
-    /// Reads what has arrived of a stream. Returns how many bytes.
+    /// Reads the available data of a stream. Returns the number of bytes.
     fn read(session: &mut Session<Self>, out: &mut Vec<u8>) -> usize;
 }
 
@@ -127,21 +127,21 @@ impl Load for Stream {
     }
 }
 
-/// A sender and a receiver, and what they have said.
+/// A sender and a receiver, with their output.
 pub struct Network<C = Media> {
     pub now: Instant,
     pub sender: Session<C>,
     pub receiver: Session<C>,
     pub paths: Vec<TestPath>,
     pub received: Vec<(Instant, ReceivedFrame)>,
-    /// What has come the other way, if the receiver sends too.
+    /// Frames of the other direction, if the receiver sends too.
     pub received_back: Vec<(Instant, ReceivedFrame)>,
     pub dropped: Vec<Event>,
     pub path_states: Vec<(Instant, PathId, PathState)>,
     pub sent_on: Vec<u64>,
     pub is_peer_closed: bool,
     pub is_receiver_gone: bool,
-    /// What the receiver has read of the stream, if it reads.
+    /// Data that the receiver has read from the stream, if it reads.
     pub stream: Vec<u8>,
     pub is_reading: bool,
     pub is_stream_finished: bool,
@@ -157,14 +157,14 @@ pub struct Network<C = Media> {
     pub heard_at: Instant,
     /// When each datagram of the receiver left, and how long it is on the wire.
     pub answered: Vec<(Instant, u64)>,
-    /// How many datagrams the sender's interfaces refused.
+    /// Number of datagrams that the sender's interfaces refused.
     pub refused_count: u64,
     busy_until: Vec<Instant>,
     in_flight: BinaryHeap<Reverse<Arrival>>,
     order: u64,
     rng: Rng,
-    /// By path and direction: chance of its own, so that what one path loses does not depend on
-    /// what the others carry.
+    /// Generators by path and direction, so that losses on one path do not depend on the traffic of
+    /// the others.
     own_chance: Vec<[Rng; 2]>,
     /// Datagrams that pass through this are altered on their way, to test robustness.
     pub tamper: Option<fn(&mut Rng, &mut Vec<u8>)>,
@@ -199,7 +199,7 @@ impl Network {
             captured_at,
         };
         let sent = self.sender.send_frame(self.now, &frame);
-        // What is tampered with may say the end of the session, or what is taken for a lie.
+        // A datagram that was tampered with may announce the session's end, or look like a lie.
         let may_be_over = self.tamper.is_some() && self.sender.is_closed();
         assert!(sent.is_ok() || may_be_over, "{sent:?}");
         self.settle();
@@ -365,7 +365,7 @@ impl<C: Load> Network<C> {
         self.now = end;
     }
 
-    /// What was due has been dealt with: nobody asks to be called again at once.
+    /// Checks that all due actions are done: neither end asks to be called again at once.
     fn check_timers(&mut self) {
         for (end, name) in [(&self.sender, "sender"), (&self.receiver, "receiver")] {
             if let Some((at, timer)) = end.poll_timeout() {

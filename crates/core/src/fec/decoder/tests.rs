@@ -1,4 +1,4 @@
-//! The code and its decoder together: what must be recovered is, and nothing wrong ever is.
+//! The code and its decoder together: every determined symbol is recovered, and none is ever wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fec::{MAX_ROWS, MAX_WINDOW, encode, gf256};
 
-/// Symbols with their length in front, as a session has it, so that padding can be told.
+/// Returns a symbol with its length in front, as in a session, so that padding can be recognised.
 fn symbol(number: u64, length: usize) -> Vec<u8> {
     let mut rng = Seed(number).rng();
     let mut bytes = (length as u16).to_be_bytes().to_vec();
@@ -48,7 +48,7 @@ fn give_repair(decoder: &mut Decoder, header: RepairHeader) {
     assert!(decoder.elimination.is_consistent());
 }
 
-/// All that was recovered, each checked against what was sent.
+/// Returns all recovered symbols, each checked against the sent one.
 fn recovered(decoder: &mut Decoder) -> BTreeSet<u64> {
     let mut numbers = BTreeSet::new();
     while let Some((number, bytes)) = decoder.next_recovered() {
@@ -68,7 +68,7 @@ fn block(first: u64, count: u16, row: u8) -> RepairHeader {
 }
 
 /// Sends a block of `k` symbols and `m` repair symbols, of which those with a bit in `erased` are
-/// lost. Answers what was recovered.
+/// lost. Returns the recovered symbols.
 fn send_block(decoder: &mut Decoder, first: u64, (k, m): (u16, u8), erased: u32) -> BTreeSet<u64> {
     let is_erased = |index: u16| erased & (1 << index) != 0;
     for index in (0..k).filter(|&index| !is_erased(index)) {

@@ -46,7 +46,7 @@ fn dispersal(taken: &[u8]) -> Dispersal {
     dispersal
 }
 
-/// How many of so many repairs of these symbols each path gets.
+/// Places `count` repairs of these symbols. Returns the number on each path.
 fn place(
     dispersal: &mut Dispersal,
     count: u16,
@@ -76,7 +76,7 @@ fn repairs_of_a_block_go_where_loss_is_low_and_the_sources_are_not() {
     assert_eq!(split(5, &[0, 0, 0, 0, 1], &[0.0, 0.0]), [1, 4]);
     assert_eq!(split(6, &[0, 1], &[0.02, 0.04]), [4, 2]);
     assert_eq!(split(9, &[0, 1, 2], &[0.05, 0.05, 0.05]), [3, 3, 3]);
-    // Below 1 % losses are not told apart: ten to one.
+    // Losses below 1 % are treated alike: ten to one.
     assert_eq!(split(22, &[0; 20], &[0.0, 0.005, 0.1]), [0, 20, 2]);
     assert_eq!(split(4, &[0; 20], &[0.0, 0.5]), [0, 4]);
 }

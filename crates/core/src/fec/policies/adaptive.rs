@@ -1,10 +1,10 @@
 //! `adaptive`: retransmission where there is time for it, else blocks or a sliding window.
 //!
-//! Where two tries fit before the deadline, lost packets are sent again; repairs would only cost.
-//! Where one fits, repairs need to save only what that try would lose too. Frames of at least six
-//! packets are blocks of their own; smaller ones share a sliding window. Frames that no other needs
-//! get nothing, key frames a tenth of the residual loss of others. Repairs are `cap` of the packets
-//! at most, over time.
+//! If two tries fit before the deadline, lost packets are retransmitted; repairs would only cost.
+//! If one fits, repairs only cover the losses of that try. Frames of at least six packets are
+//! blocks of their own; smaller ones share a sliding window. Frames that no other needs get
+//! nothing, key frames a tenth of the residual loss of others. Repairs are `cap` of the packets at
+//! most, over time.
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -16,10 +16,10 @@ use crate::options::{AlgorithmOption, AlgorithmOptions, OptionValues};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
-/// From so many symbols on a frame is a block of its own.
+/// Number of symbols from which a frame is a block of its own.
 const MIN_BLOCK: u16 = 6;
-/// What a loss takes to be noticed beside the round trip: the receiver's delay and the packets that
-/// have to overtake it.
+/// Time to notice a loss beside the round trip: the receiver's delay, and that of the packets which
+/// have to overtake the lost one.
 const REORDER_WAIT: Duration = Duration::from_millis(10);
 /// One try fits: the repairs leave no more than this to it.
 const MAX_RESIDUAL: f64 = 0.25;
@@ -48,7 +48,8 @@ pub(in crate::fec) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     })
 }
 
-/// How many times, at most two, a packet of a frame that leaves now can be sent again in time.
+/// Returns the number of retransmissions, at most two, that arrive in time for a frame that leaves
+/// now.
 fn tries(now: Instant, frame: &FrameToProtect, rtt: Duration, variation: Duration) -> u32 {
     let time_left = frame.deadline.saturating_since(now);
     // A loss is known after a round trip and an eighth; the last try takes half a one.

@@ -1,4 +1,4 @@
-//! What every policy promises.
+//! Contract of every policy.
 
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
@@ -8,7 +8,7 @@ use crate::media::FrameId;
 use crate::path_view::{PathId, PathRtt, PathView, Risk};
 use crate::session_view::SessionView;
 
-/// A path of this round-trip time that has lost so much of late.
+/// Returns a path of this round-trip time with this recent loss.
 fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
     PathView {
         id: PathId(id),
@@ -83,7 +83,7 @@ impl Bed {
     }
 }
 
-/// Those that ask for the losses, by name.
+/// Iterates over the names of policies that depend on losses.
 fn by_loss() -> impl Iterator<Item = &'static str> {
     names().filter(|name| *name != "fixed")
 }

@@ -32,7 +32,7 @@ const WINDOW: AlgorithmOption = AlgorithmOption {
 };
 pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[OVERHEAD, WINDOW];
 
-/// So many times as many repairs for a symbol of a key frame, at most one: later frames need it.
+/// Factor of the repairs per symbol of a key frame, which are at most one: later frames need it.
 const KEY_FRAME_FACTOR: f64 = 2.0;
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::super::{FrameToProtect, MAX_WINDOW, SlidingWindow};
 /// The weight of a new frame in the means.
 const WEIGHT: f64 = 0.05;
 
-/// How often frames come, how large they are, and what is due for them.
+/// Estimate of the interval and size of frames, and the repairs due for them.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     last_at: Option<Instant>,
@@ -33,10 +33,10 @@ impl Pace {
         self.symbols_per_frame += WEIGHT * (symbols - self.symbols_per_frame);
     }
 
-    /// The repairs that are due after a frame, over as many symbols as fit two round trips (WebRTC
-    /// `fec_controller_default`: frames of a block <= 2 fps RTT) and the time until the frame is
-    /// late. One is sent for every so many symbols, so that of a window as many are lost as its
-    /// `residual` allows.
+    /// Returns the repairs that are due after a frame. They cover as many symbols as fit two round
+    /// trips (WebRTC `fec_controller_default`: frames of a block <= 2 fps RTT) and the time until
+    /// the frame is late. Repairs are spread evenly over symbols, at the rate that limits the
+    /// losses of a window to its `residual`.
     pub(super) fn slide(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! The check of what the receiver holds.
+//! Check of the receiver's frames.
 
 use super::{Reassembly, Slot};
 use crate::invariants::Checker;

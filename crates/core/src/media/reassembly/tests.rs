@@ -173,7 +173,7 @@ fn a_key_frame_makes_no_other_frame_late() {
 fn a_frame_that_began_late_has_no_more_time_than_others() {
     let mut bed = Bed::new();
     bed.insert(0, 0, 0, 1, false);
-    // Taken at 40 ms; what has arrived of it waited 400 ms at the sender.
+    // Captured at 40 ms; the fragment that has arrived waited 400 ms at the sender.
     let header = FragmentHeader {
         frame: FrameId(1),
         fragment: 0,

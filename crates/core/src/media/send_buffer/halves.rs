@@ -17,7 +17,7 @@ impl SendBuffer {
         self.fragment_bytes = bytes;
     }
 
-    /// How many fragments a frame has been cut into.
+    /// Returns the number of fragments of a frame.
     pub(crate) fn fragment_count(&self, id: FrameId) -> u16 {
         self.frame(id)
             .map_or(0, |frame| frame.fragments.len() as u16)

@@ -1,4 +1,4 @@
-//! The check of the sender's frames and of what waits of them.
+//! Check of the sender's frames and of their waiting fragments.
 
 use super::waiting::queue_order;
 use super::{Fragment, OutgoingFrame, SendBuffer, State};
@@ -7,7 +7,7 @@ use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 
 impl SendBuffer {
-    /// `places` has what is bound and in flight.
+    /// Checks all frames; `places` lists the bound packets and those in flight.
     pub(crate) fn check(&self, places: &mut Places, exceptions: Exceptions, checker: &mut Checker) {
         self.check_lists(checker);
         for packet in &self.waiting {
@@ -127,8 +127,8 @@ mod tests {
 
     const FIRST: FrameId = FrameId(0);
 
-    /// What is violated after `change` to a frame of three fragments, of which the first is in
-    /// flight and the others wait.
+    /// Returns the invariants that `change` violates in a frame of three fragments, of which the
+    /// first is in flight and the others wait.
     fn violated(change: impl FnOnce(&mut SendBuffer)) -> Vec<Invariant> {
         let deadline = Duration::from_millis(500);
         let mut buffer = SendBuffer::new(1_000, 60, deadline, false);

@@ -1,5 +1,5 @@
-//! Last calls: the moments at which another copy of a fragment can still be there in time, for the
-//! copies that wait for theirs and for fragments of which nothing has been heard.
+//! Last calls: the moments at which another copy of a fragment can still arrive in time. They
+//! concern scheduled copies, and fragments without an acknowledgement.
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -11,7 +11,7 @@ use crate::send_reason::SendReason;
 /// Moments that are to come.
 #[derive(Debug, Default)]
 pub(super) struct LastCalls {
-    /// How long before its deadline a packet has to leave, if there is a path.
+    /// Time before its deadline at which a packet has to leave; `None` without a path.
     lead: Option<Duration>,
     /// Frames before this one have had theirs, or need none.
     next: FrameId,
@@ -40,13 +40,13 @@ impl SendBuffer {
         self.last_calls.copies.push((at, id));
     }
 
-    /// How many copies of the frame's fragments wait for their moments.
+    /// Returns the number of copies of the frame's fragments that wait for their moments.
     pub(crate) fn called_copies(&self, id: FrameId) -> u64 {
         let copies = self.last_calls.copies.iter();
         copies.filter(|(_, copy)| copy.frame == id).count() as u64
     }
 
-    /// When [`SendBuffer::last_calls`] has something to tell: no later than this.
+    /// Returns the time of the next [`SendBuffer::last_calls`]; it may be too early.
     pub(crate) fn next_last_call(&self) -> Option<Instant> {
         let copies = self.last_calls.copies.iter();
         let of_copies = copies.map(|(at, _)| *at).min();
@@ -88,7 +88,8 @@ impl SendBuffer {
         }
     }
 
-    /// What no other frame needs gets no copy for what may arrive yet.
+    /// Returns the last call of a fragment in flight. Frames that no other needs get no copy while
+    /// the first may still arrive.
     fn last_call(&self, id: FragmentId, reason: SendReason) -> Option<LastCall> {
         let in_flight_on = self.under_way(id)?.in_flight_on;
         let is_needed = self.frame(id.frame)?.importance != Importance::Disposable;

@@ -20,13 +20,13 @@ pub(crate) struct FragmentId {
     pub(crate) fragment: u16,
 }
 
-/// What is under way of a fragment that has neither arrived nor waits for being sent.
+/// Copies in flight of a fragment that has neither arrived nor waits to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnderWay {
     pub(crate) in_flight_on: PathSet,
-    /// Those of these paths on which two copies are in flight.
+    /// Paths among these on which two copies are in flight.
     twice_on: PathSet,
-    /// Those on which three are, or more.
+    /// Paths on which three copies or more are in flight.
     thrice_on: PathSet,
     /// Paths on which a copy was lost.
     pub(crate) lost_on: PathSet,
@@ -34,26 +34,26 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    /// How many copies are in flight on the path; three stand for more.
+    /// Returns the number of copies in flight on the path; three stand for more.
     pub(crate) fn copies_on(&self, path: PathId) -> u32 {
         let sets = [self.in_flight_on, self.twice_on, self.thrice_on];
         sets.iter().filter(|set| set.contains(path)).count() as u32
     }
 }
 
-/// What may be hoped for, by the paths' forecasts.
+/// Prospects of a fragment, by the paths' forecasts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
     pub(crate) now: Instant,
     /// The probability that one of the copies under way arrives in time.
     pub(crate) chance: f64,
-    /// After how long it is known what has become of them.
+    /// Time until the fates of the copies in flight are known.
     pub(crate) known_after: Duration,
-    /// After how long another copy is there that leaves now.
+    /// Time until another copy that leaves now arrives.
     pub(crate) arrives_after: Duration,
     /// By how much that may be later.
     pub(crate) doubt: Duration,
-    /// After how long the loss of another copy would be told.
+    /// Time until the loss of another copy would be reported.
     pub(crate) told_after: Duration,
 }
 
@@ -64,10 +64,10 @@ impl Outlook {
     }
 }
 
-/// What is to become of a fragment.
+/// Decision about a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing: it has arrived, waits already, or what is under way will do for now.
+    /// Nothing to do: it has arrived, waits already, or its copies in flight suffice for now.
     Settled,
     /// It is sent again.
     SendAgain,
@@ -111,8 +111,8 @@ impl SendBuffer {
         }
     }
 
-    /// What is under way of a fragment; `None` if there is nothing to decide: it has arrived or
-    /// waits, or its frame is not wanted any more.
+    /// Returns the copies in flight of a fragment. `None` if there is nothing to decide: it has
+    /// arrived or waits, or its frame is not wanted any more.
     pub(crate) fn under_way(&self, id: FragmentId) -> Option<UnderWay> {
         let frame = self.frame(id.frame).filter(|frame| !frame.is_given_up)?;
         let fragment = frame.fragments[usize::from(id.fragment)];
@@ -125,8 +125,8 @@ impl SendBuffer {
         })
     }
 
-    /// Decides what becomes of a fragment. Who is told to send it again queues it, or has it called
-    /// when its moment comes.
+    /// Decides about a fragment. On `SendAgain`, the caller queues a copy, or schedules it for its
+    /// moment.
     pub(crate) fn reconsider(
         &mut self,
         id: FragmentId,
@@ -143,7 +143,7 @@ impl SendBuffer {
         }
         let is_late = outlook.now + outlook.arrives_after > under_way.due_at;
         if is_late && !self.groups.outlives_deadline(id.frame) {
-            // What is under way, or repairs, may yet complete it.
+            // Copies in flight, or repairs, may still complete it.
             return match under_way.in_flight_on.is_empty() && !is_protected {
                 true => Verdict::GiveUp,
                 false => Verdict::Settled,
@@ -161,7 +161,7 @@ impl SendBuffer {
         }
     }
 
-    /// A fragment waits, or waits no more. What has arrived stays so.
+    /// Sets the state of a fragment unless it has arrived.
     pub(super) fn set_state(&mut self, id: FragmentId, to: State) {
         if let Some(fragment) = self.state_mut(id)
             && fragment.state != State::Arrived

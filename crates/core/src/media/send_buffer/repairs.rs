@@ -1,4 +1,4 @@
-//! The sender's repairs: which there are, what they cover, and what waits for them.
+//! The sender's repairs, the symbols they cover, and the lost fragments that wait for them.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ const MAX_REPAIRS: usize = 1_024;
 pub(super) struct Repairs {
     next_symbol: u64,
     next_row: u8,
-    /// Those that wait for a path, oldest first.
+    /// Repairs that wait for a path, oldest first.
     pub(super) unbound: Vec<PacketView>,
     /// Repairs that wait or are in flight, oldest first.
     unsettled: VecDeque<Repair>,
@@ -39,7 +39,7 @@ struct Repair {
 }
 
 impl Repairs {
-    /// The number of the first of so many new symbols.
+    /// Reserves the numbers of `count` new symbols, and returns the first.
     pub(super) fn number(&mut self, count: u16) -> u64 {
         let first = self.next_symbol;
         self.next_symbol += u64::from(count);
@@ -116,7 +116,7 @@ impl SendBuffer {
         repairs.map_or(Vec::new(), |repairs| core::mem::take(&mut repairs.unbound))
     }
 
-    /// Those of them that go on waiting.
+    /// Puts back the repairs that still wait for a path.
     pub(crate) fn put_back_repairs(&mut self, unbound: Vec<PacketView>) {
         if let Some(repairs) = &mut self.repairs {
             repairs.unbound = unbound;
@@ -130,7 +130,7 @@ impl SendBuffer {
         Some(repair.first..repair.end)
     }
 
-    /// The bytes of payload of each of the repairs that `protection` asks for.
+    /// Returns the payload size of each repair that `protection` asks for.
     pub(crate) fn repair_bytes(&self, id: FrameId, protection: &Protection) -> u64 {
         let Some(frame) = self.frame(id) else {
             return 0;
@@ -147,7 +147,7 @@ impl SendBuffer {
         bytes.unwrap_or(0).max(frame.longest_bytes()) as u64
     }
 
-    /// Queues repairs behind the newest frame, at most so many.
+    /// Queues repairs behind the newest frame, at most `at_most`.
     pub(crate) fn protect(&mut self, id: FrameId, protection: &Protection, at_most: u16) {
         let Some(frame) = self.frame(id) else {
             return;
@@ -209,8 +209,9 @@ impl SendBuffer {
         });
     }
 
-    /// What a repair that may leave now is to be made of: its window without what has arrived or is
-    /// given up at both of its ends. `None`, and it is forgotten, if nothing is left.
+    /// Returns the header of a repair that may leave now. Its window is trimmed at both ends by
+    /// symbols that have arrived or are given up. If nothing is left, it is forgotten, and the
+    /// result is `None`.
     pub(crate) fn take_repair(&mut self, frame: FrameId, index: u16) -> Option<RepairHeader> {
         let position = self.repairs.as_ref()?.position(frame, index)?;
         let mut repair = self.repairs.as_ref()?.unsettled[position];
@@ -273,9 +274,8 @@ impl SendBuffer {
         })
     }
 
-    /// Lets a lost fragment wait while repairs that cover it are under way, for as long as another
-    /// try still makes the deadline, and no longer than the fate of a packet sent now takes to be
-    /// told.
+    /// Lets a lost fragment wait while repairs that cover it are under way. It waits while another
+    /// try still makes the deadline, but no longer than the report about a packet sent now takes.
     pub(super) fn wait_for_repairs(
         &mut self,
         id: FragmentId,

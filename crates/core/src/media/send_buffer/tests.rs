@@ -21,8 +21,7 @@ pub(super) const fn id(frame: u64, fragment: u16) -> FragmentId {
     }
 }
 
-/// Nothing is under way of which anything could be hoped for, and another copy could be there at
-/// this moment.
+/// Returns prospects without hope for the copies in flight; another copy arrives at `arrives_at`.
 fn hopeless(now: Instant, arrives_at: Instant) -> Outlook {
     Outlook {
         now,
@@ -48,8 +47,8 @@ fn reconsider(
     verdict
 }
 
-/// A copy on `path` is lost, or stuck, and another could be there at this moment. What flies
-/// elsewhere will do.
+/// Loses a copy on `path`, or finds it stuck. Another copy arrives at `arrives_at`. Copies in
+/// flight on other paths suffice.
 fn lose(
     buffer: &mut SendBuffer,
     (frame, fragment): (u64, u16),
@@ -237,7 +236,7 @@ fn only_wait(verdict: Verdict) {
     assert_eq!(verdict, Verdict::Wait);
 }
 
-/// A buffer with one frame of three fragments, all sent, and so many repairs for it.
+/// Returns a buffer with one frame of three fragments, all sent, and this many repairs for it.
 fn protected(repairs: u16) -> SendBuffer {
     let mut buffer = buffer(true);
     push(&mut buffer, 0, Importance::Reference);
@@ -489,7 +488,7 @@ fn the_last_call_of_what_has_not_arrived_comes_so_long_before_the_deadline() {
         "once, and what has arrived has none"
     );
     assert_eq!(buffer.next_last_call(), Some(Instant::from_millis(430)));
-    // What waits to be sent again needs no call.
+    // A retransmission that waits needs no call.
     lose(&mut buffer, (3, 1), A, false, NEVER_LATE);
     assert_eq!(called(&mut buffer, 430), [(3, 0, false), (3, 2, false)]);
     assert_eq!(buffer.next_last_call(), None);

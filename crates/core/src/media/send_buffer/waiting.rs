@@ -1,4 +1,4 @@
-//! What waits for a path: packets for the scheduler, and repairs.
+//! Queue for a path: packets for the scheduler, and repairs.
 
 use super::{Repairs, SendBuffer, State};
 use crate::media::FrameId;
@@ -61,9 +61,9 @@ impl SendBuffer {
         }
     }
 
-    /// A packet that was bound to a path comes back: the path has died or is in doubt, or another
-    /// is faster. One of the scheduler's copies does not if another one has left or waits already:
-    /// whether what has left is sent again is decided by what becomes of it.
+    /// Takes back a packet that was bound to a path: the path has died or is in doubt, or another
+    /// is faster. One of the scheduler's copies is dropped if another copy has left or waits
+    /// already: the fate of the one that has left decides about a retransmission.
     pub(crate) fn unbind(&mut self, packet: PacketView) {
         if packet.kind() != PacketKind::Source {
             return self.take_back(packet);

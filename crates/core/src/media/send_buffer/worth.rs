@@ -1,4 +1,4 @@
-//! What is worth sending: the frames that wait, and what depends on which of them.
+//! Worth of waiting frames: which frames depend on which.
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -25,13 +25,13 @@ pub(crate) struct Group {
     pub(crate) span: Duration,
     /// The bytes of media of its key frame.
     pub(crate) key_bytes: u64,
-    /// Those of its other frames that others need.
+    /// Bytes of media of its other frames that others need.
     pub(crate) other_bytes: u64,
     /// When the next group begins, if it begins as the last one did.
     pub(crate) next_key_at: Instant,
 }
 
-/// What the source has shown of its key frames.
+/// Observed pattern of the source's key frames.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     /// The group that began with the newest key frame.
@@ -92,7 +92,8 @@ impl Groups {
 }
 
 impl SendBuffer {
-    /// Whether frames have said what they are needed for: key frames, or some that no other needs.
+    /// Returns whether frames have shown their dependencies: a key frame, or a frame that no other
+    /// needs.
     pub(crate) fn has_structure(&self) -> bool {
         self.groups.open.is_some() || self.groups.has_disposable
     }
@@ -133,8 +134,8 @@ impl SendBuffer {
         payload_bytes.min(frame.bytes.len() as u64) + count * u64::from(self.packet_overhead_bytes)
     }
 
-    /// Stops sending a frame, and all that wait and need it: those up to the next key frame, if
-    /// there are key frames at all. Tells which they were.
+    /// Stops sending a frame and all waiting frames that need it: those up to the next key frame,
+    /// if there are key frames at all. Reports each to `on_late`.
     pub(crate) fn give_up_with_dependents(
         &mut self,
         id: FrameId,

@@ -1,4 +1,4 @@
-//! The check of what is bound to a path.
+//! Check of the packets bound to a path.
 
 use super::Bound;
 use crate::invariants::{Checker, Invariant};

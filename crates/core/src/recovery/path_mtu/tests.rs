@@ -35,7 +35,7 @@ fn media(packet_number: u64, bytes: u32) -> SentPacket {
     sent(packet_number, bytes, content)
 }
 
-/// The sizes of the probes of a search over a path of this MTU, and what it found.
+/// Runs a search over a path with this MTU. Returns the sizes of the probes.
 fn search(mtu: &mut PathMtu, path_mtu: u32) -> Vec<u32> {
     let mut probes = Vec::new();
     let mut now = at(0);
@@ -123,7 +123,7 @@ fn three_full_size_packets_lost_in_a_row_are_a_black_hole() {
 fn bursts_of_losses_and_silence_are_no_black_hole() {
     let mut mtu = PathMtu::new(LIMITS, at(0));
     search(&mut mtu, 1_500);
-    // A report tells of an arrival after the burst before the burst counts as lost.
+    // A report lists an arrival after the burst before the burst counts as lost.
     mtu.on_acked(at(900), &media(9, 1_395));
     for packet_number in 2..9 {
         mtu.on_lost(at(1_000), &media(packet_number, 1_395), false);

@@ -1,4 +1,4 @@
-//! What the books say one by one.
+//! Individual accounts of recovery.
 
 use super::*;
 use crate::config::MtuDiscovery;
@@ -7,8 +7,9 @@ fn pair() -> Pair {
     Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET)
 }
 
-/// Has so many packets sent, a millisecond apart from this moment on; those of which `arrives` says
-/// when do, and are reported one by one. Every report comes back 25 ms after it was made.
+/// Sends `count` packets, a millisecond apart from `from` on. Those for which `arrives` returns a
+/// delay arrive after it, and are reported one by one. Every report comes back 25 ms after it was
+/// made.
 fn exchange(pair: &mut Pair, from: u64, count: u64, arrives: impl Fn(u64) -> Option<u64>) {
     let first = pair.recovery.next_packet_number();
     let mut arrivals: Vec<(u64, u64)> = Vec::new();
@@ -106,7 +107,7 @@ fn an_answer_is_overdue_after_the_round_trip_and_the_receivers_delay() {
     assert_eq!([1_050, 1_060, 1_075].map(overdue), [0, 0, 15_000]);
 }
 
-/// RFC 9002 §6.1.2: 9/8 of the round trip, and what this path is known to reorder.
+/// RFC 9002 §6.1.2: 9/8 of the round trip, and the path's known reordering.
 #[test]
 fn losses_are_found_out_after_the_time_threshold_and_the_reordering_window() {
     let mut orderly = pair();
@@ -140,8 +141,8 @@ fn a_loss_timeout_says_whether_anything_was_lost() {
     assert_eq!(on_timeout(due_at), (false, 0));
 }
 
-/// How many of three packets that nothing follows are known to be lost from a report that was made
-/// after they should have come.
+/// Sends three packets that nothing follows, and a report that was made after they should have
+/// come. Returns the number of known losses, and the bytes that remain in flight.
 fn lost_at_the_end(rule: LossDetection, trusts: bool) -> (u64, u64) {
     let mut pair = Pair::new(rule, FeedbackSchedule::EVERY_PACKET);
     pair.recovery.trust_report_times(trusts);
@@ -149,7 +150,7 @@ fn lost_at_the_end(rule: LossDetection, trusts: bool) -> (u64, u64) {
     for millis in 500..503 {
         pair.send(at(millis), PACKET_BYTES);
     }
-    // What was sent at 502 was due at 527.
+    // A packet sent at 502 was due at 527.
     let report = pair.made_report(at(545)).expect("a report");
     pair.hear(at(570), &report);
     pair.check_books();

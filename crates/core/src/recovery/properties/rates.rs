@@ -1,4 +1,4 @@
-//! What samples of the delivery rate are worth.
+//! Accuracy of delivery-rate samples.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ const CAPACITY: DataRate = DataRate::from_megabits_per_second(10);
 /// Each way.
 const DELAY: Duration = Duration::from_millis(25);
 
-/// What a flow has to send.
+/// Data that a flow has to send.
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// As much as keeps so many bytes in flight.
+    /// Enough to keep this many bytes in flight.
     Window(u64),
     /// Always something, spaced at a rate.
     Paced(DataRate),
@@ -235,8 +235,8 @@ fn a_greedy_flow_is_estimated_within_2_percent_of_the_capacity() {
                 assert!(sample.is_full_round && !sample.is_app_limited, "{sample:?}");
                 assert!(is_within(&sample.delivery_rate, 0.98), "{sample:?}");
                 assert!(is_within(&sample.min_of_send_and_ack_rate, 0.98));
-                // Of the packets of a report, the newest alone has the report's interval; what the
-                // others say is less by those reported with them.
+                // Of the packets of a report, only the newest has the report's interval. The
+                // samples of the others are lower by the packets reported with them.
                 let (newest, others) = sampled.per_packet.split_last().expect("a packet");
                 assert!(is_within(newest, 0.98), "{sampled:?}");
                 assert!(
@@ -284,7 +284,7 @@ fn after_5_s_of_idleness_one_packet_gives_its_round_trip_and_is_flagged() {
     );
     // So that a maximum does not take it for the path's.
     assert!(sample.is_app_limited && pair.digest.is_app_limited);
-    // What leaves after its acknowledgement is not held against the application.
+    // Packets sent after its acknowledgement are not marked as application-limited.
     twenty_packets(&mut pair, at(6_050));
     let sample = pair.digest.delivery.expect("a sample");
     assert!(!sample.is_app_limited, "{sample:?}");

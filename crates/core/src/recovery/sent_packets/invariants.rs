@@ -1,4 +1,4 @@
-//! The check of what is remembered of packets that were sent.
+//! Check of the records of sent packets.
 
 use super::{Fate, Record, SentPackets};
 use crate::invariants::{Checker, Invariant};

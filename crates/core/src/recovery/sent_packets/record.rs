@@ -1,4 +1,4 @@
-//! A sent packet in 48 bytes: what a path holds most of.
+//! A sent packet in 48 bytes: records are most of a path's memory.
 
 use anabranch_units::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use crate::media::{FrameId, Half};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     sent_at: Instant,
-    /// What it carries: its kind in the lowest 3 bits, then its fate in 2, whether the sender had
-    /// too little to send in 1, its train in 2, and from [`CONTENT_SHIFT`] on which one of the
-    /// kind it is.
+    /// Content and flags: the kind in the lowest 3 bits, then the fate in 2, the
+    /// application-limited flag in 1, the train in 2, and from [`CONTENT_SHIFT`] on the number
+    /// within the kind.
     content: u64,
     sent_bytes: u32,
     since_last_acked_bytes: u32,
@@ -55,7 +55,7 @@ const TRAIN_MASK: u64 = 0b11 << TRAIN_SHIFT;
 const _: () = assert!(DeliverySnapshot::TRAINS == 4);
 /// 2^56 bytes of a stream, or 2^40 frames.
 const CONTENT_SHIFT: u32 = 8;
-/// Of a fragment's or a repair's number, below the frame's.
+/// Bits of a fragment's or a repair's number, below the frame's.
 const NUMBER_BITS: u32 = 16;
 
 /// The packet as it was handed in; nothing on a network is larger than this.
@@ -134,7 +134,7 @@ impl Record {
     }
 }
 
-/// What a packet carries, as records have it: these need not be read one by one.
+/// Content of a packet in the form of records, which need not be decoded for a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted(u64);
 
@@ -143,7 +143,7 @@ impl Wanted {
         Wanted(pack(content))
     }
 
-    /// Whether it is what an outstanding packet carries.
+    /// Returns whether the record is an outstanding packet with this content.
     pub(super) fn is_outstanding_in(self, record: &Record) -> bool {
         const COMPARED: u64 = KIND_MASK | FATE_MASK | !0 << CONTENT_SHIFT;
         record.content & COMPARED == self.0

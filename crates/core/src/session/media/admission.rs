@@ -1,7 +1,7 @@
-//! Which frames are sent at all, when the source gives more than the paths carry.
+//! Choice of the frames that are sent at all, if the source exceeds the paths' capacity.
 //!
 //! One question is asked of every frame before its first packet leaves, and again while it waits:
-//! can its *last* packet arrive in time, by what the paths deliver? A frame is either begun with
+//! can its *last* packet arrive in time at the paths' delivery rate? A frame is either begun with
 //! the intention to finish it, or given up whole, with all that need it. `docs/algorithms.md` shows
 //! which frames make way.
 
@@ -13,9 +13,9 @@ use crate::media::{FrameId, Group, Unsent};
 use crate::path::{Level, Path, SPARE_LIFETIME};
 use crate::path_view::PathState;
 
-/// A frame that waits for its lifetime over this before all of it has left shows an overload, which
-/// lasts until nothing waits. Before that, what the paths carry at most may not be known, and a
-/// frame refused too early costs all that need it.
+/// Inverse of the part of its lifetime that an unfinished frame waits before the session is
+/// overloaded. An overload lasts until nothing waits. Before one, the paths' full capacity may be
+/// unknown, and a frame refused too early costs all that need it.
 const WAIT_OF_OVERLOAD: u64 = 2;
 /// A frame that comes new must arrive before its deadline by the lifetime over this, so that it can
 /// still finish if the paths carry a little less than now.
@@ -23,7 +23,7 @@ const SPARE_OF_NEW: u64 = 8;
 /// A frame that waits already must by the lifetime over this.
 const SPARE_OF_WAITING: u64 = 32;
 
-/// What a frame's fate depends on.
+/// Inputs of the decision about a frame.
 #[derive(Clone, Copy, Debug)]
 struct Admission {
     now: Instant,
@@ -51,19 +51,19 @@ impl Admission {
         if level.is_interrupted() {
             return false;
         }
-        // What cannot be decoded may fill what nothing else needs.
+        // A frame that cannot be decoded may only use spare capacity.
         let is_undecodable = is_new && !frame.importance.is_key() && self.is_chain_broken;
         is_undecodable && level.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME
     }
 }
 
 impl MediaSession {
-    /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has
-    /// just come, if one has.
+    /// Gives up frames that cannot arrive in time at the paths' delivery rate. `new` is the frame
+    /// that has just come, if one has.
     pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
-        // Where frames stand alone, each is given up as late as may be: paths may become faster. An
-        // encoder that follows the paths ends an overload by itself, and what a path carries that
-        // was never full is not known: a frame refused too early would cost all that need it.
+        // If frames stand alone, each is given up as late as possible: paths may become faster. An
+        // encoder that follows the paths ends an overload by itself, and the capacity of a path
+        // that was never full is unknown. A frame refused too early would cost all that need it.
         let has_structure = self.content.send_buffer.has_structure();
         let is_fixed = self.config.media.source == SourceLimits::Fixed;
         let is_bare = self.config.media.endpoint.is_bare();
@@ -103,7 +103,7 @@ impl MediaSession {
         }
     }
 
-    /// What may wait when the next key frame comes, as the time it takes to leave; `None` if the
+    /// Returns the largest backlog at the next key frame, as the time to drain it; `None` if the
     /// paths carry whole groups.
     fn backlog_at_key(&self, group: &Group, level: &Level) -> Option<Duration> {
         let payload_share =
@@ -135,7 +135,7 @@ impl MediaSession {
         None
     }
 
-    /// What is to be sent again, and leaves before all else.
+    /// Returns the bytes of bound retransmissions, which leave before all other packets.
     fn bound_again_bytes(&self) -> u64 {
         let bound = self.paths.iter().map(|path| path.bound_again_bytes());
         bound.sum()
@@ -156,12 +156,12 @@ impl MediaSession {
             .unwrap_or(refused)
     }
 
-    /// Ends the group before the key frame `key`, which has just come, where it should have ended.
+    /// Ends the group before the key frame `key`, which has just come, at its best last frame.
     ///
-    /// A source that gives too much for long is best served by the beginning of each group. If a
-    /// group ends for want of time, the queue drains until the next key frame; a queue that is
-    /// empty before wastes capacity. So a group may end as late as the one after it has room
-    /// to grow the queue again, and no later.
+    /// If a source gives too much for a long time, the beginning of each group is worth most. After
+    /// the end of a group the queue drains until the next key frame; a queue that is empty earlier
+    /// wastes capacity. So a group ends as late as the next one still has room to grow the queue
+    /// again.
     fn end_group_before(&mut self, now: Instant, key: FrameId, level: &Level) {
         let Some(group) = self.content.send_buffer.group(now) else {
             return;

@@ -1,4 +1,4 @@
-//! Forward error correction: what is sent beside the media, and what comes of it.
+//! Forward error correction: repairs sent along with the media, and their effect.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use crate::recovery::PacketContent;
 use crate::scheduler::{Assignment, PacketKind, PacketView, fastest};
 use crate::wire::{self, MAX_RECOVERED, RecoveredSymbols, RepairHead};
 
-/// In how many reports a recovered symbol is told, so that a lost one costs little.
+/// Number of reports that list a recovered symbol, so that a lost report costs little.
 const TELLINGS: u8 = 3;
 
-/// What has arrived of the peer's symbols.
+/// Received symbols of the peer.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     decoder: Decoder,
@@ -24,11 +24,11 @@ pub(super) struct Receiver {
     last_symbol: u64,
     /// Its frame.
     last_frame: FrameId,
-    /// Recovered symbols that the peer does not know of, and how often it is still to be told.
+    /// Recovered symbols that the peer does not know of, and the remaining repetitions.
     recovered: VecDeque<(u64, u8)>,
 }
 
-/// What is known for the sending of repairs.
+/// State for sending repairs.
 #[derive(Debug)]
 pub(super) struct Sender {
     policy: Box<dyn FecPolicy>,
@@ -88,7 +88,7 @@ impl MediaSession {
         }
     }
 
-    /// Tells the peer what it need not send again.
+    /// Reports recovered symbols, which the peer need not send again.
     pub(super) fn write_symbols_recovered(&mut self, buf: &mut Vec<u8>) {
         let Some(receiver) = &mut self.content.fec_receiver else {
             return;
@@ -112,7 +112,7 @@ impl MediaSession {
         }
     }
 
-    /// Adds to a frame that has just been queued what the policy says, if there is one.
+    /// Protects a frame that has just been queued, if a policy is set.
     pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
         self.content.budget.on_media(now, frame.bytes.len() as u64);
         let Some(mut sender) = self.content.fec_sender.take() else {
@@ -138,7 +138,7 @@ impl MediaSession {
         self.content.send_buffer.protect(id, &protection, granted);
     }
 
-    /// Takes note of which symbols go where, and of what is bound to the paths that are viewed.
+    /// Records the paths of symbols, and adds bound bytes to the views.
     pub(super) fn note_symbols(&mut self, views: &mut [PathView], assignments: &[Assignment]) {
         let Some(sender) = self.content.fec_sender.as_deref_mut() else {
             return;
@@ -161,7 +161,7 @@ impl MediaSession {
         }
     }
 
-    /// Binds repairs to other paths than what they protect, and to those that lose little; none
+    /// Binds repairs to paths that lose little and do not carry the symbols they protect; none
     /// before its frame.
     pub(super) fn bind_repairs(&mut self, now: Instant, views: &mut [PathView]) {
         let Some(sender) = self.content.fec_sender.as_deref_mut() else {
@@ -191,8 +191,8 @@ impl MediaSession {
         self.content.send_buffer.put_back_repairs(repairs);
     }
 
-    /// Takes note of what the paths carry, which bounds the repairs. The share of it that repairs
-    /// and retransmissions want of the media.
+    /// Records the paths' bandwidth, which bounds the repairs. Returns the cost of repairs and
+    /// retransmissions as a share of the media.
     pub(super) fn note_bandwidth(&mut self, bandwidth: Bandwidth, backlog_bytes: u64) -> f64 {
         if self.content.fec_sender.is_none() {
             return self.content.budget.overhead();

@@ -1,4 +1,4 @@
-//! What reports tell of media, and what is done about it.
+//! Reports about media, and the reactions to them.
 
 use anabranch_units::Instant;
 
@@ -24,8 +24,8 @@ impl MediaSession {
         self.admit(now, None);
     }
 
-    /// An only path that answers again has stood still. Of several, one is not to look good at the
-    /// moment at which it is trusted again, and what it was to carry has gone elsewhere.
+    /// Restarts the outflow of an only path that answers again after a standstill. With several
+    /// paths the returning one must not look good yet, and its packets have moved to the others.
     fn note_standstill(&mut self, now: Instant, path: PathId) {
         if self.config.media.endpoint.is_bare() {
             return;
@@ -91,7 +91,7 @@ impl MediaSession {
         }
     }
 
-    /// Sends again, for this reason, what was lost on `path`, where it is of use.
+    /// Resends packets lost on `path`, with this reason, if a copy is still useful.
     pub(super) fn on_losses(
         &mut self,
         now: Instant,
@@ -158,7 +158,7 @@ impl MediaSession {
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
         if self.is_of_probe(path, digest) {
-            // Fates are told in the order of numbers: those behind it would wait for ever.
+            // Fates are reported in the order of packet numbers; later ones would wait for ever.
             return self.paths[path.index()].note_fates(now, digest);
         }
         let session = self.session_view();

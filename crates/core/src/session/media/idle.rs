@@ -9,11 +9,11 @@ use crate::recovery::{AckedPacket, Digest};
 use crate::send_reason::SendReason;
 use crate::session::content::Hooks;
 
-/// How often one of several idle paths is asked, which is a sample of its round-trip time too.
+/// Interval of probes on one of several idle paths. Each is also a sample of its round-trip time.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often an idle only path is asked: NATs commonly forget a mapping after 30 s
-/// (RFC 9000 §10.1.2).
+/// Interval of probes on an idle only path: NATs commonly forget a mapping after 30 s (RFC 9000
+/// §10.1.2).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 impl MediaSession {
@@ -23,9 +23,9 @@ impl MediaSession {
         self.content.is_kept_alive = true;
     }
 
-    /// When a path that nothing is sent on is asked for a sign of life. Of several, none is to be
-    /// chosen for what was known of it long ago, nor to be found dead when it is needed. The only
-    /// one keeps its place in NATs, and the peer its session.
+    /// Returns when an idle path is asked for a sign of life. With several paths, none must be
+    /// chosen by outdated measurements, or be found dead when it is needed. An only path keeps its
+    /// NAT mapping, and the peer its session.
     pub(super) fn idle_probe_at(&self, id: PathId) -> Option<Instant> {
         if !self.content.is_sender() {
             return None;
@@ -52,7 +52,7 @@ impl MediaSession {
             true => 0,
             false => path.unanswered_questions.saturating_add(1),
         };
-        // So small a packet says nothing of what the path carries.
+        // A packet this small is no sample of the path's rate.
         path.leave_idleness(now);
         self.ask(id, SendReason::IdleProbe);
     }

@@ -11,9 +11,9 @@ use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 
 impl MediaSession {
-    /// A retransmission has just left on `path`. Has a copy of it follow where the rule asks for
-    /// one at once: no later moment would do. On the path where the first flies it waits until a
-    /// burst of losses that met that one is over.
+    /// Sends a copy of a retransmission that has just left on `path`, if it is the last chance to
+    /// do so. On the same path the copy waits until the burst of losses that hit the original is
+    /// over.
     pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
         let payload_bytes = packet.bytes.saturating_sub(self.header_bytes());
         self.content
@@ -39,9 +39,9 @@ impl MediaSession {
         }
     }
 
-    /// How long the last copy on the same path waits: the longer bursts of losses are there, the
-    /// later it leaves, and at two packets and more as late as the deadline allows. Copies of one
-    /// frame leave a packet's gap apart.
+    /// Returns the wait of the last copy on the same path. It grows with the length of loss bursts;
+    /// from two packets on the copy leaves as late as the deadline allows. Copies of one frame
+    /// leave a packet's gap apart.
     fn burst_wait(&self, now: Instant, packet: &PacketView, view: &PathView) -> Duration {
         let Some(deadline) = packet.deadline else {
             return Duration::ZERO;
@@ -66,9 +66,9 @@ impl MediaSession {
         self.content.send_buffer.set_last_call_lead(lead);
     }
 
-    /// Reconsiders, at the last moment at which another copy can be there in time, what has not
-    /// been heard of though it should have been: its loss, or the report about it, may be lost in a
-    /// burst. And sends copies that have waited.
+    /// Reconsiders overdue packets at the last moment at which another copy can arrive in time:
+    /// their loss, or the report about it, may be lost in a burst. Also sends copies that have
+    /// waited.
     pub(super) fn answer_last_calls(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if !is_due(self.content.send_buffer.next_last_call()) {
@@ -84,8 +84,8 @@ impl MediaSession {
         for call in &calls {
             let overdue = |path: &PathId| self.is_overdue(now, *path, call.id);
             let doubted: PathSet = call.in_flight_on.iter().filter(overdue).collect();
-            // It may be on its way as usual: a copy then costs what others could use. Before an
-            // answer can have come, that there is none tells nothing.
+            // The packet may be on its way as usual, and a copy would use up others' capacity.
+            // Before an answer is possible, its absence means nothing.
             let is_usual = doubted.is_empty() && call.reason == SendReason::LastCall;
             let mut paths = call.in_flight_on.iter();
             let tells = |path| self.is_answer_possible(now, path, call.id);
@@ -109,14 +109,15 @@ impl MediaSession {
         self.content.scratch.last_calls = calls;
     }
 
-    /// Whether the path could have told of this copy by now.
+    /// Returns whether the path could have reported this copy by now.
     fn is_answer_possible(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
         let least_rtt = self.views[path.index()].forecast.least_transit * 2;
         self.is_out_for(now, path, id, least_rtt)
     }
 
-    /// Whether the path has told nothing of this copy when it should have: later than usual, and
-    /// than the newest answer took, whose queue is before this one too.
+    /// Returns whether the report of this copy is overdue. It is if the answer takes longer than
+    /// usual, and longer than the newest answer took, since that queue is also ahead of this
+    /// packet.
     fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
         let doubt = self.views[path.index()].forecast.doubt;
         let recovery = &self.paths[path.index()].recovery;
@@ -125,7 +126,7 @@ impl MediaSession {
         self.is_out_for(now, path, id, usual.max(answer_time))
     }
 
-    /// Whether a copy has been in flight on the path, which is in use, for so long.
+    /// Returns whether a copy has been in flight for at least `time` on the path, which is in use.
     fn is_out_for(&self, now: Instant, path: PathId, id: FragmentId, time: Duration) -> bool {
         let path = &self.paths[path.index()];
         let content = PacketContent::Fragment {
@@ -145,14 +146,15 @@ fn reason_of_copy(is_elsewhere: bool) -> SendReason {
     }
 }
 
-/// How long before its deadline a packet has to leave on a path: what it takes, the pacer's gap
-/// behind another one, and the forecast's doubt, but no less than timers are fine.
+/// Returns the time before its deadline at which a packet has to leave on a path. It consists of
+/// its delivery, the pacer's gap behind another packet, and the forecast's doubt, which is at least
+/// the granularity of timers.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
     let doubt = view.forecast.doubt.max(RttEstimator::GRANULARITY);
     view.arrival(Turn::Again, u64::from(bytes)) + gap_of(view, bytes) + doubt
 }
 
-/// What the pacer keeps between two packets.
+/// Returns the pacer's gap between two packets.
 fn gap_of(view: &PathView, bytes: u32) -> Duration {
     view.drain_rate().time_for(u64::from(bytes))
 }

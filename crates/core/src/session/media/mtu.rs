@@ -12,7 +12,7 @@ use crate::send_reason::SendReason;
 use crate::session::transmit::Written;
 
 impl MediaSession {
-    /// Has the next frame cut into what every path that is in use carries.
+    /// Sets the fragment size of the next frame to the smallest packet size of the paths in use.
     pub(super) fn update_fragment_bytes(&mut self) {
         let Some(limits) = self.config.mtu else {
             return;
@@ -108,8 +108,8 @@ impl MediaSession {
         }
     }
 
-    /// Whether a repair of these symbols is larger than what the path carries. It covers fragments
-    /// that were cut when the path, or another one, carried more.
+    /// Returns whether a repair of these symbols exceeds the path's packet size. It covers
+    /// fragments that were cut for the larger packet size of an earlier moment or another path.
     pub(super) fn is_repair_too_large(&self, id: PathId, longest_bytes: usize) -> bool {
         !self.paths[id.index()].carries(longest_bytes as u32 + self.header_bytes())
     }

@@ -1,4 +1,4 @@
-//! Telling the receiver which frames were given up, so that it does not wait for them.
+//! Notices about given-up frames, so that the receiver does not wait for them.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ use crate::path_view::PathId;
 use crate::session::{Closing, Event};
 use crate::wire;
 
-/// How often a frame is told, on one usable path after the other: a lost notice costs the receiver
-/// a wait of its budget, no more.
+/// Number of notices per frame, on one usable path after the other. If all are lost, the receiver
+/// only waits until its budget expires.
 const TELLINGS: u8 = 3;
-/// How long after the other.
+/// Interval of these notices.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// The most ranges that wait; the oldest make way.
 const MAX_RANGES: usize = 32;
 
-/// What is still to be told.
+/// Notices that are still to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     ranges: VecDeque<Range>,
@@ -68,7 +68,7 @@ impl Notices {
 }
 
 impl MediaSession {
-    /// A frame is given up: the application is told, and the receiver will be.
+    /// Reports a given-up frame to the application, and queues the notice for the receiver.
     pub(super) fn on_given_up(&mut self, now: Instant, frame: FrameId) {
         self.counters.frames_late += 1;
         self.events.push_back(Event::late(frame));

@@ -1,4 +1,4 @@
-//! What arrives of media.
+//! Received packets of media.
 
 use anabranch_units::Instant;
 
@@ -115,7 +115,7 @@ impl MediaSession {
         }
     }
 
-    /// The receiver hands out what it has.
+    /// Hands out all frames that the receiver still holds.
     pub(super) fn finish_reassembly(&mut self) {
         let outcomes = &mut self.content.scratch.outcomes;
         self.content.reassembly.finish(outcomes);

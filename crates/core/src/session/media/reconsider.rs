@@ -9,11 +9,11 @@ use crate::media::{FragmentId, FrameId, Outlook, UnderWay, Verdict};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::send_reason::SendReason;
 
-/// So many copies under way are enough, whatever they are worth: more delay the next pictures by
-/// more than they save.
+/// Maximum number of copies in flight, whatever their worth. More would delay later frames by more
+/// than they save.
 const MOST_COPIES: u32 = 3;
-/// Where the mean burst of losses is of [`SHORT_BURST`] packets and more, so many are enough: a
-/// third one leaves with the second, at the last moment, and meets the same burst.
+/// Maximum number of copies if the mean burst of losses has [`SHORT_BURST`] packets or more. A
+/// third one leaves with the second, at the last moment, and is lost in the same burst.
 const MOST_COPIES_IN_BURSTS: u32 = 2;
 const SHORT_BURST: f64 = 1.5;
 
@@ -25,7 +25,7 @@ pub(super) struct Way {
     pub(super) avoid: PathSet,
 }
 
-/// What a path is sought for: another copy of a fragment of so many bytes on the wire.
+/// Search for a path: another copy of a fragment, of `bytes` bytes on the wire.
 #[derive(Clone, Copy, Debug)]
 struct Search {
     now: Instant,
@@ -73,7 +73,7 @@ impl MediaSession {
         verdict
     }
 
-    /// What the rule says, and the way that another copy is to take.
+    /// Returns the rule's verdict, and the way of the other copy.
     pub(super) fn verdict(
         &mut self,
         now: Instant,
@@ -105,7 +105,7 @@ impl MediaSession {
             doubt: Duration::ZERO,
             told_after: Duration::ZERO,
         };
-        // Without a path it waits for one: whether that is too late, time will tell.
+        // Without a path the copy waits for one; whether that is too late is decided then.
         if let Some(best) = best {
             outlook.arrives_after = search.arrival(best);
             outlook.doubt = best.forecast.doubt;
@@ -172,9 +172,9 @@ impl MediaSession {
         }
     }
 
-    /// The path by which another copy is there first in the mean: a path that loses it needs one
-    /// more try. One that makes the deadline goes before one that does not, one where no copy is
-    /// before one where there is, and a suspect path is taken only if there is no other.
+    /// Returns the path by which another copy arrives first on average: a path that loses it needs
+    /// one more try. Paths that meet the deadline rank first, then those without a copy. A suspect
+    /// path is taken only if there is no other.
     fn best_for_copy(&self, search: &Search) -> Option<&PathView> {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let rank = |view: &&PathView| {

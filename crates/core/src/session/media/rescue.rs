@@ -1,10 +1,9 @@
-//! What would come late over its path, though it could be in time over another.
+//! Reinjects packets that would miss their deadline on their own path.
 //!
-//! A path that slows down answers all the same, so that it is not silent, and its round-trip time
-//! tells of the queue only when that has been passed. But what flies there and the rate at which it
-//! comes out tell when the rest will: what then would be late is copied to another path, and what
-//! has not left yet goes there alone. The same holds for a long queue at the sender, when another
-//! path has become faster.
+//! A path that slows down still answers, so it is not silent, and its round-trip time shows the
+//! queue only after a packet has passed it. But bytes in flight divided by the delivery rate
+//! predict which packets will be late. Those are copied to another path, and unsent packets are
+//! rebound to it. The same holds for a long queue at the sender, if another path has become faster.
 
 use anabranch_units::{Duration, Instant};
 
@@ -16,11 +15,11 @@ use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
 
-/// Only what waits at the sender for more than this share of the deadline is looked at.
+/// Inverse of the share of the deadline that a queue at the sender takes before it is rebound.
 const LONG_WAIT: u64 = 4;
 
 impl MediaSession {
-    /// Looks at what flies on and is bound to paths that have slowed down or have a long queue.
+    /// Checks the packets on paths that have slowed down or have a long queue.
     pub(super) fn rescue(&mut self, now: Instant) {
         if self.paths.len() < 2 || self.content.scheduler.is_redundant() {
             return;
@@ -42,11 +41,11 @@ impl MediaSession {
         }
     }
 
-    /// Copies what flies on the path and will be late to where it will not.
+    /// Reinjects packets in flight on the path that will be late there and earlier elsewhere.
     fn copy_what_is_stuck(&mut self, now: Instant, id: PathId, forecast: &Forecast) {
         self.refresh_views(now);
         let path = &self.paths[id.index()];
-        // What is known to have arrived did so half a round trip ago at least.
+        // Reports are at least half a round trip old.
         let since = now.saturating_sub(forecast.least_transit);
         let mut ahead_bytes = 0;
         let mut late = Vec::new();
@@ -78,8 +77,8 @@ impl MediaSession {
         }
     }
 
-    /// Binds anew what is bound, oldest first, if much of what is bound to this path would be late
-    /// there but not elsewhere.
+    /// Rebinds packets of this path, oldest first, if many of them would be late there but not
+    /// elsewhere.
     fn rebind(&mut self, now: Instant, id: PathId) {
         self.refresh_views(now);
         let spare = self.config.media.deadline / SPARE_LIFETIME;
@@ -115,7 +114,7 @@ impl MediaSession {
         for index in 0..self.paths.len() {
             self.paths[index].note_rate();
             for mut packet in self.paths[index].unbind_sources() {
-                // It has not been anywhere yet: what it was kept from may be over.
+                // It has not left yet, and the reason to avoid a path may be over.
                 packet.avoid = congested;
                 self.content.send_buffer.unbind(packet);
             }
@@ -142,7 +141,7 @@ impl MediaSession {
     }
 }
 
-/// After how long what waits on the path has arrived.
+/// Returns the time until all packets that wait on the path have arrived.
 fn end_of_queue(view: &PathView) -> Duration {
     view.arrival(Turn::First, 0)
 }

@@ -1,4 +1,4 @@
-//! Binding what waits to paths, by the scheduler's word.
+//! Binding of waiting packets to paths, by the scheduler's choice.
 
 use anabranch_units::Instant;
 
@@ -23,7 +23,7 @@ impl MediaSession {
         self.content.send_buffer.waiting_bytes() + bound_bytes
     }
 
-    /// Lets the scheduler bind what waits.
+    /// Calls the scheduler for waiting packets.
     pub(super) fn schedule(&mut self, now: Instant) {
         self.content.is_schedule_due = false;
         self.content.scheduled_at = now;
@@ -52,7 +52,7 @@ impl MediaSession {
         }
     }
 
-    /// Lets the scheduler bind what waits to the paths that are viewed.
+    /// Calls the scheduler for waiting packets, with the given views of paths.
     fn bind_to(&mut self, now: Instant, views: &mut [PathView]) {
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.content.scratch.assignments);

@@ -10,7 +10,7 @@ use crate::send_reason::SendReason;
 use crate::session::Event;
 
 impl MediaSession {
-    /// Serves what a path's silence has come to.
+    /// Handles the due stages of a path's silence.
     pub(super) fn on_silence_timeout(&mut self, now: Instant, id: PathId) {
         while let Some(alarm) = self.next_alarm(now, id) {
             match alarm {
@@ -35,7 +35,7 @@ impl MediaSession {
         }
     }
 
-    /// The path is in doubt: what it holds goes elsewhere too, if there is an elsewhere.
+    /// Copies the packets of a suspect path to another path, if there is one.
     fn on_suspect(&mut self, now: Instant, id: PathId) {
         let lifetime = self.config.media.deadline;
         self.paths[id.index()].begin_interruption(now, lifetime);

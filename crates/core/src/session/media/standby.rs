@@ -32,8 +32,8 @@ impl MediaSession {
         self.paths[id.index()].is_metered() && self.are_metered_in_reserve()
     }
 
-    /// Whether bandwidth of unmetered paths is worth looking for, since metered ones carry what it
-    /// could.
+    /// Returns whether bandwidth of unmetered paths is worth probing for, since metered ones carry
+    /// traffic that it could replace.
     pub(super) fn is_unmetered_bandwidth_wanted(&self) -> bool {
         self.content
             .standby
@@ -41,7 +41,7 @@ impl MediaSession {
             .is_some_and(|standby| standby.is_bandwidth_wanted())
     }
 
-    /// Looks at the paths anew.
+    /// Updates the choice of metered paths by the state of all paths.
     pub(super) fn update_standby(&mut self, now: Instant) {
         let Some(standby) = &mut self.content.standby else {
             return;

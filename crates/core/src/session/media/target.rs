@@ -1,4 +1,4 @@
-//! What the encoder is asked for.
+//! Target bitrate of the encoder.
 
 use anabranch_units::{DataRate, Instant};
 
@@ -10,7 +10,7 @@ use crate::path_view::PathState;
 use crate::session::Event;
 
 impl MediaSession {
-    /// Asks the encoder for what the paths carry now.
+    /// Sets the encoder's target to the paths' present bandwidth.
     pub(super) fn update_target(&mut self, now: Instant) {
         let (bandwidth, backlog_bytes) = match self.content.scheduler.is_redundant() {
             true => self.best_bandwidth(now),
@@ -38,7 +38,7 @@ impl MediaSession {
         }
     }
 
-    /// What the paths in service carry together, and the backlog.
+    /// Returns the bandwidth of the paths in service together, and the backlog.
     fn bandwidth_of_all(&self, now: Instant) -> (Bandwidth, u64) {
         let fraction = self.content.target_fraction;
         let mut backlog_bytes = self.backlog_bytes();
@@ -54,7 +54,8 @@ impl MediaSession {
         (bandwidth, backlog_bytes)
     }
 
-    /// What the best path carries, and its backlog: the others' queues are full of copies.
+    /// Returns the bandwidth of the best path, and its backlog: the others' queues are full of
+    /// copies.
     #[cold]
     fn best_bandwidth(&self, now: Instant) -> (Bandwidth, u64) {
         let best = self
@@ -76,8 +77,8 @@ impl MediaSession {
         })
     }
 
-    /// What a path carries, and its backlog in the network. That of an only path drains by what
-    /// the encoder's share leaves: no other path could carry it.
+    /// Returns a path's bandwidth, and its backlog in the network. The backlog of an only path is
+    /// left out: no other path could carry it, and it drains by the margin of the encoder's share.
     fn carried(&self, now: Instant, path: &Path) -> (DataRate, u64) {
         if self.paths.len() < 2 {
             return (path.carried_rate(now), 0);
@@ -86,7 +87,7 @@ impl MediaSession {
         (forecast.rate, forecast.backed_up_bytes)
     }
 
-    /// Tells the controllers what a source gives that does not follow the target.
+    /// Reports to the controllers the rate of a source that does not follow the target.
     pub(super) fn tell_source_rate(&mut self, now: Instant, frame_bytes: usize) {
         let media = &self.config.media;
         if media.source != SourceLimits::Fixed || media.endpoint.is_bare() {

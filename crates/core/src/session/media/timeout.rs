@@ -1,4 +1,4 @@
-//! What time changes of media.
+//! Timers of media.
 
 use anabranch_units::Instant;
 

@@ -1,4 +1,4 @@
-//! What leaves of media: probes of paths, then fragments and repairs, then padding.
+//! Outgoing packets of media: probes of paths, then fragments and repairs, then padding.
 
 use anabranch_units::Instant;
 
@@ -14,7 +14,8 @@ use crate::session::transmit::Written;
 use crate::wire;
 
 impl MediaSession {
-    /// Whether, at a glance, nothing is to leave: of a session of media, as often as not.
+    /// Returns whether a quick check finds nothing to send. This is true for about half of the
+    /// calls.
     #[inline]
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         let is_waiting = |path: &Path| match self.content.has_sent_media || path.has_bound() {
@@ -51,12 +52,12 @@ impl MediaSession {
             queued_bytes: path.queued_bytes(),
         };
         self.content.scheduler.on_event(now, &event);
-        // What is held may go now that the path is free, or a burst is not over.
+        // Held packets may leave now that the path is free, or a burst is not over.
         self.content.is_schedule_due |= self.content.send_buffer.has_waiting();
     }
 
     fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
-        // What has arrived by another copy or has been given up meanwhile is passed over.
+        // Packets that have arrived by another copy or were given up meanwhile are skipped.
         let mut has_dropped = false;
         loop {
             let path = &mut self.paths[id.index()];

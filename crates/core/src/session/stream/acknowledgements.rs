@@ -1,4 +1,4 @@
-//! What has arrived: telling the peer, and hearing it from the peer.
+//! Acknowledgements of stream data, sent and received.
 
 use anabranch_units::Instant;
 
@@ -12,7 +12,7 @@ use crate::stream::{Copy, DuplicateAck};
 use crate::wire;
 
 impl StreamSession {
-    /// Appends what the peer is to know of its stream.
+    /// Appends the acknowledgement of the peer's stream.
     pub(super) fn write_stream_ack(&mut self, is_prompted: bool, buf: &mut Vec<u8>) {
         let stream = &mut self.content;
         stream.is_window_due = false;
@@ -158,7 +158,7 @@ impl StreamSession {
         self.on_stream_feedback(now, id, digest);
     }
 
-    /// Has what was lost sent again.
+    /// Queues lost segments for retransmission.
     pub(super) fn on_losses(
         &mut self,
         now: Instant,
@@ -191,7 +191,7 @@ impl StreamSession {
         let is_probe = |acked: &AckedPacket| acked.sent.content.is_probe();
         let is_active = self.paths[id.index()].state() == PathState::Active;
         if is_active && digest.lost.is_empty() && digest.acked.iter().all(is_probe) {
-            // So small a packet says nothing of what the path carries.
+            // A packet this small is no sample of the path's rate.
             return;
         }
         let session = self.session_view();

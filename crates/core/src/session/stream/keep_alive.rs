@@ -7,7 +7,8 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::send_reason::SendReason;
 
-/// How often an idle path is asked: NATs commonly forget a mapping after 30 s (RFC 9000 §10.1.2).
+/// Interval of probes on an idle path: NATs commonly forget a mapping after 30 s (RFC 9000
+/// §10.1.2).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 impl StreamSession {

@@ -10,8 +10,8 @@ use crate::session::transmit::Written;
 use crate::stream::Chunk;
 
 impl StreamSession {
-    /// How long the next segment is at the most: what each path in use carries, since nobody knows
-    /// which of them brings it in the end.
+    /// Returns the maximum length of the next segment. It fits each path in use, since any of them
+    /// may deliver it in the end.
     pub(super) fn segment_bytes(&self) -> usize {
         let Some(limits) = self.config.mtu else {
             return usize::from(self.config.fragment_bytes);
@@ -37,7 +37,7 @@ impl StreamSession {
         if chunk.length as u32 + header_bytes <= carried {
             return chunk;
         }
-        // What fits the base need never be halved again.
+        // A segment that fits the base never needs to be halved again.
         let first_bytes = usize::from(self.fragment_bytes_in(limits.base_bytes));
         if chunk.length <= first_bytes || chunk.half.is_some() {
             return chunk;

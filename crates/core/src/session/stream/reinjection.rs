@@ -9,10 +9,10 @@ use crate::path_view::{PathId, PathView};
 use crate::scheduler::PacketView;
 use crate::stream::xlink;
 
-/// A path whose round trip takes more than so many of another's is much slower (Linux,
-/// `mptcp_sched.c`): below that, copies would cost more than the wait.
+/// Ratio of round-trip times from which a path is much slower than another (Linux,
+/// `mptcp_sched.c`). Below it, copies would cost more than the wait.
 const MUCH_SLOWER: u64 = 4;
-/// So many packets are hardly a window (there).
+/// Number of packets up to which a window counts as too small (same source).
 const HARDLY_A_WINDOW: u64 = 4;
 
 fn rtt(view: &PathView) -> Duration {
@@ -20,8 +20,8 @@ fn rtt(view: &PathView) -> Duration {
 }
 
 impl StreamSession {
-    /// The viewer of the stream could go on playing for so long at `now`, were no more to come:
-    /// what [`Reinjection::Xlink`] follows. Returns whether there may be something to send.
+    /// Updates the viewer's remaining play time `left` at `now`, without further data;
+    /// [`Reinjection::Xlink`] follows it. Returns whether there may be something to send.
     pub fn on_play_time_left(&mut self, now: Instant, left: Duration) -> bool {
         if self.config.stream.reinjection != Reinjection::Xlink {
             return false;
@@ -45,7 +45,8 @@ impl StreamSession {
         times.max().unwrap_or(Duration::ZERO)
     }
 
-    /// The start of the stream has been sent: what of it is in flight goes before what follows.
+    /// Reinjects the start of the stream once all of it has been sent: its segments in flight go
+    /// before later data.
     pub(super) fn reinject_start(&mut self, now: Instant) -> bool {
         let send = &self.content.send;
         let is_in_flight = send.acked_offset() < xlink::START_BYTES
@@ -54,8 +55,8 @@ impl StreamSession {
         is_in_flight && self.reinject_all_below(now, xlink::START_BYTES)
     }
 
-    /// What is in flight below an offset is copied to other paths, as far as these have room, if
-    /// the viewer needs it. Returns whether anything is.
+    /// Copies segments in flight below an offset to other paths with room, if the viewer needs it.
+    /// Returns whether it copied any.
     pub(super) fn reinject_all_below(&mut self, now: Instant, offset: u64) -> bool {
         let longest = self.longest_delivery();
         if !self.content.feedback.wants_copies(now, longest) {
@@ -87,9 +88,9 @@ impl StreamSession {
         is_any
     }
 
-    /// Nothing else is to be sent: the path with room that brings a packet soonest takes what is
-    /// bound to others and would arrive later there, and a copy, the only one, of each segment in
-    /// flight that it brings sooner.
+    /// Speeds up the end of the data on the path with room that delivers a packet first. That path
+    /// takes over bound packets that would arrive later elsewhere. It also takes a copy, the only
+    /// one, of each segment in flight that it delivers earlier.
     pub(super) fn reinject_tail(&mut self, now: Instant) {
         let Some(by) = &self.soonest() else {
             return;
@@ -119,9 +120,9 @@ impl StreamSession {
         }
     }
 
-    /// What has never been sent cannot be bound, since enough is: the path with room that brings a
-    /// packet soonest takes what is bound to others and would arrive later there. Returns whether
-    /// there is any.
+    /// Moves bound packets to the path with room that delivers a packet first, if they would arrive
+    /// later elsewhere. Used when no new data can be bound, since the limit is reached. Returns
+    /// whether it moved any.
     pub(super) fn rebind_later_ones(&mut self) -> bool {
         let soonest = self.soonest();
         soonest.is_some_and(|by| self.move_later_ones(&by) > 0)
@@ -135,7 +136,7 @@ impl StreamSession {
         recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)
     }
 
-    /// As the path tells; zero if it was idle, since its queue is gone.
+    /// Returns the path's estimate, or zero if it was idle, since its queue is gone.
     pub(super) fn queue_drains_in(&self, now: Instant, on: PathId, bytes: u64) -> Duration {
         match self.is_rested(on) {
             true => Duration::ZERO,
@@ -153,7 +154,7 @@ impl StreamSession {
         forecast.ready_in() + transit + forecast.rate.time_for(bytes)
     }
 
-    /// By when so many more bytes have surely arrived that are bound to a path now.
+    /// Returns the latest arrival of `bytes` more bytes that are bound to a path now.
     fn latest_arrival(&self, view: &PathView, bytes: u64) -> Duration {
         let most = match self.is_rested(view.id) {
             true => view.forecast.least_transit * 2,
@@ -170,8 +171,8 @@ impl StreamSession {
         soonest.copied()
     }
 
-    /// Binds to a path, as far as it has room, what waits for others' windows or pacers and would
-    /// arrive later there, the last first. Returns how many bytes that is.
+    /// Binds to a path, as far as it has room, packets that wait for others' windows or pacers and
+    /// would arrive later there, the last first. Returns the number of moved bytes.
     fn move_later_ones(&mut self, by: &PathView) -> u64 {
         let mut moved_bytes = 0;
         for view in self.views.iter().filter(|view| view.id != by.id) {
@@ -204,7 +205,7 @@ impl StreamSession {
         moved_bytes
     }
 
-    /// Whether a packet in flight for so long should have been acknowledged.
+    /// Returns whether a packet in flight for `age` should have been acknowledged.
     fn is_overdue(&self, on: PathId, age: Duration) -> bool {
         let forecast = &self.views[on.index()].forecast;
         let patience = forecast.transit * 2 + forecast.doubt + self.content.config.delayed_ack;
@@ -256,9 +257,9 @@ impl StreamSession {
         arrives.max(drained.saturating_sub(forecast.least_transit))
     }
 
-    /// The peer's window is full though a path could send: a slower path that should have brought
-    /// what the peer waits for is penalised. If that path is much slower or has hardly a window,
-    /// the other brings it, both as Linux's `mptcp_rcv_buf_optimization` has it.
+    /// Handles a full peer's window though a path could send. A slower path that should have
+    /// delivered the awaited segment is penalised. If that path is much slower or its window is too
+    /// small, the other path takes a copy. Both follow Linux's `mptcp_rcv_buf_optimization`.
     pub(super) fn reinject_awaited(&mut self, now: Instant, binding: &mut Binding) {
         let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
         let rtt = |view: &PathView| view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);

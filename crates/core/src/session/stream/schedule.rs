@@ -18,11 +18,11 @@ use crate::session_view::SessionView;
 use crate::stream::{Chunk, Waiting};
 use crate::wire;
 
-/// So many bytes wait bound to paths at most: more would be bound by an old forecast. Linux binds
-/// as much at a time.
+/// Maximum of bytes bound to paths: more would be bound by an old forecast. Linux binds the same
+/// amount at a time.
 const MAX_BOUND_BYTES: u64 = 64 << 10;
 
-/// So many packets leave by each path before one has answered: the initial window of RFC 6928.
+/// Number of packets on each path before one has answered: the initial window of RFC 6928.
 const RACED_PACKETS: u64 = 10;
 
 /// The scheduler, and when to ask it.
@@ -38,9 +38,9 @@ pub(super) struct Binding {
     open_since: Vec<Instant>,
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,
-    /// What waits, as schedulers see it: of many segments few change from one call to the next.
+    /// Waiting segments as schedulers see them: of many, few change from one call to the next.
     queue: VecDeque<PacketView>,
-    /// That of which the queue tells.
+    /// Version of the send stream that the queue reflects.
     queue_version: Option<u64>,
     assignments: Vec<Assignment>,
 }
@@ -126,9 +126,9 @@ impl StreamSession {
             && !path.recovery.rtt().has_sample()
     }
 
-    /// A further path is held in reserve until it has answered, as a flow of MPTCP carries nothing
-    /// before its handshake: what is short would take longer by a path that turns out to be far.
-    /// With [`Reinjection::Tail`] the first one is, too, once another has answered.
+    /// Holds a further path in reserve until it has answered. A flow of MPTCP also carries nothing
+    /// before its handshake: short data would take longer on a path that turns out to be slow. With
+    /// [`Reinjection::Tail`] the first path is held, too, once another has answered.
     pub(super) fn hold_unanswered(&mut self) {
         let is_answered = |path: &Path| {
             path.state() == PathState::Active
@@ -144,8 +144,9 @@ impl StreamSession {
         }
     }
 
-    /// What leaves now arrives after what is in flight, as fast as that comes out of a queue. The
-    /// samples of a path at rest, and how far they deviate, are of a queue that is gone.
+    /// Adds the queue in the network to the forecasts: a new packet arrives after those in flight,
+    /// which drain at the queue's rate. Samples of a path at rest, and their deviation, describe a
+    /// queue that is gone.
     pub(super) fn note_queues(&mut self, now: Instant) {
         if self.config.stream.reinjection != Reinjection::Tail {
             return;
@@ -167,7 +168,8 @@ impl StreamSession {
         }
     }
 
-    /// While no path has answered, none is known to be better: what is sent first leaves by all.
+    /// Sends the first packets by all paths. While no path has answered, none is known to be
+    /// better.
     fn race(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
         let is_answered = |path: &Path| path.recovery.rtt().has_sample();
         let is_new = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
@@ -204,7 +206,7 @@ impl StreamSession {
         }
     }
 
-    /// Lets the scheduler bind what waits.
+    /// Calls the scheduler for waiting segments.
     pub(super) fn bind_segments(&mut self, now: Instant) {
         let Some(mut binding) = self.content.binding.take() else {
             return;
@@ -346,7 +348,7 @@ impl StreamSession {
             }
         }
         self.bind_all(now, binding, offered, &assignments);
-        // What has been bound may make room for more.
+        // Bound packets may make room for more.
         binding.is_due = !assignments.is_empty();
         if binding.held_since.is_none() {
             binding.held_since = Some(now);
@@ -379,7 +381,7 @@ impl StreamSession {
             return;
         };
         for path in &mut self.paths {
-            // What is bound leaves at once, as far as the window lets it.
+            // Bound packets leave at once, as far as the window allows.
             let bytes = path.queued_bytes() + u64::from(first.bytes);
             let is_empty = path.queued_bytes() + path.recovery.bytes_in_flight() == 0;
             path.is_window_limited |= !is_empty && !path.has_window_beyond(bytes);

@@ -49,7 +49,7 @@ impl StreamSession {
         is_held
     }
 
-    /// What a path is to carry next: over several paths, what is bound to it.
+    /// Returns the next data of a path; with several paths, the first chunk bound to it.
     fn next_chunk(&self, id: PathId) -> Option<Chunk> {
         let (send, own) = (&self.content.send, &self.content.paths[id.index()]);
         if self.content.binding.is_some() {
@@ -63,7 +63,7 @@ impl StreamSession {
         }
         let max_bytes = self.segment_bytes();
         if own.probe.is_wanted() {
-            // RFC 8985 §7.3: new data if there is, else what was sent last.
+            // RFC 8985 §7.3: new data if available, else the last sent segment.
             let new = send.next_new(max_bytes);
             return new.or_else(|| send.last_undelivered(id));
         }
@@ -202,7 +202,7 @@ impl StreamSession {
         path.counters.received_media_packets += 1;
         path.counters.received_media_bytes += payload.len() as u64;
         let is_in_order = match self.content.binding {
-            // What is missing may be on its way by another path.
+            // Missing segments may be on their way by another path.
             Some(_) => path.arrivals.is_in_order() && !header.is_last,
             None => received == Received::InOrder,
         };

@@ -77,8 +77,8 @@ impl StreamSession {
         }
     }
 
-    /// Nothing but probes is in flight, and nothing was sent after them that would tell of their
-    /// loss. They take none of the window any more.
+    /// Gives up probes if nothing else is in flight and no later packet would reveal their loss.
+    /// They take none of the window any more.
     fn give_probes_up(&mut self, now: Instant, id: PathId) {
         self.content.paths[id.index()].timer.stop();
         self.declare_silent(now, id, SendReason::RetransmissionTimeout);
@@ -140,7 +140,7 @@ impl StreamSession {
                 path,
                 self.content.config.initial_retransmission_timeout,
             )),
-            // The answer shows what is lost, and ends the back-off.
+            // The answer reveals losses, and ends the back-off.
             PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
                 let interval = self.content.config.silence_question_interval?;
                 Some(next_question_at(path, interval))
@@ -166,7 +166,7 @@ impl StreamSession {
 
     /// Sees to it that a window that has closed is asked for: its reopening may get lost.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        // Mostly something is in flight, and what waits need not be looked at.
+        // Mostly something is in flight, and waiting data need not be checked.
         let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
         let is_silent = !self.paths.iter().any(in_flight);
         let is_stuck = is_silent && self.content.send.is_blocked(self.segment_bytes());

@@ -1,4 +1,4 @@
-//! What the application asks of a stream.
+//! The application's verbs of a stream.
 
 use core::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::session::Closing;
 use crate::stream::{Head, ReceiveStream, SendStream, WriteStreamError};
 
 impl StreamSession {
-    /// How long the head of a message can be that [`write_behind`](Self::write_behind) takes.
+    /// Maximum length of a message's head in [`write_behind`](Self::write_behind).
     pub const MAX_HEAD_BYTES: usize = Head::MAX_BYTES;
 
     /// Copies bytes for sending, as many as there is room for. Returns how many. If not all fit,
@@ -89,8 +89,8 @@ impl StreamSession {
         Ok(taken)
     }
 
-    /// Tells how much the application has to write as soon as there is room. Schedulers ask: a slow
-    /// path is worth taking if there is enough.
+    /// Sets the number of bytes that the application will write once there is room. Schedulers use
+    /// it: a slow path is worth taking if there is enough.
     pub fn expect_further(&mut self, bytes: u64) {
         let before = core::mem::replace(&mut self.content.further_bytes, bytes);
         if bytes > before {
@@ -98,8 +98,8 @@ impl StreamSession {
         }
     }
 
-    /// How long a [message](crate::StreamConfig::carries_messages) can be that leaves in one
-    /// packet, by whichever path. A longer one, of at most
+    /// Returns the maximum length of a [message](crate::StreamConfig::carries_messages) that leaves
+    /// in one packet, by whichever path. A longer one, of at most
     /// [`Config::fragment_bytes`](crate::Config), may leave in two.
     pub fn max_message_bytes(&self) -> usize {
         self.segment_bytes()
@@ -133,7 +133,7 @@ impl StreamSession {
         self.consume(ReceiveStream::read)
     }
 
-    /// Forgets bytes that have arrived in order, `at_most` so many. Returns how many.
+    /// Discards up to `at_most` bytes that have arrived in order. Returns their number.
     pub fn skip(&mut self, at_most: u64) -> u64 {
         self.consume(|receive| receive.skip(at_most)).unwrap_or(0)
     }
@@ -142,15 +142,15 @@ impl StreamSession {
         let stream = &mut self.content;
         stream.is_readable_told = false;
         let consumed = consume(&mut stream.receive)?;
-        // An acknowledgement that is due anyway tells the window too.
+        // An acknowledgement that is due anyway also carries the window.
         let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
         stream.is_window_due |=
             stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
         Some(consumed)
     }
 
-    /// How far the peer's stream has arrived without gaps, and the bytes of its newest segment, by
-    /// their offsets: for those who measure how long bytes wait for missing ones before them.
+    /// Returns the end of the peer's data that has arrived without gaps, and the byte range of its
+    /// newest segment. Measurements use it to see how long bytes wait for missing ones before them.
     pub fn arrived(&self) -> (u64, Range<u64>) {
         let receive = &self.content.receive;
         (receive.expected(), receive.newest())

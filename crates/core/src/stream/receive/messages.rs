@@ -31,7 +31,8 @@ impl Messages {
         self.whole.pop_front()
     }
 
-    /// How many bytes of the message from one offset to another are there as a half of it.
+    /// Returns the number of bytes of the message between two offsets that have arrived as a half
+    /// of it.
     pub(super) fn half_bytes(&self, from: u64, to: u64) -> u64 {
         let halves = self.halves.range(from..to);
         let own = halves.filter(|(offset, (half, bytes))| match half {

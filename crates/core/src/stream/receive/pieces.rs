@@ -36,7 +36,7 @@ impl Pieces {
         self.keeps_bytes
     }
 
-    /// How many there are: of bytes that nobody reads, as many as there are gaps, and one more.
+    /// Returns the number of pieces: of bytes that nobody reads, one more than there are gaps.
     pub(super) fn count(&self) -> usize {
         self.by_offset.len()
     }
@@ -46,7 +46,7 @@ impl Pieces {
         self.by_offset.last_key_value().map(|(_, last)| last.end)
     }
 
-    /// How many of the bytes from one offset to another have arrived.
+    /// Returns the number of bytes between two offsets that have arrived.
     pub(super) fn known_bytes(&self, from: u64, to: u64) -> u64 {
         let begin = self.offset_at_or_before(from).unwrap_or(from);
         let near = self.by_offset.range(begin..to.max(begin));

@@ -42,7 +42,7 @@ impl SendStream {
         }
     }
 
-    /// What is to be sent for a packet that is bound, for this reason; `None` if it has arrived.
+    /// Returns the chunk of a packet that was bound for this reason; `None` if it has arrived.
     pub(crate) fn bound_chunk(&self, offset: u64, reason: SendReason) -> Option<Chunk> {
         let segment = self.segment(offset)?;
         let reason = match (segment.has_left, reason) {
@@ -53,8 +53,8 @@ impl SendStream {
         (!segment.is_delivered).then(|| segment.chunk(reason))
     }
 
-    /// A copy of the segment at `offset` has left the queue of its path. Returns what it was to be
-    /// sent as; `None` if it has arrived meanwhile.
+    /// Handles a copy of the segment at `offset` that has left the queue of its path. Returns the
+    /// chunk to send; `None` if it has arrived meanwhile.
     pub(crate) fn on_unbound(&mut self, offset: u64, reason: SendReason) -> Option<Chunk> {
         let segment = self.segment_mut(offset)?;
         segment.bound_copies = segment.bound_copies.saturating_sub(1);
@@ -73,8 +73,8 @@ impl SendStream {
         }
     }
 
-    /// The first segment that is in flight, once and not by `path`: what the peer waits for, to be
-    /// sent by this path as well.
+    /// Returns the first unacknowledged segment, which the peer waits for, if its only copy is in
+    /// flight on other paths than `path`. A reinjection sends it on `path` too.
     pub(crate) fn first_in_flight_elsewhere(&self, path: PathId) -> Option<(Chunk, PathSet)> {
         let first = self.segments.iter().find(|segment| !segment.is_delivered)?;
         let is_elsewhere = first.copies_in_flight == 1

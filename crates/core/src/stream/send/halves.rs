@@ -4,8 +4,8 @@ use super::{Chunk, Segment, SendStream, Waiting};
 use crate::media::Half;
 
 impl SendStream {
-    /// Cuts a segment that is about to leave in two, the first of which has so many bytes. It
-    /// leaves instead; the other waits. Copies of the whole that are in flight count for the first.
+    /// Cuts a segment that is about to leave in two. The first half, of `first_bytes` bytes, leaves
+    /// instead; the other waits. Copies of the whole that are in flight count for the first.
     pub(crate) fn halve(&mut self, chunk: &Chunk, first_bytes: usize) -> Chunk {
         debug_assert!((1..chunk.length).contains(&first_bytes));
         debug_assert!(chunk.half.is_none(), "halves fit every path");

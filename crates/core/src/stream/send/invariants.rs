@@ -1,4 +1,4 @@
-//! The check of what a stream's sender keeps.
+//! Check of the state of a stream's sender.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the application has written to a stream and the peer has not acknowledged.
+//! Data that the application has written to a stream and the peer has not acknowledged.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,8 @@ use bytes::Bytes;
 /// Bytes that had to be copied are gathered to pieces of about this size.
 const GATHERED_BYTES: usize = 16 << 10;
 
-/// Bytes by their offset. What the application shares is kept as it is; the rest is copied once.
+/// Bytes by their offset. Shared buffers of the application are kept as they are; other data is
+/// copied once.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// The offset that follows the last byte.
@@ -66,7 +67,7 @@ impl Piece {
         self.offset + self.len() as u64
     }
 
-    /// Appends bytes from one place of it on, so many at most. Returns how many.
+    /// Appends up to `at_most` bytes from position `from` on. Returns their number.
     fn append(&self, from: usize, at_most: usize, out: &mut Vec<u8>) -> usize {
         let part = match from.checked_sub(self.head.len()) {
             None => &self.head.bytes()[from..],
@@ -84,7 +85,7 @@ impl Written {
         self.end
     }
 
-    /// How many bytes are kept.
+    /// Returns the number of kept bytes.
     pub(super) fn len(&self) -> usize {
         (self.end - self.start) as usize
     }
@@ -156,7 +157,7 @@ impl Written {
         self.pieces.get(index).map_or(self.end, Piece::end)
     }
 
-    /// Appends so many bytes from `offset` on to `out`. They must be among those kept.
+    /// Appends `length` bytes from `offset` on to `out`. They must be among those kept.
     pub(super) fn append(&self, offset: u64, length: usize, out: &mut Vec<u8>) {
         let mut left = length;
         let mut from = offset;

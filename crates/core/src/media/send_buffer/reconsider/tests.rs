@@ -2,10 +2,11 @@ use super::super::tests::{buffer_of, id};
 use super::*;
 
 const NOW: Instant = Instant::ZERO;
-/// Of frames captured now.
+/// Deadline of frames captured now.
 const DUE_MILLIS: u64 = 500;
 
-/// A chance of what is under way, known after 100 ms, and another copy there after so many.
+/// Returns prospects with this chance of the copies in flight, known after 100 ms. Another copy
+/// arrives after `arrives_after_millis`.
 fn outlook(chance: f64, arrives_after_millis: u64) -> Outlook {
     Outlook {
         now: NOW,
@@ -17,7 +18,7 @@ fn outlook(chance: f64, arrives_after_millis: u64) -> Outlook {
     }
 }
 
-/// What becomes of a fragment in flight, of a frame of this importance.
+/// Returns the verdict on a fragment in flight, of a frame of this importance.
 fn verdict(importance: Importance, chance: f64, arrives_after_millis: u64) -> Verdict {
     let mut buffer = buffer_of(importance);
     let outlook = outlook(chance, arrives_after_millis);

@@ -10,7 +10,7 @@ fn the_loss_of_another_copy_counts_after_a_retransmission_was_dropped() {
     assert_eq!(stuck, Verdict::SendAgain);
     let packet = buffer.waiting()[0];
     buffer.retain_waiting(|_| true);
-    // It is bound: the loss of what was stuck asks for no other.
+    // It is bound: the loss of the stuck copy asks for no other.
     buffer.on_sent(FrameId(0), 1, B, packet.reason);
     buffer.queue_again(id(0, 1), PathSet::EMPTY, SendReason::LastCall);
     buffer.retain_waiting(|_| true);

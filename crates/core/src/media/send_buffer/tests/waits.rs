@@ -1,4 +1,4 @@
-//! What waits for a path, and in which order it comes back.
+//! Packets that wait for a path, and the order in which they come back.
 
 use super::*;
 

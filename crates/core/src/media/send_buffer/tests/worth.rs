@@ -120,7 +120,7 @@ fn frames_come_at_the_interval_of_the_last_two() {
     assert_eq!(buffer.frame_interval(), Duration::from_millis(20));
 }
 
-/// So that a caller who never hears of losses cannot fill the memory.
+/// A caller that never learns of losses must not fill the memory.
 #[test]
 fn a_source_is_refused_when_64_mib_wait_and_taken_again_when_some_have_left() {
     let mut buffer = buffer(false);
