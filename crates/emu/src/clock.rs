@@ -9,8 +9,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock whose origin is `wanted`, or the present if that is earlier or there is no
-    /// wish, and the time by which the wanted origin lies after the clock's.
+    /// Returns a clock whose origin is `wanted`, or the present if that is earlier or `wanted` is
+    /// `None`. Also returns the time from the clock's origin to the wanted one.
     #[allow(clippy::disallowed_methods, reason = "the emulator's clock")]
     pub(crate) fn since(wanted: Option<std::time::Instant>) -> (Clock, Duration) {
         let present = std::time::Instant::now();

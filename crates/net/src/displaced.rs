@@ -15,8 +15,7 @@ use crate::socket::{Arrival, Batch};
 
 /// Number of remembered sessions, the newest, about 10 kB each.
 const MAX_SESSIONS: usize = 16;
-/// Least time between notices to a sender, of which many datagrams may be in flight. Chosen: short
-/// against a round trip.
+/// Least time between notices to a sender, of which many datagrams may be in flight. Chosen.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]

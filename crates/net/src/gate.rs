@@ -31,7 +31,7 @@ const WITHOUT_SESSION: Limit = Limit {
     per_second: 200,
     burst: 20,
 };
-/// Number of peers that the limits are meant for. Limits grow with the number of peers …
+/// Number of peers that `PER_NETWORK` and `WITH_SESSION` are meant for. Both grow with it …
 const PEERS_OF_LIMIT: usize = 8;
 /// … up to this factor: 15 % of a processor.
 const MAX_SCALE: u32 = 10;

@@ -124,7 +124,7 @@ const COPY: u8 = 1;
 /// the old one.
 const REBIND: u8 = 2;
 
-/// A wire between sender and receiver with an attacker on it, who records initiations.
+/// A wire between sender and receiver with an attacker on it. It records initiations.
 struct Tap {
     receiver: SocketAddr,
     sockets: [Arc<UdpSocket>; 2],

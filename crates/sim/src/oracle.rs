@@ -25,8 +25,7 @@ pub fn oracle() -> SchedulerFactory {
     SchedulerFactory::new(ORACLE, || Box::new(Untold))
 }
 
-/// Interval at which it checks for a path that is up, while none is. Chosen: short against a round
-/// trip.
+/// Interval at which it checks for a path that is up, while none is. Chosen.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// Size of the pieces in which assigned packets are assumed to leave, as their true sizes are no
 /// longer known. About one full packet.

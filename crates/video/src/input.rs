@@ -68,9 +68,9 @@ fn is_annex_b(first: &[u8]) -> bool {
     })
 }
 
-/// Returns whether the bytes start with a sequence header of MPEG-1 or 2 (ITU-T H.262 table 6-1),
-/// or with a NAL unit of the base layer that can begin a stream of HEVC: VPS, SPS, PPS, AUD, SEI
-/// (ITU-T H.265 table 7-1).
+/// Returns whether the bytes start an elementary stream. One of MPEG-1 or 2 starts with a sequence
+/// header (ITU-T H.262 table 6-1). One of HEVC starts with a NAL unit of the base layer: VPS, SPS,
+/// PPS, AUD, SEI (ITU-T H.265 table 7-1).
 fn is_elementary(first: &[u8]) -> bool {
     match after_start_code(first) {
         Some([0xb3, ..]) => true,

@@ -9,8 +9,9 @@
 //!
 //! While both are tried, every datagram leaves by both, and the second copy to arrive is dropped as
 //! a replay. After the fallback each path is judged alone. It goes by TCP once TCP has answered on
-//! it, and back to UDP once UDP has answered three questions in a row, of which one is asked every
-//! 10 s. A path whose UDP fails again within a minute is asked half as often.
+//! it. It returns to UDP once UDP has answered three questions in a row. A question is asked every
+//! 10 s, and sooner after an answer. A path whose UDP fails again within a minute is asked half as
+//! often.
 
 use anabranch_units::{Duration, Instant};
 
