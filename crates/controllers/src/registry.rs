@@ -5,7 +5,7 @@ use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, OptionError};
 use anabranch_units::known_names;
 
 use super::bbr::{linux, quic, v3, webrtc};
-// Every algorithm, so that a new one needs no line here but its entry.
+// All algorithms: a new one needs only its entry here.
 use super::*;
 
 /// An entry of the registry.
@@ -28,7 +28,7 @@ impl core::fmt::Debug for ControllerEntry {
     }
 }
 
-/// Every controller there is, by name.
+/// All controllers, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "arc",
@@ -279,10 +279,10 @@ pub enum UnknownController {
         known_names(name, CONTROLLERS.iter().map(|entry| entry.name))
     )]
     Name {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// The controller cannot be set so.
+    /// The controller rejects the option.
     #[error("{controller}: {error}")]
     Option {
         /// The controller.
@@ -292,15 +292,15 @@ pub enum UnknownController {
     },
 }
 
-/// Name of the controller for those who choose none.
+/// Name of the default controller.
 pub const DEFAULT: &str = "live-bbr";
 
-/// The controller [`DEFAULT`].
+/// Returns the controller [`DEFAULT`].
 pub fn default_controller() -> Controller {
     by_name(DEFAULT).expect("the default is registered")
 }
 
-/// A controller by its name in [`CONTROLLERS`], with any options behind it: `cubic`, or
+/// Returns a controller by its name in [`CONTROLLERS`], with any options behind it: `cubic`, or
 /// `cubic:hystart=classic:fast-convergence=off`.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use anabranch_core::scheduler::{Scheduler, SchedulerFactory};
 use anabranch_units::known_names;
 
-// Every algorithm, so that a new one needs no line here but its entry.
+// All algorithms: a new one needs only its entry here.
 use super::*;
 
 /// An entry of the registry.
@@ -22,7 +22,7 @@ impl core::fmt::Debug for SchedulerEntry {
     }
 }
 
-/// Every scheduler there is, by name.
+/// All schedulers, by name.
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
         name: "anabranch",
@@ -163,27 +163,27 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     known_names(name, SCHEDULERS.iter().map(|entry| entry.name))
 )]
 pub struct UnknownScheduler {
-    /// The name asked for.
+    /// The requested name.
     pub name: String,
 }
 
-/// Name of the scheduler of media for those who choose none.
+/// Name of the default scheduler of media.
 pub const DEFAULT: &str = "min-cost";
 
-/// Name of the scheduler of streams over several paths for those who choose none.
+/// Name of the default scheduler of streams over several paths.
 pub const STREAM_DEFAULT: &str = "earliest-completion";
 
-/// The scheduler [`DEFAULT`].
+/// Returns the scheduler [`DEFAULT`].
 pub fn default_scheduler() -> SchedulerFactory {
     by_name(DEFAULT).expect("the default is registered")
 }
 
-/// The scheduler [`STREAM_DEFAULT`].
+/// Returns the scheduler [`STREAM_DEFAULT`].
 pub fn default_stream_scheduler() -> SchedulerFactory {
     by_name(STREAM_DEFAULT).expect("the default is registered")
 }
 
-/// A scheduler by its name in [`SCHEDULERS`].
+/// Returns a scheduler by its name in [`SCHEDULERS`].
 ///
 /// # Errors
 /// [`UnknownScheduler`], which lists the known names.
