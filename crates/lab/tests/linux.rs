@@ -39,7 +39,7 @@ min-rto = "200 ms"
     report.runs.remove(0).statistics
 }
 
-/// The kernel: 46 to 47 ms. An emulated link bunches acknowledgements, and 1 ms of that adds 5 ms.
+/// The kernel: 46 to 47 ms. An emulated link bunches acknowledgements, and 1 ms of this adds 5 ms.
 #[test]
 fn the_queue_of_a_bbr_flow_is_near_the_kernel_s() {
     let statistics = flows(1);
@@ -48,7 +48,7 @@ fn the_queue_of_a_bbr_flow_is_near_the_kernel_s() {
     assert!((38.0..=48.0).contains(&delay), "{delay} ms");
 }
 
-/// The kernel: 10.5 to 11 %, of which an emulated link has a part.
+/// The kernel: 10.5 to 11 %, partly due to the emulated link.
 #[test]
 fn three_bbr_flows_lose_as_offloaded_segments_make_them() {
     let flows = flows(3).flows;

@@ -90,7 +90,7 @@ const SCHEDULERS: [(&str, DualQueueScheduler); 2] = [
     ("ts-fifo", DualQueueScheduler::TimeShiftedFifo),
 ];
 
-/// The names of all disciplines.
+/// Returns the names of all disciplines.
 pub(super) fn names() -> Vec<String> {
     KINDS.map(|(name, _)| name.to_owned()).into()
 }
@@ -210,7 +210,7 @@ fn dual_pi2(node: &Node) -> Read<DualPi2Options> {
     })
 }
 
-/// An amount of at least a byte.
+/// Reads an amount of at least a byte.
 fn bytes(node: &Node) -> Read<u32> {
     let limit = quantity::<ByteCount>(node)?;
     match u32::try_from(limit.0) {

@@ -29,7 +29,7 @@ pub struct LinkSpec {
     pub config: LinkConfig,
 }
 
-/// A way from senders to receivers and back.
+/// Route from senders to receivers and back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteSpec {
     /// Its name in the scenario.
@@ -40,7 +40,7 @@ pub struct RouteSpec {
     pub reverse: Vec<usize>,
 }
 
-/// All links. `files`: where those are that they name.
+/// Reads all links, whose files are `files`.
 pub(super) fn links(node: &Node, files: Files<'_>) -> Read<Vec<LinkSpec>> {
     let link = |replica: Replica| {
         Ok(LinkSpec {
@@ -238,7 +238,7 @@ pub(super) const ROUTE_KEYS: &[Key] = &[
     Key::required("reverse", HOPS, "links from receiver to sender"),
 ];
 
-/// `number`: which of several alike it is, from 1.
+/// Reads a link's configuration. `number` is its number among several alike, from 1.
 fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
     let table = Table::of(node, LINK_KEYS)?;
     let config = LinkConfig {
@@ -348,7 +348,7 @@ fn detour(node: &Node) -> Read<DetourModel> {
     })
 }
 
-/// A rate, and when it comes into force.
+/// Reads a rate and the time from which it holds.
 pub(super) fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
     let table = Table::of(node, RATE_CHANGE_KEYS)?;
     Ok((
@@ -365,7 +365,7 @@ fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
     ))
 }
 
-/// The longest packet, and when that comes into force.
+/// Reads the longest packet and the time from which it holds.
 fn mtu_change(node: &Node) -> Read<(Instant, u32)> {
     let table = Table::of(node, MTU_CHANGE_KEYS)?;
     Ok((table.required("at", instant)?, table.required("mtu", mtu)?))
@@ -375,7 +375,7 @@ fn burst(node: &Node) -> Read<u64> {
     bytes(node, 0..=1_000_000_000)
 }
 
-/// IPv4 asks for 68 B (RFC 791 §3.2).
+/// Reads an MTU, at least the 68 B of IPv4 (RFC 791 §3.2).
 fn mtu(node: &Node) -> Read<u32> {
     bytes(node, 68..=65_535).map(|bytes| bytes as u32)
 }
@@ -406,7 +406,7 @@ pub(super) fn repeated<T: Copy>(
     Ok(all)
 }
 
-/// When a part of the run begins, and how long it is.
+/// Reads the beginning of a part of the run, and its length.
 pub(super) fn span(node: &Node) -> Read<(Instant, Duration)> {
     let table = Table::of(node, SPAN_KEYS)?;
     Ok((
@@ -462,7 +462,7 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
     replicas(node)?.into_iter().map(route).collect()
 }
 
-/// A link by its name, or all those that one table describes, as in `{ each = "hop" }`.
+/// Reads a link by its name, or all links that one table describes, as in `{ each = "hop" }`.
 fn hop(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
     if let Value::Text(_) = node.value {
         let names = links.iter().map(|link| link.name.as_str());
@@ -483,7 +483,7 @@ fn hop(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
     Ok(hops)
 }
 
-/// The place of the thing called by its name at `node` among all such things.
+/// Returns the index of the thing whose name stands at `node` among all such things.
 pub(super) fn named_index<'a>(
     node: &Node,
     what: &str,
@@ -499,7 +499,7 @@ pub(super) fn named_index<'a>(
     })
 }
 
-/// A path's weight.
+/// Reads a path's weight.
 pub(super) fn weight(node: &Node) -> Read<f64> {
     match number(node, 0.0..=1e6)? {
         0.0 => Err(node.mistake("a weight must be above zero")),

@@ -24,7 +24,7 @@ pub struct DownloadSpec {
 }
 
 impl DownloadSpec {
-    /// The film, as a run with this seed has it.
+    /// Returns the film of a run with this seed.
     ///
     /// # Errors
     /// [`SourceConfigError`], for a source that cannot be.

@@ -21,16 +21,16 @@ use crate::scenario::shape::{Key, Shape};
 pub struct MediaSpec {
     /// Set-up of both ends.
     pub config: Config,
-    /// Where the frames come from.
+    /// Source of the frames.
     pub source: SourceConfig,
-    /// When there are none, and for how long.
+    /// Beginnings and lengths of pauses.
     pub pauses: Vec<(Instant, Duration)>,
     /// Jitter buffer of its viewer's player.
     pub jitter_buffer: JitterBuffer,
 }
 
 impl MediaSpec {
-    /// The source of a flow that begins at `start`.
+    /// Returns the source of a flow that begins at `start`.
     pub(crate) fn build(
         &self,
         start: Instant,
@@ -155,7 +155,8 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     })))
 }
 
-/// As the product searches over IPv4; without it, packets have the size that `packet` says.
+/// Reads the search for the path MTU, which is the product's over IPv4; without it, packets have
+/// the size of `packet`.
 fn mtu_discovery(table: &Table<'_>) -> Read<Option<MtuDiscovery>> {
     let is_wanted = table.or("mtu-discovery", false, boolean)?;
     Ok(is_wanted.then(|| MtuDiscovery::of_internet(IP_AND_UDP_BYTES)))
@@ -185,7 +186,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
             choice(node, "endpoint", &Endpoint::NAMES)
         })?,
         deadline,
-        // As both ends of a session take them from one latency.
+        // As in both ends of a session, which derive them from one latency.
         reassembly_wait: table.or("reassembly-wait", deadline, positive_duration)?,
         keeps_bytes: false,
         ends_with_peer: false,

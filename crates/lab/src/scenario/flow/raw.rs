@@ -12,7 +12,7 @@ use crate::scenario::shape::{Key, Shape};
 /// Raw datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawSpec {
-    /// Which of the kinds it is.
+    /// Name of its kind.
     pub kind: &'static str,
     /// Bytes of each packet on the wire.
     pub size_bytes: u32,
@@ -23,7 +23,7 @@ pub struct RawSpec {
 }
 
 impl RawSpec {
-    /// The generator that sends them along `route`.
+    /// Returns the generator that sends them along `route`.
     pub(crate) fn generator(
         &self,
         route: RouteId,

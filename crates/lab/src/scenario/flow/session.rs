@@ -92,13 +92,14 @@ fn controllers() -> Vec<String> {
         .collect()
 }
 
-/// All that a simulation can run: the registered ones, and the one that knows the network.
+/// Returns all schedulers that a simulation can run: the registered ones, and the one that knows
+/// the network.
 fn schedulers() -> Vec<String> {
     let registered = SCHEDULERS.iter().map(|entry| entry.name);
     registered.chain([ORACLE]).map(str::to_owned).collect()
 }
 
-/// One of [`schedulers`] by its name.
+/// Returns one of [`schedulers`] by its name.
 pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
     match name {
         ORACLE => Some(oracle()),
@@ -139,7 +140,7 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
     ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
 ];
 
-/// The set-up of both ends. The first of the loss detections is the usual one.
+/// Reads the set-up of both ends. The first of the loss detections is the default.
 pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
     let usual = Config::new(default_controller(), default_scheduler());
     let controller = |node: &Node| by_name(text(node)?).map_err(|error| node.mistake(error));
