@@ -37,7 +37,7 @@ const FIRST_GROWTH_DIVISOR: f64 = 20.0;
 
 const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
     name: "fast-convergence",
-    summary: "whether a flow that loses below its last maximum makes room as in the paper",
+    summary: "whether a flow with a loss below its last maximum yields as in the paper",
     values: OptionValues::Words(&["on", "off"]),
 };
 

@@ -53,7 +53,7 @@ const GAIN: AlgorithmOption = AlgorithmOption {
 };
 const LIMITER: AlgorithmOption = AlgorithmOption {
     name: "limiter",
-    summary: "whether the window grows by no more than what is acknowledged",
+    summary: "whether the window grows by at most the acknowledged packets",
     values: OptionValues::Words(&["on", "off"]),
 };
 

@@ -35,7 +35,7 @@ const GAIN: AlgorithmOption = AlgorithmOption {
 };
 const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption {
     name: "kd",
-    summary: "Kd / Δt, the gain of what storage and flight have lost since the last sample",
+    summary: "Kd / Δt, the gain of the fall of backlog and flight since the last sample",
     values: OptionValues::Number {
         usual: 0.25,
         min: 0.0,
@@ -44,7 +44,7 @@ const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption {
 };
 const QUEUE_SHARE: AlgorithmOption = AlgorithmOption {
     name: "phi",
-    summary: "the part of the buffer that shall be filled",
+    summary: "the part of the buffer to be filled",
     values: OptionValues::Number {
         usual: 0.25,
         min: 0.0,

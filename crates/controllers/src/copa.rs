@@ -48,7 +48,7 @@ const PACING_FACTOR: f64 = 2.0;
 
 const DELTA: AlgorithmOption = AlgorithmOption {
     name: "delta",
-    summary: "δ of default mode: 1/δ packets of its own are to wait in the queue (paper: 0.5)",
+    summary: "δ of default mode: 1/δ is the target of its own queued packets (paper: 0.5)",
     values: OptionValues::Number {
         usual: 0.5,
         min: 0.01,

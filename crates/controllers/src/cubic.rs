@@ -36,7 +36,7 @@ const MAX_TARGET: f64 = 1.5;
 
 const HYSTART: AlgorithmOption = AlgorithmOption {
     name: "hystart",
-    summary: "what ends slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
+    summary: "end of slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
     values: OptionValues::Words(&["hystart++", "classic", "off"]),
 };
 const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
@@ -47,7 +47,7 @@ const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
 };
 const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
     name: "fast-convergence",
-    summary: "whether a flow that loses below its last maximum makes room (RFC 9438 §4.7)",
+    summary: "whether a flow with a loss below its last maximum yields (RFC 9438 §4.7)",
     values: OptionValues::Words(&["on", "off"]),
 };
 const SCALE: AlgorithmOption = AlgorithmOption {
@@ -61,7 +61,7 @@ const SCALE: AlgorithmOption = AlgorithmOption {
 };
 const BETA: AlgorithmOption = AlgorithmOption {
     name: "beta",
-    summary: "what a loss leaves of the window (RFC 9438 §4.6)",
+    summary: "factor that a loss applies to the window (RFC 9438 §4.6)",
     values: OptionValues::Number {
         usual: 0.7,
         min: 0.1,

@@ -70,7 +70,7 @@ const PACING: AlgorithmOption = AlgorithmOption {
 };
 const BACKOFF: AlgorithmOption = AlgorithmOption {
     name: "backoff",
-    summary: "share of the received rate that overuse leaves (draft: 0.8 to 0.95)",
+    summary: "share of the received rate after overuse (draft: 0.8 to 0.95)",
     values: OptionValues::Number {
         usual: 0.85,
         min: 0.5,

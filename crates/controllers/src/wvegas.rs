@@ -47,7 +47,7 @@ const TOTAL_ALPHA: AlgorithmOption = AlgorithmOption {
 };
 const DRAIN: AlgorithmOption = AlgorithmOption {
     name: "drain",
-    summary: "after which rounds a queueing delay of twice the least has the queue drained",
+    summary: "rounds after which a queueing delay of twice the least drains the queue",
     values: OptionValues::Words(&["settled", "any", "off"]),
 };
 

@@ -146,19 +146,15 @@ fn read_document(
 
 /// The keys of a file.
 const KEYS: &[Key] = &[
-    Key::new(
-        base::KEY,
-        Shape::Text,
-        "the file of which this one says what differs",
-    ),
-    Key::new("title", Shape::Text, "what it is about, in a line"),
-    Key::new("source", Shape::Text, "where the experiment comes from"),
-    Key::new("description", Shape::Text, "what it shows"),
+    Key::new(base::KEY, Shape::Text, "file that this one builds on"),
+    Key::new("title", Shape::Text, "subject, in a line"),
+    Key::new("source", Shape::Text, "source of the experiment"),
+    Key::new("description", Shape::Text, "purpose of the scenario"),
     Key::required("duration", Shape::Duration, "simulated time"),
     Key::new(
         "statistics",
         Shape::Table(expect::STATISTICS_KEYS),
-        "the part of the run that the report is about",
+        "part of the run that the report covers",
     ),
     Key::required(
         "links",
@@ -168,7 +164,7 @@ const KEYS: &[Key] = &[
     Key::required(
         "routes",
         Shape::Named(&Shape::Table(link::ROUTE_KEYS)),
-        "ways for packets and back",
+        "routes of packets in both directions",
     ),
     Key::new(
         "flow-defaults",
@@ -178,9 +174,9 @@ const KEYS: &[Key] = &[
     Key::required(
         "flows",
         Shape::List(&Shape::Flow { is_default: false }),
-        "who sends what",
+        "the flows",
     ),
-    Key::new("expect", Shape::Expectations, "bounds on what is measured"),
+    Key::new("expect", Shape::Expectations, "bounds of metrics"),
     Key::new(
         "sweep",
         Shape::Sweep,

@@ -56,12 +56,12 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "earliest-completion",
-        summary: "a path only if no other brings all that waits sooner (ours; streams' default)",
+        summary: "a path only if no other delivers the backlog earlier (ours; streams' default)",
         build: earliest_completion::build,
     },
     SchedulerEntry {
         name: "ecf",
-        summary: "spd, unless waiting for the fast path is over sooner (Lim et al. 2017)",
+        summary: "spd, unless waiting for the fast path ends earlier (Lim et al. 2017)",
         build: ecf::build,
     },
     SchedulerEntry {
@@ -81,17 +81,17 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "let-delivered",
-        summary: "let, by what comes out where that is less than window / round-trip time",
+        summary: "let, by the delivery rate if it is below window / round-trip time",
         build: spd::build_let_delivered,
     },
     SchedulerEntry {
         name: "linux",
-        summary: "bursts of 64 KiB to the path soonest done (Linux 6.x's MPTCP)",
+        summary: "bursts of 64 KiB to the path that drains first (Linux 6.x's MPTCP)",
         build: linux::build,
     },
     SchedulerEntry {
         name: "lpc",
-        summary: "the path whose window leaves most (Matsufuji et al.)",
+        summary: "the path with the most free window (Matsufuji et al.)",
         build: spd::build_lpc,
     },
     SchedulerEntry {
@@ -131,7 +131,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "spd",
-        summary: "the least round-trip time with room (MPTCP's default of old)",
+        summary: "the least round-trip time with room (MPTCP's former default)",
         build: spd::build,
     },
     SchedulerEntry {
@@ -141,7 +141,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "stms",
-        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
+        summary: "slow paths run ahead of the fast one by their delay (Shi et al. 2018)",
         build: stms::build,
     },
     SchedulerEntry {

@@ -2,8 +2,7 @@
 //! Congestion-Based Congestion Control", 2016).
 //!
 //! The pacing rate is a gain times the bandwidth, the largest sample of ten rounds. The window is
-//! twice the product of bandwidth and least round-trip time. Gains above one probe, below one
-//! drain.
+//! twice bandwidth times least round-trip time. Gains above one probe, gains below one drain.
 //!
 //! Deviations:
 //! 1. Windows are counted in the source's segments of 1460 bytes, or in packets of the largest size
@@ -74,7 +73,7 @@ pub(crate) const EXIT_STARTUP_ON_LOSS: AlgorithmOption = AlgorithmOption {
 /// `drain_to_target`.
 pub(crate) const DRAIN_TO_TARGET: AlgorithmOption = AlgorithmOption {
     name: "drain-to-target",
-    summary: "whether ProbeBW's draining phase lasts until nothing is in excess (BBR3)",
+    summary: "whether ProbeBW's draining phase lasts until no excess is in flight (BBR3)",
     values: OptionValues::Words(&["off", "on"]),
 };
 
@@ -268,8 +267,7 @@ impl BbrQuic {
         window.max(self.min_window())
     }
 
-    /// Updates rounds, bandwidth samples and least round-trip time; returns whether this had
-    /// expired.
+    /// Updates rounds, bandwidth and least round-trip time; returns whether this had expired.
     fn update_model(&mut self, now: Instant, feedback: &Feedback<'_>) -> bool {
         let mut least_rtt: Option<Duration> = None;
         for packet in feedback.acked {
@@ -541,8 +539,7 @@ impl CongestionController for BbrQuic {
         );
     }
 
-    /// The source has no reaction to timeouts. On a silent path all packets of the recovery are
-    /// lost.
+    /// Restarts after silence, when all packets of a recovery are lost. The source has no timeouts.
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         if matches!(cause, Timeout::FeedbackSilence { .. }) {
             self.recovery = RecoveryWindow::default();

@@ -61,17 +61,17 @@ const MIN_WINDOW_BYTES: u64 = 4_000;
 
 const FORM: AlgorithmOption = AlgorithmOption {
     name: "form",
-    summary: "what Zhang & Lei ran (ported), or WebRTC's module of 2018",
+    summary: "Zhang & Lei's version (ported), or WebRTC's module of 2018",
     values: OptionValues::Words(&["ported", "chromium-2018"]),
 };
 const ENFORCE_CWND: AlgorithmOption = AlgorithmOption {
     name: "enforce-cwnd",
-    summary: "whether the window holds packets back; usual: not as ported, but in 2018's form",
+    summary: "whether the window limits the sender; usual: not as ported, but in 2018's form",
     values: OptionValues::Words(&["usual", "off", "on"]),
 };
 const FEEDBACK_INTERVAL: AlgorithmOption = AlgorithmOption {
     name: "feedback-interval",
-    summary: "how often the receiver reports, in ms",
+    summary: "interval of the receiver's reports, in ms",
     values: OptionValues::Number {
         usual: 100.0,
         min: 1.0,

@@ -18,8 +18,8 @@
 //! 9. Algorithm 5 never renews an expired least round-trip time: it is kept, and while it stays
 //!    expired ProbeRTT is entered again at the acknowledgement after its end.
 //! 10. The text does not say in which phase of the gain cycle ProbeBW begins: at random as in BBR.
-//! 11. No minimum rate is printed; it is a property of the authors' experiments. It holds in ProbeBW
-//!     at gain 1, as in their code. Everywhere the rate is at least a packet per second.
+//! 11. No minimum rate is printed; it is a property of the authors' experiments. It holds in
+//!     ProbeBW at gain 1, as in their code. The rate is at least a packet per second everywhere.
 //! 12. Ten packets of 1000 bytes per round trip before the first sample, as in the code.
 //! 13. A silent path is paced at half its bandwidth until it answers: the text has no timeouts.
 

@@ -35,7 +35,7 @@ const KINDS: [(&str, Kind); 6] = [
 /// Every option of any kind, so that the mistake of a missing kind comes before that of a key that
 /// it may explain.
 pub(super) const KEYS: &[Key] = &[
-    Key::required("kind", Shape::Name(names), "which discipline"),
+    Key::required("kind", Shape::Name(names), "name of the discipline"),
     Key::new("ecn", Shape::Boolean, "mark packets that understand it"),
     Key::new("mark-above", Shape::Queue, "drop-tail: mark above this"),
     Key::new("min-threshold", Shape::Queue, "RED: drop none below"),

@@ -81,9 +81,7 @@ impl Document {
         }
         let set = base::of(&document.root).filter(|node| matches!(node.place, Place::Override(_)));
         match set {
-            Some(node) => {
-                Err(document.error(node.mistake("only a file can name what it is based on")))
-            }
+            Some(node) => Err(document.error(node.mistake("only a file can name its base"))),
             None => Ok(document),
         }
     }

@@ -174,23 +174,23 @@ const KINDS: &[Kind] = &[
 
 /// The keys that a flow of any kind and the defaults of all flows may have.
 const COMMON_KEYS: &[Key] = &[
-    Key::new("kind", Shape::Name(kinds), "what it carries, and how"),
+    Key::new("kind", Shape::Name(kinds), "kind of the flow's traffic"),
     Key::new(
         "paths",
         Shape::List(&PATH),
         "routes, in the order of path numbers",
     ),
-    Key::new("start", Shape::Duration, "when it begins"),
+    Key::new("start", Shape::Duration, "start of the flow"),
     Key::new(
         "start-jitter",
         Shape::Duration,
-        "by how much later it begins at most, by chance",
+        "largest random delay of its start",
     ),
-    Key::new("stop", Shape::Duration, "when it ends"),
+    Key::new("stop", Shape::Duration, "end of the flow"),
     Key::new(
         "stagger",
         Shape::Duration,
-        "from the start of one of several alike to the next",
+        "of several alike, time from one start to the next",
     ),
 ];
 
@@ -203,11 +203,7 @@ const PATH: Shape = Shape::Any(&[Shape::Text, Shape::Table(PATH_KEYS)]);
 
 const PATH_KEYS: &[Key] = &[
     Key::required("route", Shape::Text, "name of a route"),
-    Key::new(
-        "weight",
-        Shape::Number(0.0, 1e6),
-        "how much the user likes it",
-    ),
+    Key::new("weight", Shape::Number(0.0, 1e6), "the user's preference"),
     Key::new("metered", Shape::Boolean, "whether the user pays by volume"),
 ];
 

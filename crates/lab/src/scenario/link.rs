@@ -59,7 +59,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "burst",
         Shape::Amount,
-        "what a token bucket lets through at once after a pause",
+        "largest burst of a token bucket after a pause",
     ),
     Key::new(
         "trace",
@@ -74,7 +74,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "delay-step",
         Shape::Duration,
-        "of several alike, how much longer each is than the one before",
+        "of several alike, increase of the delay from one to the next",
     ),
     Key::new(
         "jitter",
@@ -86,14 +86,14 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::Table(DETOUR_KEYS),
         "packets that take longer and are overtaken",
     ),
-    Key::new("queue", Shape::Queue, "what the queue holds"),
+    Key::new("queue", Shape::Queue, "capacity of the queue"),
     Key::new(
         "discipline",
         Shape::Any(&[
             Shape::Name(discipline::names),
             Shape::Table(discipline::KEYS),
         ]),
-        "which packets the queue drops or marks",
+        "discipline by which the queue drops or marks packets",
     ),
     Key::new(
         "loss",
@@ -113,7 +113,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "outages",
         Shape::List(&Shape::Table(SPAN_KEYS)),
-        "times in which everything is lost",
+        "spans in which the link loses all packets",
     ),
     Key::new(
         "mtu",
@@ -159,7 +159,7 @@ const JITTER_ORDERS: [(&str, JitterOrder); 3] = [
 
 const DETOUR_KEYS: &[Key] = &[
     Key::required("share", Shape::Share, "of the packets, each on its own"),
-    Key::required("delay", Shape::Duration, "how much longer they take"),
+    Key::required("delay", Shape::Duration, "additional delay"),
 ];
 
 const JITTER_SHAPES: [(&str, JitterShape); 2] = [
@@ -184,12 +184,12 @@ const LOSS_KEYS: &[Key] = &[
 
 const AT: Key = Key::required("at", Shape::Duration, "time since the start of the run");
 
-const EVERY: Key = Key::new("every", Shape::Duration, "again, so long after");
+const EVERY: Key = Key::new("every", Shape::Duration, "period of repetitions");
 
 const TIMES: Key = Key::new(
     "times",
     Shape::Integer(1, MOST_TIMES),
-    "how often it happens, if every so long",
+    "number of repetitions, with a period",
 );
 
 /// Limit of repetitions; more would exceed every run.
@@ -197,28 +197,28 @@ const MOST_TIMES: i64 = 100_000;
 
 pub(super) const RATE_CHANGE_KEYS: &[Key] = &[
     AT,
-    Key::required("rate", Shape::Rate, "from then on"),
+    Key::required("rate", Shape::Rate, "value from then on"),
     EVERY,
     TIMES,
 ];
 
 const DELAY_CHANGE_KEYS: &[Key] = &[
     AT,
-    Key::required("delay", Shape::Duration, "from then on"),
+    Key::required("delay", Shape::Duration, "value from then on"),
     EVERY,
     TIMES,
 ];
 
 const MTU_CHANGE_KEYS: &[Key] = &[
     AT,
-    Key::required("mtu", Shape::Amount, "from then on"),
+    Key::required("mtu", Shape::Amount, "value from then on"),
     EVERY,
     TIMES,
 ];
 
 pub(super) const SPAN_KEYS: &[Key] = &[
     AT,
-    Key::required("for", Shape::Duration, "how long"),
+    Key::required("for", Shape::Duration, "length"),
     EVERY,
     TIMES,
 ];
@@ -228,7 +228,7 @@ const HOPS: Shape = Shape::List(&Shape::Any(&[Shape::Text, Shape::Table(EACH_KEY
 
 const EACH_KEYS: &[Key] = &[
     Key::required("each", Shape::Text, "a table of several alike"),
-    Key::new("reversed", Shape::Boolean, "from the last to the first"),
+    Key::new("reversed", Shape::Boolean, "whether in reverse order"),
 ];
 
 /// The keys of a route.

@@ -72,15 +72,15 @@ const EACH: Key = Key::required("each", Shape::Text, "a table of several links a
 pub(super) const COUNT: Key = Key::new(
     "count",
     Shape::Any(&[Shape::Integer(1, 10_000), Shape::Table(COUNT_KEYS)]),
-    "so many alike: NAME-1, NAME-2, …",
+    "number of copies: NAME-1, NAME-2, …",
 );
 
 /// Keys of a delay that falls with the number of links of a table: `{ of = "60 ms", less = "5 ms",
 /// each = "hop" }`.
 pub(super) const DELAY_KEYS: &[Key] = &[
     EACH,
-    Key::required("of", Shape::Duration, "what it would be without any"),
-    Key::required("less", Shape::Duration, "by how much it is less for each"),
+    Key::required("of", Shape::Duration, "value without any of them"),
+    Key::required("less", Shape::Duration, "decrease for each of them"),
 ];
 
 /// Returns the scenario with numbers and times in place of counts and delays that depend on a

@@ -45,7 +45,7 @@ fn definitions() -> Value {
     all.insert(
         "queue".to_owned(),
         json!({
-            "description": "what a queue holds, as in \"300 ms\", \"64 kB\" or \"75 packets\"",
+            "description": "capacity of a queue, as in \"300 ms\", \"64 kB\" or \"75 packets\"",
             "type": "string",
             "pattern": queue,
         }),

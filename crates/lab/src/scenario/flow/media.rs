@@ -60,12 +60,12 @@ const KEYS: &[Key] = &[
     Key::new(
         "deadline",
         Shape::Duration,
-        "from a frame's capture until it is worthless",
+        "lifetime of a frame after its capture",
     ),
     Key::new(
         "reassembly-wait",
         Shape::Duration,
-        "how long the rest of a frame is waited for",
+        "longest wait for the rest of a frame",
     ),
     Key::new(
         "target-fraction",
@@ -75,12 +75,12 @@ const KEYS: &[Key] = &[
     Key::new(
         "path-target-min",
         Shape::Rate,
-        "what the encoder is asked for on account of each path at the least",
+        "least part of each path in the encoder's target",
     ),
     Key::new(
         "jitter-buffer",
         Shape::Any(&[Shape::Name(jitter_buffers), Shape::Duration]),
-        "how long the viewer's player keeps frames back",
+        "how the viewer's player delays frames",
     ),
     Key::new(
         "fec",
@@ -90,17 +90,17 @@ const KEYS: &[Key] = &[
     Key::new(
         "mtu-discovery",
         Shape::Boolean,
-        "whether packets begin at 1,228 B and grow to what each path carries",
+        "whether packets begin at 1,228 B and grow to each path's MTU",
     ),
     Key::new(
         "retransmission-copies",
         Shape::Name(retransmission_copies),
-        "how many copies of a lost fragment are sent",
+        "number of copies sent of a lost fragment",
     ),
     Key::new(
         "endpoint",
         Shape::Name(endpoints),
-        "which of this project's decisions the sender makes",
+        "decisions of this project that the sender makes",
     ),
 ];
 

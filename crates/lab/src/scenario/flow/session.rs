@@ -38,28 +38,28 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "padding-packet",
         Amount,
-        "useless bytes in a packet of them, 64 B to 9 kB",
+        "bytes of padding in a packet, 64 B to 9 kB",
     ),
-    Key::new("feedback", FEEDBACK, "when the receiver reports"),
+    Key::new("feedback", FEEDBACK, "schedule of the receiver's reports"),
     Key::new(
         "loss-detection",
         Name(loss_detections),
         "when a packet counts as lost",
     ),
-    Key::new("min-rate", Rate, "below which no controller goes"),
-    Key::new("max-rate", Rate, "above which no controller needs to go"),
+    Key::new("min-rate", Rate, "least rate of a controller"),
+    Key::new("max-rate", Rate, "largest rate that a controller needs"),
     Key::new(
         "initial-window",
         Integer(1, 1_000),
-        "of each path's controller, in packets",
+        "initial window of each path's controller, in packets",
     ),
     Key::new("ecn", Boolean, "whether packets may carry an ECN codepoint"),
     Key::new(
         "initial-rate",
         Rate,
-        "that each path's controller starts with",
+        "initial rate of each path's controller",
     ),
-    Key::new("fixed-rate", Rate, "of the controller \"fixed\""),
+    Key::new("fixed-rate", Rate, "rate of the controller \"fixed\""),
     Key::new(
         "packet",
         Amount,
@@ -77,11 +77,7 @@ const FEEDBACK: Shape = Any(&[Name(feedback_names), Shape::Table(FEEDBACK_KEYS)]
 const FEEDBACK_KEYS: &[Key] = &[
     Key::new("every", Integer(1, 1_000), "packets"),
     Key::new("max-delay", Shape::Duration, "how long a report may wait"),
-    Key::new(
-        "interval",
-        Shape::Duration,
-        "from one periodic report to the next",
-    ),
+    Key::new("interval", Shape::Duration, "interval of periodic reports"),
     Key::new("on-hole", Boolean, "whether a gap is reported at once"),
 ];
 

@@ -53,7 +53,7 @@ const REACTION: Key = Key::new(
 const KEY_INTERVAL: Key = Key::new(
     "key-interval",
     Shape::Duration,
-    "from one key frame to the next",
+    "time from one key frame to the next",
 );
 const KEY_RATIO: Key = Key::new(
     "key-ratio",
@@ -111,7 +111,7 @@ const GOP_KEYS: &[Key] = &[
     Key::new(
         "variation-time",
         Shape::Duration,
-        "in which the correlation of these sizes falls to 1/e",
+        "time in which the correlation of these sizes falls to 1/e",
     ),
 ];
 const LIVE_KEYS: &[Key] = &[
@@ -134,11 +134,15 @@ const STATISTICAL_KEYS: &[Key] = &[kind(|| vec!["rfc8593".to_owned()]), FPS, MIN
 const AUDIO_KEYS: &[Key] = &[
     kind(|| vec!["audio".to_owned()]),
     RATE,
-    Key::new("interval", Shape::Duration, "from one frame to the next"),
+    Key::new(
+        "interval",
+        Shape::Duration,
+        "time from one frame to the next",
+    ),
 ];
 const PACKETS_KEYS: &[Key] = &[
     kind(|| vec!["packets".to_owned()]),
-    Key::new("size", Shape::Amount, "of a packet"),
+    Key::new("size", Shape::Amount, "size of a packet"),
     RATE,
     MIN,
     MAX,

@@ -26,17 +26,17 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "receive-window",
         Shape::Amount,
-        "what the receiver takes beyond what was read",
+        "bytes that the receiver takes beyond those read",
     ),
     Key::new(
         "retransmission",
         Shape::Name(retransmissions),
-        "over several paths, by which of them what was lost is sent again",
+        "over several paths, which of them retransmits",
     ),
     Key::new(
         "reinjection",
         Shape::Name(reinjections),
-        "over several paths, when what is in flight on one is sent on another as well",
+        "over several paths, when segments in flight on one are copied to another",
     ),
 ];
 
