@@ -78,7 +78,7 @@ mod tests {
     };
     use super::*;
 
-    /// Returns alpha's part of the growth of each of these paths.
+    /// Returns the growth that alpha gives to each of these paths.
     fn alphas(paths: &[(f64, u64, u64)]) -> Vec<f64> {
         let views: Vec<_> = (0..)
             .zip(paths)

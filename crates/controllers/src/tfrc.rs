@@ -79,7 +79,7 @@ pub(super) const CONSERVATIVE_OPTIONS: &[AlgorithmOption] = &[SELF_CLOCKING];
 struct Profile {
     /// Weight of the old value in `R` (`df_`).
     rtt_memory: f64,
-    /// Weight of the old value in the mean of the round-trip time's square root.
+    /// Weight of the old value in the average root of the round-trip time.
     root_memory: f64,
     /// `t_RTO` in round trips; `None`: SRTT + 4 RTTVAR in ticks of 0.1 s.
     timeout_rtts: Option<f64>,

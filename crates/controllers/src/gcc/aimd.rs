@@ -20,8 +20,8 @@ const RESPONSE_MARGIN: Duration = Duration::from_millis(100);
 const FRAMES_PER_SECOND: f64 = 30.0;
 /// An expected packet, bits.
 const PACKET_BITS: f64 = 9_600.0;
-/// Weight of a new maximum in the mean, and distance from the mean, in deviations, within which
-/// rates are near it.
+/// Weight of a new maximum in the average, and distance from it, in deviations, within which rates
+/// are near it.
 const CAPACITY_WEIGHT: f64 = 0.05;
 const NEAR_DEVIATIONS: f64 = 3.0;
 /// Bounds of the mean's variance, normalised by the mean, kbit/s (WebRTC).

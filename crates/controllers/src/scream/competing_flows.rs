@@ -3,7 +3,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// Samples in the variance and in the mean.
+/// Samples of the variance, and of the mean.
 const VARIANCE_HISTORY: usize = 200;
 const MEAN_HISTORY: usize = 50;
 /// Share of round trips with loss above which other flows compete.
