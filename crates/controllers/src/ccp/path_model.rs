@@ -11,8 +11,8 @@ const RUN_PAIRS: u32 = 100;
 /// Least storage in bandwidth-delay products. Where all losses are random, no round trip shows the
 /// buffer.
 const MIN_STORAGE: f64 = 1.5;
-/// Safety: rounds over which losses are counted, loss ratio above which it acts, and share of the
-/// storage that it takes.
+/// Safety: rounds over which losses are counted, loss ratio above which it acts, and the factor
+/// that it then applies to the storage.
 const SAFETY_ROUNDS: u64 = 10;
 const SAFETY_LOSS_RATIO: f64 = 0.1;
 const SAFETY_FACTOR: f64 = 0.9;

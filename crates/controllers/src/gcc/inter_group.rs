@@ -11,7 +11,7 @@ const ARRIVAL_BURST: Duration = Duration::from_millis(5);
 const MAX_ARRIVAL_BURST: Duration = Duration::from_millis(100);
 /// Largest growth of the delay; more means that a clock has jumped.
 const MAX_DELAY_STEP_MILLIS: f64 = 3_000.0;
-/// Consecutive groups that arrive before their predecessors; more mean the same.
+/// Consecutive groups that arrive before their predecessors; this many mean the same.
 const MAX_REORDERED: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
