@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const PACKET_BYTES: u32 = 1_250;
 const RATE: DataRate = DataRate::from_megabits_per_second(10);
-/// A packet's time at that rate.
+/// Transmission time of a packet at that rate.
 const GAP: Duration = Duration::from_millis(1);
 const REPORTS: u64 = 200_000;
 const ROUNDS: usize = 3;
@@ -105,7 +105,7 @@ fn cpu_nanos() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Nanoseconds of CPU time per report.
+/// Returns the nanoseconds of CPU time per report.
 fn round(name: &str) -> f64 {
     let config = ControllerConfig {
         max_packet_bytes: PACKET_BYTES,

@@ -10,13 +10,13 @@
 //! Packets are [`ControllerConfig::max_packet_bytes`] on the wire; all rates count wire bytes.
 //!
 //! Deviations:
-//! 1. The receiver's part runs at the sender, from arrival times, on the schedule that the paper's
-//!    receiver keeps.
+//! 1. The receiver's part runs at the sender, from arrival times, on the schedule of the paper's
+//!    receiver.
 //! 2. The paper leaves open: τ of the filter (0.5 s, as TCP Westwood), w(0) = 2 packets, a silence
 //!    before the first round trip (1 s), the least rate (a packet per smoothed round trip; two a
 //!    second before).
-//! 3. The rate is computed at every report and timeout, not at every packet: between two reports it
-//!    would change by k packets/s for every packet more in `out`, a share k · SRTT of itself.
+//! 3. The rate is computed at every report and timeout, not at every packet. Between two reports
+//!    each additional packet in `out` would change it by k packets/s, a share k · SRTT of itself.
 //! 4. The window does not grow while the source sends less than 0.8 of the rate.
 //! 5. Silence counts only while something is in flight.
 
@@ -33,10 +33,11 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::rate_use::RateUse;
 
-/// Before any report: the window, and the rate in packets per second.
+/// Initial window, and initial rate in packets per second.
 const INITIAL_WINDOW: f64 = 2.0;
 const INITIAL_RATE: f64 = 2.0;
-/// The silence that is a timeout before the first round trip; later it is two of them (§3.1.3).
+/// Silence that counts as a timeout before the first round trip; later it is two round trips
+/// (§3.1.3).
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time constant of the bandwidth filter, as in TCP Westwood.
 const FILTER_TAU: f64 = 0.5;
@@ -97,7 +98,7 @@ struct Arc {
     is_clamped_down: bool,
     /// `w`, in packets.
     window: f64,
-    /// When the window was last looked at.
+    /// Time of the last update of the window.
     window_at: Instant,
     used_bandwidth: UsedBandwidth,
     smoothed_rtt: Option<Duration>,
@@ -108,7 +109,7 @@ struct Arc {
     sent: VecDeque<(Instant, u32)>,
     sent_bytes: u64,
     rate_use: RateUse,
-    /// When a report was last heard, or its absence noticed.
+    /// Time of the last report, or of the notice of its absence.
     heard_at: Option<Instant>,
     /// `r`, in packets per second, above every floor.
     rate: f64,
@@ -124,14 +125,14 @@ enum State {
     Timeout,
 }
 
-/// The receiver's estimate of the bandwidth that the flow uses (§3.2), in packets per second.
+/// Receiver's estimate of the bandwidth that the flow uses (§3.2), in packets per second.
 #[derive(Debug, Default)]
 struct UsedBandwidth {
     /// `B`.
     filtered: f64,
     /// `b` of the last sample.
     sample: f64,
-    /// When the last sample was taken, by the receiver's clock.
+    /// Time of the last sample, by the receiver's clock.
     sampled_at: Option<Instant>,
     received_bytes: u64,
 }
@@ -141,7 +142,7 @@ impl UsedBandwidth {
         self.received_bytes += u64::from(bytes);
     }
 
-    /// `b = D/T` once a round trip.
+    /// Samples `b = D/T` once per round trip.
     fn on_report(&mut self, reported_at: Instant, rtt: Duration, packet_bytes: f64) {
         let Some(sampled_at) = self.sampled_at else {
             self.sampled_at = Some(reported_at);
@@ -157,8 +158,8 @@ impl UsedBandwidth {
         self.filter(received / span.as_secs_f64(), span.as_secs_f64());
     }
 
-    /// A first-order low-pass, by the bilinear transformation. It would overshoot with steps above
-    /// 2 τ: longer ones are divided.
+    /// Applies a first-order low-pass filter by the bilinear transformation. Steps above 2 τ would
+    /// overshoot, so longer ones are divided.
     fn filter(&mut self, sample: f64, span: f64) {
         const MAX_STEPS: f64 = 32.0;
         let steps = (span / FILTER_TAU).ceil().clamp(1.0, MAX_STEPS);
@@ -202,18 +203,18 @@ impl Arc {
         arc
     }
 
-    /// `q = B (RTT − mRTT)` (§3.1.1), in packets.
+    /// Returns `q = B (RTT − mRTT)` (§3.1.1), in packets.
     fn backlog(&self) -> f64 {
         let queuing = self.latest_rtt.saturating_sub(self.min_rtt);
         self.used_bandwidth.filtered * queuing.as_secs_f64()
     }
 
-    /// `out`, in packets.
+    /// Returns `out`, in packets.
     fn outstanding(&self) -> f64 {
         self.sent_bytes as f64 / self.packet_bytes
     }
 
-    /// Eq. 2.
+    /// Returns the window of eq. 2.
     fn depleting_window(&self) -> f64 {
         self.used_bandwidth.filtered * (self.min_rtt.as_secs_f64() + 1.0 / self.gain)
     }
@@ -229,7 +230,7 @@ impl Arc {
         self.state = state;
     }
 
-    /// Eq. 3.
+    /// Grows the window by eq. 3.
     fn grow(&mut self, now: Instant, is_rate_limited: bool) {
         self.state = State::Constant;
         if self.backlog() < self.backlog_threshold {
@@ -241,7 +242,7 @@ impl Arc {
         self.window_at = now;
     }
 
-    /// Eq. 1, kept above the floors.
+    /// Sets the rate by eq. 1, kept above the floors.
     fn update_rate(&mut self, now: Instant) {
         let span = self.smoothed_rtt.unwrap_or(INITIAL_TIMEOUT);
         while let Some(&(sent_at, bytes)) = self.sent.front()
@@ -333,7 +334,7 @@ impl CongestionController for Arc {
                 self.bytes_in_flight = 0;
                 self.on_congestion(now, State::Timeout);
             }
-            // The silence that the paper waits for is its own.
+            // The paper has its own timer of silence.
             Timeout::Own | Timeout::Retransmission { .. } => {}
         }
         self.update_rate(now);
@@ -348,7 +349,8 @@ impl CongestionController for Arc {
         }
     }
 
-    /// Every smoothed round trip and at once on a hole; every packet during the first (§3.2).
+    /// Requests a report every smoothed round trip and at once on a hole; of every packet during
+    /// the first round trip (§3.2).
     fn feedback_schedule(&self) -> FeedbackSchedule {
         let Some(smoothed_rtt) = self.smoothed_rtt else {
             return FeedbackSchedule::EVERY_PACKET;

@@ -2,10 +2,10 @@
 
 use anabranch_core::{PathId, PathView, SessionView};
 
-/// The part of the session's backlog that one path may expect to carry: that of its rate in the sum
-/// of all usable paths' rates.
+/// Returns the part of the session's backlog that one path is expected to carry: the path's share
+/// of the sum of all usable paths' rates.
 pub(crate) fn path_backlog_bytes(path: PathId, session: &SessionView, paths: &[PathView]) -> u64 {
-    // An only path carries all of it, and mostly there is none.
+    // A single path carries all of it, and mostly it is empty.
     if session.backlog_bytes == 0 || paths.len() == 1 {
         return session.backlog_bytes;
     }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! and a loss takes w_i/2 × min(a_i, 1.5). All else is New Reno's, each path for itself; the least
-//! threshold is one segment where there are several paths. It is between LIA, which is slow to
-//! leave a path that loses, and OLIA, which is slow to take one that frees.
+//! threshold is one segment if there are several paths. BALIA is between LIA, which is slow to
+//! leave a path that loses packets, and OLIA, which is slow to take a path that becomes free.
 //!
 //! Deviations:
 //! 1. A loss decreases the bytes in flight by the law's share, as in `new-reno`.
@@ -21,7 +21,7 @@ use anabranch_core::control::{CongestionController, ControllerConfig};
 use super::coupled::{Share, Subflows, largest};
 use super::new_reno;
 
-/// The most that counts of `a` where a loss is concerned.
+/// Bound of `a` in the decrease.
 const MAX_RATIO: f64 = 1.5;
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {

@@ -1,4 +1,4 @@
-//! The BBR family: what its members share, and the members.
+//! The BBR family: its members and their shared parts.
 //!
 //! `bbr-quic` ([`quic`]), `bbr-webrtc` ([`webrtc`]), `bbr-linux` and `bbr-linux-4.9` ([`linux`])
 //! are version 1; `bbr3` ([`v3`]) is the IETF's draft. Delay-BBR shares the filters.
@@ -30,7 +30,7 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
 const _: () = assert!(HIGH_GAIN - 2.0 / LN_2 < 0.001 && 2.0 / LN_2 - HIGH_GAIN < 0.001);
 
-/// The least pacing rate of every member: a packet a second.
+/// Returns the least pacing rate of every member: a packet per second.
 fn packet_a_second(packet_bytes: u64) -> DataRate {
     DataRate::from_bits_per_second(8 * packet_bytes.max(1))
 }
@@ -40,7 +40,7 @@ fn packet_a_second(packet_bytes: u64) -> DataRate {
 #[derive(Clone, Copy, Debug, Default)]
 struct HeldBack {
     from_packet: u64,
-    /// Until a packet beyond this one is acknowledged, packets that leave are held back too.
+    /// Last packet of the hold: packets sent before a later one is acknowledged are held back too.
     ends_after: u64,
     /// The first packet not held back, once known.
     until_packet: u64,
@@ -48,7 +48,7 @@ struct HeldBack {
 }
 
 impl HeldBack {
-    /// All packets that leave until those in flight now have settled are held back.
+    /// Marks all packets as held back that are sent before those in flight now have settled.
     fn mark(&mut self, next_packet_number: u64) {
         if !self.is_on {
             self.from_packet = next_packet_number;
@@ -57,7 +57,7 @@ impl HeldBack {
         self.ends_after = next_packet_number.saturating_sub(1);
     }
 
-    /// A packet has been acknowledged; says whether it was held back.
+    /// Handles an acknowledged packet, and returns whether it was held back.
     fn on_acked(&mut self, packet_number: u64, next_packet_number: u64) -> bool {
         if self.is_on && packet_number > self.ends_after {
             self.is_on = false;

@@ -9,8 +9,8 @@
 //! 1. As in Linux, a round trip adds a quarter of the distance to W_max, not half of it as in the
 //!    paper. S_max is 16 (paper: 32). Next to W_max a segment takes five round trips (paper's
 //!    S_min: 0.01 segments). β is 819/1024 and multiplies the window (paper: a reduction by 1/8).
-//! 2. Before the first loss, beyond slow start, the window grows by a twentieth per round trip at
-//!    least (Linux).
+//! 2. Before the first loss, beyond slow start, the window grows by at least a twentieth per round
+//!    trip (Linux).
 //! 3. A loss reduces the window, as in the paper and Linux, not the flight.
 //! 4. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
@@ -30,14 +30,14 @@ const MAX_INCREMENT: f64 = 16.0;
 const SMOOTH_PART: f64 = 20.0;
 /// `beta`: factor that a loss applies to the window.
 const BETA: f64 = 819.0 / 1_024.0;
-/// `BICTCP_B`: a round trip adds such a part of the distance to W_max.
+/// `BICTCP_B`: inverse of the part of the distance to W_max that a round trip adds.
 const SEARCH_DIVISOR: f64 = 4.0;
-/// Before the first loss a round trip adds at least such a part of the window (Linux).
+/// Inverse of the least growth of the window per round trip before the first loss (Linux).
 const FIRST_GROWTH_DIVISOR: f64 = 20.0;
 
 const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
     name: "fast-convergence",
-    summary: "whether a flow that loses below its last maximum makes room as in the paper",
+    summary: "whether a flow with a loss below its last maximum yields as in the paper",
     values: OptionValues::Words(&["on", "off"]),
 };
 
@@ -64,7 +64,7 @@ impl Bic {
         }
     }
 
-    /// Segments per round trip in congestion avoidance.
+    /// Returns the growth in congestion avoidance, in segments per round trip.
     fn increment(&self) -> f64 {
         let window = self.window.segments;
         let smooth = SEARCH_DIVISOR / SMOOTH_PART;

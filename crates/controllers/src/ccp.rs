@@ -4,26 +4,26 @@
 //! path's backlog x at a fixed part of its storage B. The window has no memory, and losses do not
 //! move it.
 //!
-//! The law is the paper's as later papers of the same group quote it. How B and x are estimated is
-//! not in them.
+//! The law is the paper's as later papers of the same group quote it. They do not contain the
+//! estimators of B and x.
 //!
 //! Deviations and decisions:
 //! 1. Capacity c by CapProbe (Kapoor et al., SIGCOMM 2004): the dispersion of the packet pair with
 //!    the least sum of delays, in runs of 100 pairs, so that a new capacity is noticed; before any
 //!    pair, the largest delivery rate. x = c (RTT - least RTT), of the newest packet.
-//! 2. B = c × the largest RTT, which slow start up to the first loss shows, but 1.5 c × the least
-//!    RTT at least. Round-trip times of packets that had been given up do not count; while idle the
-//!    largest one is forgotten by 1 % a second.
+//! 2. B = c × the largest RTT, which slow start up to the first loss shows, but at least 1.5 c ×
+//!    the least RTT. Round-trip times of packets declared lost do not count. While the path is
+//!    idle, the largest one decays by 1 % per second.
 //! 3. Kp = 2. A flow alone settles at a window of Kp (B - x) / 3, a queue of [Kp (P + Q) - 3 P] /
 //!    (3 + Kp) for a pipe P and a buffer Q; the loop through the queue has the gain Kp / 3, so that
 //!    Kp must lie below 3.
 //! 4. The law runs once per report, with the packets in flight after it. The window grows by no
 //!    more than the acknowledged packets, and only if it was full. `limiter=off`, for experiments,
 //!    lets it jump: after a pause it jumps into overflow, and may stay in a cycle of overflows.
-//! 5. Nothing but the law reacts to losses, so a safety does: above 10 % of loss over ten round
-//!    trips B shrinks by a tenth.
-//! 6. At least two segments; after a silent path as many, and the law from there. A retransmission
-//!    timeout only ends slow start.
+//! 5. Only the law reacts to losses, so there is a safety: above 10 % of loss over ten round trips
+//!    B shrinks by a tenth.
+//! 6. The window is at least two segments. After a silent path it is two segments, and the law
+//!    continues from there. A retransmission timeout only ends slow start.
 //! 7. Marks are losses to the sources: no ECT is sent. Idleness: see `window.rs`, 6.
 
 mod path_model;
@@ -53,7 +53,7 @@ const GAIN: AlgorithmOption = AlgorithmOption {
 };
 const LIMITER: AlgorithmOption = AlgorithmOption {
     name: "limiter",
-    summary: "whether the window grows by no more than what is acknowledged",
+    summary: "whether the window grows by at most the acknowledged packets",
     values: OptionValues::Words(&["on", "off"]),
 };
 

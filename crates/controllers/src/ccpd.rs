@@ -12,8 +12,8 @@
 //! 3. The derivative is sampled once per quarter of a smoothed round trip with the dimensionless
 //!    gain Kd' = Kd / Δt = 0.25, and holds until the next sample.
 //!
-//! With these gains it is for one or two flows per bottleneck: the queue grows with the number of
-//! flows until it overflows, and nothing yields to losses but CCP's safety.
+//! With these gains it suits one or two flows per bottleneck. The queue grows with the number of
+//! flows until it overflows, and only CCP's safety yields to losses.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
 use anabranch_core::options::{AlgorithmOption, OptionValues};
@@ -35,7 +35,7 @@ const GAIN: AlgorithmOption = AlgorithmOption {
 };
 const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption {
     name: "kd",
-    summary: "Kd / Δt, the gain of what storage and flight have lost since the last sample",
+    summary: "Kd / Δt, the gain of the fall of backlog and flight since the last sample",
     values: OptionValues::Number {
         usual: 0.25,
         min: 0.0,
@@ -44,7 +44,7 @@ const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption {
 };
 const QUEUE_SHARE: AlgorithmOption = AlgorithmOption {
     name: "phi",
-    summary: "the part of the buffer that shall be filled",
+    summary: "the part of the buffer to be filled",
     values: OptionValues::Number {
         usual: 0.25,
         min: 0.0,
@@ -77,7 +77,7 @@ struct ProportionalDerivative {
     derivative_gain: f64,
     /// `phi`.
     queue_share: f64,
-    /// When the last sample was taken, and `x + f` then.
+    /// Time of the last sample, and `x + f` at that time.
     sample: Option<(Instant, f64)>,
     /// The derivative term, in segments.
     derivative: f64,
@@ -112,8 +112,8 @@ mod tests {
 
     type Ccpd = Rig<Probing<ProportionalDerivative>>;
 
-    /// Past slow start, on a path of 1000 segments/s that holds 100 segments in its pipe and as
-    /// many in its buffer, after a sample of x + f = 80.
+    /// Returns a controller past slow start, on a path of 1000 segments/s that holds 100 segments
+    /// in its pipe and as many in its buffer, after a sample of x + f = 80.
     fn on_a_known_path() -> Ccpd {
         let mut rig = Rig::of_segments(probing(&segment_config()));
         rig.send(2);

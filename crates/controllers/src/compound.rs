@@ -1,14 +1,14 @@
 //! `compound`: Compound TCP (Tan, Song, Zhang & Sridharan, INFOCOM 2006;
 //! draft-sridharan-tcpm-ctcp-02).
 //!
-//! The window is the sum of Reno's and of one that delay rules: dwnd grows with a power of the
-//! window while the flow's own backlog is short, and yields as soon as it is not, so that a full
-//! queue leaves Reno.
+//! The window is the sum of Reno's and of a delay-based one. dwnd grows with a power of the window
+//! while the flow's own backlog is short, and shrinks as soon as it is not, so that a full queue
+//! leaves Reno.
 //!
 //! Deviations and decisions:
-//! 1. The power is of the whole window, win^k, and a loss leaves win (1 - beta) in all, as the
-//!    paper and ns-2 have it. The draft's equations (3) and (5) print dwnd there, from which dwnd
-//!    could never leave zero.
+//! 1. The power is of the whole window, win^k, and a loss leaves win (1 - beta) in all, as in the
+//!    paper and ns-2. The draft's equations (3) and (5) print dwnd there, and with them dwnd could
+//!    never leave zero.
 //! 2. RTT is the least of the round, with more than two samples (ns-2; draft: the smoothed one),
 //!    win the window that the round began with.
 //! 3. The delay part grows only if the window is above `low-window` (draft: 38 packets; ns-2
@@ -35,7 +35,7 @@ const EXPONENT: f64 = 0.75;
 const ZETA: f64 = 1.0;
 /// A round with this many samples or fewer is not judged (ns-2).
 const FEW_SAMPLES: u32 = 2;
-/// The draft's tuning: what gamma may become, and the part of Reno's backlog that it is drawn to.
+/// The draft's tuning: bounds of gamma, and the part of Reno's backlog that gamma approaches.
 const MIN_TUNED_GAMMA: f64 = 5.0;
 const MAX_TUNED_GAMMA: f64 = 30.0;
 const GAMMA_SHARE: f64 = 0.75;
@@ -81,9 +81,9 @@ struct Compound {
     low_window: f64,
     is_tuning: bool,
     round: Round,
-    /// The whole window at the beginning of the round.
+    /// Whole window at the beginning of the round.
     round_window: f64,
-    /// The share of the backlog that Reno's part had in the last round, in segments.
+    /// Reno's part of the backlog in the last round, in segments.
     reno_backlog: f64,
     base_rtt: Option<Duration>,
 }
@@ -104,7 +104,7 @@ impl Compound {
         }
     }
 
-    /// `win`, in segments.
+    /// Returns `win`, in segments.
     fn whole_window(&self) -> f64 {
         self.window.segments + self.delay_window
     }
@@ -118,7 +118,7 @@ impl Compound {
         self.round_window = self.whole_window();
     }
 
-    /// The draft's eq. 5, of the whole window.
+    /// Applies the draft's eq. 5 to the whole window.
     fn on_congestion(&mut self) {
         if self.is_tuning {
             let sample = GAMMA_SHARE * self.reno_backlog;
@@ -142,7 +142,7 @@ impl Compound {
         }
     }
 
-    /// The delay part, once per round trip.
+    /// Updates the delay part once per round trip.
     fn on_round_end(&mut self, may_grow: bool) {
         let (round, window) = (self.round, self.round_window);
         if let (Some(rtt), Some(base)) = (round.min_rtt, self.base_rtt)
@@ -155,7 +155,7 @@ impl Compound {
                 // dwnd is zero there.
             } else if backlog >= self.gamma {
                 self.delay_window = (self.delay_window - ZETA * backlog).max(0.0);
-                // Else slow start would take its place.
+                // Otherwise slow start would replace it.
                 self.window.ssthresh = self.window.ssthresh.min(self.whole_window());
             } else if may_grow && self.whole_window() > self.low_window {
                 self.delay_window += (ALPHA * libm::pow(window, EXPONENT) - 1.0).max(0.0);
@@ -261,7 +261,7 @@ mod tests {
     use super::super::testing::{Report, Rig, SILENCE};
     use super::*;
 
-    /// In congestion avoidance with these parts of the window; the base is 100 ms.
+    /// Returns a rig in congestion avoidance with these parts of the window; the base is 100 ms.
     fn at(reno: f64, delay: f64) -> Rig<Compound> {
         let mut rig = Rig::of_segments(Compound::new(&segment_config()));
         rig.controller.window.segments = reno;
@@ -433,7 +433,7 @@ mod tests {
             compound.round(100 + step);
             reno.round(100 + step);
             if step == 15 {
-                // All at once: NewReno's recovery, which it has, keeps the window still.
+                // In one burst: NewReno's recovery, which Compound has, keeps the window still.
                 compound.send(20);
                 compound.hear(1, 19, 100);
                 reno.send(20);

@@ -38,7 +38,7 @@ enum Step {
     Report {
         acked: usize,
         lost: usize,
-        /// Packets lost before that arrive after all, the oldest first.
+        /// Packets declared lost that arrive after all, the oldest first.
         spurious: usize,
         rate_kilobits: u64,
         is_app_limited: bool,
@@ -82,13 +82,13 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plays steps to a controller and keeps the books that recovery would.
+/// Plays steps to a controller, with the state that recovery would keep.
 struct Player {
     controller: Box<dyn CongestionController>,
     now: Instant,
     next_packet_number: u64,
     outstanding: Vec<SentPacket>,
-    /// Declared lost, in the order of their numbers.
+    /// Packets declared lost, in the order of their numbers.
     gone: Vec<SentPacket>,
     rtt: RttEstimator,
     delivered_bytes: u64,
@@ -96,7 +96,7 @@ struct Player {
     /// Largest further increase of the peer's counter of marks.
     ce_count_left: u64,
     timeout_count: u32,
-    /// The paths that it is shown.
+    /// The views of paths that the controller gets.
     paths: Vec<PathView>,
 }
 
@@ -175,7 +175,7 @@ impl Player {
         self.controller.on_sent(self.now, &packet);
     }
 
-    /// The oldest packets in flight are lost.
+    /// Declares the oldest packets in flight lost.
     fn lose(&mut self, count: usize) -> Vec<SentPacket> {
         let count = count.min(self.outstanding.len());
         let lost: Vec<SentPacket> = self.outstanding.drain(..count).collect();
@@ -185,7 +185,7 @@ impl Player {
         lost
     }
 
-    /// [`Step::Report`].
+    /// Plays [`Step::Report`].
     fn report(&mut self, step: &Step) {
         let Step::Report {
             acked,
@@ -256,8 +256,8 @@ impl Player {
     }
 }
 
-/// A window or a rate, and enough of it for a packet per round trip or second, unless the
-/// configured minimum is less.
+/// Whether the controller grants a window or a rate of at least a packet per round trip or second,
+/// unless the configured minimum is less.
 fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
     let packet_bytes = u64::from(config.max_packet_bytes);
     let by_window = control
@@ -303,8 +303,8 @@ fn settings(option: &AlgorithmOption) -> Vec<String> {
     values.into_iter().map(named).collect()
 }
 
-/// Every controller with each of those in turn, and once with as many of them at a time as it has
-/// options, picked by `picks`.
+/// Returns every controller with each of its settings in turn, and once with all of its options at
+/// a time, picked by `picks`.
 fn with_options(picks: &[usize]) -> Vec<String> {
     let mut names = Vec::new();
     for entry in CONTROLLERS {
@@ -420,7 +420,7 @@ fn contract_options_every_word_and_both_ends_are_tried() {
     assert_eq!(names.len(), expected);
 }
 
-/// One flow over 3 Mbit/s and 2 × 30 ms that is dead from the 10th to the 14th second.
+/// Runs one flow over 3 Mbit/s and 2 × 30 ms, with an outage from the 10th to the 14th second.
 fn over_a_blackout(controller: &Controller, seed: u64) -> Outcome {
     let rate = DataRate::from_megabits_per_second(3);
     let link = Link::new(rate, Duration::from_millis(30), Duration::from_millis(200))

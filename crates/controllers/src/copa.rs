@@ -1,15 +1,15 @@
 //! `copa`: Arun & Balakrishnan, "Copa: Practical delay-based congestion control for the Internet"
 //! (NSDI 2018).
 //!
-//! The rate aimed at is 1/(δ d_q) packets per second, d_q being the queuing delay. The window moves
+//! The target rate is 1/(δ d_q) packets per second, with the queuing delay d_q. The window moves
 //! towards it by v/(δ cwnd) packets per packet acknowledged, ever faster (velocity v) while the
-//! direction stays the same; packets are spaced at twice the window per round trip. Where the queue
-//! never empties, others fill it: then 1/δ itself is driven by AIMD (competitive mode).
+//! direction stays the same. Packets are spaced at twice the window per round trip. If the queue
+//! never empties, other flows fill it: then AIMD drives 1/δ itself (competitive mode).
 //!
 //! Windows are in packets of [`ControllerConfig::max_packet_bytes`] on the wire.
 //!
 //! Deviations:
-//! 1. A report of several packets is taken packet by packet, all with its round-trip times.
+//! 1. A report of several packets is handled packet by packet, all with its round-trip times.
 //! 2. The velocity is at most the window, as in the authors' genericCC.
 //! 3. The window does not grow while the source is the limit and uses less than half of it (RFC
 //!    7661 §4.4); it may shrink.
@@ -48,7 +48,7 @@ const PACING_FACTOR: f64 = 2.0;
 
 const DELTA: AlgorithmOption = AlgorithmOption {
     name: "delta",
-    summary: "δ of default mode: 1/δ packets of its own are to wait in the queue (paper: 0.5)",
+    summary: "δ of default mode: 1/δ is the target of its own queued packets (paper: 0.5)",
     values: OptionValues::Number {
         usual: 0.5,
         min: 0.01,
@@ -79,7 +79,7 @@ enum Mode {
     Competitive,
 }
 
-/// The extreme of the newest samples: those that none newer outdoes, oldest first.
+/// Extreme of the newest samples. It holds the samples that no newer one exceeds, oldest first.
 #[derive(Debug, Default)]
 struct Window(VecDeque<(Instant, Duration)>);
 
@@ -93,7 +93,7 @@ impl Window {
         self.0.push_back((now, sample));
     }
 
-    /// The extreme of the last `span`.
+    /// Returns the extreme of the last `span`.
     fn extreme(&mut self, now: Instant, span: Duration) -> Duration {
         while self.0.len() > 1
             && let Some(&(at, _)) = self.0.front()
@@ -129,14 +129,14 @@ struct Copa {
     standing_rtt: Option<Duration>,
     min_rtt: Duration,
     next_packet_number: u64,
-    /// The first packet of the round trip, the window then, and whether something was lost since.
+    /// First packet of the round trip, the window then, and whether a packet was lost since.
     round_began_with: u64,
     round_window: f64,
     had_loss_in_round: bool,
     was_limited_in_round: bool,
     flight: PeakFlight,
     round_count: u64,
-    /// The round trip in which the queue was last nearly empty.
+    /// Round trip in which the queue was last nearly empty.
     empty_in_round: u64,
     /// Losses of packets before this one have been answered.
     loss_answered_until: u64,
@@ -195,13 +195,13 @@ impl Copa {
         }
     }
 
-    /// `d_q`, in seconds.
+    /// Returns `d_q`, in seconds.
     fn queuing_delay(&self) -> f64 {
         let standing_rtt = self.standing_rtt.unwrap_or(self.min_rtt);
         standing_rtt.saturating_sub(self.min_rtt).as_secs_f64()
     }
 
-    /// λ ≤ λ_t: cwnd/RTTstanding ≤ 1/(δ d_q).
+    /// Whether λ ≤ λ_t: cwnd/RTTstanding ≤ 1/(δ d_q).
     fn is_below_target(&self) -> bool {
         self.standing_rtt.is_some_and(|standing_rtt| {
             self.window * self.delta * self.queuing_delay() <= standing_rtt.as_secs_f64()
@@ -241,7 +241,7 @@ impl Copa {
         self.round_window = self.window;
     }
 
-    /// A packet that left after the last round trip began has been acknowledged.
+    /// Handles the acknowledgement of a packet that was sent after the last round trip began.
     fn on_round(&mut self) {
         self.update_velocity();
         self.update_mode();
@@ -271,7 +271,7 @@ impl Copa {
         }
     }
 
-    /// §2.2.
+    /// Updates the mode (§2.2).
     fn update_mode(&mut self) {
         if !self.switches_modes {
             return;
@@ -287,7 +287,7 @@ impl Copa {
         }
     }
 
-    /// The loss of this packet: competitive mode halves 1/δ once a round trip.
+    /// Handles the loss of this packet: competitive mode halves 1/δ once per round trip.
     fn on_lost(&mut self, packet_number: u64) {
         self.had_loss_in_round = true;
         if packet_number < self.loss_answered_until {
@@ -379,7 +379,7 @@ impl CongestionController for Copa {
         }
     }
 
-    /// As receivers of TCP without delayed acknowledgements.
+    /// Requests reports as from receivers of TCP without delayed acknowledgements.
     fn feedback_schedule(&self) -> FeedbackSchedule {
         FeedbackSchedule::EVERY_PACKET
     }

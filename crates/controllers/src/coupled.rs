@@ -1,11 +1,11 @@
 //! Coupled controllers' knowledge of their session's paths, and their departure from Reno.
 //!
-//! Sources count windows in packets or bytes, rates and times in units of their own. Here each
-//! path is compared with one's own, so that units cancel, and so that a path alone has ratios of
-//! exactly one: its window is then New Reno's to the bit.
+//! Sources count windows in packets or bytes, rates and times in units of their own. Here each path
+//! is compared with the controller's own, so that units cancel, and so that a path alone has ratios
+//! of exactly one: its window is then New Reno's to the bit.
 //!
 //! Decisions, for all of them:
-//! 1. Of the other paths those count that are usable and have a window and a round-trip time.
+//! 1. Other paths count if they are usable and have a window and a round-trip time.
 //! 2. Round-trip times are smoothed (RFC 6298).
 //! 3. Windows are taken as they are. In recovery they are not inflated, but equal the threshold, so
 //!    that sources need not say which of the two they mean.
@@ -15,7 +15,7 @@ use anabranch_core::recovery::Feedback;
 use anabranch_core::{PathId, PathView};
 use anabranch_units::Duration;
 
-/// A path as an equation has it.
+/// Variables of a path in the equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Subflow {
     /// `w`, in bytes.
@@ -41,7 +41,7 @@ impl Subflow {
         is_established.then(|| Subflow::new(window, rtt, view.risk.loss_interval_bytes))
     }
 
-    /// `x = w / rtt`, in bytes per second.
+    /// Returns `x = w / rtt`, in bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.window / self.rtt
     }
@@ -50,7 +50,7 @@ impl Subflow {
 /// A controller's own path, and all of its session's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subflows<'a> {
-    /// One's own.
+    /// The controller's own path.
     pub(super) own: Subflow,
     own_id: PathId,
     paths: &'a [PathView],
@@ -73,25 +73,25 @@ impl<'a> Subflows<'a> {
         })
     }
 
-    /// All that count, one's own first.
+    /// Returns all paths that count, the controller's own first.
     pub(super) fn iter(&self) -> impl Iterator<Item = Subflow> + Clone {
         let others = self.paths.iter().filter(|view| view.id != self.own_id);
         core::iter::once(self.own).chain(others.filter_map(Subflow::of))
     }
 
-    /// `Σ x / x_i`.
+    /// Returns `Σ x / x_i`.
     pub(super) fn rate_ratio(&self) -> f64 {
         let rate = self.own.rate();
         self.iter().map(|subflow| subflow.rate() / rate).sum()
     }
 
-    /// Whether there is another one.
+    /// Whether another path counts.
     pub(super) fn are_several(&self) -> bool {
         self.iter().nth(1).is_some()
     }
 }
 
-/// The largest of some values that are not negative.
+/// Returns the largest of some values that are not negative.
 pub(super) fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max)
 }
@@ -99,8 +99,8 @@ pub(super) fn largest(values: impl Iterator<Item = f64>) -> f64 {
 /// Decision of a coupling law about a window in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
-    /// By how much the window grows, as a part of Reno's growth, which is a segment per window
-    /// acknowledged. If it is negative the window shrinks.
+    /// Growth of the window, as a part of Reno's growth, which is a segment per window
+    /// acknowledged. If it is negative, the window shrinks.
     pub(super) growth: f64,
     /// Factor that a loss applies to the bytes in flight.
     pub(super) kept: f64,
@@ -109,7 +109,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// RFC 5681 §3.1.
+    /// Reno's share (RFC 5681 §3.1).
     pub(super) const RENO: Share = Share {
         growth: 1.0,
         kept: 0.5,
@@ -174,7 +174,7 @@ pub(super) mod testing {
         each.collect()
     }
 
-    /// The growth of each of these paths, in segments per round trip.
+    /// Returns the growth of each of these paths, in segments per round trip.
     pub(crate) fn growths(law: Law, views: &[PathView]) -> Vec<f64> {
         let shares = shares(law, views);
         shares.iter().map(|share| share.growth).collect()
@@ -201,13 +201,13 @@ pub(super) mod testing {
         beds.into_iter().flat_map(|bed| bed.run_secs(20)).collect()
     }
 
-    /// With one path `name` and `uncoupled` send the same packets at the same times.
+    /// Checks that with one path `name` and `uncoupled` send the same packets at the same times.
     pub(crate) fn assert_alone_is(name: &str, uncoupled: &str) {
         assert_eq!(outcomes(name), outcomes(uncoupled));
     }
 
-    /// The window in segments after a round of slow start, a loss, twenty rounds, a mark and a
-    /// timeout, beside these paths.
+    /// Returns the window in segments after a round of slow start, a loss, twenty rounds, a mark
+    /// and a timeout, beside these paths.
     pub(crate) fn life(law: Law, paths: &[PathView]) -> Vec<f64> {
         let mut rig = Rig::of_segments(coupled(&segment_config(), law));
         rig.paths = paths.to_vec();

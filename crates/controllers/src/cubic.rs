@@ -1,8 +1,8 @@
 //! `cubic`: CUBIC (RFC 9438), with HyStart++ (RFC 9406) or HyStart (Ha & Rhee, Computer Networks
 //! 55, 2011).
 //!
-//! After a loss the window returns to where it was, W_max, along a cubic function of time that is
-//! flat there, and then looks for more: W(t) = C (t - K)³ + W_max. Where Reno's window would be
+//! After a loss the window returns to its earlier value, W_max, along a cubic function of time that
+//! is flat there, and then grows beyond: W(t) = C (t - K)³ + W_max. If Reno's window would be
 //! larger, it is as large as Reno's.
 //!
 //! Deviations and decisions:
@@ -10,13 +10,15 @@
 //!    HyStart's first long round ends slow start for good; HyStart++ goes back. Linux still has
 //!    HyStart: `hystart=classic`, which also applies to slow start after a timeout.
 //! 2. The RTT of W(t + RTT) is the smoothed one.
-//! 3. A loss leaves beta of FlightSize (RFC 9438 §4.6), so that an idle source does not keep a
-//!    window that it has not used; W_max is the window, and the window never rises by it.
+//! 3. A loss reduces the window to beta times FlightSize (RFC 9438 §4.6), so that an idle source
+//!    does not keep a window that it has not used. W_max is the window, and the window never rises
+//!    by a loss.
 //! 4. Time in which the window did not limit the sender does not count (RFC 9438 §5.8): the epoch
-//!    is put off by it.
-//! 5. Slow start is not limited per report but with HyStart++ (L = 8: nothing is paced).
-//! 6. Linux 6.18 has W_est grow by 8/15 of a segment a round trip for ever, not by 1 beyond the
-//!    window before the loss (RFC 9438 §4.3), and counts in whole segments: `friendliness=linux`.
+//!    is shifted by it.
+//! 5. Slow start is limited per report only with HyStart++ (L = 8: nothing is paced).
+//! 6. In Linux 6.18 W_est grows by 8/15 of a segment per round trip forever, not by 1 beyond the
+//!    window before the loss (RFC 9438 §4.3), and it counts in whole segments:
+//!    `friendliness=linux`.
 //! 7. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 mod hystart;
@@ -32,12 +34,12 @@ use self::hystart::{Classic, HyStart, PlusPlus, Verdict};
 use self::linux::WholeSegments;
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Window};
 
-/// RFC 9438 §4.2: the window may not be asked to grow faster per round trip.
+/// Bound of the growth per round trip (RFC 9438 §4.2).
 const MAX_TARGET: f64 = 1.5;
 
 const HYSTART: AlgorithmOption = AlgorithmOption {
     name: "hystart",
-    summary: "what ends slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
+    summary: "end of slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
     values: OptionValues::Words(&["hystart++", "classic", "off"]),
 };
 const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
@@ -48,7 +50,7 @@ const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
 };
 const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
     name: "fast-convergence",
-    summary: "whether a flow that loses below its last maximum makes room (RFC 9438 §4.7)",
+    summary: "whether a flow with a loss below its last maximum yields (RFC 9438 §4.7)",
     values: OptionValues::Words(&["on", "off"]),
 };
 const SCALE: AlgorithmOption = AlgorithmOption {
@@ -62,7 +64,7 @@ const SCALE: AlgorithmOption = AlgorithmOption {
 };
 const BETA: AlgorithmOption = AlgorithmOption {
     name: "beta",
-    summary: "what a loss leaves of the window (RFC 9438 §4.6)",
+    summary: "factor that a loss applies to the window (RFC 9438 §4.6)",
     values: OptionValues::Number {
         usual: 0.7,
         min: 0.1,
@@ -85,7 +87,7 @@ struct Cubic {
     /// `C`, in segments/s³.
     scale: f64,
     beta: f64,
-    /// Whether [`FRIENDLINESS`] asks for Linux's.
+    /// Whether [`FRIENDLINESS`] is Linux's.
     has_linux_friendliness: bool,
     /// `W_max`, in segments.
     max_window: f64,
@@ -102,7 +104,8 @@ struct Cubic {
 struct Epoch {
     /// `t_epoch`.
     began_at: Instant,
-    /// Where the curve is flat: `W_max`, or the window at the beginning if that is larger.
+    /// Window at which the curve is flat: `W_max`, or the window at the beginning if that is
+    /// larger.
     origin: f64,
     /// `K`, in seconds.
     time_to_origin: f64,
@@ -113,7 +116,7 @@ struct Epoch {
 }
 
 impl Epoch {
-    /// `W_cubic(t)` (RFC 9438 §4.2).
+    /// Returns `W_cubic(t)` (RFC 9438 §4.2).
     fn window_at(&self, seconds: f64, scale: f64) -> f64 {
         let distance = seconds - self.time_to_origin;
         scale * distance * distance * distance + self.origin
@@ -142,7 +145,7 @@ impl Cubic {
         }
     }
 
-    /// RFC 9438 §4.6, §4.7. `least` is in segments.
+    /// Reduces the window (RFC 9438 §4.6, §4.7). `least` is in segments.
     fn on_congestion(&mut self, flight_segments: f64, least: f64) {
         let mut window = self.window.segments;
         let mut flight_segments = flight_segments;
@@ -189,7 +192,7 @@ impl Cubic {
         }
     }
 
-    /// RFC 9438 §4.2 to §4.5.
+    /// Grows the window (RFC 9438 §4.2 to §4.5).
     fn avoid_congestion(&mut self, now: Instant, acked_segments: f64) {
         let window = self.window.segments;
         if self.epoch.is_none() {
@@ -198,7 +201,7 @@ impl Cubic {
         let Some(epoch) = &mut self.epoch else {
             return;
         };
-        // RFC 9438 §4.3: as fast as Reno once the window that the loss took is reached again.
+        // RFC 9438 §4.3: as fast as Reno once the window before the loss is reached again.
         let is_below = epoch.reno_window < self.prior_window;
         let alpha = if is_below {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
@@ -238,7 +241,7 @@ impl Cubic {
         }
     }
 
-    /// The window did not limit the sender from then until now.
+    /// Shifts the epoch by the time since then, in which the window did not limit the sender.
     fn put_off_epoch(&mut self, now: Instant) {
         if let Some(epoch) = &mut self.epoch {
             epoch.began_at += now.saturating_since(self.last_heard_at);

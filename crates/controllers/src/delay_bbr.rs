@@ -1,10 +1,10 @@
-//! Delay-BBR (Zhang & Lei, §4.1): BBR with a gentler gain cycle, whose ProbeRTT answers to delay
-//! and drains at three quarters of the bandwidth.
+//! Delay-BBR (Zhang & Lei, §4.1): BBR with a gentler gain cycle, whose ProbeRTT reacts to delay and
+//! drains at three quarters of the bandwidth.
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
 //! `live-bbr` (ours, [`live`]), `delay-bbr` (the authors' code, [`v5`]) and `delay-bbr-text`
-//! ([`text`]). Only the first has a window, where jitter hides queues, and answers to loss, if a
-//! long queue comes with it.
+//! ([`text`]). Only the first has a window, where jitter hides queues, and reacts to losses, if
+//! they come with a long queue.
 
 mod delay_signal;
 mod live;
@@ -54,7 +54,7 @@ const WINDOW_GAIN: f64 = 1.5;
 /// Rounds of congestion in Startup before congestion ends it.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
-/// A path that delivers at least this share of the rate at which it is sent to is not full.
+/// Share of the send rate from which the delivered rate shows that the path is not full.
 const DELIVERED_AS_SENT: f64 = 0.95;
 
 /// Rounds, as many as the bandwidth filter has, after which two conclusions are drawn. A sender
@@ -103,7 +103,7 @@ enum Mode {
 struct DelayBbr {
     profile: &'static Profile,
     config: ControllerConfig,
-    /// Whether [`CYCLE`] asks for the gains of BBR.
+    /// Whether [`CYCLE`] is set to the gains of BBR.
     has_gains_of_bbr: bool,
     /// Whether [`RESET`] is on.
     has_reset: bool,
@@ -124,25 +124,26 @@ struct DelayBbr {
     next_packet_number: u64,
     /// One more than the largest packet number acknowledged.
     acked_until: u64,
-    /// Earlier packets say nothing of the path as it is: it has been silent since.
+    /// First packet that counts. Earlier ones are no evidence on the path, which has been silent
+    /// since.
     counts_from: u64,
     bytes_in_flight: u64,
-    /// Whether the newest acknowledged packet left a sender with too little to send.
+    /// Whether the newest acknowledged packet was sent while the sender was application-limited.
     is_app_limited: bool,
-    /// The round in which a packet was acknowledged last that left a sender with too little.
+    /// Last round in which a packet was acknowledged that an application-limited sender had sent.
     app_limited_round: u64,
-    /// The same, or in which another path had room for more.
+    /// Last such round, or round in which another path had room.
     spare_round: u64,
-    /// The round in which a packet met a queue last.
+    /// Last round in which a packet met a queue.
     queued_round: u64,
     /// The latest round-trip time, without jitter.
     floor: Duration,
     noise: Noise,
-    /// Whether, in Startup, the newest sample shows that less comes out of the path than was sent.
+    /// Whether, in Startup, the newest sample shows a delivery rate below the send rate.
     is_slowed: bool,
     batches: Batches,
     trains: Trains,
-    /// Media that waits for the path.
+    /// Backlog of media for the path.
     backlog_bytes: u64,
     /// Lifetime of media after its capture.
     deadline: Duration,
@@ -190,7 +191,8 @@ impl DelayBbr {
         }
     }
 
-    /// Algorithm 2, for one packet. `sample` belongs to `newest`, the newest packet of its report.
+    /// Runs algorithm 2 for one packet. `sample` belongs to `newest`, the newest packet of its
+    /// report.
     fn on_acked(
         &mut self,
         now: Instant,
@@ -225,7 +227,7 @@ impl DelayBbr {
         }
     }
 
-    /// Goes on in the cycle of gains, if it is time.
+    /// Advances the cycle of gains when it is time.
     #[cold]
     fn step_cycle(&mut self, now: Instant, echo: Option<Echo>) {
         let ask = self.ask();
@@ -237,7 +239,7 @@ impl DelayBbr {
         }
     }
 
-    /// Algorithm 3, but for the bytes in flight.
+    /// Runs algorithm 3, without the bytes in flight.
     fn on_rtt(&mut self, now: Instant, packet: &AckedPacket) {
         let number = packet.sent.packet_number;
         let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else {
@@ -266,7 +268,7 @@ impl DelayBbr {
         matches!(&self.mode, Mode::ProbeRtt(stay) if stay.is_by_congestion())
     }
 
-    /// Algorithm 5.
+    /// Runs algorithm 5.
     fn maybe_enter_or_exit_probe_rtt(&mut self, now: Instant) {
         let has_expired = self.min_rtt.has_expired(now);
         // Algorithm 4, line 4.
@@ -396,8 +398,9 @@ impl DelayBbr {
         Some(((held_bytes as f64 * WINDOW_GAIN) as u64).max(INITIAL_BYTES))
     }
 
-    /// In flight when the excess has drained, at this gain: the bandwidth-delay product, or what
-    /// the gain itself keeps in flight where jitter makes round trips much longer than the least.
+    /// Returns the bytes in flight after the excess has drained, at this gain. They are the
+    /// bandwidth-delay product, or the bytes that the gain itself keeps in flight where jitter
+    /// makes round trips much longer than the least.
     fn drained_bytes(&self, gain: f64) -> u64 {
         if self.noise.jitter.is_zero() {
             return self.bdp_bytes();
@@ -448,7 +451,7 @@ impl DelayBbr {
         rate.max(floor).max(packet_a_second)
     }
 
-    /// Half the bandwidth, until the path answers.
+    /// Returns half the bandwidth, for the time until the path answers.
     #[cold]
     fn silent_rate(&self) -> DataRate {
         match self.profile.after_silence {
@@ -464,7 +467,7 @@ impl DelayBbr {
 }
 
 impl CongestionController for DelayBbr {
-    /// Algorithm 1.
+    /// Runs algorithm 1.
     fn on_sent(&mut self, _now: Instant, packet: &SentPacket) {
         self.next_packet_number = packet.packet_number + 1;
         self.bytes_in_flight = packet.bytes_in_flight;
@@ -493,7 +496,7 @@ impl CongestionController for DelayBbr {
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }
-        // Startup alone asks for it.
+        // Only Startup needs it.
         self.is_slowed = matches!(self.mode, Mode::Startup)
             && sample.is_some_and(|sample| self.is_slowed(sample, &newest.sent));
         self.opening.on_report(feedback);

@@ -1,5 +1,5 @@
-//! `fixed`: a constant rate, deaf to the network. Not for networks that others use: it exists as
-//! the control of experiments, which must fail with it.
+//! `fixed`: a constant rate that ignores the network. It is not for networks that others use: it
+//! exists as the control of experiments, which must fail with it.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
 use anabranch_core::recovery::Feedback;

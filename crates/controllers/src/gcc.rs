@@ -7,16 +7,16 @@
 //!
 //! Deviations:
 //! 1. `gcc-kalman` compares min(groups, 60) · m(i) with the threshold, as WebRTC's code of that
-//!    time did and as the published gains are made for. The draft prints |m(i)|: with groups of 5
-//!    ms that sees only a sender at twice the capacity.
+//!    time did, for which the published gains are made. The draft prints |m(i)|: with groups of 5
+//!    ms that notices only a sender at twice the capacity.
 //! 2. `gcc-kalman` probes and scales down in silence by WebRTC's rules too; the draft has neither.
 //! 3. A probe raises the rate and never lowers it.
-//! 4. Pacing at the rate itself (option `pacing`; WebRTC 2.5): a session that always pads fills
-//!    what pacing allows.
+//! 4. Pacing at the rate itself (option `pacing`; WebRTC 2.5): a session that always pads fills the
+//!    pacing rate.
 //! 5. No periodic probing while the source is limited, and no probe to restore the rate after a
 //!    large decrease. After an outage it probes as at the start.
 //! 6. `A_s` is WebRTC's published loss rule, not its later loss-based estimators (v1, v2).
-//! 7. Rates are updated no more often than twice an interval, however often reports come.
+//! 7. Rates are updated at most twice per interval, however often reports come.
 //! 8. In silence while packets are unanswered the rate falls to 0.8 after 1.5 s (three intervals if
 //!    that is longer) and again every second.
 
@@ -56,7 +56,7 @@ const SILENCE: Duration = Duration::from_millis(1_500);
 const SILENCE_INTERVALS: u64 = 3;
 const SILENCE_REPEAT: Duration = Duration::from_secs(1);
 const SILENCE_FACTOR: f64 = 0.8;
-/// A report before an arrival time has to be forgotten.
+/// Packets until a report is due, before the receiver has to forget arrival times.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
 const PACING: AlgorithmOption = AlgorithmOption {
@@ -70,7 +70,7 @@ const PACING: AlgorithmOption = AlgorithmOption {
 };
 const BACKOFF: AlgorithmOption = AlgorithmOption {
     name: "backoff",
-    summary: "share of the received rate that overuse leaves (draft: 0.8 to 0.95)",
+    summary: "share of the received rate after overuse (draft: 0.8 to 0.95)",
     values: OptionValues::Number {
         usual: 0.85,
         min: 0.5,
@@ -150,18 +150,19 @@ struct Gcc {
     delay_based: Aimd,
     loss_based: LossBased,
     prober: Prober,
-    /// When the rates were last updated, and packets reported since.
+    /// Time of the last update of the rates, and packets reported since.
     updated_at: Option<Instant>,
     lost_count: u64,
     acked_count: u64,
-    /// When anything last arrived.
+    /// Time of the last arrival.
     heard_at: Option<Instant>,
-    /// When silence counts (again); `None` with nothing unanswered.
+    /// Time at which silence counts (again); `None` with nothing unanswered.
     silence_at: Option<Instant>,
     /// Whether nothing has arrived since the path was declared silent.
     is_silent: bool,
     next_packet_number: u64,
-    /// Earlier packets were sent to a silent path and say nothing of its rate.
+    /// First packet that counts. Earlier ones were sent to a silent path and are no evidence of its
+    /// rate.
     counts_from: u64,
 }
 
@@ -177,7 +178,7 @@ impl Gcc {
             (_, Form::WebRtc) => ThresholdGains::TRENDLINE,
             (_, Form::Draft) => ThresholdGains::KALMAN,
         };
-        // A packet a second at the least.
+        // At least a packet per second.
         let min_rate = (config.min_rate.bits_per_second() as f64)
             .max(8.0 * f64::from(config.max_packet_bytes));
         let max_rate = (config.max_rate.bits_per_second() as f64).max(min_rate);
@@ -212,7 +213,7 @@ impl Gcc {
         }
     }
 
-    /// `A = min(A_r, A_s)`, bit/s.
+    /// Returns `A = min(A_r, A_s)`, bit/s.
     fn rate(&self) -> f64 {
         self.delay_based
             .rate
@@ -260,8 +261,8 @@ impl Gcc {
         self.prober.restart(self.rate());
     }
 
-    /// The rules are made for reports that are an interval apart: of more frequent ones several are
-    /// taken together. Overuse does not wait.
+    /// Updates the rates once per interval, for which the rules are made: more frequent reports are
+    /// combined. Overuse does not wait.
     fn update_rates(&mut self, now: Instant, feedback: &Feedback<'_>) {
         self.lost_count += feedback.lost.len() as u64;
         self.acked_count += feedback.acked.len() as u64;

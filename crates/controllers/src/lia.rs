@@ -1,7 +1,7 @@
 //! `lia`: the Linked Increases Algorithm, RFC 6356 (Raiciu, Handley & Wischik 2011).
 //!
-//! All paths together take no more from a bottleneck than one TCP on the best of them: §3 has each
-//! acknowledgement of B bytes on path i add
+//! All paths together take no more from a bottleneck than one TCP on the best of them. By §3 each
+//! acknowledgement of B bytes on path i adds
 //!
 //! ```text
 //! min(alpha B MSS / cwnd_total, B MSS / cwnd_i)
@@ -27,7 +27,7 @@ pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> 
     Box::new(new_reno::coupled(config, share))
 }
 
-/// Both terms of §3's minimum over the second, which is Reno's growth.
+/// Returns the ratio of §3's minimum to its second term, which is Reno's growth.
 fn share(subflows: &Subflows<'_>) -> Share {
     let own = subflows.own;
     let best = largest(subflows.iter().map(|subflow| {

@@ -2,7 +2,7 @@
 //!
 //! All implement [`CongestionController`](anabranch_core::control::CongestionController), the
 //! contract between a session and the algorithm that decides how fast a path may send. A session
-//! knows none of them: it is handed a [`Controller`], which [`by_name`] finds.
+//! knows none of them: it gets a [`Controller`], which [`by_name`] finds.
 //!
 //! ```
 //! // For `anabranch_core::Config::new`, beside a scheduler.
@@ -14,8 +14,8 @@
 //! Start at `fixed.rs`, the shortest, then `new_reno.rs` for a window and `delay_bbr/live.rs` for
 //! the default. Shared parts: `window.rs` (TCP's windows), `one_way_delay.rs`, `rate_meter.rs`,
 //! `rate_use.rs` and `backlog_share.rs`. To add an algorithm, `anabranch new controller NAME`
-//! writes its file, its `mod` line here and its entry in `registry.rs`; `contract.rs` then tests
-//! what every controller owes.
+//! writes its file, its `mod` line here and its entry in `registry.rs`. `contract.rs` then tests
+//! the contract of every controller.
 
 mod arc;
 mod backlog_share;
@@ -61,6 +61,6 @@ pub use registry::{
     CONTROLLERS, ControllerEntry, DEFAULT, UnknownController, by_name, default_controller,
 };
 
-/// The file that `anabranch new controller` writes, but for its names: a window of AIMD. It is
-/// compiled with the tests, and keeps the contract.
+/// Template of the file that `anabranch new controller` writes, except for its names: a window of
+/// AIMD. It is compiled with the tests, and keeps the contract.
 pub const TEMPLATE: &str = include_str!("template.rs");

@@ -70,7 +70,7 @@ const SILENCE: Duration = Duration::from_millis(500);
 const SILENCE_FACTOR: f64 = 0.5;
 /// A source that sends less than this share of the rate is the limit, not the path.
 const SOURCE_LIMITED: f64 = 0.75;
-/// A report before an arrival time has to be forgotten.
+/// Packets until a report is due, before the receiver has to forget arrival times.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
 const PRIORITY: AlgorithmOption = AlgorithmOption {

@@ -26,7 +26,8 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant};
 use super::coupled::{Law, Share, Subflows};
 use super::window::{PeakFlight, REMEMBERED, penalised};
 
-/// RFC 6928 §2: ten segments, or 14,600 bytes if these are less.
+/// Bytes per initial segment in the bound of the initial window: ten segments, or 14,600 bytes if
+/// these are less (RFC 6928 §2).
 const INITIAL_SEGMENT_BYTES: u64 = 1_460;
 /// Least idle time after which the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -43,7 +44,7 @@ pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> 
     Box::new(NewReno::new(config))
 }
 
-/// New Reno in all but what `law` says of a window that avoids congestion.
+/// Builds New Reno, except that `law` governs a window in congestion avoidance.
 pub(super) fn coupled(config: &ControllerConfig, law: Law) -> NewReno {
     NewReno {
         law: Some(law),
@@ -67,8 +68,8 @@ pub(super) struct NewReno {
     congestion_window: u64,
     /// `None`: arbitrarily high.
     ssthresh: Option<u64>,
-    /// Acknowledged in congestion avoidance and not yet turned into growth; of a coupled window its
-    /// share of that.
+    /// Bytes acknowledged in congestion avoidance that have not yet become growth; for a coupled
+    /// window its share of them.
     bytes_acked: f64,
     next_packet_number: u64,
     /// `recovery_start`, as the first packet number that left after it.
@@ -124,13 +125,14 @@ impl NewReno {
             .is_none_or(|ssthresh| self.congestion_window < ssthresh)
     }
 
-    /// RFC 5681 eq. 4, where no other path has a say.
+    /// Returns the window after a loss: RFC 5681 eq. 4, unless other paths change it.
     fn reduced(&self, flight_bytes: u64, kept: f64) -> u64 {
         let left = (flight_bytes as f64 * kept) as u64;
         left.max(self.share.min_ssthresh_packets * self.segment_bytes)
     }
 
-    /// RFC 9002 §7.3.2: one reduction per round trip, whatever is lost in it.
+    /// Reduces the window at most once per round trip, however many losses it has (RFC 9002
+    /// §7.3.2).
     fn on_congestion(&mut self, newest_packet_number: u64, flight_bytes: u64) {
         if newest_packet_number < self.recovery_ends_with {
             return;
@@ -169,7 +171,7 @@ impl NewReno {
         }
     }
 
-    /// RFC 5681 eqs. 2 and 3.
+    /// Grows the window by RFC 5681 eqs. 2 and 3.
     fn on_acknowledgement(&mut self) {
         self.congestion_window += if self.is_in_slow_start() {
             self.segment_bytes
@@ -178,8 +180,8 @@ impl NewReno {
         };
     }
 
-    /// RFC 5681 §3.1, last paragraphs: one segment, and the threshold is not lowered twice for one
-    /// silence.
+    /// Sets the window to one segment (RFC 5681 §3.1, last paragraphs). One silence does not lower
+    /// the threshold twice.
     fn on_retransmission_timeout(&mut self, flight_bytes: u64) {
         if !self.is_timed_out {
             self.ssthresh = Some(self.reduced(flight_bytes, Share::RENO.kept));
@@ -291,7 +293,7 @@ impl CongestionController for NewReno {
         }
     }
 
-    /// As receivers of QUIC acknowledge (RFC 9000 §13.2.2, §18.2).
+    /// Requests reports as receivers of QUIC send them (RFC 9000 §13.2.2, §18.2).
     fn feedback_schedule(&self) -> FeedbackSchedule {
         FeedbackSchedule {
             every_packets: 2,
@@ -334,14 +336,14 @@ mod tests {
             rig
         }
 
-        /// In congestion avoidance with a window of ten segments.
+        /// Returns a rig in congestion avoidance with a window of ten segments.
         fn in_congestion_avoidance() -> Self {
             let mut rig = Rig::start();
             rig.controller.ssthresh = Some(10 * SEGMENT);
             rig
         }
 
-        /// The oldest packets are lost, the next oldest acknowledged.
+        /// Reports the oldest packets as lost, the next oldest as acknowledged.
         fn tell(&mut self, lost: usize, acked: usize, is_window_limited: bool, ce_count: u64) {
             self.report(Report {
                 lost,

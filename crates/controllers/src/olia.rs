@@ -8,7 +8,7 @@
 //! ```
 //!
 //! where alpha moves windows from the largest paths to the best ones that are not largest. Best are
-//! those with the largest l / rtt², l being the bytes acknowledged since the last loss, or between
+//! the paths of the largest l / rtt², with l the bytes acknowledged since the last loss, or between
 //! the last two if that is more. Of n paths, with B the best and M the largest,
 //!
 //! ```text
@@ -25,8 +25,8 @@
 //!    √(2 l) / rtt, squared: Linux's. Matsufuji et al. print the first term without `rtt_i²`.
 //! 2. Paths within a hundredth of the largest value are the largest, too.
 //! 3. Growth is by bytes, as in `new-reno`, and a whole segment at a time. A window that alpha
-//!    shrinks has a segment at least, and shrinks also if it is not used. The threshold shrinks
-//!    with it: slow start would bring back what alpha took.
+//!    shrinks has at least a segment, and shrinks even if it is not used. The threshold shrinks
+//!    with it: otherwise slow start would undo alpha's decrease.
 //! 4. Paths that count, and their windows: see `coupled.rs`.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
@@ -78,7 +78,7 @@ mod tests {
     };
     use super::*;
 
-    /// Returns alpha's part of the growth of each of these paths.
+    /// Returns the growth that alpha gives to each of these paths.
     fn alphas(paths: &[(f64, u64, u64)]) -> Vec<f64> {
         let views: Vec<_> = (0..)
             .zip(paths)

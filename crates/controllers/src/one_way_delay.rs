@@ -1,4 +1,4 @@
-//! The queuing delay of the way there: one-way delay above the least of the last ten minutes.
+//! Queuing delay of the forward direction: one-way delay above the least of the last ten minutes.
 //!
 //! The clocks of the two ends need not agree, and may drift apart: the base is forgotten by the
 //! minute (RFC 6817 §4.2, RFC 8298 §4.1.2.1).
@@ -14,7 +14,7 @@ const BIN: Duration = Duration::from_secs(60);
 pub(super) fn one_way_delay_millis(acked: &AckedPacket) -> Option<f64> {
     let received = acked.received_at?.as_nanos();
     let sent = acked.sent.sent_at.as_nanos();
-    // Clocks may differ by anything; an i64 holds 292 years of it.
+    // Clocks may differ by any amount; an i64 holds 292 years of it.
     Some(received.wrapping_sub(sent).cast_signed() as f64 / 1e6)
 }
 
@@ -37,7 +37,7 @@ impl Default for BaseDelay {
 }
 
 impl BaseDelay {
-    /// Takes a packet's one-way delay and answers how much of it is queuing.
+    /// Takes a packet's one-way delay and returns the queuing delay in it.
     pub(super) fn queue_delay_millis(&mut self, now: Instant, one_way_delay_millis: f64) -> f64 {
         let began_at = *self.bin_began_at.get_or_insert(now);
         let passed = now.saturating_since(began_at).as_nanos() / BIN.as_nanos();

@@ -52,7 +52,7 @@ struct Rap {
     /// `FRTT` and `XRTT`, in seconds.
     short_term_rtt: f64,
     long_term_rtt: f64,
-    /// When the gap was last changed.
+    /// Time of the last change of the gap.
     stepped_at: Instant,
     next_packet_number: u64,
     /// Losses of packets before this one belong to the last back-off.
@@ -92,7 +92,8 @@ impl Rap {
         self.gap = gap.max(self.gap_at(self.max_rate)).min(longest);
     }
 
-    /// Additive increase: IPG C / (IPG + C) with C = SRTT is a packet more per round trip.
+    /// Shrinks the gap (additive increase): IPG C / (IPG + C) with C = SRTT is one more packet per
+    /// round trip.
     fn step(&mut self, now: Instant, smoothed_rtt: f64) {
         self.stepped_at = now;
         self.is_backed_off = false;
@@ -101,10 +102,10 @@ impl Rap {
         }
     }
 
-    /// Multiplicative decrease: IPG / β.
+    /// Lengthens the gap (multiplicative decrease): IPG / β.
     fn back_off(&mut self, now: Instant) {
         self.set_gap(self.gap / DECREASE_FACTOR);
-        // The next packet leaves by the gap that has begun.
+        // The next packet still follows the old gap.
         self.cluster_ends_with = self.next_packet_number + 1;
         self.stepped_at = now;
         self.is_backed_off = true;
@@ -119,7 +120,7 @@ impl Rap {
         self.long_term_rtt += LONG_TERM_WEIGHT * (rtt - self.long_term_rtt);
     }
 
-    /// IPG' = IPG · FRTT / XRTT.
+    /// Returns IPG' = IPG · FRTT / XRTT.
     fn fine_gap(&self) -> f64 {
         if self.is_fine_grain && self.long_term_rtt > 0.0 {
             (self.gap * self.short_term_rtt / self.long_term_rtt).min(1.0)
@@ -187,7 +188,7 @@ impl CongestionController for Rap {
         }
     }
 
-    /// Every packet is acknowledged (§III-A).
+    /// Requests a report of every packet (§III-A).
     fn feedback_schedule(&self) -> FeedbackSchedule {
         FeedbackSchedule::EVERY_PACKET
     }
@@ -216,7 +217,7 @@ mod tests {
     type Rig = testing::Rig<Rap>;
 
     impl Rig {
-        /// At 20 packets of 1000 bytes per second.
+        /// Returns a rig that sends 20 packets of 1000 bytes per second.
         fn start(options: &str) -> Self {
             let config = ControllerConfig {
                 max_packet_bytes: 1_000,
@@ -231,7 +232,7 @@ mod tests {
             rig
         }
 
-        /// Sends and hears of packets for a smoothed round trip.
+        /// Sends packets and gets their reports for a smoothed round trip.
         fn pass(&mut self, count: usize) {
             self.send(count);
             self.now += RTT;
@@ -354,8 +355,9 @@ mod tests {
         bed.run(Instant::from_secs(seconds))
     }
 
-    /// The sawtooth of a rate with a queue of one round trip: it turns at 1.14 of the capacity,
-    /// falls to 0.57, and takes 26 round trips of too little to come back: near 0.88 of the link.
+    /// The sawtooth of a rate with a queue of one round trip turns at 1.14 of the capacity and
+    /// falls to 0.57. It takes 26 round trips below the capacity to come back: near 0.88 of the
+    /// link.
     #[test]
     fn the_sawtooth_alone_leaves_an_eighth_of_the_link() {
         let rate = run(&["rap"], 60)[0]

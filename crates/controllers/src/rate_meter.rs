@@ -3,14 +3,14 @@
 use anabranch_units::{Duration, Instant};
 
 const BIN_COUNT: u64 = 50;
-/// A rate over less of the window than this says nothing.
+/// Least bins of a rate; fewer are too small a sample.
 const MIN_BINS: u64 = 10;
 
-/// A rate over a sliding window. Times are of one clock, any clock.
+/// Rate over a sliding window. Times are of any one clock.
 #[derive(Clone, Debug)]
 pub(super) struct RateMeter {
     bin: Duration,
-    /// The whole bins of the window, and the one that is being filled.
+    /// Whole bins of the window, and the one that is being filled.
     bytes: [u64; BIN_COUNT as usize + 1],
     /// Number of the bin that is being filled, and of the first ever.
     newest: u64,
@@ -18,7 +18,7 @@ pub(super) struct RateMeter {
 }
 
 impl RateMeter {
-    /// Over a window of this length.
+    /// Returns a meter over a window of this length.
     pub(super) fn new(window: Duration) -> Self {
         RateMeter {
             bin: (window / BIN_COUNT).max(Duration::from_nanos(1)),
@@ -33,7 +33,7 @@ impl RateMeter {
         self.first = None;
     }
 
-    /// Bytes have passed at this moment.
+    /// Adds bytes at this moment.
     pub(super) fn on_bytes(&mut self, at: Instant, bytes: u64) {
         self.advance(at);
         let number = at.as_nanos() / self.bin.as_nanos();
@@ -42,7 +42,7 @@ impl RateMeter {
         }
     }
 
-    /// It is this moment now, whether anything has passed or not.
+    /// Advances to this moment, without bytes.
     pub(super) fn advance(&mut self, at: Instant) {
         let number = at.as_nanos() / self.bin.as_nanos();
         if self.first.is_none() {
@@ -56,7 +56,8 @@ impl RateMeter {
         self.newest = self.newest.max(number);
     }
 
-    /// Bits per second over the whole bins of the window, or of its part since the first byte.
+    /// Returns the bits per second over the whole bins of the window, or of its part since the
+    /// first byte.
     pub(super) fn bits_per_second(&self) -> Option<f64> {
         let count = (self.newest - self.first?).min(BIN_COUNT);
         if count < MIN_BINS {

@@ -1,5 +1,5 @@
-//! Whether a paced flow has used the rate that it was allowed: a rate that nobody uses says nothing
-//! of the path, and must not grow.
+//! Use of the allowed rate by a paced flow: an unused rate is no evidence on the path, and must not
+//! grow.
 
 use anabranch_units::Instant;
 

@@ -5,7 +5,7 @@ use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, OptionError};
 use anabranch_units::known_names;
 
 use super::bbr::{linux, quic, v3, webrtc};
-// Every algorithm, so that a new one needs no line here but its entry.
+// All algorithms: a new one needs only its entry here.
 use super::*;
 
 /// An entry of the registry.
@@ -28,7 +28,7 @@ impl core::fmt::Debug for ControllerEntry {
     }
 }
 
-/// Every controller there is, by name.
+/// All controllers, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "arc",
@@ -46,28 +46,28 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "bbr-linux",
-        summary: "BBR version 1 as Linux has it today",
+        summary: "BBR version 1 of today's Linux",
         options: linux::OPTIONS,
         rate: RateKind::Bandwidth,
         build: linux::build,
     },
     ControllerEntry {
         name: "bbr-linux-4.9",
-        summary: "BBR as Linux 4.9 first had it (Kondo et al.)",
+        summary: "BBR as first released in Linux 4.9 (Kondo et al.)",
         options: &[],
         rate: RateKind::Bandwidth,
         build: linux::build_4_9,
     },
     ControllerEntry {
         name: "bbr-quic",
-        summary: "BBR version 1 as QUIC has it",
+        summary: "BBR version 1 of QUIC",
         options: quic::OPTIONS,
         rate: RateKind::Bandwidth,
         build: quic::build,
     },
     ControllerEntry {
         name: "bbr-webrtc",
-        summary: "the WebRTC BBR that Zhang & Lei compared with",
+        summary: "the WebRTC BBR of Zhang & Lei's comparison",
         options: webrtc::OPTIONS,
         rate: RateKind::Bandwidth,
         build: webrtc::build,
@@ -95,7 +95,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "ccp",
-        summary: "Capacity and Congestion Probing: a proportional law, deaf to losses",
+        summary: "Capacity and Congestion Probing: a proportional law that ignores losses",
         options: ccp::OPTIONS,
         rate: RateKind::Bandwidth,
         build: ccp::build,
@@ -130,7 +130,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "delay-bbr",
-        summary: "Delay-BBR as the authors' published code has it",
+        summary: "Delay-BBR as in the authors' published code",
         options: delay_bbr::OPTIONS,
         rate: RateKind::Bandwidth,
         build: delay_bbr::build_published,
@@ -144,7 +144,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "fixed",
-        summary: "a constant rate, deaf to the network",
+        summary: "a constant rate that ignores the network",
         options: &[],
         rate: RateKind::Bandwidth,
         build: fixed::build,
@@ -172,7 +172,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "live-bbr",
-        summary: "Delay-BBR made fit for live video over real networks (the default)",
+        summary: "Delay-BBR adapted to live video over real networks (the default)",
         options: delay_bbr::OPTIONS,
         rate: RateKind::Bandwidth,
         build: delay_bbr::build_live,
@@ -235,14 +235,14 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "tfrc-conservative",
-        summary: "TFRC as ns-2.35 has it, self-clocked (Bansal et al. 2001)",
+        summary: "TFRC of ns-2.35, self-clocked (Bansal et al. 2001)",
         options: tfrc::CONSERVATIVE_OPTIONS,
         rate: RateKind::Bandwidth,
         build: tfrc::build_conservative,
     },
     ControllerEntry {
         name: "tfrc-ns2",
-        summary: "TFRC as ns-2.35 has it by default",
+        summary: "TFRC of ns-2.35 with its defaults",
         options: &[],
         rate: RateKind::Bandwidth,
         build: tfrc::build_ns2,
@@ -279,10 +279,10 @@ pub enum UnknownController {
         known_names(name, CONTROLLERS.iter().map(|entry| entry.name))
     )]
     Name {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// The controller cannot be set so.
+    /// The controller rejects the option.
     #[error("{controller}: {error}")]
     Option {
         /// The controller.
@@ -292,15 +292,15 @@ pub enum UnknownController {
     },
 }
 
-/// Name of the controller for those who choose none.
+/// Name of the default controller.
 pub const DEFAULT: &str = "live-bbr";
 
-/// The controller [`DEFAULT`].
+/// Returns the controller [`DEFAULT`].
 pub fn default_controller() -> Controller {
     by_name(DEFAULT).expect("the default is registered")
 }
 
-/// A controller by its name in [`CONTROLLERS`], with any options behind it: `cubic`, or
+/// Returns a controller by its name in [`CONTROLLERS`], with any options behind it: `cubic`, or
 /// `cubic:hystart=classic:fast-convergence=off`.
 ///
 /// # Errors

@@ -4,14 +4,14 @@
 //! halves the window; a timeout leaves one segment.
 //!
 //! Deviations and decisions:
-//! 1. An acknowledgement is a report that acknowledges something new and declares nothing lost:
-//!    with delayed acknowledgements the window grows half as fast, as it did before RFC 3465.
+//! 1. An acknowledgement is a report that acknowledges new packets and declares none lost: with
+//!    delayed acknowledgements the window grows half as fast, as it did before RFC 3465.
 //! 2. A report with losses is a fast retransmit. Each one halves the window, even if several fall
 //!    into one window: unlike NewReno, Reno has no recovery period. Loss detection `tcp-cumulative`
 //!    reports only one loss in a window, as ns-2.
 //! 3. The window is halved as in ns-2 (min(cwnd, advertised window); nothing is advertised here),
 //!    not the flight of RFC 5681 eq. 4. Inflation by duplicate acknowledgements is recovery's.
-//! 4. A window never falls below two segments but by a timeout (ns-2: half may be less than two).
+//! 4. Only a timeout takes a window below two segments (ns-2: half may be less than two).
 //! 5. Growth only of a used window, idle restart, silence and marks: see `window.rs`, 3 to 6; marks
 //!    count once per window. ns-2 grows an idle source's window too.
 
@@ -241,8 +241,9 @@ mod tests {
         }
     }
 
-    /// 3/4. No queue at all is not to be had: a report of two packets frees three where the window
-    /// grows, which find one in service. With less room than for those four it starves (0.08).
+    /// 3/4. A bed without any queue is impossible: if the window grows, a report of two packets
+    /// frees three, which find one in service. With less room than for those four it starves
+    /// (0.08).
     #[test]
     fn property_room_for_no_more_than_one_burst_leaves_three_quarters() {
         let mut link = link(50, 0.0);

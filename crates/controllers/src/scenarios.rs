@@ -1,4 +1,4 @@
-//! Zhang & Lei's scenarios in the small: three flows of one controller, nine links.
+//! Zhang & Lei's scenarios at a small scale: three flows of one controller, nine links.
 
 use anabranch_core::control::ControllerConfig;
 use anabranch_core::recovery::{FeedbackSchedule, LossDetection};
@@ -87,7 +87,7 @@ pub(super) fn measure(megabits_per_second: u64, flows: &[Outcome]) -> Measures {
     }
 }
 
-/// Coefficient of variation of the rates in each second.
+/// Returns the coefficient of variation of the rates in each second.
 fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
     let rates: Vec<f64> = (from..to)
         .map(|at| mbps_between(flow, at, at + 1))
@@ -102,7 +102,7 @@ fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
 /// 0.07 %, 0.998, 0.94 to 0.998 and 0.064 to 0.082. The difference is the minimum rate, which the
 /// default form always keeps to: with it the other comes to 0.965 to 0.983 and 0.094 to 0.118.
 ///
-/// Now and then flows take a queue's delay for the path's (`delay_bbr/live.rs`): of 72 runs over the
+/// Occasionally flows take a queue's delay for the path's (`delay_bbr/live.rs`): of 72 runs over the
 /// links 1, 4 and 7 one ended at 176 ms. Such a run may be one of a link's eight.
 #[test]
 fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
@@ -149,7 +149,7 @@ fn without_the_startup_exit_on_delay_three_flows_can_lock_in_at_a_full_queue() {
     assert!(product.one_way_delay_millis < 156.0, "{product:?}");
 }
 
-/// One flow over 2 × 30 ms with a queue of 300 ms of the first rate, default schedules.
+/// Runs one flow over 2 × 30 ms with a queue of 300 ms of the first rate and default schedules.
 fn one_flow(source: Source, rates: &[(u64, u64)], until: u64, seed: u64) -> Outcome {
     let mbps = DataRate::from_megabits_per_second;
     let delay = Duration::from_millis(30);

@@ -17,17 +17,17 @@ use super::one_way_delay::{BaseDelay, one_way_delay_millis};
 pub(super) use v1::{OPTIONS as V1_OPTIONS, build as build_v1};
 pub(super) use v2::{OPTIONS as V2_OPTIONS, build as build_v2};
 
-/// A report before an arrival time has to be forgotten.
+/// Packets until a report is due, before the receiver has to forget arrival times.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
-/// The least and the largest media rate in bit/s: the least is a packet a second.
+/// Returns the least and the largest media rate in bit/s: the least is a packet per second.
 fn rate_limits(config: &ControllerConfig, segment_bytes: f64) -> (f64, f64) {
     let min_rate = (config.min_rate.bits_per_second() as f64).max(8.0 * segment_bytes);
     let max_rate = (config.max_rate.bits_per_second() as f64).max(min_rate);
     (min_rate, max_rate)
 }
 
-/// Bytes acknowledged and declared lost by a report, and how many packets arrived.
+/// Bytes that a report acknowledges and declares lost, and number of packets that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Settled {
     acked_bytes: u64,
@@ -47,7 +47,7 @@ impl Settled {
     }
 }
 
-/// Least and newest queuing delay of a report's packets, in milliseconds.
+/// Returns the least and the newest queuing delay of a report's packets, in milliseconds.
 fn queue_delays_millis(
     base: &mut BaseDelay,
     now: Instant,
@@ -61,7 +61,7 @@ fn queue_delays_millis(
     })
 }
 
-/// The largest of a quantity over about the last span: that of this span and of the one before.
+/// Maximum of a quantity over about the last span: that of this span and of the one before.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentMax {
     current: u64,

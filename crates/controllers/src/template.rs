@@ -27,7 +27,7 @@ struct Template {
     /// Bytes.
     window: f64,
     rate: DataRate,
-    /// Losses of packets that left earlier belong to the last decrease.
+    /// Send time from which losses count; earlier ones belong to the last decrease.
     decreased_at: Instant,
 }
 
@@ -67,7 +67,7 @@ impl CongestionController for Template {
         if lost.any(|packet| packet.sent_at >= self.decreased_at) {
             self.on_lost(now);
         } else if feedback.is_window_limited {
-            // A window that is not used says nothing about the path.
+            // An unused window is no evidence on the path.
             let bytes = feedback.acked.iter().map(|acked| acked.sent.bytes);
             self.on_acked(bytes.map(u64::from).sum());
         }
@@ -75,7 +75,7 @@ impl CongestionController for Template {
         self.rate = DataRate::from_bytes_per(self.window as u64, rtt);
     }
 
-    /// The path was silent: nothing that was known of it holds any more.
+    /// The path was silent, so all knowledge of it has expired.
     fn on_timeout(&mut self, now: Instant, _cause: Timeout) {
         self.window = self.initial_window;
         self.decreased_at = now;

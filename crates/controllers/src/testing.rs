@@ -1,6 +1,6 @@
 //! A bed for controllers under test: flows with their own recovery over one drop-tail bottleneck.
 //!
-//! It is small and exact rather than complete: the way back is never congested, and no flow's
+//! It is small and exact rather than complete: the return path is never congested, and no flow's
 //! packets are reordered.
 
 pub(super) mod beds;
@@ -34,7 +34,7 @@ const CHALLENGE_BYTES: u32 = 60;
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(10);
 
-/// A controller for one path, by its name and options.
+/// Builds a controller for one path, by its name and options.
 pub(super) fn build(
     name: &str,
     config: &ControllerConfig,
@@ -45,9 +45,9 @@ pub(super) fn build(
 /// Link that all flows share.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    /// From when on which rate; zero: everything is dropped.
+    /// Rates with their start times; zero: everything is dropped.
     pub(super) rates: Vec<(Instant, DataRate)>,
-    /// Each way.
+    /// Delay in each direction.
     pub(super) delay: Duration,
     pub(super) queue_bytes: u64,
 }
@@ -62,7 +62,7 @@ impl Link {
         }
     }
 
-    /// From this moment on another rate.
+    /// Changes the rate at this moment.
     pub(super) fn then(mut self, at: Instant, rate: DataRate) -> Self {
         self.rates.push((at, rate));
         self
@@ -77,10 +77,10 @@ impl Link {
 /// Data that a flow has to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
-    /// Always something.
+    /// A source that never runs out.
     Greedy,
-    /// Video at the encoder's share of the controller's target, up to a most; padding fills what
-    /// probing asks for.
+    /// Video at the encoder's share of the controller's target, up to a maximum; padding fills
+    /// probes.
     Video { max: DataRate },
 }
 
@@ -114,19 +114,19 @@ impl Outcome {
             .sum()
     }
 
-    /// Mean rate between two seconds of the run.
+    /// Returns the mean rate between two seconds of the run.
     pub(super) fn rate_between(&self, from_second: usize, to_second: usize) -> DataRate {
         let span = Duration::from_secs((to_second - from_second) as u64);
         DataRate::from_bytes_per(self.delivered_between(from_second, to_second), span)
     }
 
-    /// Packets dropped between two seconds of the run.
+    /// Returns the packets dropped between two seconds of the run.
     pub(super) fn dropped_between(&self, from_second: usize, to_second: usize) -> u64 {
         let slots = self.dropped_counts.iter();
         slots.take(to_second * 10).skip(from_second * 10).sum()
     }
 
-    /// Mean of the packets delivered between two seconds of the run.
+    /// Returns the mean over the packets delivered between two seconds of the run.
     pub(super) fn one_way_delay_between(&self, from_second: usize, to_second: usize) -> Duration {
         let slots = self.delays.iter();
         let slots = slots.take(to_second * 10).skip(from_second * 10);
@@ -152,7 +152,7 @@ impl Outcome {
     }
 }
 
-/// The entry of this tenth of a second.
+/// Returns the entry of this tenth of a second.
 fn slot<T: Clone + Default>(slots: &mut Vec<T>, now: Instant) -> &mut T {
     let index = (now.as_micros() / 100_000) as usize;
     if slots.len() <= index {
@@ -161,7 +161,7 @@ fn slot<T: Clone + Default>(slots: &mut Vec<T>, now: Instant) -> &mut T {
     &mut slots[index]
 }
 
-/// Jain's fairness index.
+/// Returns Jain's fairness index.
 pub(super) fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -193,7 +193,7 @@ struct Flow {
     sender: PathSender,
     source: Source,
     encoder_share: f64,
-    /// Each way, beyond the link's.
+    /// Additional delay in each direction.
     extra_delay: Duration,
     starts_at: Instant,
     stops_at: Instant,
@@ -210,12 +210,12 @@ struct Flow {
 #[derive(Debug)]
 pub(super) struct Bed {
     link: Link,
-    /// When receivers report, if not as the controllers ask.
+    /// Schedule of the receivers' reports, if not the controllers' own.
     feedback: Option<FeedbackSchedule>,
     /// Chance by which a packet that has left the bottleneck does not arrive.
     loss_ratio: f64,
     rng: Rng,
-    /// A packet that finds more than this queued is marked, if its sender understands marks.
+    /// Queued bytes above which an arriving packet is marked, if its sender understands marks.
     mark_above_bytes: Option<u64>,
     policer: Option<Policer>,
     delay_wave: Option<DelayWave>,
@@ -326,7 +326,8 @@ impl Bed {
         self
     }
 
-    /// Runs until that moment, showing every flow's controller after each of its reports.
+    /// Runs until that moment, and shows `observe` every flow's controller after each of its
+    /// reports.
     pub(super) fn run_observed(
         mut self,
         until: Instant,
@@ -464,7 +465,7 @@ impl Bed {
         let packet = self.queue.pop_front().expect("a packet in service");
         self.queued_bytes -= u64::from(packet.bytes);
         self.is_serving = false;
-        // No draw without random loss: other runs keep their course.
+        // No draw without random loss, so that other runs stay the same.
         let is_unlucky = self.loss_ratio > 0.0 && self.rng.chance(self.loss_ratio);
         let flow = &mut self.flows[packet.flow];
         if self.link.rate(now).is_zero() || is_unlucky {

@@ -3,9 +3,9 @@
 //! self-clocked TFRC of Bansal, Balakrishnan, Floyd & Shenker, "Dynamic behavior of
 //! slowly-responsive congestion control algorithms" (SIGCOMM 2001).
 //!
-//! The receiver measures the rate of loss events p and the rate at which packets come in; once a
-//! round trip, the sender sets its rate to what TCP Reno would get at that p, bounded by a multiple
-//! of the receive rate. The variants are rows of [`Profile`].
+//! The receiver measures the rate of loss events p and the rate at which packets arrive. Once per
+//! round trip, the sender sets its rate to that of TCP Reno at that p, bounded by a multiple of the
+//! receive rate. The variants are rows of [`Profile`].
 //!
 //! The segment size s is [`ControllerConfig::max_packet_bytes`], on the wire; all rates count wire
 //! bytes.
@@ -17,9 +17,10 @@
 //! 3. All losses of an outage are one loss event, since the session has reported that the path was
 //!    out.
 //! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the
-//!    last report (RFC 5348 §8.2.1 has packet-by-packet books).
-//! 5. The rate is at least the configured minimum, or a packet in 64 s (`t_mbi`), with ns-2's
-//!    sender, too, whose own is lower still. Until the first report it is a packet a second.
+//!    last report (RFC 5348 §8.2.1 counts packet by packet).
+//! 5. The rate is at least the configured minimum, or a packet in 64 s (`t_mbi`). That holds for
+//!    ns-2's sender, too, whose own minimum is lower still. Until the first report it is a packet
+//!    per second.
 //! 6. The self-clocked bound counts the part of the rate that a source leaves unused as received,
 //!    down to 0.8 of the rate. That is the share that the session asks its encoder for, and 1.1
 //!    times the arrivals of it would be less each round trip. Below 0.8, in slow start, too, the
@@ -58,7 +59,7 @@ const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
 const INITIAL_GAP_SECONDS: f64 = 1.0;
 /// `t_mbi`: longest interval of packets, in seconds (RFC 5348 §4.5).
 const MAX_BACKOFF_SECONDS: f64 = 64.0;
-/// Round-trip times below this count as this, in seconds.
+/// Lower bound of round-trip times, in seconds.
 const MIN_RTT: f64 = 0.000_1;
 
 const SELF_CLOCKING: AlgorithmOption = AlgorithmOption {
@@ -78,7 +79,7 @@ pub(super) const CONSERVATIVE_OPTIONS: &[AlgorithmOption] = &[SELF_CLOCKING];
 struct Profile {
     /// Weight of the old value in `R` (`df_`).
     rtt_memory: f64,
-    /// Weight of the old value in the mean of the round-trip time's square root.
+    /// Weight of the old value in the average root of the round-trip time.
     root_memory: f64,
     /// `t_RTO` in round trips; `None`: SRTT + 4 RTTVAR in ticks of 0.1 s.
     timeout_rtts: Option<f64>,
@@ -86,8 +87,8 @@ struct Profile {
     discount_floor: f64,
     /// `NDUPACK`: packets of higher numbers after which a packet is lost.
     loss_threshold: u8,
-    /// Whether a loss event needs, beyond `R`, a packet that left after a report on the last event
-    /// was in (`PreciseLoss_`).
+    /// Whether a loss event needs, beyond `R`, a packet that was sent after a report on the last
+    /// event had arrived (`PreciseLoss_`).
     is_round_needed: bool,
     is_first_interval_by_largest_rate: bool,
     /// The nofeedback timer in round trips.
@@ -155,7 +156,7 @@ struct Tfrc<S> {
     nofeedback_at: Option<Instant>,
 }
 
-/// The sender's estimates of the round-trip time, in seconds.
+/// Sender's estimates of the round-trip time, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     /// `R`.
@@ -219,7 +220,7 @@ impl<S: Sender> Tfrc<S> {
         }
     }
 
-    /// RFC 5348 §4.3, step 2, and §4.5.
+    /// Takes a sample (RFC 5348 §4.3, step 2, and §4.5).
     fn on_rtt_sample(&mut self, sample: Duration) {
         let latest = sample.as_secs_f64().max(MIN_RTT);
         let Some(rtt) = &mut self.rtt else {
@@ -291,8 +292,8 @@ impl<S: Sender> Tfrc<S> {
         self.rate_use.on_rate(now, self.pacing_bytes_per_second());
     }
 
-    /// `X_inst`: damped by how the latest round-trip time stands to the mean (RFC 5348 §4.5, ns-2's
-    /// `ca_`).
+    /// Returns `X_inst`, damped by the ratio of the latest round-trip time to the mean (RFC 5348
+    /// §4.5, ns-2's `ca_`).
     fn pacing_bytes_per_second(&self) -> f64 {
         let damping = self
             .rtt
@@ -362,7 +363,7 @@ impl<S: Sender> CongestionController for Tfrc<S> {
                 self.bytes_in_flight = 0;
                 self.receiver.on_outage();
             }
-            // The nofeedback timer stands for it.
+            // The nofeedback timer replaces it.
             Timeout::Own | Timeout::Retransmission { .. } => {}
         }
     }
@@ -377,8 +378,8 @@ impl<S: Sender> CongestionController for Tfrc<S> {
         }
     }
 
-    /// Once a round trip, and at once when a loss event begins; every packet until the first round
-    /// trip is known (RFC 5348 §6.1, §6.2).
+    /// Requests a report once per round trip, and at once when a loss event begins; of every packet
+    /// until the first round trip is known (RFC 5348 §6.1, §6.2).
     fn feedback_schedule(&self) -> FeedbackSchedule {
         let Some(rtt) = self.rtt else {
             return FeedbackSchedule::EVERY_PACKET;

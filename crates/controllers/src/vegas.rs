@@ -5,8 +5,8 @@
 //! between alpha and beta packets.
 //!
 //! Deviations and decisions:
-//! 1. As in Linux slow start doubles every round trip and compares at each one's end (paper:
-//!    doubles every other round trip); losses are Reno's (paper: milder, and earlier
+//! 1. As in Linux, slow start doubles every round trip and compares at each one's end (paper:
+//!    doubles every other round trip). Losses are Reno's (paper: milder, and earlier
 //!    retransmissions).
 //! 2. RTT is the least of the packets acknowledged in the round, without the time that the receiver
 //!    held the report back. A round with two samples or fewer is not judged: it is a Reno step.
@@ -79,10 +79,10 @@ fn vegas(config: &ControllerConfig) -> Vegas<Bounds> {
 
 /// Law at the end of a round trip in congestion avoidance.
 pub(super) trait Avoidance: Debug + Send {
-    /// The round-trip time that the round is judged by.
+    /// Returns the round-trip time by which the round is judged.
     fn round_trip(&self, round: &Round) -> Option<Duration>;
 
-    /// The window in segments that follows.
+    /// Returns the next window, in segments.
     fn window(&mut self, seen: &Seen<'_>) -> f64;
 }
 
@@ -91,7 +91,7 @@ pub(super) trait Avoidance: Debug + Send {
 pub(super) struct Seen<'a> {
     /// In segments.
     pub(super) window: f64,
-    /// `diff`: what of it waits in the queue, in segments.
+    /// `diff`: its part in the queue, in segments.
     pub(super) backlog: f64,
     pub(super) rtt: Duration,
     pub(super) base: Duration,
@@ -128,7 +128,7 @@ pub(super) struct Vegas<A> {
     gamma: f64,
     round: Round,
     base_rtt: Option<Duration>,
-    /// Since when every round has taken more than twice the base.
+    /// Time since which every round has taken more than twice the base.
     stale_since: Option<Instant>,
 }
 
@@ -214,7 +214,7 @@ impl<A: Avoidance> Vegas<A> {
         }
     }
 
-    /// Slow start is over at this window.
+    /// Ends slow start at this window.
     fn shrink_to(&mut self, segments: f64) {
         let segments = segments.max(MIN_WINDOW).min(self.window.segments);
         self.window.segments = segments;
@@ -316,7 +316,7 @@ mod tests {
         rig
     }
 
-    /// A round of four samples, which the last of its two reports ends.
+    /// Plays a round of four samples, which the last of its two reports ends.
     fn round(rig: &mut Rig<Vegas<Bounds>>, rtt_millis: u64, has_window_left: bool) {
         rig.controller.begin_round();
         rig.send(4);

@@ -10,11 +10,11 @@
 //!    the window. Packet conservation is left to the window: packets in flight above it must leave
 //!    before another is sent.
 //! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8), or if more than
-//!    half of it was in flight at once (RFC 7661 §4.4; Linux in slow start): video, of which 0.8 of
-//!    the window's rate is asked, never fills a window, and would stay at the initial one for ever.
+//!    half of it was in flight at once (RFC 7661 §4.4; Linux in slow start). Video that gets 0.8 of
+//!    the window's rate never fills a window, and would stay at the initial one forever.
 //! 4. A mark Congestion Experienced is a congestion event like a loss (RFC 3168 §6.1.2).
-//! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
-//!    not lowered again until something is acknowledged (RFC 5681 §3.1).
+//! 5. A path that has fallen silent counts as a retransmission timeout: one segment, and the
+//!    threshold is not lowered again until a packet is acknowledged (RFC 5681 §3.1).
 //! 6. After more than a retransmission timeout without a packet in flight, the window is at most
 //!    the initial one (RFC 5681 §4.1). The path need not have become slower; only a burst is
 //!    unwise. Slow start leads to three quarters of the earlier window (RFC 2861 §3.2; Linux), and
@@ -33,15 +33,16 @@ pub(super) const REMEMBERED: f64 = 0.75;
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// TCP's delayed acknowledgements (RFC 5681 §4.2): of every second packet, after 40 ms at the
-/// latest, the least that Linux waits (ns-2 waits 100 ms); and at once of a packet beyond a hole.
+/// latest, the least time that Linux waits (ns-2 waits 100 ms), and at once of a packet beyond a
+/// hole.
 pub(super) const DELAYED_ACKNOWLEDGEMENTS: FeedbackSchedule = FeedbackSchedule {
     every_packets: 2,
     max_delay: Duration::from_millis(40),
     ..FeedbackSchedule::EVERY_PACKET
 };
 
-/// The most that was in flight at once in this round trip and the last one: Linux's
-/// `max_packets_out`, RFC 7661's pipeACK.
+/// Most bytes in flight at once in this round trip and the last one: Linux's `max_packets_out`, RFC
+/// 7661's pipeACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeakFlight {
     /// The first packet number that left after the round's beginning.
@@ -64,7 +65,7 @@ impl PeakFlight {
         }
     }
 
-    /// RFC 7661 §4.3: whether such a window is validated, so that it may grow.
+    /// Whether such a window is validated, so that it may grow (RFC 7661 §4.3).
     pub(super) fn is_over_half_of(&self, window_bytes: u64) -> bool {
         window_bytes < self.bytes.max(self.previous_bytes).saturating_mul(2)
     }
@@ -141,7 +142,7 @@ impl Window {
         is_restart.then_some(idle)
     }
 
-    /// Takes the round-trip time and notes that the path lives. To be called first.
+    /// Takes the round-trip time and records that the path lives. To be called first.
     pub(super) fn hear(&mut self, feedback: &Feedback<'_>) {
         self.flight.on_feedback(feedback, self.next_packet_number);
         if feedback.rtt.has_sample() {
@@ -186,7 +187,8 @@ impl Window {
                 .is_over_half_of((segments * self.segment_bytes as f64) as u64)
     }
 
-    /// Segments acknowledged that left after recovery had begun; any of them end it.
+    /// Returns the acknowledged segments that were sent after recovery had begun; any of them ends
+    /// it.
     pub(super) fn acked_segments(&mut self, feedback: &Feedback<'_>) -> f64 {
         let after_recovery = feedback
             .acked
@@ -201,7 +203,7 @@ impl Window {
         self.segments_of(bytes)
     }
 
-    /// A retransmission timeout, or silence.
+    /// Handles a retransmission timeout, or silence.
     pub(super) fn on_timeout(&mut self, ssthresh: f64) {
         if !self.is_timed_out {
             self.ssthresh = ssthresh.max(MIN_SSTHRESH);
@@ -226,7 +228,8 @@ impl Window {
         self.segments < self.ssthresh
     }
 
-    /// A segment for each one acknowledged, up to the threshold. Returns the segments left over.
+    /// Grows the window by a segment for each one acknowledged, up to the threshold. Returns the
+    /// segments left over.
     pub(super) fn slow_start(&mut self, acked_segments: f64) -> f64 {
         let room = (self.ssthresh - self.segments).max(0.0);
         let growth = acked_segments.min(room);
@@ -264,7 +267,7 @@ impl Window {
         self.control_of(self.segments)
     }
 
-    /// RFC 5681's names.
+    /// Returns the state by RFC 5681's names.
     pub(super) fn state(&self) -> &'static str {
         if self.is_in_recovery {
             "Recovery"
@@ -285,7 +288,8 @@ pub(super) fn penalised(window: f64, ssthresh: f64, segment: f64) -> (f64, f64) 
     )
 }
 
-/// The part of a window that waits in a queue if round trips take `rtt`, and `base` without one.
+/// Returns the part of a window that is queued if round trips take `rtt`, and `base` without a
+/// queue.
 pub(super) fn queued_share(base: Duration, rtt: Duration) -> f64 {
     if rtt <= base {
         return 0.0;
@@ -293,7 +297,7 @@ pub(super) fn queued_share(base: Duration, rtt: Duration) -> f64 {
     1.0 - base.as_secs_f64() / rtt.as_secs_f64()
 }
 
-/// A round trip: from a moment until the first acknowledgement of a packet that left after it.
+/// Round trip, from a moment until the first acknowledgement of a packet that was sent after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     /// The first packet number that left after its beginning.
@@ -304,7 +308,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// A round that begins before this packet leaves.
+    /// Returns a round that begins before this packet is sent.
     pub(super) fn before(next_packet_number: u64) -> Self {
         Round {
             ends_with: next_packet_number,
@@ -422,7 +426,7 @@ mod tests {
         assert_eq!(penalised(1e3, 1e3, 1e3), (1e3, 2e3));
     }
 
-    /// Which windows of TCP's kind are penalised; rates and windows that follow a model are not.
+    /// Windows of TCP's kind are penalised; rates and windows that follow a model are not.
     #[test]
     fn a_penalty_halves_each_window_of_tcp_s_kind() {
         for entry in CONTROLLERS {
@@ -445,7 +449,7 @@ mod tests {
         "vegas", "wvegas",
     ];
 
-    /// Names of all who share this rule.
+    /// Controllers that share this rule.
     const WINDOWS: [&str; 11] = [
         "balia", "bic", "compound", "copa", "cubic", "lia", "new-reno", "olia", "reno", "vegas",
         "wvegas",
@@ -476,7 +480,7 @@ mod tests {
     fn property_rfc7661_a_camera_does_not_raise_its_window_beyond_twice_its_use() {
         for name in WINDOWS {
             let target = target_after(name, 1, 120);
-            // Eight packets leave in a round trip and the 8 ms that a report waits for a second
+            // Eight packets are sent in a round trip and the 8 ms that a report waits for a second
             // packet. 17 packets in 50 ms are 2.8 Mbit/s.
             assert!(target <= 17.0 * 0.165, "{name}: {target}");
         }

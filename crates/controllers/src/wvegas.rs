@@ -12,14 +12,14 @@
 //!
 //! so that traffic leaves a path whose queue grows. If the queueing delay q = rtt - base is twice
 //! its least, the queue is drained, so that all can measure their bases: w *= base / (2 rtt), and
-//! the least is looked for again. Slow start, losses, timeouts and the base are those of `vegas`.
+//! the least is searched again. Slow start, losses, timeouts and the base are those of `vegas`.
 //!
 //! Deviations:
 //! 1. Rates are windows over smoothed round-trip times (Linux: the rate that a path had when its
 //!    alpha was last set). Paths that count: see `coupled.rs`.
-//! 2. The least q is looked for only in rounds with diff ≥ alpha_i, where the window has settled.
-//!    Linux looks in all of them (`drain=any`). A window that grows from an empty queue doubles q
-//!    at once, and is drained again before it has filled the path: alone on a link of 10 Mbit/s
+//! 2. The least q is searched only in rounds with diff ≥ alpha_i, where the window has settled.
+//!    Linux searches in all of them (`drain=any`). A window that grows from an empty queue doubles
+//!    q at once, and is drained again before it has filled the path: alone on a link of 10 Mbit/s
 //!    and 50 ms it takes 6 %.
 //! 3. Of q only positive values count. Linux takes zero for unset, and drains an empty queue.
 //! 4. diff and alpha_i are whole packets, as in Linux: within a packet the window stays.
@@ -47,7 +47,7 @@ const TOTAL_ALPHA: AlgorithmOption = AlgorithmOption {
 };
 const DRAIN: AlgorithmOption = AlgorithmOption {
     name: "drain",
-    summary: "after which rounds a queueing delay of twice the least has the queue drained",
+    summary: "rounds after which a queueing delay of twice the least drains the queue",
     values: OptionValues::Words(&["settled", "any", "off"]),
 };
 
@@ -73,7 +73,7 @@ struct Weighted {
     /// A word of [`DRAIN`].
     drain: &'static str,
     alpha: f64,
-    /// Since the queue was last drained.
+    /// Least queueing delay since the queue was last drained.
     least_queueing_delay: Option<Duration>,
 }
 

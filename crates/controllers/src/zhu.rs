@@ -4,24 +4,24 @@
 //! & Lei discuss as their reference 24.
 //!
 //! Each path is an M/M/1 queue; packets that come after the deadline are lost. The rates of all
-//! paths are those at which the video's expected distortion, that of the encoder and that of the
-//! late packets, is least: see `zhu/allocation.rs`. Each path's instance solves for all paths from
-//! the read model, and takes its own rate.
+//! paths minimise the video's expected distortion, that of the encoder and that of the late
+//! packets: see `zhu/allocation.rs`. Each path's instance solves for all paths from the read model,
+//! and takes its own rate.
 //!
 //! Deviations: the paper's full text was not at hand. From its abstract are the inputs (available
-//! bit rate and round-trip time of each network, distortion-rate of the video), the convex sum
-//! of distortions, and the comparison with AIMD and H∞ control; from Zhang & Lei §2 are the M/M/1
-//! queue and that late means lost. The equations are these models' textbook forms, and all the rest
-//! is ours:
+//! bit rate and round-trip time of each network, distortion-rate of the video), the convex sum of
+//! distortions, and the comparison with AIMD and H∞ control. From Zhang & Lei §2 are the M/M/1
+//! queue and the rule that late packets are lost. The equations are these models' textbook forms,
+//! and all the rest is ours:
 //! 1. There is one video. Other videos on a path appear through the capacity that they leave, not
 //!    through their distortion.
 //! 2. The available bit rate is the dispersion of trains of packets, paced at 1.25 of the last one,
-//!    smoothed by 1/4, or at once if they arrive as they left. Frames make them, or
-//!    padding if none did for half a second. The paper takes the rate for observed.
-//! 3. `α`, the bits by which mean wait and residual rate multiply, is a packet's size for M/M/1;
-//!    here the product observed, smoothed by 1/8, if that is more.
-//! 4. The deadline is the session's, less half the least round-trip time. Losses seen that
-//!    are not late ones do not move the minimum: they are left out.
+//!    smoothed by 1/4, or at once if they arrive as they left. Frames make trains, or padding if no
+//!    frame did for half a second. The paper takes the rate as observed.
+//! 3. `α`, the bits by which mean wait and residual rate multiply, is a packet's size for M/M/1.
+//!    Here it is the observed product, smoothed by 1/8, if that is more.
+//! 4. The deadline is the session's, less half the least round-trip time. Observed losses other
+//!    than late packets do not move the minimum, and are left out.
 //! 5. `θ`, `κ` and `R0` are options. The values that the paper fits to its videos are not known
 //!    here.
 //! 6. After a retransmission timeout or silence the available rate counts half.
@@ -44,7 +44,7 @@ use self::allocation::{PathModel, Video, best_price, rate_of};
 
 /// Trains are paced at this multiple of the available rate.
 const PROBE_GAIN: f64 = 1.25;
-/// Packets in a train: the least to say anything, and the most.
+/// Least packets of a train that give a measurement, and largest train.
 const TRAIN_MIN: u32 = 4;
 const TRAIN_MAX: u32 = 8;
 /// A train arrives as it left if it took no more than 1/0.95 of the time: the path can take more.
@@ -117,7 +117,7 @@ struct Zhu {
     allocated: f64,
     allocated_at: Option<Instant>,
     train: Train,
-    /// When a train last ended.
+    /// Time at which the last train ended.
     measured_at: Instant,
     /// Whether padding makes a train, since the last one is too old.
     is_probing: bool,
@@ -126,19 +126,19 @@ struct Zhu {
     next_packet_number: u64,
 }
 
-/// Packets that left one right after the other.
+/// Packets sent back to back.
 #[derive(Debug, Default)]
 struct Train {
     last: Option<(u64, Instant, Instant)>,
     first_sent_at: Instant,
     first_received_at: Instant,
     packet_count: u32,
-    /// Without the first packet's.
+    /// Bits without the first packet's.
     bits: f64,
 }
 
 impl Train {
-    /// Another packet has arrived; perhaps a train has ended.
+    /// Adds an arrived packet; returns the measurement of a train that has ended.
     fn on_acked(&mut self, packet: &AckedPacket, longest_gap: Duration) -> Option<Measured> {
         let received_at = packet.received_at?;
         let sent = &packet.sent;
@@ -167,7 +167,7 @@ impl Train {
         measured
     }
 
-    /// The rate at which it arrived, and whether it left as slowly.
+    /// Returns the rate at which it arrived, and whether it left as slowly.
     fn measured(&self) -> Option<Measured> {
         let (_, sent_at, received_at) = self.last?;
         let sent = sent_at.saturating_since(self.first_sent_at);
@@ -192,7 +192,7 @@ impl Zhu {
         let bits = |rate: DataRate| rate.bits_per_second() as f64;
         let number = |option| config.options.number(option);
         let packet_bits = f64::from(config.max_packet_bytes.max(1)) * 8.0;
-        // At least a packet a second.
+        // At least a packet per second.
         let min_rate = bits(config.min_rate).max(packet_bits);
         let initial_rate = bits(config.initial_rate).max(min_rate);
         Zhu {
@@ -250,7 +250,7 @@ impl Zhu {
         2.0 * self.max_rate
     }
 
-    /// The rate of the least distortion.
+    /// Allocates the rate of the least distortion.
     fn allocate(&mut self, path: PathId, session: &SessionView, paths: &[PathView]) {
         let deadline = match session.deadline {
             Duration::ZERO => USUAL_DEADLINE,
@@ -272,7 +272,7 @@ impl Zhu {
         self.allocated = rate_of(&own, price);
     }
 
-    /// TCP's law in rates: a packet more per round trip.
+    /// Increases the rate by TCP's law: a packet more per round trip.
     fn increase(&mut self, span: Duration, rtt: Duration) {
         let rtt = rtt.as_secs_f64().max(1e-3);
         let round_trips = span.as_secs_f64().min(1.0) / rtt;

@@ -1,7 +1,7 @@
 //! Instructions and cache misses per data packet, counted by valgrind.
 //!
 //! Counts hardly depend on the machine or on its load. The same scenario runs for a short and a
-//! long time; the difference between both runs leaves out what starting costs. The simulated caches
+//! long time; the difference between both runs excludes the cost of starting. The simulated caches
 //! hold 32 KiB each of instructions and data, and 1 MiB behind them.
 //!
 //! On case 1 with three streams of TCP, ns-2.35 executes about 9,300 instructions a packet.
@@ -15,7 +15,7 @@ struct Case {
     name: &'static str,
     /// Simulated seconds of the short and the long run.
     seconds: [u64; 2],
-    /// The bars, where there are some: instructions a packet, and misses of the instruction cache.
+    /// Bars, if any: instructions per packet, and misses of the instruction cache per packet.
     bars: [Option<f64>; 2],
 }
 
@@ -65,7 +65,7 @@ fn scenario(name: &str, seconds: u64) -> lab::Scenario {
             env!("CARGO_MANIFEST_DIR"),
             "/../../scenarios/zhang-delay-bbr/case-1.toml"
         );
-        // All flows from the beginning, so that short runs are like long ones.
+        // All flows from the beginning, so that short runs resemble long ones.
         let overrides = [
             duration,
             "expect={}".to_owned(),
@@ -108,7 +108,7 @@ fn scenario(name: &str, seconds: u64) -> lab::Scenario {
     lab::Scenario::parse("flows.toml", &text, &[duration]).expect("a scenario")
 }
 
-/// Simulates, and prints how many data packets were delivered.
+/// Simulates, and prints the number of delivered data packets.
 fn simulate(name: &str, seconds: u64, threads: usize) {
     let options = lab::RunOptions {
         threads,
@@ -119,7 +119,7 @@ fn simulate(name: &str, seconds: u64, threads: usize) {
     println!("{}", outcomes[0].data_packets_delivered);
 }
 
-/// The run of a case under valgrind; `None`: there is no valgrind.
+/// Runs a case under valgrind; `None`: there is no valgrind.
 fn count(name: &str, seconds: u64) -> Option<Cost> {
     let program = std::env::current_exe().expect("this program has a path");
     let output = Command::new("valgrind")

@@ -26,7 +26,7 @@ fn forget_peak_memory() {
     _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most memory that has been resident, in MiB.
+/// Returns the peak of resident memory, in MiB.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -34,7 +34,7 @@ fn peak_memory() -> f64 {
     kibibytes.map_or(f64::NAN, |kibibytes: f64| kibibytes / 1024.0)
 }
 
-/// Zhang & Lei's case 1, changed.
+/// Runs Zhang & Lei's case 1 with overrides.
 fn case_1(name: &str, overrides: &[&str]) {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -121,7 +121,7 @@ fn compare_threads(name: &str, flow: &str) {
     }
 }
 
-/// The time that the thread with the most to do was busy.
+/// Returns the busy time of the busiest thread.
 fn critical_seconds(scenario: &lab::Scenario, threads: usize) -> f64 {
     let options = lab::RunOptions {
         threads,
@@ -162,7 +162,7 @@ struct Round {
     seconds: f64,
     /// Data packets delivered.
     packets: u64,
-    /// The most that was resident, in MiB.
+    /// Peak of resident memory, in MiB.
     peak_memory: f64,
 }
 

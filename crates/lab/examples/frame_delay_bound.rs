@@ -77,7 +77,7 @@ fn row(file: &str, options: &Options) -> Result<String, Box<dyn Error>> {
     Ok(format!("{:<20}{}", scenario.name, columns.concat()))
 }
 
-/// In milliseconds; a dash if there is none.
+/// Returns the median in milliseconds; a dash if there is none.
 fn median(spans: impl Iterator<Item = Duration>) -> String {
     let mut millis: Vec<f64> = spans.map(Duration::as_millis_f64).collect();
     match anabranch_units::median(&mut millis) {

@@ -29,15 +29,15 @@ pub struct Lines {
     pub y: String,
     /// The lines; later ones cover those before them.
     pub lines: Vec<Line>,
-    /// Where the horizontal axis ends, which then begins at zero, if not at the last point.
+    /// End of the horizontal axis, which then begins at zero, if not the last point.
     pub x_end: Option<f64>,
-    /// Where the vertical axis ends, if not at the largest value.
+    /// End of the vertical axis, if not the largest value.
     pub y_end: Option<f64>,
-    /// Nothing was measured between points that are this far apart or more: the line breaks there.
+    /// Distance of points from which a line breaks, since nothing was measured between them.
     pub max_step: Option<f64>,
     /// Stretches of the horizontal axis that stand out.
     pub shades: Vec<Shade>,
-    /// Whether it takes the width of a screen, not that of a text.
+    /// Whether it has the width of a screen, not that of a text.
     pub is_wide: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Line {
     pub ranges: Vec<(f64, f64)>,
     /// Style of its points.
     pub mark: Mark,
-    /// Its colour in SVG, if not that of its place among the lines.
+    /// Its colour in SVG, if not that of its position among the lines.
     pub colour: Option<&'static str>,
 }
 
@@ -68,23 +68,23 @@ pub enum Mark {
     Area,
     /// One by one.
     Dots,
-    /// One by one, to be noticed.
+    /// One by one, conspicuous.
     Crosses,
 }
 
 /// A stretch of the horizontal axis that stands out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shade {
-    /// Where it begins.
+    /// Its beginning.
     pub from: f64,
-    /// Where it ends.
+    /// Its end.
     pub to: f64,
     /// Label of the stretch.
     pub label: String,
 }
 
 impl Line {
-    /// A plain line in the colour of its place.
+    /// Returns a plain line in the colour of its position.
     pub fn new(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line {
             label: label.into(),
@@ -112,7 +112,7 @@ pub struct Bars {
 pub struct BarKind {
     /// Name in the legend.
     pub label: String,
-    /// One bar a group; `None`: there is none.
+    /// One bar per group; `None`: there is none.
     pub bars: Vec<Option<Bar>>,
 }
 
@@ -121,9 +121,9 @@ pub struct BarKind {
 pub struct Bar {
     /// Its height.
     pub value: f64,
-    /// Where the range begins.
+    /// Beginning of the range.
     pub low: f64,
-    /// Where it ends.
+    /// Its end.
     pub high: f64,
 }
 
@@ -138,7 +138,7 @@ impl From<crate::report::Spread> for Bar {
 }
 
 impl Chart {
-    /// The picture as an SVG element.
+    /// Returns the picture as an SVG element.
     pub fn svg(&self) -> String {
         match self {
             Chart::Lines(lines) => lines.svg(),
@@ -154,7 +154,7 @@ impl Chart {
     }
 }
 
-/// Pictures one below the other, as an SVG file of its own on white.
+/// Returns pictures one below the other, as an SVG file of its own on white.
 pub fn page(charts: &[Chart]) -> String {
     let width = charts.iter().map(Chart::width).fold(NARROW, f64::max);
     let height = HEIGHT * charts.len() as f64;

@@ -1,12 +1,12 @@
-//! Scenarios × controllers, schedulers or any settings: means over seeds, and which differences
+//! Scenarios × controllers, schedulers or any settings: means over seeds, and the differences that
 //! are more than chance.
 //!
-//! The *controller under test* of a scenario is that of its first flow; every flow that has the
-//! same one, options of its own aside, gets the one that is compared, and the others, which are its
-//! company, keep theirs. So it is with schedulers.
+//! The *controller under test* of a scenario is that of its first flow. Every flow that has the
+//! same one, apart from options, gets the compared one. The other flows, the cross traffic, keep
+//! theirs. The same holds for schedulers.
 //!
-//! All columns meet the same seeds, and with them the same network, so that they are compared seed
-//! by seed: the differences from the first column have a mean and an interval of their own.
+//! All columns have the same seeds, and with them the same network, so they are compared seed by
+//! seed. The differences from the first column have a mean and an interval of their own.
 
 mod expansion;
 mod output;
@@ -51,8 +51,8 @@ impl Column {
         names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
-    /// Every controller, those of [`expanded_controllers`], with every scheduler, those of
-    /// [`expanded_schedulers`]; an empty list stands for the scenario's own.
+    /// Returns columns of every controller, as by [`expanded_controllers`], with every scheduler,
+    /// as by [`expanded_schedulers`]; an empty list means the scenario's own.
     pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
         let or_own = |names: &[String]| -> Vec<Option<String>> {
             match names {
@@ -72,7 +72,7 @@ impl Column {
         columns.collect()
     }
 
-    /// A scenario as `load` reads it with these overrides, for each column with its own.
+    /// Reads a scenario for each column, by `load` with these overrides and the column's own.
     ///
     /// # Errors
     /// [`ScenarioError`], for a key or value that the scenario cannot have.
@@ -88,7 +88,7 @@ impl Column {
         columns.iter().map(of).collect()
     }
 
-    /// As [`scenarios`](Self::scenarios), for every point of a sweep, in its order.
+    /// Does the same as [`scenarios`](Self::scenarios), for every point of a sweep, in its order.
     ///
     /// # Errors
     /// As [`scenarios`](Self::scenarios).
@@ -101,7 +101,7 @@ impl Column {
             let settings = column.settings.iter();
             let settings = settings.map(|(key, value)| format!("{key}={value}"));
             let points = load(&settings.collect::<Vec<_>>())?;
-            // Every column sets the same keys, so that each takes the same ones out of the sweep.
+            // Every column sets the same keys, so each removes the same ones from the sweep.
             rows.resize_with(points.len(), Vec::new);
             for (row, point) in rows.iter_mut().zip(points) {
                 row.push(point.into_named_scenario());
@@ -110,7 +110,7 @@ impl Column {
         Ok(rows)
     }
 
-    /// The scenario with this column's controller and scheduler.
+    /// Returns the scenario with this column's controller and scheduler.
     fn applied_to(&self, scenario: &Scenario) -> Scenario {
         let mut changed = scenario.clone();
         let Some(under_test) = scenario.flows.iter().find_map(FlowSpec::config) else {
@@ -147,7 +147,7 @@ fn replaced(own: &str, under_test: &str, controller: &str) -> Option<Controller>
     with_options.or_else(|_| by_name(controller)).ok()
 }
 
-/// Why a comparison cannot be made.
+/// Reason why a comparison cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
@@ -157,13 +157,13 @@ pub enum CompareError {
     /// A scheduler is not known.
     #[error("{text}")]
     Scheduler {
-        /// The name asked for, and those there are.
+        /// The requested name, and the known ones.
         text: String,
     },
     /// A metric is not known.
     #[error("no metric is called {name:?}; known are {known}")]
     Metric {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The known names.
         known: String,
@@ -192,14 +192,14 @@ pub struct ComparisonRow {
     pub metric: &'static Metric,
     /// The flow's or link's name; `None`: all flows together.
     pub subject: Option<String>,
-    /// One cell a column.
+    /// One cell per column.
     pub cells: Vec<Cell>,
 }
 
 /// One metric of one scenario in one column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// One value a seed; `None`: there was nothing to measure.
+    /// One value per seed; `None`: there was nothing to measure.
     pub values: Vec<Option<f64>>,
     /// Their mean and interval; `None` if a seed could not measure it.
     pub estimate: Option<Estimate>,
@@ -218,11 +218,11 @@ pub struct Comparison {
     /// The rows.
     pub rows: Vec<ComparisonRow>,
     /// Scenarios and columns, by name and label, of which all of several seeds gave the same
-    /// result: chance has no part in them, and their intervals are none.
+    /// result: chance has no influence on them, and they have no intervals.
     pub without_chance: Vec<(String, String)>,
 }
 
-/// The metrics of a comparison that does not say which.
+/// Metrics of a comparison that requests none.
 pub const USUAL_METRICS: [&str; 7] = [
     "throughput",
     "loss",
@@ -233,7 +233,8 @@ pub const USUAL_METRICS: [&str; 7] = [
     "frames-decodable-on-time",
 ];
 
-/// Names and labels of those runs, scenario by scenario, of which all seeds are alike.
+/// Returns names and labels of the runs, scenario by scenario, whose seeds all gave the same
+/// result.
 fn pairs_without_chance(
     scenarios: &[&Scenario],
     columns: &[Column],
@@ -253,11 +254,11 @@ fn pairs_without_chance(
         .collect()
 }
 
-/// Runs every scenario, each as it is for every column ([`Column::scenarios`]), with the seeds 1 to
+/// Runs every scenario, each changed for every column ([`Column::scenarios`]), with the seeds 1 to
 /// `seed_count`, on `threads` threads (0: one per core). `metrics` are names of
 /// [`METRICS`](crate::metrics::METRICS), of all flows together, or of the flow or link named after
-/// a dot, which some scenario must have. Without a name, those of links are of every link that has
-/// a rate, and those that only single flows have of every flow of adaptive media.
+/// a dot, which some scenario must have. Without such a name, metrics of links are of every link
+/// that has a rate, and metrics of single flows of every flow of adaptive media.
 ///
 /// # Errors
 /// [`CompareError`].

@@ -24,21 +24,21 @@ use frames::{FrameNotes, FrameRecord};
 pub use parts::Parts;
 use pour::{Basin, Load};
 
-/// The frames of a flow in a run that count: those of the scenario's statistics window whose
-/// deadline is over before the run is.
+/// Frames of a flow in a run that count: those of the scenario's statistics window whose deadline
+/// is before the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameDelays {
     /// In the order of capture.
     pub frames: Vec<FrameDelay>,
-    /// Whether other flows share the flow's links, of which the bounds know nothing.
+    /// Whether other flows share the flow's links; the bounds ignore them.
     pub has_company: bool,
 }
 
-/// A frame's times from capture to completion, beyond the fastest path's propagation. A frame that
-/// is never complete takes its deadline at least, as in the metric `frame-delay-all-excess-p95`.
+/// Times of a frame from capture to completion, beyond the fastest path's propagation. A frame that
+/// is never complete takes at least its deadline, as in the metric `frame-delay-all-excess-p95`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameDelay {
-    /// When the source produced it.
+    /// Time at which the source produced it.
     pub captured_at: Instant,
     /// Delay in the run.
     pub actual: Duration,
@@ -50,7 +50,7 @@ pub struct FrameDelay {
     pub parts: Option<Parts>,
 }
 
-/// The flow of media with the most paths, the first of several.
+/// Returns the flow of media with the most paths, the first of several.
 pub fn main_flow(scenario: &Scenario) -> Option<usize> {
     let media = |flow: &usize| scenario.flows[*flow].media().is_some();
     let flows = (0..scenario.flows.len()).filter(media);
@@ -74,11 +74,10 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
     })
 }
 
-/// Returns the share of the media of the flow of this index, in bytes, that its links carry within
-/// the deadline, as a fluid. Media flows in the order of capture, each frame from its capture on,
-/// and late media is left out. No larger share of the frames can be decoded in time while the
-/// omitted frames are no larger than the others: without its key frame, no frame of a group of
-/// pictures can be decoded.
+/// Returns the share of a flow's media, in bytes, that its links carry within the deadline, as a
+/// fluid. Media flows in the order of capture, each frame from its capture on, and late media is
+/// left out. No larger share of the frames can be decoded in time while the omitted frames are no
+/// larger than the others: without its key frame, no frame of a group of pictures can be decoded.
 ///
 /// # Errors
 /// A [`RunError`] if the scenario cannot be run.
@@ -144,7 +143,7 @@ fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<F
         .collect()
 }
 
-/// The frames as they are on the wire.
+/// Returns the frames with their sizes on the wire.
 fn loads(frames: &[FrameRecord], fragment_bytes: u32) -> Vec<Load> {
     let extra = frames
         .iter()
@@ -161,14 +160,14 @@ fn path_delays(scenario: &Scenario, flow: &FlowSpec) -> impl Iterator<Item = Dur
     (0..flow.paths.len()).map(|path| path_delay(scenario, flow, PathId(path as u8)))
 }
 
-/// A path's propagation delay, at its least.
+/// Returns a path's least propagation delay.
 fn path_delay(scenario: &Scenario, flow: &FlowSpec, path: PathId) -> Duration {
     let route = &scenario.routes[flow.paths[path.index()].route];
     let links = route.forward.iter().map(|link| &scenario.links[*link]);
     links.map(|link| least_delay(&link.config)).sum()
 }
 
-/// Whether another flow sends anything, either way, over a link of this one's paths.
+/// Whether another flow sends packets, in either direction, over a link of this one's paths.
 fn has_company(scenario: &Scenario, flow: usize) -> bool {
     let routes = |flow: &FlowSpec| {
         let routes = flow.paths.iter().map(|path| &scenario.routes[path.route]);
@@ -186,24 +185,24 @@ fn has_company(scenario: &Scenario, flow: usize) -> bool {
     })
 }
 
-/// The fractions between which frames are about the 95th percentile.
+/// Fractions between which frames are near the 95th percentile.
 const ABOUT_P95: (f64, f64) = (0.94, 0.96);
 
 impl FrameDelays {
-    /// The 95th percentile of what frames took; `None` without frames.
+    /// Returns the 95th percentile of the frames' delays; `None` without frames.
     pub fn actual_p95(&self) -> Option<Duration> {
         percentile_95(self.frames.iter().map(|frame| frame.actual))
     }
 
-    /// The 95th percentile of the bound; `None` without frames, or if other flows have a share of
-    /// the links that nobody knows.
+    /// Returns the 95th percentile of the bound; `None` without frames, or if other flows have an
+    /// unknown share of the links.
     pub fn bound_p95(&self) -> Option<Duration> {
         let bounds = self.frames.iter().map(|frame| frame.bound);
         percentile_95(bounds).filter(|_| !self.has_company)
     }
 
-    /// The mean of where the time went, of the frames between the 94th and the 96th percentile;
-    /// `None` if no packet completed any of them.
+    /// Returns the mean parts of the frames between the 94th and the 96th percentile; `None` if no
+    /// packet completed any of them.
     pub fn parts_about_p95(&self) -> Option<Parts> {
         let mut frames: Vec<&FrameDelay> = self.frames.iter().collect();
         frames.sort_by_key(|frame| frame.actual);

@@ -21,7 +21,7 @@ pub enum PlotError {
         /// Why not.
         error: csv::Error,
     },
-    /// A trace holds nothing.
+    /// A trace is empty.
     #[error("{}: there is nothing in it to draw", path.display())]
     Empty {
         /// The file.
@@ -215,7 +215,7 @@ fn path_labels(paths: &[PathRow], is_one_flow: bool) -> impl Fn(&PathRow) -> Str
     }
 }
 
-/// Dots for frames that came, crosses for those that were given up.
+/// Returns dots for complete frames, crosses for frames that were given up.
 fn frame_lines(frames: &[FrameRow]) -> Vec<Line> {
     let of = |is_complete: bool, mark: Mark| {
         let rows = frames
@@ -233,7 +233,7 @@ fn frame_lines(frames: &[FrameRow]) -> Vec<Line> {
         .collect()
 }
 
-/// One line per label, in the order of labels.
+/// Returns one line per label, in the order of labels.
 fn lines(points: impl Iterator<Item = (String, f64, f64)>) -> Vec<Line> {
     let mut by_label: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for (label, x, y) in points {
@@ -245,7 +245,7 @@ fn lines(points: impl Iterator<Item = (String, f64, f64)>) -> Vec<Line> {
         .collect()
 }
 
-/// Each point the mean of itself and those before it, `count` in all.
+/// Replaces each point by the mean of itself and those before it, `count` in all.
 fn smoothed(mut series: Line, count: usize) -> Line {
     let raw = series.points.clone();
     for (index, point) in series.points.iter_mut().enumerate() {

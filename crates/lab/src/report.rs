@@ -13,11 +13,11 @@ pub use table::table;
 pub(crate) use table::{broken_expectations, in_unit, unit_name};
 pub use table::{cell, grid, written};
 
-/// The version of the JSON report. Fields may be added under one version; none changes its meaning
-/// or goes away.
+/// Version of the JSON report. Fields may be added under one version; none changes its meaning or
+/// is removed.
 pub const SCHEMA: &str = "anabranch-report/1";
 
-/// The report of one scenario over one or more seeds; `docs/scenarios.md` documents its JSON form.
+/// Report of one scenario over one or more seeds; `docs/scenarios.md` documents its JSON form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// [`SCHEMA`].
@@ -50,11 +50,11 @@ pub struct ScenarioReport {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: Option<String>,
     /// Simulated time of each run.
     pub duration_s: f64,
-    /// Begin of the part that the statistics are about.
+    /// Begin of the part that the statistics cover.
     pub statistics_from_s: f64,
     /// Its end.
     pub statistics_to_s: f64,
@@ -123,19 +123,20 @@ pub struct ExpectationReport {
     pub min: Option<f64>,
     /// The largest value that is right.
     pub max: Option<f64>,
-    /// Begin of the time that it is about.
+    /// Begin of its window.
     pub from_s: f64,
     /// Its end.
     pub to_s: f64,
-    /// A part of that time that does not count.
+    /// Part of the window that does not count.
     pub outside_s: Option<[f64; 2]>,
-    /// The value in each run; `null`: there was nothing to measure, which is not as expected.
+    /// The value in each run; `null`: there was nothing to measure, which does not meet the
+    /// expectation.
     pub values: Vec<Option<f64>>,
     /// Whether it was met in each run.
     pub is_met: bool,
 }
 
-/// Runs a scenario and reports.
+/// Runs a scenario and reports the results.
 ///
 /// # Errors
 /// A [`RunError`] if it cannot be run. Expectations that are not met are no error: see
@@ -151,7 +152,7 @@ pub fn run(
     ))
 }
 
-/// The report of runs that are over.
+/// Returns the report of finished runs.
 pub fn report(scenario: &Scenario, outcomes: &[Outcome]) -> Report {
     let expectations = scenario
         .expectations
@@ -184,7 +185,7 @@ pub fn report(scenario: &Scenario, outcomes: &[Outcome]) -> Report {
     }
 }
 
-/// The report as JSON, indented.
+/// Returns the report as JSON, indented.
 pub fn json(report: &Report) -> String {
     let mut text = serde_json::to_string_pretty(report).expect("keys are texts");
     text.push('\n');

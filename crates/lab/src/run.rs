@@ -25,15 +25,15 @@ pub struct RunOptions {
     /// Number of threads; 0: one per core. Runs of several seeds share them out. The threads of a
     /// single run move its flows, if these are many.
     pub threads: usize,
-    /// Where to write traces, if anywhere: into the folder itself if there is one seed, else into
-    /// `seed-N` below it.
+    /// Folder for traces, if requested: it takes those of a single seed itself, else `seed-N` below
+    /// it does.
     pub trace: Option<(PathBuf, TraceOptions)>,
     /// Interval of recorded series, in whole milliseconds; `None`: no series.
     pub series_interval: Option<Duration>,
 }
 
 impl RunOptions {
-    /// Seeds 1 to `count` on all cores, without traces.
+    /// Returns options for seeds 1 to `count` on all cores, without traces.
     pub fn seeds(count: u64) -> RunOptions {
         RunOptions {
             seeds: (1..=count).collect(),
@@ -42,12 +42,12 @@ impl RunOptions {
     }
 }
 
-/// A part of the work is done: `simulated` of a run with `seed`, since the last report of it.
+/// Progress of the work: `simulated` of a run with `seed`, since the last report of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Which run.
+    /// Seed of the run.
     pub seed: u64,
-    /// By how much it has come on; all reports of all runs add up to duration × seeds.
+    /// Simulated time since then; all reports of all runs add up to duration × seeds.
     pub simulated: Duration,
 }
 
@@ -56,7 +56,7 @@ pub struct Progress {
 pub struct Outcome {
     /// Its seed.
     pub seed: u64,
-    /// Hash of all that happened.
+    /// Hash of all events.
     pub trace_hash: TraceHash,
     /// All its datagrams.
     pub packets: PacketCounts,
@@ -70,14 +70,14 @@ pub struct Outcome {
     pub series: Option<Series>,
 }
 
-/// Why a scenario could not be run.
+/// Reason why a scenario could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The simulator refuses something in it.
+    /// The simulator rejects a part of it.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// A source cannot be.
+    /// The settings of a source are invalid.
     #[error(transparent)]
     Source(#[from] SourceConfigError),
     /// A trace cannot be written.
@@ -135,7 +135,7 @@ fn lane_count(scenario: &Scenario, options: &RunOptions) -> usize {
     threads.min(scenario.flows.len() / FLOWS_PER_LANE).max(1)
 }
 
-/// `threads`, or of 0 as many as there are cores.
+/// Returns `threads`, or the number of cores for 0.
 fn thread_count(threads: usize) -> usize {
     match threads {
         0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
@@ -143,8 +143,8 @@ fn thread_count(threads: usize) -> usize {
     }
 }
 
-/// The results of `work` on each of `items`, in their order, by `threads` threads at a time (0: one
-/// per core).
+/// Returns the results of `work` on each of `items`, in their order, by `threads` threads at a time
+/// (0: one per core).
 pub fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
@@ -174,7 +174,7 @@ pub fn in_parallel<T: Sync, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// When the run halts for those who measure, in order, the end last.
+/// Returns the times at which the run stops for recorders, in order, the end last.
 fn stops(watch: &Watch<'_>, series_interval: Option<Duration>, end: Instant) -> Vec<Instant> {
     let step = match watch.trace {
         Some(_) => SAMPLE_INTERVAL,
@@ -262,14 +262,14 @@ fn run_once(
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Zero, `step`, and so on, before `end`.
+/// Returns zero, `step`, and its further multiples before `end`.
 fn multiples(step: Duration, end: Instant) -> impl Iterator<Item = Instant> {
     (0..)
         .map(move |index| Instant::ZERO + step * index)
         .take_while(move |at| *at < end)
 }
 
-/// The scenario's own window, and then each window of an expectation once.
+/// Returns the scenario's own window, and then each window of an expectation once.
 fn windows(scenario: &Scenario) -> Vec<Window> {
     let mut windows = vec![scenario.statistics];
     for expectation in &scenario.expectations {
@@ -280,7 +280,7 @@ fn windows(scenario: &Scenario) -> Vec<Window> {
     windows
 }
 
-/// The scenario's network and flows, before anything has happened.
+/// Returns the scenario's network and flows, before the first event.
 pub(crate) fn build_world(
     scenario: &Scenario,
     seed: Seed,
@@ -302,7 +302,7 @@ pub(crate) fn build_world(
     Ok(world)
 }
 
-/// The scenario with every flow's start as the seed draws it.
+/// Returns the scenario with every flow's start drawn by the seed.
 pub(crate) fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
     let mut scenario = scenario.clone();
     for flow in &mut scenario.flows {
@@ -313,7 +313,7 @@ pub(crate) fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
     scenario
 }
 
-/// `last_config`: that of the flow before.
+/// Adds a flow. `last_config` is the configuration of the flow before.
 fn add_flow(
     world: &mut World,
     flow: &FlowSpec,
@@ -385,7 +385,7 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Measures, and no more.
+    /// Returns a watch that only measures.
     fn new(scenario: &'a Scenario, windows: &[Window]) -> Watch<'a> {
         Watch {
             recorder: Recorder::new(scenario, windows),

@@ -46,13 +46,13 @@ pub struct Scenario {
     pub name: String,
     /// Subject of the scenario, in a line.
     pub title: String,
-    /// Where it comes from: a paper's table, an RFC's section.
+    /// Its source: a paper's table, an RFC's section.
     pub source: Option<String>,
     /// Purpose of the scenario, in any number of lines.
     pub description: Option<String>,
     /// Duration of a run.
     pub duration: Duration,
-    /// The part of the run that the report is about.
+    /// Part of the run that the report covers.
     pub statistics: Window,
     /// Its links.
     pub links: Vec<LinkSpec>,
@@ -76,7 +76,7 @@ impl Scenario {
         Scenario::parse(&name, &text, overrides)
     }
 
-    /// Reads the text of a file called `file`, beside which files are looked for that it names.
+    /// Reads the text of a file called `file`. The files that it names are searched beside it.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -84,8 +84,8 @@ impl Scenario {
         Scenario::of(file, text, Files::beside(file), overrides)
     }
 
-    /// Reads the text of a file that is part of the program, as are those that it names: their
-    /// names, as it writes them, and texts.
+    /// Reads the text of a file that is part of the program, as are the files that it names, given
+    /// by names and texts.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -112,7 +112,7 @@ impl Scenario {
 /// The name of standard input where a file is expected.
 const STANDARD_INPUT: &str = "-";
 
-/// The name of a file in messages and its text.
+/// Returns the name of a file in messages and its text.
 fn named_text(path: &Path) -> Result<(String, String), ScenarioError> {
     let is_input = path.as_os_str() == STANDARD_INPUT;
     let text = match is_input {
@@ -146,19 +146,15 @@ fn read_document(
 
 /// The keys of a file.
 const KEYS: &[Key] = &[
-    Key::new(
-        base::KEY,
-        Shape::Text,
-        "the file of which this one says what differs",
-    ),
-    Key::new("title", Shape::Text, "what it is about, in a line"),
-    Key::new("source", Shape::Text, "where the experiment comes from"),
-    Key::new("description", Shape::Text, "what it shows"),
+    Key::new(base::KEY, Shape::Text, "file that this one builds on"),
+    Key::new("title", Shape::Text, "subject, in a line"),
+    Key::new("source", Shape::Text, "source of the experiment"),
+    Key::new("description", Shape::Text, "purpose of the scenario"),
     Key::required("duration", Shape::Duration, "simulated time"),
     Key::new(
         "statistics",
         Shape::Table(expect::STATISTICS_KEYS),
-        "the part of the run that the report is about",
+        "part of the run that the report covers",
     ),
     Key::required(
         "links",
@@ -168,7 +164,7 @@ const KEYS: &[Key] = &[
     Key::required(
         "routes",
         Shape::Named(&Shape::Table(link::ROUTE_KEYS)),
-        "ways for packets and back",
+        "routes of packets in both directions",
     ),
     Key::new(
         "flow-defaults",
@@ -178,9 +174,9 @@ const KEYS: &[Key] = &[
     Key::required(
         "flows",
         Shape::List(&Shape::Flow { is_default: false }),
-        "who sends what",
+        "the flows",
     ),
-    Key::new("expect", Shape::Expectations, "bounds on what is measured"),
+    Key::new("expect", Shape::Expectations, "bounds of metrics"),
     Key::new(
         "sweep",
         Shape::Sweep,

@@ -13,7 +13,7 @@ use crate::run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outco
 use crate::scenario::{Point, Scenario, Setting};
 pub use plot::plot_sweep;
 
-/// The version of the JSON report of a sweep, as [`SCHEMA`](crate::SCHEMA) of a report's.
+/// Version of the JSON report of a sweep, as [`SCHEMA`](crate::SCHEMA) of a report.
 pub const SWEEP_SCHEMA: &str = "anabranch-sweep/1";
 
 /// The report of a scenario at every point of its sweep.
@@ -39,9 +39,9 @@ pub struct PointReport {
 /// A value that the sweep set.
 #[derive(Clone, Debug, Serialize)]
 pub struct SettingReport {
-    /// Where.
+    /// The key.
     pub key: String,
-    /// What.
+    /// The value.
     pub value: String,
     #[serde(skip)]
     number: Option<(f64, &'static str)>,
@@ -68,7 +68,7 @@ pub fn run_sweep(
     if let Some((folder, _)) = &options.trace {
         index::write(folder, points, &options.seeds)?;
     }
-    // One pool for all runs of all points: nothing waits for the last seed of a point.
+    // One pool for all runs of all points: no thread waits for the last seed of a point.
     let results = in_parallel(&jobs, options.threads, |(index, scenario, seed)| {
         let folder = |folder: &PathBuf| folder.join(trace_folder(*index, *seed, &options.seeds));
         let options = RunOptions {
@@ -106,7 +106,7 @@ pub fn run_sweep(
     })
 }
 
-/// The folder of a run's traces below that of the sweep.
+/// Returns the folder of a run's traces below that of the sweep.
 fn trace_folder(index: usize, seed: u64, seeds: &[u64]) -> String {
     match seeds.len() {
         1 => format!("point-{}", index + 1),
@@ -114,7 +114,7 @@ fn trace_folder(index: usize, seed: u64, seeds: &[u64]) -> String {
     }
 }
 
-/// The report as JSON, indented.
+/// Returns the report as JSON, indented.
 pub fn sweep_json(report: &SweepReport) -> String {
     let mut text = serde_json::to_string_pretty(report).expect("keys are texts");
     text.push('\n');
@@ -134,8 +134,8 @@ const USUAL_COLUMNS: [&str; 6] = [
     "utilisation",
 ];
 
-/// The metrics that the scenario expects something of, and the usual ones, as far as they could be
-/// measured anywhere.
+/// Returns the metrics of the scenario's expectations, and the usual ones, as far as any run could
+/// measure them.
 fn columns(report: &SweepReport) -> Vec<Column> {
     let reports = || report.points.iter().map(|point| &point.report);
     let expected = reports().flat_map(|report| &report.expectations);
@@ -188,7 +188,7 @@ fn heading(column: &Column) -> String {
     format!("{metric}{subject}{gap}{unit}")
 }
 
-/// The keys that the sweep sets anywhere, in their order.
+/// Returns the keys that the sweep sets anywhere, in their order.
 fn keys(report: &SweepReport) -> Vec<&str> {
     let mut keys: Vec<&str> = Vec::new();
     for setting in report.points.iter().flat_map(|point| &point.settings) {

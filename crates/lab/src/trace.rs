@@ -38,7 +38,7 @@ pub struct TraceOptions {
 pub struct TraceError {
     /// The file or folder.
     path: PathBuf,
-    /// Why not.
+    /// Reason of the failure.
     error: csv::Error,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct TraceWriter {
     packet_notes: Vec<PacketNote>,
     samples: Vec<Vec<Sample>>,
     link_statistics: Vec<anabranch_link::LinkStatistics>,
-    /// The first error of those calls that cannot return one.
+    /// First error of the calls that cannot return one.
     error: Option<TraceError>,
 }
 

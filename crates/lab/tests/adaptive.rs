@@ -1,4 +1,4 @@
-//! Viewers who choose the bitrates of segments, over networks where the answer is known.
+//! Viewers of adaptive bitrates, over networks where the answer is known.
 
 use anabranch_lab::metrics::{AdaptiveStatistics, METRICS, Subject};
 use anabranch_lab::{RunOptions, Scenario, run};
@@ -45,7 +45,7 @@ fn watched(overrides: &[&str]) -> (AdaptiveStatistics, Vec<(&'static str, Option
 #[test]
 fn a_viewer_takes_what_the_paths_carry_and_two_carry_more() {
     let (one, values, transfers) = watched(&[]);
-    // Whole segments of 181 s, and then the stream ends.
+    // Whole segments of 181 s, then the stream ends.
     assert_eq!((one.segments, one.underflows, transfers), (90, 0, 1));
     assert_eq!((one.stall_time_ms, one.stall_ratio), (0.0, Some(0.0)));
     // A request and the first byte take 50 ms, and a segment of 2 Mbit half a second, less what

@@ -1,4 +1,4 @@
-//! A bare endpoint is a sender such as papers describe, without the decisions that stand between a
+//! A bare endpoint is a sender as papers describe it, without the decisions that come between a
 //! controller and its effect.
 
 use std::path::Path;
@@ -38,7 +38,7 @@ fn a_flow_that_its_controller_starves_is_starved() {
     assert!(bare < 0.5 && ours > 2.0 * bare, "{bare} {ours}");
 }
 
-/// Without admission frames are sent in part up to their deadline, the oldest first.
+/// Without admission frames are partly sent up to their deadline, the oldest first.
 #[test]
 fn too_much_media_is_sent_up_to_its_deadline() {
     let [bare, ours] = both(|endpoint| {
@@ -48,7 +48,7 @@ fn too_much_media_is_sent_up_to_its_deadline() {
     assert!(bare < 0.5 * ours, "{bare} {ours}");
 }
 
-/// A lost packet is sent again, and once: no copy leaves before it is known to be lost.
+/// A lost packet is retransmitted once: no copy is sent before the loss is known.
 #[test]
 fn what_is_not_known_to_be_lost_is_not_copied() {
     let [bare, ours] = both(|endpoint| {

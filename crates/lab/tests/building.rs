@@ -1,4 +1,4 @@
-//! Scenarios made of others, and numbers that go by a single one.
+//! Scenarios made of others, and numbers that depend on a single one.
 
 use std::path::Path;
 

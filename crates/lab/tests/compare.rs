@@ -16,7 +16,7 @@ flow-defaults = { paths = ["path"], controller = "live-bbr", fixed-rate = "500 k
 flows = [{ name = "ours", count = 2 }, { name = "company", controller = "new-reno" }]
 "#;
 
-/// As each column has it.
+/// Returns the scenario of each column.
 fn of_columns(name: &str, columns: &[Column]) -> Vec<Scenario> {
     let load = |settings: &[String]| Scenario::parse(name, TINY, settings);
     Column::scenarios(columns, load).unwrap()
@@ -63,7 +63,7 @@ fn only_the_flows_under_test_change() {
 
 #[test]
 fn a_difference_is_told_from_chance() {
-    // The same controller in other words differs in nothing; a fixed rate in much.
+    // The same controller under another name differs in nothing; a fixed rate differs much.
     let controllers = ["live-bbr", "live-bbr:cycle=gentle", "fixed"];
     let comparison = compared(&controllers, &["throughput"]).unwrap();
     let row = &comparison.rows[0];
@@ -99,7 +99,7 @@ fn every_form_has_every_cell() {
     assert!(svg.contains("utilisation.up") && svg.contains("fixed"));
 }
 
-/// The subjects of a metric's rows by scenario, and whether anything was measured.
+/// Returns the subjects of a metric's rows by scenario, and whether anything was measured.
 fn subjects(metric: &str) -> Vec<(String, String, bool)> {
     let columns = Column::product(&texts(&["fixed"]), &[]);
     let other = TINY.replace("ours", "theirs");

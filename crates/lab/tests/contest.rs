@@ -1,5 +1,5 @@
-//! The contest with other transports: each row's bars, seed by seed, but for those that the report
-//! of the contest shows as not met.
+//! The contest with other transports: each row's bars, seed by seed, except for rows that the
+//! report of the contest shows as not met.
 
 use std::path::{Path, PathBuf};
 
@@ -37,14 +37,14 @@ fn rows_keep_their_bars() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let broken = broken(&path);
         let is_met = broken.is_empty();
-        // A row that has come to hold is to be taken off the list.
+        // A row that now holds must be removed from the list.
         assert_eq!(is_met, !UNMET.contains(&name), "{name}: {broken:?}");
     }
 }
 
-/// Row 3's bar is not met, but of SRT's losses, 1.1 % of the pictures, two thirds are the most. If
-/// the controller found 4.3 of 6 Mbit/s, pictures would leave so slowly that retransmission could
-/// reach 99.2 % at all.
+/// Row 3's bar is not met; the limit is two thirds of SRT's losses, 1.1 % of the pictures. If the
+/// controller found 4.3 of 6 Mbit/s, pictures would be sent so slowly that retransmission could
+/// reach at most 99.2 %.
 #[test]
 fn row_3_loses_less_than_two_thirds_of_the_pictures_that_srt_loses() {
     const LEAST: f64 = 0.993;

@@ -6,7 +6,7 @@ use means::means;
 
 const SEEDS: u64 = 40;
 
-/// With two copies for the last try 99.983 % are in time over the one path, and over two 99.970 %
+/// With two copies for the last try 99.983 % are in time over the one path. Over two it is 99.970 %
 /// if one copy is enough where 1 % is lost.
 #[test]
 fn single_losses_cost_no_frame() {

@@ -39,7 +39,7 @@ packet = "1460 B"
 overhead = "30 B"
 "#;
 
-/// The near link is as the far one, so that both have a round trip of 100 ms.
+/// Makes the near link equal to the far one, so that both have a round trip of 100 ms.
 const EQUAL: [&str; 3] = [
     "links.near.delay=50 ms",
     "links.near-back.delay=50 ms",
@@ -74,19 +74,19 @@ fn run_text(text: &str, settings: &[&str], seed_count: u64) -> Runs {
     runs.collect()
 }
 
-/// One flow, one seed.
+/// Returns the measurements of one flow with one seed.
 fn flow(controller: &str, paths: &[&str], settings: &[&str]) -> FlowStatistics {
     runs(&[(controller, paths)], settings, 1)
         .remove(0)
         .remove(0)
 }
 
-/// Mbit/s in order.
+/// Returns the goodput in Mbit/s.
 fn goodput(flow: &FlowStatistics) -> f64 {
     flow.goodput_bits_per_second / 1e6
 }
 
-/// Mbit/s over each path.
+/// Returns the rate over each path in Mbit/s.
 fn path_rates(flow: &FlowStatistics) -> Vec<f64> {
     let rates = flow.paths.iter();
     rates
@@ -236,7 +236,8 @@ fn property_c_mpbbr_fills_links_of_unequal_rates() {
     assert!(rates[0] >= 9.0 && rates[1] >= 3.6, "{rates:?}");
 }
 
-/// As published, it takes two links of equal rates for one, and uses half of each between probes.
+/// As published, it takes two links of equal rates for a single one, and uses half of each between
+/// probes.
 #[test]
 fn c_mpbbr_takes_links_of_equal_rates_for_one() {
     let rates = path_rates(&flow("c-mpbbr", &["near", "far"], &EQUAL));
@@ -248,9 +249,9 @@ fn c_mpbbr_takes_links_of_equal_rates_for_one() {
     assert!(rates.iter().all(|rate| *rate > 9.5), "{rates:?}");
 }
 
-/// Less than the 0.8 to 1.3 that is expected of it. Each path's estimate is a third of the link, as
-/// BBR's is among three flows, and over a cycle it takes 5/8 of that: both together 5/12 of the
-/// link, and the other flow 7/12.
+/// Less than the expected 0.8 to 1.3. Each path's estimate is a third of the link, as BBR's is
+/// among three flows, and over a cycle it takes 5/8 of that. Both together take 5/12 of the link,
+/// and the other flow 7/12.
 #[test]
 fn on_one_bottleneck_c_mpbbr_takes_less_than_one_bbr() {
     let ratio = |name| shared_ratio(name, "bbr-linux", &SHARED, 4);

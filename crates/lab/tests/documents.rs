@@ -28,10 +28,10 @@ fn the_report_on_the_page_is_that_of_a_run() {
     );
 }
 
-/// Walks over the text of a report, and writes it with another report's values.
+/// Walks over the text of a report, and writes another report's values into it.
 #[derive(Default)]
 struct Page {
-    /// Keys and indices that lead to the value, the innermost last.
+    /// Keys and indices of the value, the innermost last.
     place: Vec<String>,
     differences: Vec<String>,
 }
@@ -88,7 +88,7 @@ impl Page {
         }
     }
 
-    /// A value as the run has it, with as many digits as on the page.
+    /// Returns a value of the run, with as many digits as on the page.
     fn value(&mut self, token: &str, report: &Value) -> String {
         let is_left_out =
             token.contains(LEFT_OUT) || self.place.last().is_some_and(|key| key == LEFT_OUT);

@@ -8,7 +8,7 @@ use anabranch_units::Duration;
 
 const SCHEDULERS: [&str; 3] = ["min-cost", "round-robin", "sfl"];
 
-/// The scenarios of many paths, in the order of their names.
+/// Returns the scenarios of many paths, in the order of their names.
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/multipath");
     let entries = std::fs::read_dir(folder).unwrap();
@@ -32,8 +32,8 @@ fn mean_ms(delays: &FrameDelays, of: fn(&FrameDelay) -> Duration) -> f64 {
     sum.as_millis_f64() / delays.frames.len() as f64
 }
 
-// Frame by frame the bound need not hold, and does not: frames that are given up leave their time
-// to those after them, and now and then one overtakes another.
+// The bound does not hold frame by frame: frames that are given up leave their time to later ones,
+// and occasionally one overtakes another.
 #[test]
 fn the_95th_percentile_and_the_mean_of_all_frames_are_never_below_the_bounds() {
     for file in files() {

@@ -2,8 +2,8 @@
 
 use anabranch_lab::{RunOptions, Scenario, run};
 
-/// Flows of all kinds that meet on a bottleneck, some of them behind another link; `reverse` leads
-/// back.
+/// Returns flows of all kinds that meet on a bottleneck, some of them behind another link;
+/// `reverse` leads back.
 fn scenario(flows: &str, reverse: &str) -> Scenario {
     let text = format!(
         r#"
@@ -89,7 +89,7 @@ fn by_any_number_of_threads_a_run_is_the_same() {
         ([MEDIA, STREAMS, NOISE].concat(), "back"),
         // Both ends of a flow in one turn: an object ends at the receiver and begins at the sender.
         ([MEDIA, SHORT, STREAMS].concat(), "back"),
-        // And where both directions pass the same link.
+        // Both directions pass the same link.
         ([STREAMS, NOISE, MEDIA].concat(), "tail"),
     ] {
         let scenario = scenario(&flows, reverse);

@@ -61,7 +61,7 @@ fn departure_times_make_the_queue_longer_than_the_kernel_s() {
     assert!(far > 39.0 && near > 19.0, "{far} ms, {near} ms");
 }
 
-/// The kernel: 10.5 to 11 %, of which an emulated link has a part.
+/// The kernel: 10.5 to 11 %, partly due to the emulated link.
 #[test]
 fn three_bbr_flows_lose_as_offloaded_segments_make_them() {
     let flows = flows(3, "bbr-linux", 25).flows;

@@ -1,9 +1,10 @@
-//! Metered paths in scenarios: in reserve while the others suffice, there at once when they do not.
+//! Metered paths in scenarios: in reserve while the others suffice, in use at once when they do
+//! not.
 
 use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
 use anabranch_schedulers::SCHEDULERS;
 
-/// Wi-Fi of 3 Mbit/s that dies from 15 s to 20 s, and LTE that is paid for by volume.
+/// Wi-Fi of 3 Mbit/s with an outage from 15 s to 20 s, and LTE that is paid for by volume.
 const BED: &str = r#"
 duration = "40 s"
 [links.wifi]
@@ -96,7 +97,7 @@ fn without_a_meter_both_paths_carry() {
 
 #[test]
 fn a_metered_path_helps_where_the_other_is_too_slow() {
-    // Twice the least of 500 kbit/s is not in 600 kbit/s.
+    // 600 kbit/s is less than twice the least of 500 kbit/s.
     let overrides = [
         SOURCES[0],
         "links.wifi.rate=600 kbit/s",

@@ -42,7 +42,7 @@ fn no_mtu_costs_a_frame() {
     }
 }
 
-/// Packets of a fixed size, which experiments have, show that the rows measure something.
+/// Packets of a fixed size, as in experiments, show that the rows measure something.
 #[test]
 fn packets_of_a_fixed_size_would_not_arrive() {
     for path in rows() {

@@ -12,8 +12,8 @@ fn scenario(file: &str, key_ratio: u32) -> Scenario {
     Scenario::load(&folder.join(file), &[ratio]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The share of frames that can be decoded in time, of the worst of three seeds, over the share of
-/// media that a fluid carries.
+/// Returns the share of frames that can be decoded in time, of the worst of three seeds, over the
+/// share of media that a fluid carries.
 fn of_bound(file: &str, key_ratio: u32) -> f64 {
     let scenario = scenario(file, key_ratio);
     let flow = main_flow(&scenario).expect("a camera");

@@ -1,5 +1,5 @@
-//! The page of results says what runs say: RFC 8867's cases, of which two are run as the page has
-//! them, and the contest, of which no seed is worse than the page's worst. Claims are compared in
+//! The page of results agrees with runs: RFC 8867's cases, of which two are run as on the page, and
+//! the contest, of which no seed is worse than the page's worst. Claims are compared in
 //! `papers/tests/reduced.rs`.
 
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn cases_of_rfc_8867_have_the_numbers_of_the_page() {
     }
 }
 
-/// Utilisation, 95th percentile of the delay and loss, as the page shows them.
+/// Returns utilisation, 95th percentile of the delay and loss, as the page shows them.
 fn measured(case: &str, controller: &str) -> String {
     let path = scenarios("rmcat").join(format!("{case}.toml"));
     let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
@@ -67,7 +67,7 @@ fn measured(case: &str, controller: &str) -> String {
     cells.join(", ")
 }
 
-/// The worst of all seeds by the page: the share delivered and the overhead, in per cent.
+/// Returns the worst of all seeds by the page: the share delivered and the overhead, in per cent.
 fn worst(row: &str) -> (f64, f64) {
     let mut lines = block("contest").lines();
     let line = lines.find(|line| line.split_whitespace().next() == Some(row));

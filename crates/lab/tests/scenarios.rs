@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// Every scenario file there is.
+/// Returns all scenario files.
 fn shipped() -> Vec<PathBuf> {
     let mut folders = vec![folder()];
     let mut files = Vec::new();
@@ -46,7 +46,7 @@ fn every_scenario_runs_twice_to_the_same_hash() {
     for path in shipped() {
         let mut scenario = load(&path, &[]);
         if scenario.duration > Duration::from_secs(60) {
-            // The first minute shows it; all of it is for the test below.
+            // The first minute shows it; the test below runs all of it.
             let first = ["duration=60 s", "statistics={}", "expect={}"];
             scenario = load(&path, &first);
         }
@@ -328,7 +328,7 @@ fn every_case_of_rfc_8867_runs_with_every_media_controller() {
         folder.is_some_and(|folder| folder.ends_with("rmcat"))
     };
     let short = ["duration=3 s", "statistics={}", "expect={}", "sweep={}"];
-    // What begins late begins now, and what ends late does not end.
+    // Late beginnings move to now, and late ends are removed.
     let now = |flow: &mut FlowSpec| {
         flow.start = Instant::ZERO;
         flow.stop = None;

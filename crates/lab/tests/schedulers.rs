@@ -4,7 +4,7 @@ use anabranch_lab::metrics::{Distribution, FlowStatistics};
 use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
 use anabranch_schedulers::SCHEDULERS;
 
-/// Wi-Fi and LTE, both ways clean, and a camera of 25 frames a second, each of 10 fragments.
+/// Wi-Fi and LTE, both without loss, and a camera of 25 frames per second, each of 10 fragments.
 const BED: &str = r#"
 duration = "13 s"
 [links.wifi]
@@ -35,7 +35,7 @@ paths = ["wifi", "lte"]
 source = { kind = "cbr", rate = "2600 kbit/s", fps = 25 }
 "#;
 const FRAMES: u64 = 250;
-/// A path that carries nothing is asked for a sign of life every two seconds.
+/// Largest number of probes: an idle path is probed every two seconds.
 const MAX_PROBES: u64 = 2 * 12 / 2;
 /// 13,000 bytes in fragments of 1316.
 const FRAGMENTS: u64 = 10;
@@ -66,7 +66,7 @@ fn every_frame_of_a_clean_network_arrives_once_and_nothing_is_sent_twice_unasked
         assert_eq!(flow.frames.captured, FRAMES, "{name}");
         assert_eq!(flow.frames.complete, FRAMES, "{name}");
         assert_eq!(flow.frames.abandoned + flow.frames.dropped, 0, "{name}");
-        // `dems` repeats less than one packet in ten: of ten, none.
+        // `dems` repeats fewer than one packet in ten: of ten, none.
         let copies = match name {
             "redundant" => 2,
             _ => 1,
@@ -169,7 +169,8 @@ fn the_oracle_bounds_what_schedulers_can_do() {
     }
 }
 
-/// Each packet takes the best path by itself, which is not always the best for the next frame.
+/// Tolerance: each packet takes the best path by itself, which is not always the best for the next
+/// frame.
 const TOLERANCE: f64 = 1.01;
 
 #[test]

@@ -76,7 +76,7 @@ fn assert_near(measured: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn daps_brings_at_least_98_percent_in_order() {
-    // A frame a horizon, which both paths are needed for.
+    // A frame per horizon, which needs both paths.
     for rate in [10, 12, 14] {
         let daps = camera("daps", rate, 10, &[]);
         assert!(out_of_order(&daps) <= 0.02, "{}", out_of_order(&daps));
@@ -121,7 +121,7 @@ fn daps_has_rate_times_horizon_packets_of_the_near_path_in_each_and_the_rest_of_
 #[test]
 fn stms_finds_the_gap_that_the_one_way_delays_ask_for_within_20_round_trips() {
     let warm = "statistics={ from = \"2 s\" }";
-    // Whatever the round trip of 100 ms is made of.
+    // The parts of the round trip of 100 ms make no difference.
     for there in [50, 80, 30] {
         let far = format!("links.far.delay={there} ms");
         let back = format!("links.far-return.delay={} ms", 100 - there);
@@ -144,7 +144,8 @@ fn stms_has_no_gap_over_equal_paths() {
     assert_near(delay(&flow).mean, DELAYS_MS[0] + 48.0 * PACKET_MS, 0.5);
 }
 
-// minRTT is none of the media's schedulers: what fills both paths as they have room is compared.
+// minRTT is none of the media's schedulers; the comparison is with one that fills both paths as
+// they have room.
 #[test]
 fn stms_brings_more_in_order_and_frames_earlier_than_filling_both_paths() {
     for rate in [10, 12, 14] {
@@ -164,13 +165,13 @@ fn common_finish_ms(bytes: f64) -> f64 {
 fn dems_finishes_a_chunk_of_a_megabyte_on_both_paths_within_a_round_trip_of_the_nearer() {
     let flow = camera("dems", 8, 1, &[]);
     let finish = common_finish_ms(760.0 * PACKET_BYTES);
-    // Of equal paths one is late by as much as the other is early.
+    // Of equal paths one is late by the time by which the other is early.
     let late = delay(&flow).max - finish;
     assert!(late <= 20.0 / 2.0, "{late} ms");
     let shares = [1.0 - far_share(&flow), far_share(&flow)];
     let expected = (finish - DELAYS_MS[0]) / (finish - DELAYS_MS[1]);
     assert_near(shares[0] / shares[1], expected, 0.05 * expected);
-    // Turns take both paths for as long, so that the far one is late by the difference.
+    // Turns keep both paths busy equally long, so the far one is late by the difference.
     let turns = delay(&camera("round-robin", 8, 1, &[])).max - finish;
     assert_near(turns, 40.0 / 2.0, 2.0);
 }
@@ -185,7 +186,7 @@ fn wrr_heeds_no_round_trip_time_so_that_a_frame_takes_as_long_as_on_the_slowest_
     let expected = DELAYS_MS[1] + 2.0 * PACKET_MS;
     assert_near(delays("wrr", 50), expected, 0.5);
     assert_near(delays("wrr", 150), expected + 100.0, 0.5);
-    // All four the near way.
+    // All four on the near path.
     let least = DELAYS_MS[0] + 4.0 * PACKET_MS;
     assert_near(delays("min-cost", 50), least, 0.5);
     assert_near(delays("min-cost", 150), least, 0.5);

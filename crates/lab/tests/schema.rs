@@ -114,13 +114,13 @@ fn missing<'a>(value: &'a Value, keys: &'a Value) -> impl Iterator<Item = &'a st
     keys.filter(|key| value.is_object() && value.get(key).is_none())
 }
 
-/// A scenario as JSON has it.
+/// Returns a scenario as JSON.
 fn document(text: &str) -> Value {
     let table: toml::Table = text.parse().unwrap();
     serde_json::to_value(table).unwrap()
 }
 
-/// Every scenario file there is.
+/// Returns all scenario files.
 fn shipped() -> Vec<PathBuf> {
     let mut folders = vec![root().join("scenarios")];
     let mut files = Vec::new();
@@ -172,7 +172,7 @@ fn every_shipped_scenario_names_the_schema_and_keeps_to_it() {
 /// A scenario that has a table of every kind.
 const EVERY_TABLE: &str = include_str!("every_table.toml");
 
-/// A scenario in which a key is unknown, by the place at which it is put.
+/// Returns a scenario with an unknown key, by the place at which it is put.
 fn with_unknown_key(pointer: &str) -> String {
     let mut document = document(EVERY_TABLE);
     let table = document
@@ -184,7 +184,7 @@ fn with_unknown_key(pointer: &str) -> String {
     toml::to_string(&document).unwrap()
 }
 
-/// All tables of a document, by the pointers to them.
+/// Collects all tables of a document, by the pointers to them.
 fn tables(value: &Value, pointer: &str, found: &mut Vec<String>) {
     if value.is_object() {
         found.push(pointer.to_owned());
@@ -197,8 +197,8 @@ fn tables(value: &Value, pointer: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The keys that the schema allows beside `no-such-key` at a place, of every table that it may be
-/// and, by its own kind, is.
+/// Returns the keys that the schema allows beside `no-such-key` at a place, of every table that it
+/// may be and, by its own kind, is.
 fn allowed(root: &Value, schema: &Value, path: &[&str], value: &Value, keys: &mut Vec<String>) {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return allowed(
@@ -258,7 +258,7 @@ fn the_reader_and_the_schema_know_the_same_keys_of_every_table() {
             .map(|_| pointer.clone())
             .expect_err("an unknown key is read");
         let error = error.to_string();
-        // Of a table whose keys are names, the reader minds the value instead.
+        // In a table whose keys are names, the reader rejects the value instead.
         let Some((_, known)) = error.split_once("unknown key; known are ") else {
             continue;
         };

@@ -4,7 +4,7 @@
 use anabranch_lab::compare::{Column, compare, comparison_table};
 use anabranch_lab::{Report, RunOptions, Scenario, run, table};
 
-/// Two flows over networks of their own; `first` comes before them.
+/// Returns two flows over networks of their own; `first` comes before them.
 fn scenario(first: &str, more: &[&str]) -> Scenario {
     let text = format!(
         r#"

@@ -68,7 +68,7 @@ fn slowdown(text: &str, scheduler: &str, bytes: &str, settings: &[&str]) -> f64 
     took(&format!("flows.0.scheduler={scheduler}")) / alone[0].min(alone[1])
 }
 
-/// 20 Mbit/s with a round-trip time of 20 ms, and 1 Mbit/s with 300 ms.
+/// Returns a bed of 20 Mbit/s with a round-trip time of 20 ms, and 1 Mbit/s with 300 ms.
 fn fast_and_slow() -> String {
     bed(("20 Mbit/s", 10), ("1 Mbit/s", 150))
 }
@@ -115,7 +115,7 @@ fn blest_keeps_off_a_slow_path_where_the_window_is_what_it_could_block() {
     }
 }
 
-// What docs/algorithms.md says of them as published: the last packets are on the slow path.
+// As docs/algorithms.md describes them: the last packets are on the slow path.
 #[test]
 fn others_give_a_slow_path_what_then_comes_last() {
     for name in ["spd", "blest", "linux"] {

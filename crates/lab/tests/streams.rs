@@ -1,4 +1,4 @@
-//! Flows of streams as scenarios describe them, against what theory says of TCP.
+//! Flows of streams as scenarios describe them, against the theory of TCP.
 
 use anabranch_lab::metrics::{METRICS, Subject};
 use anabranch_lab::{Report, RunOptions, Scenario, run};
@@ -12,7 +12,7 @@ fn run_seeds(scenario: &Scenario, seed_count: u64) -> Report {
     run(scenario, &RunOptions::seeds(seed_count), &|_| ()).unwrap()
 }
 
-/// The mean of a metric over all seeds.
+/// Returns the mean of a metric over all seeds.
 fn mean(report: &Report, metric: &str, subject: Subject) -> f64 {
     let metric = METRICS.iter().find(|known| known.name == metric).unwrap();
     let values = report.runs.iter();
@@ -116,8 +116,8 @@ paths = ["reversed"]
         let rule = format!("flow-defaults.loss-detection={rule}");
         let report = run_seeds(&scenario(&text, &[&rule, "links.back.queue=62500 B"]), 1);
         // Acknowledgements wait in the other flow's queue and leave it in clusters, so that both
-        // links idle in turn: about 70 % is what Zhang, Shenker & Clark (1991) found for two-way
-        // traffic. Without SACK several losses in a window end in a timeout, which idles more.
+        // links idle in turn. Zhang, Shenker & Clark (1991) found about 70 % for two-way traffic.
+        // Without SACK several losses in a window end in a timeout, which idles more.
         for link in 0..2 {
             let utilisation = mean(&report, "utilisation", Subject::Link(link));
             assert!((0.6..0.8).contains(&utilisation), "{rule}: {utilisation}");
@@ -146,7 +146,7 @@ fn short_flows_fetch_objects_of_30_to_50_kb_every_ten_seconds() {
 /// Bits of payload in a segment of 1500 B.
 const SEGMENT_BITS: f64 = 1_460.0 * 8.0;
 
-/// T3: T1 with 1 % random loss: Reno's goodput in bit/s.
+/// Returns T3: Reno's goodput in bit/s on T1 with 1 % random loss.
 fn goodput_at_one_percent(rule: &str) -> f64 {
     let rule = format!("flow-defaults.loss-detection={rule}");
     let lossy = [
@@ -179,8 +179,8 @@ fn padhye_1998_goodput_under_random_loss_with_timeouts() {
     assert!((ratio - 1.0).abs() < 0.15, "{ratio}");
 }
 
-/// Three flows over a path, staggered, with delayed acknowledgements: packets of `scale` times the
-/// size over a link of `scale` times the rate.
+/// Returns three flows over a path, staggered, with delayed acknowledgements: packets of `scale`
+/// times the size over a link of `scale` times the rate.
 fn scaled(scale: u32) -> Scenario {
     let text = format!(
         r#"

@@ -1,4 +1,4 @@
-//! The traces that are shipped are what their README says.
+//! The shipped traces agree with their README.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn mean_rate(name: &str) -> f64 {
     trace.mean_rate().megabits_per_second()
 }
 
-/// A triangle between 1000, at multiples of the period, and -1000.
+/// Returns a triangle between 1000, at multiples of the period, and -1000.
 fn triangle(time: i64, period: i64) -> i64 {
     (4_000 * time.rem_euclid(period) / period - 2_000).abs() - 1_000
 }
@@ -40,7 +40,7 @@ fn cellular() -> Vec<u64> {
     times
 }
 
-/// A Gauss-Markov process in steps of 100 ms.
+/// Returns a Gauss-Markov process in steps of 100 ms.
 fn gauss_markov(mean: i64, most: i64, mut state: i64) -> Vec<u64> {
     let (mut rate, mut earned_bits) = (mean, 0);
     let mut times = Vec::new();

@@ -34,7 +34,7 @@ fn report(scenario: &Scenario, seed_count: u64) -> Report {
     run(scenario, &RunOptions::seeds(seed_count), &|_| ()).unwrap()
 }
 
-/// A metric's median.
+/// Returns a metric's median.
 fn median(report: &Report, metric: &str, subject: &str) -> f64 {
     let of = |entry: &&anabranch_lab::MetricReport| {
         entry.metric == metric && entry.subject.as_deref() == Some(subject)
@@ -115,7 +115,7 @@ fn raw_flows_have_names_throughput_loss_and_delay() {
         "{}",
         bursts.packets_sent
     );
-    // 6 of 10 Mbit/s are too many for 4, but for the 50 kB that each burst finds room for.
+    // 6 of 10 Mbit/s exceed 4, except for the 50 kB for which each burst finds room.
     assert!((0.5..0.6).contains(&median(&report, "loss", "bursts")));
     assert!((20.0..25.0).contains(&median(&report, "delay-p50", "crowd")));
     // Other packets leave when the first gaps have passed; 20 s at 250 packets a second, ±2 %.

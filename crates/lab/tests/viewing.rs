@@ -160,7 +160,7 @@ fn the_reassembly_holds_one_frame_on_a_path_that_loses_nothing() {
         ),
         (5_000, 1)
     );
-    // 40 ms more are a frame more.
+    // A delay longer by 40 ms is a frame more.
     let two = "paths = [\"near\", \"far\"]\nscheduler = \"round-robin\"";
     let run = statistics(two, &[]);
     let fragments = run.flows[0].fragments.unwrap();
@@ -175,13 +175,13 @@ fn an_outage_is_a_freeze_and_the_rest_is_not() {
         let calm = statistics(&flow, &[]);
         let player = calm.flows[0].player.unwrap();
         assert_eq!(player.freezes, 0, "{buffer}");
-        // Of ten seconds one frame in twenty may be late to an adaptive buffer.
+        // In ten seconds, one frame in twenty may be late for an adaptive buffer.
         assert!(player.late <= if buffer == "adaptive" { 25 } else { 0 });
         assert_eq!(player.stall_ratio, Some(0.0));
         let run = statistics(&flow, &[outage]);
         let player = run.flows[0].player.unwrap();
         assert!((1..=2).contains(&player.freezes), "{buffer}: {player:?}");
-        // The outage, and until the sender has noticed that it is over.
+        // The outage, and the time until the sender has noticed its end.
         let frozen = player.freeze_time_ms;
         assert!((900.0..=1_900.0).contains(&frozen), "{buffer}: {frozen} ms");
         let stalled = player.stall_ratio.unwrap();
@@ -203,8 +203,8 @@ fn frames_given_up_count_in_the_second_definition_of_the_delay() {
     assert!(all.mean > frames.delay_ms.unwrap().mean + 50.0);
 }
 
-/// Viewer and sender go by the same flags, whatever the source: a lost frame costs those that its
-/// flags say need it.
+/// Viewer and sender use the same flags, whatever the source: a lost frame costs the frames that
+/// need it by its flags.
 #[test]
 fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
     let shares = |source: &str| {
@@ -260,7 +260,8 @@ fn runs_whose_frames_fare_differently_have_different_hashes() {
     assert_ne!(long.1, short.1);
 }
 
-/// A film of 25 frames a second with a key frame each second, the others of one importance.
+/// Returns a film of 25 frames per second with a key frame each second, the others of one
+/// importance.
 fn film(importance: &str) -> String {
     let mut film = "index,time,bytes,type,importance\n".to_owned();
     for index in 0..50 {
@@ -392,13 +393,13 @@ fn a_film_that_comes_faster_than_it_plays_is_seen_whole_and_one_that_does_not_st
         download.underflows > 1 && path_switches == 0,
         "{download:?}"
     );
-    // The film takes 13.7 s and more to come, of which at most 10 are watched; each time that the
-    // player waits for a second of film, it may begin up to a second later than it had to.
+    // The film takes at least 13.7 s to arrive, of which at most 10 are watched. Each time that the
+    // player waits for a second of film, it may begin up to a second later than necessary.
     let stalled = download.stall_time_ms + download.start_up_ms.unwrap();
     assert!((3_700.0..7_200.0).contains(&stalled), "{download:?}");
 }
 
-/// A viewer who is far enough ahead takes no more: the stream's window closes, and opens again.
+/// A viewer that is far enough ahead takes no more: the stream's window closes, and opens again.
 #[test]
 fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
     let overrides = ["flows.0.length=\"60 s\"", "duration=\"10 s\""].map(str::to_owned);
@@ -419,7 +420,7 @@ fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
     assert!((4.4..4.9).contains(&timid), "{timid}");
 }
 
-/// Windows, rates and round trips by path over time; of a single path the flow's say it all.
+/// Windows, rates and round trips by path over time; for a single path the flow's suffice.
 #[test]
 fn the_series_of_a_film_have_each_of_its_paths() {
     let series = |overrides: &[String]| {
@@ -490,8 +491,8 @@ fn bytes_wait_for_those_before_them_by_how_much_later_the_other_path_is() {
     let wide = ["links.wifi.rate=9 Mbit/s", "links.wifi.queue=4 MB"];
     let alone = waited(&[&["flows.0.paths=[\"wifi\"]"], &wide[..]].concat());
     assert_eq!((alone.mean_ms, alone.max_ms), (0.0, 0.0));
-    // Every other packet comes 80 ms later by a path that is else as wide, and no queue forms:
-    // those between wait for it.
+    // Every other packet arrives 80 ms later by a path that is otherwise as wide, and no queue
+    // forms: the packets between wait for it.
     let lte = [
         "links.lte.rate=9 Mbit/s",
         "links.lte.delay=90 ms",

@@ -47,7 +47,7 @@ fn paths(count: u8) -> Vec<PathView> {
     (0..count).map(path).collect()
 }
 
-/// As they are a second later.
+/// Changes the rates to those of the next second.
 fn change_rates(paths: &mut [PathView], second: u64) {
     for path in paths {
         let base = DataRate::from_megabits_per_second(20 - u64::from(path.id.0));
@@ -77,7 +77,7 @@ fn cpu_nanos() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Nanoseconds of CPU time per packet, its sending and its acknowledgement included.
+/// Returns the nanoseconds of CPU time per packet, its sending and its acknowledgement included.
 fn round(name: &str, path_count: u8, packet_count: u16) -> f64 {
     let mut scheduler = by_name(name).expect("a registered scheduler").build();
     let mut paths = paths(path_count);

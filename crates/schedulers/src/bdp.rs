@@ -2,16 +2,16 @@
 //! that measures bandwidth.
 //!
 //! Source: Kondo et al., future work: "the path with the larger bandwidth-delay product, rather
-//! than the lower delay". The paper gives no rule; these are ours, among the paths that have room:
+//! than the lower delay". The paper gives no rule. These are ours, among the paths that have room:
 //!
 //! - `largest-bdp`, to the letter: the most bandwidth · least round-trip time.
 //! - `bbr-earliest`: the least RTprop/2 + (in flight + queued + the packet) / bandwidth.
-//! - `bbr-sticky`: `largest-bdp`, and a path is left only without room, or if another's product is
-//!   more than 1.25 times as much.
+//! - `bbr-sticky`: `largest-bdp`, and a path is left only if it has no room, or if another's
+//!   product is more than 1.25 times as large.
 //!
-//! *Deviations*: bandwidth is the controller's estimate, whatever the controller. While that of one
-//! of the paths is zero, the least round-trip time decides. Retransmissions follow the session's
-//! rule, the path that delivers first.
+//! *Deviations*: bandwidth is the controller's estimate, whatever the controller. While the
+//! estimate of one of the paths is zero, the least round-trip time decides. Retransmissions follow
+//! the session's rule, the path that delivers first.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
 use anabranch_core::{PathId, PathView};
@@ -47,18 +47,18 @@ pub(super) fn build_sticky() -> Box<dyn Scheduler> {
     Box::new(OneByOne::new(BbrSticky::default()))
 }
 
-/// RTprop: the least round-trip time seen.
+/// Returns RTprop, the least round-trip time.
 fn least_seen(path: &PathView) -> Duration {
     path.rtt.least.unwrap_or(PathView::UNKNOWN_RTT)
 }
 
-/// The bandwidth-delay product in bits · nanoseconds per second.
+/// Returns the bandwidth-delay product in bits · nanoseconds per second.
 fn product(path: &PathView) -> u128 {
     let bandwidth = path.preferred_rate(path.bandwidth).bits_per_second();
     u128::from(bandwidth) * u128::from(least_seen(path).as_nanos())
 }
 
-/// Whether no path's bandwidth is unknown.
+/// Whether the bandwidth of every path is known.
 fn is_measured(packet: &PacketView, paths: &[PathView]) -> bool {
     candidates(packet, paths).all(|path| !path.bandwidth.is_zero())
 }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_earliest_is_min_cost_where_nothing_is_in_flight() {
-        // The own time of a packet, which `min-cost` does not count, is alike.
+        // A packet's own time, which `min-cost` does not count, is equal on both.
         let paths = vec![path(0, 40, 6), path(1, 90, 6)];
         let trail = |scheduler| {
             let bound = Bed::new(scheduler, paths.clone()).schedule(&Bed::frame(60, 1000));

@@ -3,13 +3,13 @@
 //! Source: Ferlin, Alay, Mehani & Boreli, "BLEST: blocking estimation-based MPTCP scheduler for
 //! heterogeneous networks", IFIP Networking 2016, and the Linux kernel's out-of-tree
 //! `mptcp_blest.c`. `f` is the path of the least smoothed round-trip time, `s` the one that `spd`
-//! would choose. If `s` is another, what `f` sends meanwhile is estimated: in
-//! n = linger_s / ((min + max srtt_f) / 2) + 1 round trips, X = MSS (W_f + (n-1)/2) n. The packet
-//! goes to `s` if λ X ≤ the session's window - MSS (in flight on s + 1), else it is held.
-//! linger_s is the max srtt_s if the packet fills the window of `s`, else
-//! min + (max - min) (in flight + 1) / W_s, and the smoothed round-trip time at the least. λ begins
-//! at 1.2; once in each min srtt_s it grows by 0.04 if the session has sent anything again
-//! meanwhile, else falls by 0.01, between 1 and 1.3.
+//! would choose. If `s` is another path, an estimate is made of the bytes that `f` sends meanwhile:
+//! in n = linger_s / ((min + max srtt_f) / 2) + 1 round trips, X = MSS (W_f + (n-1)/2) n. The
+//! packet goes to `s` if λ X ≤ the session's window - MSS (in flight on s + 1), else it is held.
+//! linger_s is the max srtt_s if the packet fills the window of `s`, else min + (max - min) (in
+//! flight + 1) / W_s, but at least the smoothed round-trip time. λ begins at 1.2. Once in each min
+//! srtt_s it grows by 0.04 if the session has resent data meanwhile, else falls by 0.01, between 1
+//! and 1.3.
 //!
 //! *Deviations*: views of paths have no slow start threshold, so W_f is the window. The kernel's
 //! other formula for the first slow start (W (2^n - 1)) is not used, so a path in slow start is
@@ -24,7 +24,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::room::{BySession, SessionChoice, least_rtt, rtt, window_bytes, with_room};
 
-/// λ in thousandths: at first, at the least and at the most, up and down.
+/// λ in thousandths: initial, least and largest value, increase and decrease.
 const LAMBDA: u64 = 1_200;
 const MIN_LAMBDA: u64 = 1_000;
 const MAX_LAMBDA: u64 = 1_300;
@@ -123,13 +123,13 @@ fn space(window: u64, slow_bytes: u64) -> u128 {
 }
 
 impl Blest {
-    /// The least and the greatest smoothed round-trip time of a path.
+    /// Returns the least and the greatest smoothed round-trip time of a path.
     fn range(&self, path: &PathView) -> (Duration, Duration) {
         let range = self.rtts.get(path.id.index()).copied().flatten();
         range.unwrap_or((rtt(path), rtt(path)))
     }
 
-    /// Until a packet of `bytes` bytes on `path` is acknowledged.
+    /// Returns the time until a packet of `bytes` bytes on `path` is acknowledged.
     fn linger(&self, path: &PathView, bytes: u64) -> Duration {
         let (least, most) = self.range(path);
         let in_flight = path.bytes_in_flight + path.queued_bytes + bytes;
@@ -141,7 +141,7 @@ impl Blest {
         linger.max(rtt(path))
     }
 
-    /// X: what `path` sends in that time, in packets of `bytes` bytes.
+    /// Returns X, the bytes that `path` sends in that time, in packets of `bytes` bytes.
     fn bytes_of(&self, path: &PathView, time: Duration, bytes: u64) -> u64 {
         let (least, most) = self.range(path);
         let mean = (least + most) / 2;
@@ -199,7 +199,7 @@ mod tests {
         choose_at(&mut Blest::default(), 0, paths, Some(window))
     }
 
-    /// A full path of 20 ms, and one of 200 ms with room.
+    /// Returns a full path of 20 ms, and one of 200 ms with room.
     fn far() -> [PathView; 2] {
         [windowed(0, 20, 10, 10_000), windowed(1, 200, 10, 4_000)]
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_small_window_leaves_a_path_ten_times_as_far_unused() {
         assert_eq!(chosen(&far(), 100_000), None);
-        // Not so one that is near: n = 2, X = 2 · 10,500.
+        // A near path is no such case: n = 2, X = 2 · 10,500.
         let near = [windowed(0, 20, 10, 10_000), windowed(1, 30, 10, 4_000)];
         assert_eq!(chosen(&near, 100_000), Some(1));
     }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(after(&mut blest, 0, 1 << 20), 1_200);
         assert_eq!(after(&mut blest, 199, 1 << 20), 1_200);
         assert_eq!(after(&mut blest, 1, 1 << 20), 1_190);
-        // The window is full for a moment.
+        // The window is full for once.
         assert_eq!(after(&mut blest, 100, 999), 1_190);
         assert_eq!(after(&mut blest, 100, 1 << 20), 1_230);
         for _ in 0..5 {

@@ -57,10 +57,10 @@ fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
     })
 }
 
-/// When the packets of [`any_packets`] are offered.
+/// Time at which the packets of [`any_packets`] are offered.
 const NOW: Instant = Instant::from_secs(10);
 
-/// Past, near, far and none.
+/// Returns past, near, far and no deadlines.
 fn any_deadline() -> impl Strategy<Value = Option<Instant>> {
     prop_oneof![
         1 => (0_u64..10_000).prop_map(|millis| Some(Instant::from_millis(millis))),
@@ -209,10 +209,10 @@ proptest! {
     }
 }
 
-/// Schedulers that have no preference among paths for a weight to be part of: they take all.
+/// Schedulers without a preference among paths that a weight could change: they use all paths.
 const WITHOUT_PREFERENCE: &[&str] = &["redundant", "round-robin"];
 
-/// The bytes that the second of two paths is given, by its weight.
+/// Returns the bytes that the second of two paths is given, by its weight.
 fn bytes_by_weight(entry: &SchedulerEntry, rtt_millis: u64, load: f64) -> [u64; 4] {
     [0.5, 1.0, 2.0, 4.0].map(|weight| {
         let mut paths = vec![path(0, 40, 8), path(1, rtt_millis, 4)];
@@ -262,12 +262,12 @@ fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
     }
 }
 
-/// A session's paths at one time: as many as there are by then, each in some state.
+/// Returns a session's paths over time: as many as exist by then, each in some state.
 fn any_life() -> impl Strategy<Value = Vec<(Vec<PathState>, Vec<PacketView>)>> {
     let step = (prop::collection::vec(any_state(), 4), any_packets());
     prop::collection::vec(step, 2..8).prop_map(|mut steps| {
         for (index, (states, _)) in steps.iter_mut().enumerate() {
-            // One more joins at every other step, and none is ever forgotten.
+            // Another path joins at every other step, and none is ever removed from the list.
             states.truncate(1 + index / 2);
         }
         steps

@@ -45,7 +45,7 @@ struct Place {
     is_listed: bool,
     rtt: Duration,
     rate: DataRate,
-    /// When the path sends next.
+    /// Time at which the path sends next.
     sends_at: Instant,
 }
 
@@ -112,7 +112,7 @@ fn rate(path: &PathView) -> DataRate {
     path.preferred_rate(path.drain_rate())
 }
 
-/// The least common multiple of the round-trip times, within reason.
+/// Returns the least common multiple of the round-trip times, within the bounds above.
 fn horizon(rtts: impl Iterator<Item = Duration>) -> Duration {
     let unit = RTT_UNIT.as_nanos();
     let max = MAX_HORIZON.as_nanos() / unit;
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_list_that_has_become_wrong_is_followed_to_its_end() {
-        // The weakness that the paper names: the queue grows by 19 %, unseen.
+        // The weakness that the paper names: the queue grows by 19 %, unnoticed.
         let mut daps = Daps::default();
         let packet = Bed::source(0, 1000);
         let mut paths = [path(0, 100, 4), path(1, 100, 4)];

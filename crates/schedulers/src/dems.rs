@@ -2,18 +2,18 @@
 //!
 //! Source: Guo, Nikravesh, Mao, Qian & Sen, "Accelerating multipath transport through balanced
 //! subflow completion", MobiCom 2017. One path sends a chunk from its beginning and the other from
-//! its end backwards, so that both finish at the same time without agreeing on who sends what;
-//! near where they meet, up to R = c·σ bytes go over both, in case one is slower than thought.
+//! its end backwards. So both finish at the same time without an agreement on their shares. Near
+//! their meeting point up to R = c·σ bytes go over both, in case one is slower than expected.
 //!
-//! Read for frames over push queues: a frame is the chunk. Its packets are bound as it comes, to
-//! where the two would meet: always to the path that would have sent its next packet first.
-//! Everything after the first path sends from the end, so there may be more than two.
+//! Read for frames over push queues: a frame is the chunk. Its packets are bound when it comes, up
+//! to the point where the two would meet: always to the path that would have sent its next packet
+//! first. All paths but the first send from the end, so more than two can take part.
 //!
-//! *Deviations*: σ is the mean deviation of the round-trip time (RFC 6298). Only the path whose
-//! c·σ is the largest has its last packets repeated, on the path that is done first of the others,
-//! and at most one packet in ten is (the paper adapts this to how it goes): in a queue there is one
-//! order, and repeating on both sides would delay both. Frames below 10 packets go to the path that
-//! delivers them first. Retransmissions follow the session's rules.
+//! *Deviations*: σ is the mean deviation of the round-trip time (RFC 6298). Only the path of the
+//! largest c·σ has its last packets repeated, on the path that finishes first of the others. At
+//! most one packet in ten is repeated (the paper adapts this number). A queue has one order, so
+//! repeating on both sides would delay both. Frames below 10 packets go to the path that delivers
+//! them first. Retransmissions follow the session's rules.
 
 use anabranch_core::scheduler::{Assignment, PacketKind, Scheduler, SendQueue, usable};
 use anabranch_core::{PathId, PathSet, PathView, SessionView};
@@ -30,7 +30,7 @@ const MAX_COPY_FRACTION: usize = 10;
 #[derive(Debug, Default)]
 struct Dems {
     binding: Binding,
-    /// The packets of the chunk in the order of sending, and which path each one takes.
+    /// The packets of the chunk in the order of sending, with their paths.
     split: Vec<(usize, PathId)>,
 }
 
@@ -113,8 +113,8 @@ impl Dems {
         }
     }
 
-    /// Decides who sends what: the path of the least delay from the beginning, all others from the
-    /// end, each time the one that would be through with its next packet first.
+    /// Assigns packets to paths: the path of the least delay sends from the beginning, all others
+    /// from the end. Each packet goes to the path that would finish its next packet first.
     fn split(&mut self, queue: &SendQueue<'_>, mut start: usize, mut end: usize) {
         self.split.clear();
         let mut bytes_on = [0; PathId::LIMIT];
@@ -151,7 +151,7 @@ impl Dems {
         }
     }
 
-    /// Which of the split's packets are repeated where.
+    /// Returns the repetition of the split's last packets, if any.
     fn repetition(&self, queue: &SendQueue<'_>, packet_count: usize) -> Option<Repetition> {
         let paths = &self.binding.paths;
         let in_doubt = |path: &PathView| path.drain_rate().bytes_in(path.rtt.variation);
@@ -209,7 +209,7 @@ mod tests {
     use super::super::testing::{Bed, path};
     use super::*;
 
-    /// 800 packets of 1250 B over 8 Mbit/s with 20 ms and 3 Mbit/s with 100 ms, one way.
+    /// Sends 800 packets of 1250 B over 8 Mbit/s with 20 ms and 3 Mbit/s with 100 ms, one way.
     fn megabyte_chunk(rtt_variation: Duration) -> (Bed, Vec<(PacketView, PathSet)>) {
         let mut bed = Bed::new(build(), vec![path(0, 40, 8), path(1, 200, 3)]);
         for path in &mut bed.paths {
@@ -239,7 +239,7 @@ mod tests {
         let finish = |path: &PathView| transfer_cost(path, 0);
         let apart = finish(&bed.paths[0]).abs_diff(finish(&bed.paths[1]));
         assert!(apart <= Duration::from_millis(40), "{apart}");
-        // Indeed within a packet of the slower.
+        // In fact within a packet of the slower one.
         assert!(apart <= DataRate::from_megabits_per_second(3).time_for(1250));
     }
 

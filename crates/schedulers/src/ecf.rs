@@ -6,8 +6,8 @@
 //! that wait, W a window, δ the greater of both round-trip times' variations, x = max(k, W). If `s`
 //! is another path than `f`:
 //!
-//! 1. If srtt_f (x_f + W_f) < W_f (srtt_s + δ) (1 + β waiting), with β = 1/4: sending all that
-//!    waits on `f`, a round trip later, is over before a packet is acknowledged on `s`.
+//! 1. If srtt_f (x_f + W_f) < W_f (srtt_s + δ) (1 + β waiting), with β = 1/4: sending the whole
+//!    backlog on `f`, a round trip later, is over before a packet is acknowledged on `s`.
 //! 2. If also srtt_s x_s ≥ W_s (2 srtt_f + δ), `s` would take longer than two round trips of `f`:
 //!    the packet is held, and waiting = 1. Else it goes to `s`.
 //! 3. If 1. fails, it goes to `s`, and waiting = 0.
@@ -21,7 +21,7 @@ use anabranch_units::Duration;
 
 use super::room::{BySession, SessionChoice, least_rtt, rtt, variation, window_bytes, with_room};
 
-/// 1/β: a path that was waited for is given up only if it is slower by this part.
+/// 1/β: a path that was waited for is given up only if it is slower by this fraction.
 const INVERSE_BETA: u128 = 4;
 
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ fn nanos(time: Duration) -> u128 {
 }
 
 impl Ecf {
-    /// The first inequality.
+    /// Whether the first inequality holds.
     fn is_fast_in_time(
         &self,
         fast: &PathView,
@@ -83,7 +83,7 @@ impl Ecf {
     }
 }
 
-/// The second inequality.
+/// Whether the second inequality holds.
 fn is_slow_late(fast: &PathView, slow: &PathView, backlog: u64, delta: Duration) -> bool {
     let window = u128::from(window_bytes(slow));
     let bytes = u128::from(backlog).max(window);
@@ -104,7 +104,8 @@ mod tests {
         ecf.choose(&packet, &session, paths).map(|path| path.0)
     }
 
-    /// A full path of 20 ms and 10 packets, and one of `slow` ms and as much with room.
+    /// Returns a full path of 20 ms and 10 packets, and one of `slow` ms and the same window with
+    /// room.
     fn full_and(slow: u64) -> [PathView; 2] {
         [windowed(0, 20, 10, 10_000), windowed(1, slow, 10, 0)]
     }

@@ -40,14 +40,14 @@ struct Edcld {
     known: PathSet,
     /// λ in packets per second; `None` before the second frame.
     input_rate: Option<f64>,
-    /// Packets since the last sample of the input rate, and when that was.
+    /// Packets since the last sample of the input rate, and its time.
     packet_count: u32,
     sampled_at: Option<Instant>,
-    /// Which path begins an interleaving.
+    /// Path that begins the next interleaving.
     first: u8,
 }
 
-/// A path as eq. 17 sees it.
+/// Terms of eq. 17 for a path.
 #[derive(Clone, Copy, Debug)]
 struct Term {
     id: PathId,
@@ -149,7 +149,7 @@ impl Edcld {
         }
     }
 
-    /// The cost of eq. 17; infinite where M/M/1 has none.
+    /// Returns the cost of eq. 17; infinite where M/M/1 has none.
     fn cost(&self, term: &Term) -> f64 {
         let w = self.weight_of_queue;
         if term.headroom <= 0.0 {
@@ -165,7 +165,7 @@ impl Edcld {
                 .iter()
                 .map(|path| self.term(path, packet_bytes, input_rate))
         };
-        // Of overloaded paths the one furthest above its rate is the worst.
+        // The worst of several overloaded paths is the one furthest above its rate.
         let key = |term: &Term| (self.cost(term), -term.headroom / term.rate);
         let order = |a: &Term, b: &Term| {
             let (a, b) = (key(a), key(b));
@@ -191,7 +191,7 @@ impl Edcld {
         self.shares[worst.id.index()] -= moved;
     }
 
-    /// The Δψ at which both cost the same: the one root that leaves both paths headroom.
+    /// Returns the Δψ at which both cost the same: the one root that leaves both paths headroom.
     fn root(&self, best: &Term, worst: &Term, input_rate: f64) -> f64 {
         let w = self.weight_of_queue;
         let (a, b) = (best.headroom, worst.headroom);
@@ -200,7 +200,8 @@ impl Edcld {
         if input_rate <= 0.0 {
             return 0.0;
         }
-        // Without an M/M/1 term nothing that moves changes a cost: in steps, as under overload.
+        // Without an M/M/1 term no shift changes a cost, so the shares move in steps, as under
+        // overload.
         if 1.0 - w <= 0.0 {
             return OVERLOAD_STEP * self.shares[worst.id.index()];
         }
@@ -317,7 +318,7 @@ mod tests {
         let mut edcld = Edcld::new(WEIGHT_OF_QUEUE);
         deal_frames(&mut edcld, &paths, 10);
         assert_eq!(edcld.shares[..2], [0.5, 0.5]);
-        // From a lopsided start too.
+        // From an unequal start too.
         (edcld.shares[0], edcld.shares[1]) = (0.9, 0.1);
         deal_frames(&mut edcld, &paths, 10);
         assert!((edcld.shares[0] - 0.5).abs() < 1e-9, "{:?}", edcld.shares);

@@ -11,8 +11,8 @@ use super::PathChoice;
 /// Deals the packets of a frame to paths.
 pub(super) trait FrameDeal: Debug + Send {
     /// Appends the path of each of the `packet_count` packets, first to last, of a frame that is
-    /// bound from now on; `packet` is the first of them. Where it appends too few the rest take
-    /// the path that delivers first. `paths`, never empty, are those that may be taken.
+    /// bound from now on; `packet` is the first of them. If it appends too few, the rest take the
+    /// path that delivers first. `paths`, never empty, are the usable ones.
     fn deal(
         &mut self,
         now: Instant,
@@ -31,7 +31,7 @@ pub(super) struct FrameWise<D> {
     deal: D,
     /// The frame that `turns` is for.
     frame: Option<FrameId>,
-    /// The paths of the frame's packets, and how many of them have been taken.
+    /// The paths of the frame's packets, and the number of those used.
     turns: Vec<PathId>,
     taken_count: usize,
     usable: Vec<PathView>,
@@ -63,8 +63,7 @@ impl<D: FrameDeal> PathChoice for FrameWise<D> {
         }
         let turn = self.turns.get(self.taken_count).copied();
         self.taken_count += 1;
-        // A path that may not be taken any more since the frame was dealt loses its turns to the
-        // fastest.
+        // A path that has become unusable since the frame was dealt loses its turns to the fastest.
         let turn = turn.filter(|id| candidates(packet, paths).any(|path| path.id == *id));
         Some(turn.unwrap_or(fastest))
     }
@@ -74,9 +73,9 @@ impl<D: FrameDeal> PathChoice for FrameWise<D> {
     }
 }
 
-/// The classic weighted round robin of load balancers: serves every path whose load reaches a mark
-/// that sinks from the largest load to one, beginning with path number `first`. `load` is of the
-/// path at an index, in packets.
+/// Interleaves paths like the classic weighted round robin of load balancers. It serves every path
+/// whose load reaches a mark, which sinks from the largest load to one, beginning with path number
+/// `first`. `load` returns the load of the path at an index, in packets.
 pub(super) fn interleave(
     paths: &[PathView],
     first: u8,

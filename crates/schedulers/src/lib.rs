@@ -2,7 +2,7 @@
 //!
 //! All implement [`Scheduler`](anabranch_core::scheduler::Scheduler), the contract between a
 //! session and the algorithm that decides which packet takes which path. A session knows none of
-//! them: it is handed a [`SchedulerFactory`], which [`by_name`] finds.
+//! them: it gets a [`SchedulerFactory`], which [`by_name`] finds.
 //!
 //! ```
 //! use anabranch_core::{Config, MediaSession};
@@ -62,6 +62,6 @@ pub use registry::{
     default_scheduler, default_stream_scheduler,
 };
 
-/// The file that `anabranch new scheduler` writes, but for its names: a cost per path. It is
-/// compiled with the tests, and keeps the contract.
+/// Template of the file that `anabranch new scheduler` writes, except for its names: a cost per
+/// path. It is compiled with the tests, and keeps the contract.
 pub const TEMPLATE: &str = include_str!("template.rs");

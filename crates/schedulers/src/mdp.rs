@@ -27,7 +27,7 @@ use anabranch_units::{Duration, Instant};
 use super::one_by_one::preferred_bandwidth;
 use super::{OneByOne, PathChoice};
 
-/// Backlog levels of a path, where there are at most three.
+/// Backlog levels of a path, if there are at most three paths.
 const LEVELS: usize = 8;
 
 /// Largest numbers of states and of paths.
@@ -80,7 +80,7 @@ impl GridPoint {
         }
     }
 
-    /// Whether the rate is a fifth away from the other's.
+    /// Whether the rate differs by more than a fifth from the other's.
     fn is_far_from(&self, other: &GridPoint) -> bool {
         self.bits_per_second.abs_diff(other.bits_per_second) > other.bits_per_second / 5
     }
@@ -293,7 +293,7 @@ impl Table {
         }
     }
 
-    /// The cost of the next bin on `path` behind `bins` others, and of all that follows.
+    /// Returns the cost of the next bin on `path` behind `bins` others, and of all later bins.
     fn cost(&self, bins: f64, levels: &[f64; MAX_PATHS], path: usize) -> f64 {
         let own = (bins + 1.0) * self.service[path] + self.delay[path];
         let mut after = *levels;
@@ -306,7 +306,8 @@ impl Table {
         own + DISCOUNT * later.sum::<f64>()
     }
 
-    /// The value at levels, linear between whole ones; `state` has the levels before `path`.
+    /// Returns the value at levels, linear between whole ones; `state` has the levels before
+    /// `path`.
     fn value(&self, levels: &[f64; MAX_PATHS], path: usize, state: usize) -> f64 {
         if path == self.path_count {
             return self.values[state];
@@ -416,8 +417,8 @@ mod tests {
             };
             let (ours, wrr) = (means(build()), means(wrr::build()));
             assert!(ours.0 < wrr.0, "{ours:?} ms, wrr {wrr:?} ms at {load}");
-            // A single packet's mean is another thing: near saturation each bin is for itself, the
-            // near path's queue levels the delays, and only a fixed split leaves it short.
+            // The mean of single packets differs: near saturation each bin counts alone, the near
+            // path's queue equalises the delays, and only a fixed split would keep it short.
             assert!(
                 load > 0.8 || ours.1 < wrr.1,
                 "{ours:?} ms, wrr {wrr:?} ms at {load}"

@@ -61,7 +61,7 @@ mod tests {
         let mut bed = FluidBed::new(build(), vec![path(0, 20, 10), path(1, 60, 4)]);
         let mut idle_count = 0;
         for turn in 0..2_000_u64 {
-            // One packet at a time, and now and then a pause.
+            // One packet at a time, with an occasional pause.
             let pause = Duration::from_micros(if turn % 200 == 0 { 100_000 } else { 500 });
             let before = bed.bed.paths.clone();
             bed.run(1, pause, 1);

@@ -18,7 +18,7 @@ use anabranch_units::Instant;
 use super::one_by_one::{preferred_bandwidth, transfer_cost};
 use super::{OneByOne, PathChoice};
 
-/// T: by how many bytes a path may run ahead of its share.
+/// T: bytes by which a path may run ahead of its share.
 const TOLERANCE_BYTES: f64 = 32_000.0;
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl PathChoice for Oms {
         let bytes = f64::from(packet.bytes);
         let bandwidth = |path: &PathView| preferred_bandwidth(path).bits_per_second().max(1) as f64;
         let total: f64 = candidates(packet, paths).map(bandwidth).sum();
-        // Deficits sum to zero, so that one at least is not negative.
+        // Deficits sum to zero, so at least one is not negative.
         let id = candidates(packet, paths)
             .filter(|path| self.deficits[path.id.index()] > -TOLERANCE_BYTES)
             .min_by_key(|path| path.preferred(transfer_cost(path, u64::from(packet.bytes))))?
@@ -85,7 +85,8 @@ mod tests {
         }
     }
 
-    /// Mean packet delay in milliseconds where each path in turn stands almost still for 40 ms.
+    /// Returns the mean packet delay in milliseconds if each path in turn almost stands still for
+    /// 40 ms.
     fn mean_delay_over_pauses(scheduler: Box<dyn Scheduler>) -> f64 {
         let mut bed = FluidBed::new(scheduler, vec![path(0, 20, 10), path(1, 20, 10)]);
         for turn in 0..500 {
@@ -106,8 +107,8 @@ mod tests {
             mean_delay_over_pauses(wrr::build()),
         );
         assert!(oms < 0.9 * wrr, "{oms} ms, wrr {wrr} ms");
-        // Over constant paths the same shares leave nothing to win: then the two differ by which
-        // packet waits for which, less than one packet's time (0.8 ms and 2.7 ms).
+        // Over constant paths the same shares leave nothing to gain. Then the two differ in the
+        // order of packets, by less than one packet's time (0.8 ms and 2.7 ms).
         for (paths, load, packet_millis) in [
             (m1(), 0.3, 0.8),
             (m1(), 0.9, 0.8),
@@ -135,7 +136,7 @@ mod tests {
             oms.choose(Instant::ZERO, &packet, &paths);
             let ahead = oms.deficits.iter().fold(0.0_f64, |most, d| most.max(-d));
             assert!(ahead <= TOLERANCE_BYTES + 1000.0, "{ahead}");
-            // Behind, a path is by what all others are ahead together: with two, by the same.
+            // A path is behind by the sum of the others' leads: with two, by the same.
             let behind = oms.deficits.iter().fold(0.0_f64, |most, d| most.max(*d));
             assert!(behind <= 2.0 * (TOLERANCE_BYTES + 1000.0), "{behind}");
         }

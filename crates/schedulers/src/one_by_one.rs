@@ -109,7 +109,7 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
         out: &mut Vec<Assignment>,
     ) {
         match paths {
-            // Of a single path no list is kept: one on the stack is in the cache.
+            // A single path needs no list: one on the stack is in the cache.
             [only] => self.bind(now, queue, &mut [*only], out),
             _ => {
                 let mut views = core::mem::take(&mut self.paths);

@@ -7,8 +7,8 @@
 //!
 //! *Deviations*: the local queue is the path's own, before pacer and window, so that packets are
 //! bound at once and a full window shows as a growing queue. μ is measured as its inverse, the time
-//! per byte between departures while something waits, which bursts do not distort; before
-//! the first sample it is the rate at which the controller lets packets go.
+//! per byte between departures while packets wait, which bursts do not distort. Before the first
+//! sample it is the controller's send rate.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, SchedulerEvent, candidates};
 use anabranch_core::{PathId, PathView};
@@ -60,7 +60,7 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 }
 
 impl QAware {
-    /// (q + 1)/μ + RTT/2, for a packet of `bytes` bytes.
+    /// Returns (q + 1)/μ + RTT/2 for a packet of `bytes` bytes.
     fn cost(&self, path: &PathView, bytes: u64) -> Duration {
         self.departures[path.id.index()].time_for(path.queued_bytes + bytes, path)
             + path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT) / 2
@@ -118,7 +118,7 @@ mod tests {
         let mut qaware = QAware::default();
         let mut view = path(0, 40, 8);
         view.queued_bytes = 9_000;
-        // Paced at 1 ms a packet, until departures are seen: 2 ms a packet.
+        // Paced at 1 ms a packet, until departures are observed: 2 ms a packet.
         assert_eq!(qaware.cost(&view, 1000), Duration::from_millis(20 + 10));
         depart(&mut qaware, PathId(0), 20, 2_000);
         assert_eq!(qaware.cost(&view, 1000), Duration::from_millis(20 + 20));
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(sent(0, 1000), None);
         assert_eq!(sent(1, 1000), Some(1000.0));
         assert_eq!(sent(10, 0), Some(2000.0));
-        // Nothing waited since: the pause says nothing.
+        // No packet waited meanwhile, so the pause is no sample.
         assert_eq!(sent(500, 1000), Some(2000.0));
         assert_eq!(sent(502, 1000), Some(2000.0));
     }
@@ -162,7 +162,7 @@ mod tests {
             let chosen = qaware.choose(Instant::ZERO, &packet, &paths);
             assert_eq!(chosen, Some(PathId(least)));
         }
-        // The packet's own time at 1/μ counts too, which minRTT does not know: 0.8 ms or 8 ms.
+        // The packet's own time at 1/μ, 0.8 ms or 8 ms, counts too, which minRTT ignores.
         let paths = [path(0, 40, 1), path(1, 42, 10)];
         let chosen = qaware.choose(Instant::ZERO, &packet, &paths);
         assert_eq!(chosen, Some(PathId(1)));

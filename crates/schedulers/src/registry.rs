@@ -3,7 +3,7 @@
 use anabranch_core::scheduler::{Scheduler, SchedulerFactory};
 use anabranch_units::known_names;
 
-// Every algorithm, so that a new one needs no line here but its entry.
+// All algorithms: a new one needs only its entry here.
 use super::*;
 
 /// An entry of the registry.
@@ -22,7 +22,7 @@ impl core::fmt::Debug for SchedulerEntry {
     }
 }
 
-/// Every scheduler there is, by name.
+/// All schedulers, by name.
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
         name: "anabranch",
@@ -56,12 +56,12 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "earliest-completion",
-        summary: "a path only if no other brings all that waits sooner (ours; streams' default)",
+        summary: "a path only if no other delivers the backlog earlier (ours; streams' default)",
         build: earliest_completion::build,
     },
     SchedulerEntry {
         name: "ecf",
-        summary: "spd, unless waiting for the fast path is over sooner (Lim et al. 2017)",
+        summary: "spd, unless waiting for the fast path ends earlier (Lim et al. 2017)",
         build: ecf::build,
     },
     SchedulerEntry {
@@ -81,17 +81,17 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "let-delivered",
-        summary: "let, by what comes out where that is less than window / round-trip time",
+        summary: "let, by the delivery rate if it is below window / round-trip time",
         build: spd::build_let_delivered,
     },
     SchedulerEntry {
         name: "linux",
-        summary: "bursts of 64 KiB to the path soonest done (Linux 6.x's MPTCP)",
+        summary: "bursts of 64 KiB to the path that drains first (Linux 6.x's MPTCP)",
         build: linux::build,
     },
     SchedulerEntry {
         name: "lpc",
-        summary: "the path whose window leaves most (Matsufuji et al.)",
+        summary: "the path with the most free window (Matsufuji et al.)",
         build: spd::build_lpc,
     },
     SchedulerEntry {
@@ -131,7 +131,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "spd",
-        summary: "the least round-trip time with room (MPTCP's default of old)",
+        summary: "the least round-trip time with room (MPTCP's former default)",
         build: spd::build,
     },
     SchedulerEntry {
@@ -141,7 +141,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "stms",
-        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
+        summary: "slow paths run ahead of the fast one by their delay (Shi et al. 2018)",
         build: stms::build,
     },
     SchedulerEntry {
@@ -163,27 +163,27 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     known_names(name, SCHEDULERS.iter().map(|entry| entry.name))
 )]
 pub struct UnknownScheduler {
-    /// The name asked for.
+    /// The requested name.
     pub name: String,
 }
 
-/// Name of the scheduler of media for those who choose none.
+/// Name of the default scheduler of media.
 pub const DEFAULT: &str = "min-cost";
 
-/// Name of the scheduler of streams over several paths for those who choose none.
+/// Name of the default scheduler of streams over several paths.
 pub const STREAM_DEFAULT: &str = "earliest-completion";
 
-/// The scheduler [`DEFAULT`].
+/// Returns the scheduler [`DEFAULT`].
 pub fn default_scheduler() -> SchedulerFactory {
     by_name(DEFAULT).expect("the default is registered")
 }
 
-/// The scheduler [`STREAM_DEFAULT`].
+/// Returns the scheduler [`STREAM_DEFAULT`].
 pub fn default_stream_scheduler() -> SchedulerFactory {
     by_name(STREAM_DEFAULT).expect("the default is registered")
 }
 
-/// A scheduler by its name in [`SCHEDULERS`].
+/// Returns a scheduler by its name in [`SCHEDULERS`].
 ///
 /// # Errors
 /// [`UnknownScheduler`], which lists the known names.

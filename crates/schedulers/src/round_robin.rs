@@ -1,8 +1,8 @@
 //! `round-robin`: one packet per path in turn.
 //!
 //! Source: the Linux kernel's out-of-tree MPTCP scheduler `mptcp_rr` with `num_segments` 1 and
-//! `cwnd_limited`: a path without room for a packet is passed over, and a packet is held while no
-//! path has room.
+//! `cwnd_limited`: a path without room for a packet is skipped, and a packet is held while no path
+//! has room.
 //!
 //! *Deviations*: retransmissions follow the session's rule, the path that delivers first.
 

@@ -1,10 +1,10 @@
 //! `sfl`: Sub-Frame-Level scheduling, each frame poured over the paths like water.
 //!
-//! Source: Wu et al., IEEE Transactions on Multimedia 2015, as Zhang & Lei §4.3 and Algorithm 7
-//! have it: with one-way delays d_i and available bandwidths c_i, path i gets (h − d_i)·c_i of a
-//! frame of L bytes, with the level h at which Σ_{d_i < h} (h − d_i)·c_i = L, so that D_i + d_i is
-//! the same on all paths that are used. Packets go in order, to the path of the least delay until
-//! its part is used up, then to the next.
+//! Source: Wu et al., IEEE Transactions on Multimedia 2015, as in Zhang & Lei §4.3 and Algorithm 7.
+//! With one-way delays d_i and available bandwidths c_i, path i gets (h − d_i)·c_i of a frame of L
+//! bytes, with the level h at which Σ_{d_i < h} (h − d_i)·c_i = L. So D_i + d_i is the same on all
+//! used paths. Packets go in order, to the path of the least delay until its part is used up, then
+//! to the next.
 //!
 //! *Deviations*: h in closed form; the printed loop starts at the largest d_i and so fills the
 //! nearest path beyond the level when a frame is small. The delay is the text's, one-way, not the
@@ -31,7 +31,7 @@ struct Sfl {
     order: Vec<Vessel>,
 }
 
-/// A path that water is poured into.
+/// A path to be filled.
 #[derive(Clone, Copy, Debug)]
 struct Vessel {
     id: PathId,
@@ -63,7 +63,7 @@ impl FrameDeal for Sfl {
         let packet_bytes = f64::from(packet.bytes.max(1));
         let frame_bytes = packet_bytes * f64::from(packet.fragment_count);
         let level = level(&self.order, frame_bytes);
-        // A packet belongs to the path that its middle falls to.
+        // A packet belongs to the path that contains its middle.
         let mut end = 0.0;
         for vessel in &self.order {
             end += (level - vessel.delay).max(0.0) * vessel.rate;
@@ -97,7 +97,8 @@ impl Sfl {
     }
 }
 
-/// The level h, in seconds, to which `bytes` bytes fill vessels that are in the order of delays.
+/// Returns the level h, in seconds, to which `bytes` bytes fill vessels that are in the order of
+/// delays.
 fn level(vessels: &[Vessel], bytes: f64) -> f64 {
     let (mut rates, mut products, mut level) = (0.0, 0.0, 0.0);
     for (index, vessel) in vessels.iter().enumerate() {

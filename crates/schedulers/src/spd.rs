@@ -10,8 +10,7 @@
 //! - `spd`: the least smoothed round-trip time.
 //! - `lpc`: the most credits.
 //! - `let`: the most window / smoothed round-trip time.
-//! - `let-delivered`: the same, or the rate at which packets come out of the path where that is
-//!   less.
+//! - `let-delivered`: the same, or the path's delivery rate if that is less.
 //!
 //! *Deviations*: the paper does not print the estimate of `let`; it says that throughput is capped
 //! at window / round-trip time, which is taken. `let-delivered` is another reading, to show the
@@ -73,7 +72,7 @@ fn credits(path: &PathView, bytes: u32) -> u64 {
         None => path.sendable_bytes,
     };
     let credits = room / u64::from(bytes.max(1));
-    // A weight counts as with rates.
+    // A weight scales credits as it scales rates.
     let weighted = path.preferred_rate(DataRate::from_bits_per_second(credits));
     weighted.bits_per_second()
 }
@@ -87,7 +86,7 @@ fn throughput(path: &PathView) -> DataRate {
     path.preferred_rate(rate.unwrap_or_else(|| path.drain_rate()))
 }
 
-/// The same, if packets come out as fast.
+/// Returns the same, but at most the delivery rate.
 fn delivered(path: &PathView) -> DataRate {
     throughput(path).min(path.preferred_rate(path.forecast.rate))
 }
@@ -97,7 +96,7 @@ mod tests {
     use super::super::testing::{Bed, LeastRtt, Lines, windowed};
     use super::*;
 
-    /// Where a packet of 1000 bytes goes.
+    /// Returns the path of a packet of 1000 bytes.
     fn chosen(mut order: Order, paths: &[PathView]) -> Option<u8> {
         let packet = Bed::source(0, 1000);
         order
@@ -177,7 +176,7 @@ mod tests {
 
     #[test]
     fn let_delivered_believes_no_window_that_does_not_come_out() {
-        // 800 and 1600 kbit/s by the windows, and the larger one comes out at 500.
+        // 800 and 1600 kbit/s by the windows, and the larger one delivers 500.
         let mut paths = [windowed(0, 100, 10, 0), windowed(1, 200, 40, 0)];
         for path in &mut paths {
             path.forecast.rate = DataRate::from_kilobits_per_second(2_000);

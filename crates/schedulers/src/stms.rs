@@ -46,7 +46,7 @@ struct Stms {
     newest: FrameId,
     /// The paths that may be used, the fastest first.
     order: Vec<PathId>,
-    /// Packets of the queue that this call has dealt with.
+    /// Whether each packet of the queue has been handled in this call.
     is_dealt_with: Vec<bool>,
 }
 
@@ -144,7 +144,7 @@ impl Scheduler for Stms {
 }
 
 impl Stms {
-    /// Finds the fastest path and how far the others are behind it.
+    /// Finds the fastest path and the others' distances behind it.
     fn rank_paths(&mut self) {
         let paths = &self.binding.paths;
         self.slow.resize(paths.len(), SlowPath::default());
@@ -256,7 +256,7 @@ impl Arrivals {
         self.slow.push(arrival);
     }
 
-    /// When the fast path's first packet behind `slow` in its frame arrived.
+    /// Returns the arrival time of the fast path's first packet behind `slow` in its frame.
     fn fast_after(&self, slow: &Arrival) -> Option<Instant> {
         let behind = self.fast.iter().filter(|fast| slow.is_before(fast));
         behind.min_by_key(|fast| fast.fragment).map(|fast| fast.at)
@@ -324,13 +324,14 @@ mod tests {
         assert!(stms.order.iter().map(|id| id.0).eq(expected));
     }
 
-    /// The paths' delays there and back differ, so half the round-trip time is wrong by as much.
+    /// The paths' delays in both directions differ, so half the round-trip time is wrong by as
+    /// much.
     #[test]
     fn the_gap_converges_to_what_the_one_way_delays_ask_for() {
         for (there, back) in [((20, 20), (80, 20)), ((20, 20), (50, 110))] {
             let mut stms = Stms::default();
             let mut lines = Lines::of(&[(4, there.0, there.1), (3, back.0, back.1)]);
-            // Twenty round trips of the slow path and more, two thirds loaded.
+            // More than twenty round trips of the slow path, two thirds loaded.
             let rtt_millis = back.0 + back.1;
             lines.stream_over(&mut stms, 24, 20 * rtt_millis / 40 + 1);
             let expected = 4e6 / 8.0 * (back.0 - there.0) as f64 / 1e3;
@@ -362,8 +363,8 @@ mod tests {
         }
     }
 
-    // The source compares throughput with a receive window of 100 kB. Frames have none: what
-    // counts instead is when a frame is whole.
+    // The source compares throughput with a receive window of 100 kB. Frames have none: the time at
+    // which a frame is complete counts instead.
     #[test]
     fn frames_are_whole_no_later_than_with_the_least_round_trip_time() {
         let beds = [10, 20, 30].map(|packet_count| ([(4, 20), (3, 50)], packet_count));

@@ -10,7 +10,7 @@ use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use super::PathChoice;
 
-/// An active path of this round-trip time and rate that takes whatever it is given.
+/// Returns an active path of this round-trip time and rate that has room for everything.
 pub(super) fn path(id: u8, rtt_millis: u64, megabits_per_second: u64) -> PathView {
     let rtt = Duration::from_millis(rtt_millis);
     let rate = DataRate::from_megabits_per_second(megabits_per_second);
@@ -120,8 +120,8 @@ impl Bed {
     }
 }
 
-/// Paths of constant rate and delay, each with a queue of its own, first in, first out: frames come
-/// at a constant pace, and whatever is bound arrives.
+/// Paths of constant rate and delay, each with a queue of its own, first in, first out. Frames come
+/// at a constant pace, and every bound packet arrives.
 pub(super) struct FluidBed {
     pub(super) bed: Bed,
     /// By path: the queued packets, with the time at which the last byte of each leaves, and its
@@ -134,7 +134,7 @@ pub(super) struct FluidBed {
     pub(super) frame_delays: Vec<Duration>,
     /// Bytes bound to each path.
     pub(super) bound_bytes: Vec<u64>,
-    /// Which path each packet took, in order.
+    /// Path of each packet, in order.
     pub(super) trail: Vec<PathId>,
 }
 
@@ -254,7 +254,7 @@ impl PathChoice for LeastRtt {
     }
 }
 
-/// From one frame of [`Lines`] to the next.
+/// Time between frames of [`Lines`].
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 /// Bytes of each packet of [`Lines`].
 const LINE_PACKET_BYTES: u32 = 1000;
@@ -268,7 +268,7 @@ pub(super) struct Lines {
     frames: Vec<Instant>,
     acks: Vec<(Instant, Arrived)>,
     pub(super) arrived: Vec<Arrived>,
-    /// Which path each packet took, in the order of leaving, and each one's room then.
+    /// Path of each packet, in the order of sending.
     pub(super) left_on: Vec<PathId>,
 }
 
@@ -457,7 +457,7 @@ impl Lines {
         }
     }
 
-    /// Bytes that a receiver in order holds after each arrival.
+    /// Returns the bytes that a receiver in order holds after each arrival.
     fn held_bytes(&self) -> Vec<u64> {
         let key = |arrived: &Arrived| (arrived.packet.frame, arrived.packet.fragment);
         let mut sent: Vec<_> = self.arrived.iter().map(key).collect();
@@ -475,7 +475,7 @@ impl Lines {
         self.arrived.iter().map(after).collect()
     }
 
-    /// The share of packets that arrive when all before them have.
+    /// Returns the share of packets that arrive when all before them have.
     pub(super) fn in_order_share(&self) -> f64 {
         let mut before = 0;
         let in_order = self.held_bytes().into_iter().filter(|held| {
@@ -494,7 +494,7 @@ impl Lines {
         self.held_bytes().into_iter().max().unwrap_or(0)
     }
 
-    /// From a frame's coming to its last packet's arrival.
+    /// Returns the mean time from a frame's capture to its last packet's arrival.
     pub(super) fn mean_frame_delay(&self) -> Duration {
         let whole_at = |frame: usize| {
             let of_frame = |arrived: &&Arrived| arrived.packet.frame.0 == frame as u64;

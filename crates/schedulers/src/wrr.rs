@@ -1,7 +1,7 @@
 //! `wrr`: weighted round robin, shares by available bandwidth.
 //!
 //! Source: Zhang & Lei eq. 16, interleaved as in their code: the classic weighted round robin of
-//! load balancers, which serves every path whose weight reaches a mark that sinks from the largest
+//! load balancers. It serves every path whose weight reaches a mark, which sinks from the largest
 //! weight to one.
 //!
 //! *Deviations*: eq. 16 prints load_i = ⌈n·ABW_i/ΣABW⌉, whose sum may exceed the frame's n packets;
@@ -18,7 +18,7 @@ use super::one_by_one::preferred_bandwidth;
 
 #[derive(Debug, Default)]
 struct WeightedRoundRobin {
-    /// Which path begins an interleaving, so that no path is favoured by its number.
+    /// Path that begins the next interleaving, so that no path is favoured by its number.
     first: u8,
 }
 

@@ -15,7 +15,7 @@ const RTT: Duration = Duration::from_millis(100);
 type Rig = testing::Rig<Arc>;
 
 impl Rig {
-    /// After a first report, 100 ms after the first packet.
+    /// Returns a rig after a first report, 100 ms after the first packet.
     fn start() -> Self {
         let config = ControllerConfig {
             max_packet_bytes: SEGMENT,
@@ -28,7 +28,7 @@ impl Rig {
         rig
     }
 
-    /// As [`Rig::start`], with this much bandwidth in use and a window as large.
+    /// Returns the same with this much bandwidth in use and a window as large.
     fn using(bandwidth: f64, window: f64) -> Self {
         let mut rig = Rig::start();
         rig.controller.used_bandwidth.filtered = bandwidth;
@@ -37,7 +37,7 @@ impl Rig {
         rig
     }
 
-    /// The oldest packets are lost, the next oldest arrive with this round-trip time.
+    /// Reports the oldest packets as lost, the next oldest as arrived with this round-trip time.
     fn tell(&mut self, lost: usize, acked: usize, rtt: Duration) {
         self.report(Report {
             lost,
@@ -259,8 +259,8 @@ fn arc(seed: u64) -> Box<dyn CongestionController> {
 
 const MBPS: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 
-/// §4.1.1: ten flows with round-trip times of 25 to 250 ms over 10 Mbit/s, less 5 Mbit/s that an
-/// UDP source takes until 200 s and from 400 s on.
+/// Runs the ten flows of §4.1.1, with round-trip times of 25 to 250 ms over 10 Mbit/s, less 5
+/// Mbit/s that a UDP source takes until 200 s and from 400 s on.
 fn ten_flows() -> Vec<Outcome> {
     let mut link = Link::new(MBPS(5), Duration::from_millis(5), Duration::ZERO)
         .then(Instant::from_secs(200), MBPS(10))
@@ -288,7 +288,7 @@ fn sum_between(flows: &[Outcome], from: usize, to: usize) -> f64 {
     rates.map(DataRate::megabits_per_second).sum()
 }
 
-/// Standard deviation over mean of rates of a second each.
+/// Returns standard deviation over mean of rates of a second each.
 fn cov(flows: &[Outcome], from: usize, to: usize) -> f64 {
     let rates: Vec<f64> = (from..to)
         .map(|second| sum_between(flows, second, second + 1))

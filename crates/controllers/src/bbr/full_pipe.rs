@@ -2,12 +2,12 @@
 
 use anabranch_units::DataRate;
 
-/// Less growth in a round says that the pipe may be full.
+/// Growth of a round below which the pipe may be full.
 const GROWTH_TARGET: f64 = 1.25;
 /// Rounds without growth after which the pipe counts as full.
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 
-/// Finds the bandwidth that no longer grows.
+/// Detects a bandwidth that no longer grows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FullPipe {
     bandwidth_at_last_growth: DataRate,
@@ -16,18 +16,18 @@ pub(crate) struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whatever has been reached, it shall grow again.
+    /// Requires new growth, whatever has been reached.
     pub(crate) fn restart_growth(&mut self) {
         self.bandwidth_at_last_growth = DataRate::ZERO;
     }
 
-    /// Whatever slowed growth down, it was not the path.
+    /// Starts again: the path is not the cause of the slow growth.
     pub(crate) fn restart(&mut self) {
         self.restart_growth();
         self.rounds_without_growth = 0;
     }
 
-    /// A round has ended with this estimate. Returns whether it has grown enough.
+    /// Handles a round that has ended with this estimate. Returns whether it has grown enough.
     pub(crate) fn on_round(&mut self, bandwidth: DataRate) -> bool {
         if bandwidth >= self.bandwidth_at_last_growth.mul_f64(GROWTH_TARGET) {
             self.bandwidth_at_last_growth = bandwidth;

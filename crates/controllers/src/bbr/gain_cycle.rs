@@ -10,7 +10,7 @@ pub(super) type Gains = [f64; PHASES];
 /// 1.25 and its complement, then six phases of rest.
 pub(super) const GAINS: Gains = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
-/// Where in the cycle ProbeBW is.
+/// Position of ProbeBW in the cycle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GainCycle {
     phase: usize,
@@ -61,7 +61,7 @@ impl GainCycle {
         self.started_at = now;
     }
 
-    /// The index of the gain in force.
+    /// Returns the index of the gain in force.
     pub(super) fn phase(&self) -> usize {
         self.phase
     }

@@ -1,6 +1,6 @@
-//! `bbr-linux` and `bbr-linux-4.9`: BBR version 1 as Linux has it (`tcp_bbr.c`): as of 6.18 (2025),
-//! beside which `docs/results.md` puts it, and as it first came, with 4.9 (2016): that of Kondo et
-//! al.
+//! `bbr-linux` and `bbr-linux-4.9`: BBR version 1 of Linux (`tcp_bbr.c`). The first is that of 6.18
+//! (2025), with which `docs/results.md` compares it. The second is its first release, with 4.9
+//! (2016), that of Kondo et al.
 //!
 //! As `bbr-quic`, but for: one bandwidth sample per report; a pacing margin; a window counted in
 //! packets with room for offloaded segments; packet conservation in recovery, whose end restores
@@ -11,7 +11,7 @@
 //! 2. No delayed acknowledgements need an exception from renewing an expired least round-trip time,
 //!    since a round-trip time excludes the time that the receiver held the report back.
 //! 3. Recovery lasts until a packet that left after its beginning is acknowledged.
-//! 4. A loss episode is undone when every packet of it has arrived after all.
+//! 4. A loss episode is undone when all of its packets have arrived after all.
 //! 5. Offloaded segments are those of `bbr_tso_segs_goal`. The kernel's are longer where the least
 //!    round-trip time is below 16 ms (`tcp_tso_autosize`, since 5.18), and shorter where the window
 //!    or the application ends one.
@@ -98,7 +98,7 @@ enum Mode {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ProbeRtt {
-    /// Once four packets are in flight.
+    /// Set once four packets are in flight.
     done_at: Option<Instant>,
     has_passed_round: bool,
 }
@@ -430,7 +430,7 @@ impl BbrLinux {
         self.congestion_window = self.congestion_window.max(least);
     }
 
-    /// `bbr_undo_cwnd`: the losses were none.
+    /// `bbr_undo_cwnd`: the losses were spurious.
     fn undo(&mut self) {
         if self.profile.has_undo {
             self.full_pipe.restart();
@@ -556,7 +556,8 @@ impl CongestionController for BbrLinux {
         }
     }
 
-    /// Every second packet, as receivers of TCP acknowledge (RFC 5681 §4.2; Linux: after 40 ms).
+    /// Requests a report of every second packet, as receivers of TCP acknowledge (RFC 5681 §4.2;
+    /// Linux: after 40 ms).
     fn feedback_schedule(&self) -> FeedbackSchedule {
         FeedbackSchedule {
             every_packets: 2,

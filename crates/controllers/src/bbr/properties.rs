@@ -32,7 +32,7 @@ pub(super) fn controller(name: &str, seed: u64) -> Box<dyn CongestionController>
     build(name, &config).unwrap()
 }
 
-/// Greedy flows, each from its second on.
+/// Runs greedy flows, each from its second on.
 pub(super) fn greedy(bed: Bed, names: &[(&str, u64)], until: u64, seed: u64) -> Bed {
     let flows = names.iter().zip(0..);
     flows.fold(bed, |bed, (&(name, from), index)| {
@@ -53,13 +53,14 @@ pub(super) fn loss_ratio(flow: &Outcome, from: usize, to: usize) -> f64 {
     dropped as f64 / (delivered + dropped).max(1) as f64
 }
 
-/// Mean time in the queue.
+/// Returns the mean time in the queue.
 pub(super) fn queueing_millis(flow: &Outcome, from: usize, to: usize) -> f64 {
     let in_service = 8.0 * f64::from(PACKET_BYTES) / (1_000.0 * CAPACITY);
     flow.one_way_delay_between(from, to).as_millis_f64() - 25.0 - in_service
 }
 
-/// Zhang & Lei §5.1: three flows that start at 0, 40 and 80 s, receivers as the controllers ask.
+/// Runs Zhang & Lei §5.1: three flows that start at 0, 40 and 80 s, with the receivers' schedules
+/// of the controllers.
 fn three_flows(name: &str, case: usize, seed: u64) -> Vec<Outcome> {
     let mut bed = Bed::new(paper_link(case));
     for flow in 0..3 {
@@ -235,7 +236,7 @@ fn linux_behind_a_token_bucket_policer_loses_less_than_5_percent_after_two_inter
     }
 }
 
-/// A flow where the delay grows by 60 ms in every second half of the period. The packets are
+/// Runs a flow while the delay grows by 60 ms in every second half of the period. The packets are
 /// 1030/1500 of Kondo et al.'s, and so is the rate. Returns the utilisation, and the 90th
 /// percentile of the window in packets.
 fn over_a_delay_wave(name: &str, base_millis: u64, period_secs: u64) -> (f64, u64) {

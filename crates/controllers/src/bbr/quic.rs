@@ -1,8 +1,8 @@
-//! `bbr-quic`: BBR version 1 as QUIC has it (Chromium's `bbr_sender` of 2018; Cardwell et al.,
-//! "BBR: Congestion-Based Congestion Control", 2016).
+//! `bbr-quic`: BBR version 1 of QUIC (Chromium's `bbr_sender` of 2018; Cardwell et al., "BBR:
+//! Congestion-Based Congestion Control", 2016).
 //!
-//! The pacing rate is a gain times the bandwidth, the largest sample of ten rounds; the window is
-//! twice what bandwidth and least round-trip time hold. Gains above one probe, below one drain.
+//! The pacing rate is a gain times the bandwidth, the largest sample of ten rounds. The window is
+//! twice bandwidth times least round-trip time. Gains above one probe, gains below one drain.
 //!
 //! Deviations:
 //! 1. Windows are counted in the source's segments of 1460 bytes, or in packets of the largest size
@@ -11,8 +11,8 @@
 //!    default or a wish.
 //! 2. The windowed maximum is exact, not of three samples.
 //! 3. `probe_rtt_skipped_if_similar_rtt` (1.125) and the other experiments of the source that are
-//!    off in it are left out, but for those that are options here.
-//! 4. No pacing below a packet a second, nor target below the configured minimum.
+//!    off in it are left out, except for the options below.
+//! 4. No pacing below a packet per second, nor target below the configured minimum.
 
 mod recovery_window;
 #[cfg(test)]
@@ -73,7 +73,7 @@ pub(crate) const EXIT_STARTUP_ON_LOSS: AlgorithmOption = AlgorithmOption {
 /// `drain_to_target`.
 pub(crate) const DRAIN_TO_TARGET: AlgorithmOption = AlgorithmOption {
     name: "drain-to-target",
-    summary: "whether ProbeBW's draining phase lasts until nothing is in excess (BBR3)",
+    summary: "whether ProbeBW's draining phase lasts until no excess is in flight (BBR3)",
     values: OptionValues::Words(&["off", "on"]),
 };
 
@@ -113,10 +113,10 @@ pub(super) struct Settings {
     pub(super) is_drained_to_target: bool,
     /// Whether losses in Startup start recovery.
     pub(super) recovers_in_startup: bool,
-    /// Whether the window holds packets back.
+    /// Whether the window limits the sender.
     pub(super) is_window_enforced: bool,
     pub(super) min_pacing_rate: DataRate,
-    /// `None`: as receivers of QUIC report.
+    /// Schedule of reports; `None`: that of receivers of QUIC.
     pub(super) schedule: Option<FeedbackSchedule>,
 }
 
@@ -155,7 +155,7 @@ enum Mode {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ProbeRtt {
-    /// Once little enough is in flight.
+    /// Set once few enough bytes are in flight.
     exit_at: Option<Instant>,
     has_passed_round: bool,
 }
@@ -267,7 +267,7 @@ impl BbrQuic {
         window.max(self.min_window())
     }
 
-    /// Rounds, bandwidth samples, least round-trip time; whether this had expired.
+    /// Updates rounds, bandwidth and least round-trip time; returns whether this had expired.
     fn update_model(&mut self, now: Instant, feedback: &Feedback<'_>) -> bool {
         let mut least_rtt: Option<Duration> = None;
         for packet in feedback.acked {
@@ -539,7 +539,7 @@ impl CongestionController for BbrQuic {
         );
     }
 
-    /// The source has nothing for timeouts; a silent path has lost all there was to recover.
+    /// Restarts after silence, when all packets of a recovery are lost. The source has no timeouts.
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         if matches!(cause, Timeout::FeedbackSilence { .. }) {
             self.recovery = RecoveryWindow::default();

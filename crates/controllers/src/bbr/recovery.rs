@@ -1,5 +1,5 @@
-//! Loss recovery as Linux and version 3 see it: when it began, whether its first round runs, and
-//! whether it was for nothing.
+//! Loss recovery of Linux and of version 3: its beginning, its first round, and whether it was
+//! spurious.
 
 /// Change of the window that is due once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,15 +16,15 @@ pub(super) struct Recovery {
     is_active: bool,
     is_conserving: bool,
     step: Step,
-    /// The first packet whose acknowledgement ends it.
+    /// First packet whose acknowledgement ends it.
     ends_with: u64,
-    /// Packets of the episode that are lost and have not arrived after all.
+    /// Packets of the episode that are lost and have not arrived since.
     missing_count: u64,
     has_timed_out: bool,
 }
 
 impl Recovery {
-    /// Packets are lost.
+    /// Handles lost packets.
     pub(super) fn on_lost(&mut self, count: u64, next_packet_number: u64) {
         if !self.is_active {
             *self = Recovery {
@@ -37,7 +37,8 @@ impl Recovery {
         self.missing_count += count;
     }
 
-    /// Packets declared lost have arrived. Whether none of the episode was lost.
+    /// Handles packets that were declared lost and have arrived. Returns whether no packet of the
+    /// episode was lost.
     pub(super) fn on_spurious(&mut self, count: u64) -> bool {
         let was_missing = self.missing_count > 0;
         self.missing_count = self.missing_count.saturating_sub(count);
@@ -48,7 +49,7 @@ impl Recovery {
         is_undone
     }
 
-    /// The newest packet acknowledged.
+    /// Handles the newest acknowledged packet.
     pub(super) fn on_acked(&mut self, packet_number: u64) {
         if self.is_active && packet_number >= self.ends_with {
             self.is_active = false;
@@ -57,7 +58,7 @@ impl Recovery {
         }
     }
 
-    /// A timeout is a recovery without conservation.
+    /// Starts a recovery without conservation on a timeout.
     pub(super) fn on_timeout(&mut self, next_packet_number: u64) {
         *self = Recovery {
             is_active: true,
@@ -67,7 +68,7 @@ impl Recovery {
         };
     }
 
-    /// A round has begun.
+    /// Ends conservation when a round begins.
     pub(super) fn end_conservation(&mut self) {
         self.is_conserving = false;
     }

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 /// Lifetime of a bandwidth sample in BBRv1, in rounds: a gain cycle and two more.
 pub(crate) const BANDWIDTH_WINDOW_ROUNDS: u64 = 10;
 
-/// Counts round trips by packet number: one ends when a packet is acknowledged that left after the
-/// end of the one before.
+/// Counts round trips by packet number: one ends when a packet is acknowledged that was sent after
+/// the end of the one before.
 #[derive(Debug, Default)]
 pub(crate) struct RoundCounter {
-    /// The least packet number that ends the round.
+    /// Least packet number that ends the round.
     ends_with: u64,
     /// Rounds ended so far.
     pub(crate) count: u64,
@@ -26,7 +26,7 @@ impl RoundCounter {
         is_end
     }
 
-    /// Starts the round again: only a packet that leaves from now on ends it.
+    /// Starts the round again: only a packet sent from now on ends it.
     pub(crate) fn restart(&mut self, next_packet_number: u64) {
         self.ends_with = next_packet_number;
     }
@@ -37,7 +37,7 @@ impl RoundCounter {
 pub(crate) struct RoundMax<T> {
     /// (round, sample), later rounds and lesser samples towards the back, at most one a round.
     samples: VecDeque<(u64, T)>,
-    /// The first of them: asked for far more often than it changes.
+    /// The first of them, cached since it is read far more often than it changes.
     max: T,
     window_rounds: u64,
     round: u64,
@@ -59,14 +59,14 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         self.window_rounds = window_rounds;
     }
 
-    /// The estimate; zero before the first sample.
+    /// Returns the estimate; zero before the first sample.
     pub(crate) fn max(&self) -> T {
         let is_first = |&(_, sample): &(u64, T)| sample == self.max;
         debug_assert!(self.samples.front().is_none_or(is_first));
         self.max
     }
 
-    /// A round has ended, with this sample if it gave a valid one.
+    /// Ends a round, with this sample if it gave a valid one.
     pub(crate) fn on_round(&mut self, sample: Option<T>) {
         self.round += 1;
         if let Some(sample) = sample {
@@ -75,7 +75,7 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         self.forget_old();
     }
 
-    /// A sample of the round that runs.
+    /// Adds a sample of the current round.
     pub(crate) fn push(&mut self, sample: T) {
         while self
             .samples
@@ -101,7 +101,7 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         self.max = self.samples.front().map_or(self.max, |&(_, max)| max);
     }
 
-    /// A sample that says how much the path carries at least: it ages nothing.
+    /// Adds a lower bound of the path's capacity, which ages no sample.
     pub(crate) fn raise(&mut self, sample: T) {
         if sample > self.max() {
             self.push(sample);

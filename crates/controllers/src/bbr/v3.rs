@@ -11,9 +11,9 @@
 //! 2. The pacing rate of the initial window is computed again with the first round-trip time, as
 //!    Linux does: the draft's nominal 1 ms would hold until the pipe is full.
 //! 3. Recovery lasts until a packet that left after its beginning is acknowledged; it was spurious
-//!    if all that it lost has arrived after all.
-//! 4. The offload budget is QUIC's, one send quantum. No pacing below a packet a second.
-//! 5. A path that falls silent is a retransmission timeout with nothing in flight.
+//!    if all its lost packets have arrived since.
+//! 4. The offload budget is QUIC's, one send quantum. No pacing below a packet per second.
+//! 5. A path that falls silent counts as a retransmission timeout with nothing in flight.
 
 mod model;
 #[cfg(test)]
@@ -50,14 +50,14 @@ const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
 /// `MinPipeCwnd`, in packets.
 const MIN_PIPE_PACKETS: u64 = 4;
-/// `MaxBwFilterLen` is two cycles: the one that runs and the one before.
+/// `MaxBwFilterLen` is two cycles: the current one and the one before.
 const BANDWIDTH_CYCLES_BEFORE: u64 = 1;
 /// `ExtraAckedFilterLen`, in rounds, and the same in Startup.
 const EXTRA_ACKED_ROUNDS: u64 = 10;
 const EXTRA_ACKED_ROUNDS_IN_STARTUP: u64 = 1;
 /// `BBRStartupFullLossCnt`.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
-/// Growth and rounds without it that say that the pipe is full.
+/// Growth of a round, and rounds without it after which the pipe is full.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// Rounds after which Drain ends, however many packets are in flight.
@@ -66,7 +66,7 @@ const MAX_DRAIN_ROUNDS: u64 = 3;
 const QUANTUM_SPAN: Duration = Duration::from_millis(1);
 const MAX_QUANTUM: u64 = 64 * 1_024;
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
-/// A bound that does not bind.
+/// Value of a bound that has no effect.
 const UNBOUNDED: u64 = u64::MAX;
 
 pub(crate) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
@@ -102,7 +102,7 @@ struct Sample {
     delivered: u64,
     prior_delivered: u64,
     newly_acked: u64,
-    /// Lost since the newest packet left.
+    /// Bytes lost since the newest packet was sent.
     lost: u64,
     tx_in_flight: u64,
     is_app_limited: bool,
@@ -132,7 +132,7 @@ struct Bbr3 {
     bytes_in_flight: u64,
     held_back: HeldBack,
     recovery: Recovery,
-    /// Whether the window held packets back in the round that runs, and in the one before.
+    /// Whether the window limited the sender in the current round, and in the one before.
     is_cwnd_limited: [bool; 2],
     // Rounds.
     next_round_delivered: u64,
@@ -562,7 +562,7 @@ impl CongestionController for Bbr3 {
         }
     }
 
-    /// As receivers of QUIC acknowledge (RFC 9000 §13.2.2, §18.2).
+    /// Requests reports as receivers of QUIC send them (RFC 9000 §13.2.2, §18.2).
     fn feedback_schedule(&self) -> FeedbackSchedule {
         FeedbackSchedule {
             every_packets: 2,

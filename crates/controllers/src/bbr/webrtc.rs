@@ -1,21 +1,21 @@
-//! `bbr-webrtc`: the BBR that Zhang & Lei compared with: what WebRTC's bandwidth estimation tests
-//! had of it (`BbrBweSender`), with a gentler gain cycle, ProbeRTT when the round-trip time has
-//! grown rather than by the clock, and a recovery that answers to delay instead of loss.
+//! `bbr-webrtc`: the BBR with which Zhang & Lei compared theirs, that of WebRTC's bandwidth
+//! estimation tests (`BbrBweSender`). It has a gentler gain cycle, ProbeRTT when the round-trip
+//! time has grown rather than by the clock, and a recovery that reacts to delay instead of loss.
 //!
 //! With `form=chromium-2018` it is WebRTC's own of 2018 (`modules/congestion_controller/bbr`)
-//! instead: `bbr-quic` that recovers from losses in Startup too, and leaves it by them.
+//! instead: `bbr-quic` that also recovers from losses in Startup, and that losses take out of it.
 //!
 //! Deviations:
-//! 1. Whether the window held packets back in the authors' set-up is not known. In the form of 2017
-//!    it does not, unless `enforce-cwnd=on`: ProbeRTT and Recovery slow the encoder only, and a
-//!    greedy source is slowed by the pacing rate alone. In the form of 2018 it does, unless
+//! 1. It is unknown whether the window limited the sender in the authors' set-up. In the form of
+//!    2017 it does not, unless `enforce-cwnd=on`: ProbeRTT and Recovery slow the encoder only, and
+//!    the pacing rate alone slows a greedy source. In the form of 2018 it does, unless
 //!    `enforce-cwnd=off`: its ProbeRTT would not end otherwise.
-//! 2. The send rate of a sample is that before the packet left, as in `bbr-quic`, where the source
-//!    takes the one between its leaving and its acknowledgement.
-//! 3. Not less than `min-pacing-rate`: flows that starve would stop for good. The encoder's rate of
-//!    zero is the configured minimum rate.
-//! 4. Packets declared lost leave flight, where the source takes them out with the next
-//!    acknowledgement: its network never reorders.
+//! 2. The send rate of a sample is that before the packet was sent, as in `bbr-quic`. The source
+//!    takes the one between its sending and its acknowledgement.
+//! 3. The pacing rate is at least `min-pacing-rate`: flows that starve would stop for good. The
+//!    encoder's rate of zero is the configured minimum rate.
+//! 4. Packets declared lost leave flight at once. The source removes them with the next
+//!    acknowledgement, since its network never reorders.
 
 mod round_trips;
 #[cfg(test)]
@@ -50,7 +50,7 @@ const RECOVERY_WINDOW_GAIN: f64 = 1.5;
 /// `kRttIncreaseThreshold`, `kRttDecreaseThreshold`: of a round's mean above the least one.
 const RTT_INCREASE: f64 = 3.0;
 const RTT_DECREASE: f64 = 1.5;
-/// `kCongestionWindowThreshold`: with this share of the window in flight the encoder shall rest.
+/// `kCongestionWindowThreshold`: share of the window in flight at which the encoder pauses.
 const ENCODER_REST_SHARE: f64 = 0.69;
 /// `kEncoderRateGainForProbeRtt`.
 const PROBE_RTT_ENCODER_GAIN: f64 = 0.1;
@@ -61,17 +61,17 @@ const MIN_WINDOW_BYTES: u64 = 4_000;
 
 const FORM: AlgorithmOption = AlgorithmOption {
     name: "form",
-    summary: "what Zhang & Lei ran (ported), or WebRTC's module of 2018",
+    summary: "Zhang & Lei's version (ported), or WebRTC's module of 2018",
     values: OptionValues::Words(&["ported", "chromium-2018"]),
 };
 const ENFORCE_CWND: AlgorithmOption = AlgorithmOption {
     name: "enforce-cwnd",
-    summary: "whether the window holds packets back; usual: not as ported, but in 2018's form",
+    summary: "whether the window limits the sender; usual: not as ported, but in 2018's form",
     values: OptionValues::Words(&["usual", "off", "on"]),
 };
 const FEEDBACK_INTERVAL: AlgorithmOption = AlgorithmOption {
     name: "feedback-interval",
-    summary: "how often the receiver reports, in ms",
+    summary: "interval of the receiver's reports, in ms",
     values: OptionValues::Number {
         usual: 100.0,
         min: 1.0,
@@ -112,7 +112,7 @@ fn min_pacing_rate(config: &ControllerConfig) -> DataRate {
     DataRate::from_bits_per_second((kilobits * 1_000.0) as u64)
 }
 
-/// Transport-wide feedback: every packet's arrival, in periodic reports.
+/// Requests transport-wide feedback: every packet's arrival, in periodic reports.
 fn schedule(config: &ControllerConfig) -> FeedbackSchedule {
     let interval = Duration::from_millis(config.options.number(&FEEDBACK_INTERVAL) as u64);
     FeedbackSchedule {
@@ -130,7 +130,7 @@ enum Mode {
     Startup,
     Drain,
     ProbeBw(GainCycle),
-    /// Since when, and from which round on, little enough is in flight.
+    /// Time since which, and round from which on, few enough bytes are in flight.
     ProbeRtt(Option<(Instant, u64)>),
     Recovery,
 }

@@ -3,41 +3,41 @@
 use anabranch_core::recovery::{AckedPacket, Feedback};
 use anabranch_units::{Duration, Instant};
 
-/// A packet left back to back with the one before it if their gap is at most such a part of the gap
-/// in which they arrived.
+/// Divisor of the arrivals' gap: a packet was sent back to back with the one before it if their
+/// send gap is at most this part of it.
 const PAIR_DIVISOR: u64 = 2;
-/// Pairs of which the one that was delayed least is believed.
+/// Pairs in a run, of which the least delayed one is believed.
 const RUN_PAIRS: u32 = 100;
 /// Least storage in bandwidth-delay products. Where all losses are random, no round trip shows the
 /// buffer.
 const MIN_STORAGE: f64 = 1.5;
-/// Safety: rounds over which losses are counted, loss ratio above which it acts, and share of the
-/// storage that it takes.
+/// Safety: rounds over which losses are counted, loss ratio above which it acts, and the factor
+/// that it then applies to the storage.
 const SAFETY_ROUNDS: u64 = 10;
 const SAFETY_LOSS_RATIO: f64 = 0.1;
 const SAFETY_FACTOR: f64 = 0.9;
-/// While idle, the largest round-trip time is forgotten by 1 % a second.
+/// Factor per second by which the largest round-trip time decays while idle.
 const KEPT_PER_IDLE_SECOND: f64 = 0.99;
 
-/// Amounts are in segments, rates in segments per second.
+/// Model of the path. Amounts are in segments, rates in segments per second.
 #[derive(Debug)]
 pub(crate) struct PathModel {
     segment_bytes: f64,
-    /// This run's packet pair with the least sum of delays (CapProbe), and the rate that it shows.
+    /// Packet pair of this run with the least sum of delays (CapProbe), and its rate.
     best_pair: Option<(Duration, f64)>,
     pair_count: u32,
-    /// The rate that the best pair of the last whole run showed.
+    /// Rate of the best pair of the last whole run.
     last_run_rate: Option<f64>,
-    /// The largest delivery rate, for as long as there is no pair.
+    /// Largest delivery rate, used while there is no pair.
     max_delivery_rate: f64,
     rtt: Duration,
     min_rtt: Option<Duration>,
     max_rtt: Duration,
-    /// The packet acknowledged last.
+    /// Last acknowledged packet.
     previous: Option<AckedPacket>,
     /// Factor that the safety applies to the storage.
     storage_factor: f64,
-    /// Packets before this one do not count for the safety: they left in slow start.
+    /// First packet that counts for the safety; earlier ones were sent in slow start.
     counted_from: Option<u64>,
     counting_since: Instant,
     acked_count: u64,
@@ -64,14 +64,14 @@ impl PathModel {
         }
     }
 
-    /// `c_hat`.
+    /// Returns `c_hat`.
     pub(crate) fn capacity(&self) -> f64 {
         let this_run = self.best_pair.map(|(_, rate)| rate);
         let by_pairs = self.last_run_rate.or(this_run);
         by_pairs.unwrap_or(self.max_delivery_rate)
     }
 
-    /// The bandwidth-delay product.
+    /// Returns the bandwidth-delay product.
     pub(crate) fn pipe(&self) -> f64 {
         self.capacity() * self.min_rtt.unwrap_or(Duration::ZERO).as_secs_f64()
     }
@@ -82,7 +82,7 @@ impl PathModel {
         self.capacity() * waiting.as_secs_f64()
     }
 
-    /// `B`: what pipe and buffer hold.
+    /// Returns `B`, the capacity of pipe and buffer.
     pub(crate) fn storage(&self) -> f64 {
         let held = self.capacity() * self.max_rtt.as_secs_f64() * self.storage_factor;
         held.max(MIN_STORAGE * self.pipe())
@@ -144,7 +144,7 @@ impl PathModel {
         }
     }
 
-    /// The sum of a packet pair's delays and the rate of its dispersion, if it is a pair.
+    /// Returns the sum of a packet pair's delays and the rate of its dispersion, if it is a pair.
     fn pair(&self, first: &AckedPacket, second: &AckedPacket) -> Option<(Duration, f64)> {
         let sent_apart = second.sent.sent_at.saturating_since(first.sent.sent_at);
         let dispersion = second.received_at?.saturating_since(first.received_at?);

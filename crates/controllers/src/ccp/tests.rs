@@ -13,7 +13,7 @@ fn start() -> Ccp {
     Rig::of_segments(probing(&segment_config()))
 }
 
-/// A packet pair, sent `sent_apart` microseconds apart, that takes `rtt_millis` and arrives
+/// Plays a packet pair, sent `sent_apart` microseconds apart, that takes `rtt_millis` and arrives
 /// `dispersion` microseconds apart.
 fn pair(rig: &mut Ccp, sent_apart: u64, rtt_millis: u64, dispersion: u64) {
     rig.flying.clear();
@@ -30,8 +30,8 @@ fn pair(rig: &mut Ccp, sent_apart: u64, rtt_millis: u64, dispersion: u64) {
     }
 }
 
-/// Past slow start, on a path of 1000 segments/s that holds 100 segments in its pipe and as many in
-/// its buffer; `in_flight` segments are, and the window is as large.
+/// Returns a rig past slow start, on a path of 1000 segments/s that holds 100 segments in its pipe
+/// and as many in its buffer. `in_flight` segments are in flight, and the window is as large.
 fn on_a_known_path(in_flight: usize) -> Ccp {
     let mut rig = start();
     pair(&mut rig, 0, 100, 1_000);
@@ -193,7 +193,7 @@ fn property_the_flight_answers_a_step_with_swings_of_half_the_size() {
     let mut rig = on_a_known_path(60);
     let path = &rig.controller.path;
     let law = &mut rig.controller.law;
-    // x = 100 as the newest round trip says: Kp (B - x) = 200, so that 66.7 is the fixed point.
+    // x = 100 by the newest round trip: Kp (B - x) = 200, so that 66.7 is the fixed point.
     let mut distance = 60.0 - 200.0 / 3.0;
     let mut in_flight = 60.0;
     for _ in 0..8 {
@@ -207,8 +207,8 @@ fn property_the_flight_answers_a_step_with_swings_of_half_the_size() {
     }
 }
 
-/// The pipe and the buffer of T1 in segments: the round trip of 50 ms and a transmission, and the
-/// queue but for the packet in service.
+/// Returns the pipe and the buffer of T1 in segments: the round trip of 50 ms and a transmission,
+/// and the queue without the packet in service.
 fn t1_pipe_and_buffer(queue: f64) -> (f64, f64) {
     (50.0 / 0.824 + 1.0, queue * 62_500.0 / 1_030.0 - 1.0)
 }
@@ -284,7 +284,7 @@ fn property_half_of_the_capacity_is_followed_within_three_round_trips() {
             }
         });
     assert!(before > 70.0, "{before}");
-    // What CCP settles at: the new pipe and a queue.
+    // CCP settles at the new pipe and a queue.
     let (settled, deviation) = mean_and_deviation(&windows_from(&trace, 5));
     assert!((31.0..55.0).contains(&settled), "{settled}");
     assert!(deviation < 0.05 * settled, "{deviation} about {settled}");

@@ -13,7 +13,7 @@ const RTT: Duration = Duration::from_millis(100);
 type Rig = testing::Rig<Copa>;
 
 impl Rig {
-    /// After a first packet and 100 ms, out of slow start, with this window.
+    /// Returns a rig after a first packet and 100 ms, out of slow start, with this window.
     fn start(window: f64, options: &str) -> Self {
         Rig::start_as(false, window, options)
     }
@@ -34,7 +34,7 @@ impl Rig {
         rig
     }
 
-    /// A round trip in which `count` packets meet this much of a queue.
+    /// Plays a round trip in which `count` packets meet this much of a queue.
     fn pass(&mut self, count: usize, queuing: Duration) {
         self.send(count);
         self.now += RTT + queuing;
@@ -309,8 +309,8 @@ fn two_flows_share_evenly() {
     assert!(jain >= 0.98, "{jain}");
 }
 
-/// Unequal round-trip times are not shared out to 0.9: RTTstanding, the least of half a round trip,
-/// shows longer paths a lower point of the same swinging queue; and shorter ones find no empty
+/// Flows of unequal round-trip times do not share to 0.9. RTTstanding, the least of half a round
+/// trip, shows longer paths a lower point of the same swinging queue. Shorter ones find no empty
 /// queue within five of their round trips while longer ones swing, and turn competitive.
 #[test]
 fn flows_with_unequal_round_trips_none_starves() {

@@ -1,12 +1,12 @@
-//! When slow start ends before a loss: HyStart and HyStart++.
+//! End of slow start before a loss: HyStart and HyStart++.
 
 use anabranch_core::recovery::Feedback;
 use anabranch_units::{Duration, Instant};
 
 use crate::window::Round;
 
-/// Samples of a round without which its least round-trip time says nothing: `N_RTT_SAMPLE` of RFC
-/// 9406 §4.3, and Linux's number for HyStart.
+/// Least samples of a round whose least round-trip time is usable: `N_RTT_SAMPLE` of RFC 9406 §4.3,
+/// and Linux's number for HyStart.
 const MIN_SAMPLE_COUNT: u32 = 8;
 /// `MIN_RTT_THRESH`, `MAX_RTT_THRESH` and `MIN_RTT_DIVISOR` (RFC 9406 §4.3; the same in Linux).
 const MIN_THRESHOLD: Duration = Duration::from_millis(4);
@@ -33,7 +33,7 @@ fn threshold(rtt: Duration) -> Duration {
 pub(super) enum Verdict {
     /// Slow start grows the window by this number of the acknowledged segments.
     Grow(f64),
-    /// Ends here.
+    /// Slow start ends.
     Exit,
 }
 
@@ -70,7 +70,7 @@ impl HyStart {
         }
     }
 
-    /// Slow start begins again. HyStart++ is for the first one only (RFC 9406 §4.3).
+    /// Begins slow start again. HyStart++ is for the first one only (RFC 9406 §4.3).
     pub(super) fn restart(&mut self) {
         *self = match self {
             HyStart::Classic(_) => HyStart::Classic(Classic::default()),
@@ -78,7 +78,7 @@ impl HyStart {
         };
     }
 
-    /// Slow start goes on after idleness: the rounds before say nothing of those to come.
+    /// Continues slow start after idleness: earlier rounds are no evidence on later ones.
     pub(super) fn forget_rounds(&mut self) {
         match self {
             HyStart::Off => {}

@@ -11,7 +11,7 @@ use super::*;
 
 const RTT: u64 = 100;
 
-/// A fresh controller with these options.
+/// Returns a rig of a new controller with these options.
 fn start(options: &str) -> Rig<Cubic> {
     let options = AlgorithmOptions::parse(options, OPTIONS).unwrap();
     let config = ControllerConfig {
@@ -30,14 +30,14 @@ fn at(options: &str, segments: f64) -> Rig<Cubic> {
     rig
 }
 
-/// Just after a loss from a window of `segments`, with nothing in flight that left before it.
+/// Returns a rig just after a loss from a window of `segments`, with no earlier packet in flight.
 fn after_a_loss(options: &str, segments: f64) -> Rig<Cubic> {
     let mut rig = at(options, segments);
     rig.hear(1, rig.flying.len() - 1, RTT);
     rig
 }
 
-/// A round trip, ten packets a report.
+/// Plays a round trip, ten packets a report.
 fn round(rig: &mut Rig<Cubic>, rtt_millis: u64) {
     rig.fill();
     rig.now += Duration::from_millis(rtt_millis);
@@ -161,7 +161,7 @@ fn rfc9438_4_2_the_target_is_at_most_half_a_window_away() {
 
 #[test]
 fn rfc9438_4_3_where_reno_would_be_larger_the_window_is_renos() {
-    // Short round trips: the curve hardly moves in them.
+    // Short round trips, in which the curve hardly moves.
     let mut rig = after_a_loss("", 20.0);
     rig.rtt = Default::default();
     rig.rtt.on_sample(rig.now, Duration::from_millis(10));
@@ -509,8 +509,8 @@ fn hystart_ends_slow_start_when_a_train_lasts_half_a_round_trip() {
     }
 }
 
-/// A queue that stood before, and is gone: the rounds of conservative slow start that were left to
-/// go do not end the next slow start.
+/// A queue has gone since: the remaining rounds of conservative slow start do not end the next slow
+/// start.
 #[test]
 fn slow_start_after_idleness_counts_its_own_rounds() {
     let mut rig = start("");

@@ -1,14 +1,14 @@
-//! The delay signal: eq. 12 and Algorithm 4, or the floor of round-trip times in their place.
+//! The delay signal: eq. 12 and Algorithm 4, or the floor of round-trip times instead.
 
 use anabranch_units::Duration;
 
 use super::noise::Noise;
 use super::profile::SignalForm;
 
-/// β: the round-trip time above this multiple of the base says congestion.
+/// β: multiple of the base above which the round-trip time indicates congestion.
 const CONGESTION_FACTOR: f64 = 1.2;
 
-/// A round-trip time without its noise and the least one since the last back-off.
+/// Round-trip time without its noise, and the least one since the last back-off.
 #[derive(Debug, Default)]
 pub(super) struct DelaySignal {
     /// `base_line_rtt`.
@@ -17,14 +17,14 @@ pub(super) struct DelaySignal {
     level: Option<Duration>,
     /// The base times [`CONGESTION_FACTOR`].
     long: Duration,
-    /// Above this the level says congestion.
+    /// Level above which the path is congested.
     congested_above: Duration,
-    /// `seq_at_backoff` + 1: earlier packets were sent into the old queue.
+    /// `seq_at_backoff` + 1: first packet that counts; earlier ones were sent into the old queue.
     counts_from: u64,
 }
 
 impl DelaySignal {
-    /// Algorithm 3, lines 11 to 17.
+    /// Runs algorithm 3, lines 11 to 17.
     pub(super) fn on_rtt(
         &mut self,
         packet_number: u64,
@@ -60,12 +60,12 @@ impl DelaySignal {
         self.congested_above = self.long.max(base + margin);
     }
 
-    /// Algorithm 4, without the mode.
+    /// Runs algorithm 4, without the mode.
     pub(super) fn is_congested(&self) -> bool {
         self.level.is_some_and(|level| level > self.congested_above)
     }
 
-    /// Algorithm 5, lines 3 to 5: starts again with the next packet that leaves.
+    /// Starts again with the next packet sent (Algorithm 5, lines 3 to 5).
     pub(super) fn restart(&mut self, next_packet_number: u64) {
         *self = DelaySignal {
             counts_from: next_packet_number,
@@ -74,7 +74,7 @@ impl DelaySignal {
     }
 }
 
-/// Eq. 12: srtt = (1 - α) srtt + α rtt, at a resolution.
+/// Returns eq. 12: srtt = (1 - α) srtt + α rtt, at a resolution.
 fn smooth(smoothed: Duration, rtt: Duration, weight: f64, resolution: Duration) -> Duration {
     let steps = |span: Duration| (span.as_nanos() / resolution.as_nanos()) as f64;
     let mean = (1.0 - weight) * steps(smoothed) + weight * steps(rtt);

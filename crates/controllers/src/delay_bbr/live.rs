@@ -1,19 +1,19 @@
-//! `live-bbr`: the rules of the authors' code, made fit for networks and sources that their
+//! `live-bbr`: the rules of the authors' code, extended to networks and sources that their
 //! experiments do not have.
 //!
-//! Decisions, beyond those of `v5` where not named here:
-//! 1. The floor of round-trip times takes the place of eq. 12: the least of packets sent within
-//!    three times the path's jitter, which is measured (`recovery/jitter.rs`). A queue that stands
-//!    lifts it, jitter does not. Where there is none it is the latest round-trip time.
-//! 2. Congestion by Algorithm 4 ends Startup too, from its third round on. Without it the start of
-//!    another flow fills the buffer for seconds, the flows that run learn the full queue as their
-//!    base, and the published rules lock in there. The base learnt in Startup holds in ProbeBW
-//!    until the first back-off: a base learnt only then may be that of a queue.
-//!    It ends Startup only if less comes out than was sent, by more than jitter explains: before
-//!    anything is known of jitter, a queue shows in both.
+//! Decisions (where this list names none, those of `v5` hold):
+//! 1. The floor of round-trip times replaces eq. 12: the least of packets sent within three times
+//!    the path's jitter, which is measured (`recovery/jitter.rs`). A standing queue raises it,
+//!    jitter does not. Without jitter it is the latest round-trip time.
+//! 2. Congestion by Algorithm 4 ends Startup too, from its third round on. Without this rule the
+//!    start of another flow fills the buffer for seconds, the running flows learn the full queue as
+//!    their base, and the published rules lock in there. The base learnt in Startup holds in
+//!    ProbeBW until the first back-off: a base learnt only then may be that of a queue. Congestion
+//!    ends Startup only if the delivery rate is below the send rate, by more than jitter explains:
+//!    before jitter is known, a queue shows in both.
 //! 3. Congestion needs 5 ms above the base as well, and the jitter: a fifth of a short round-trip
-//!    time is the hosts' noise. All that compares round-trip times makes allowance for the jitter:
-//!    whether a queue has been met, the end of a climb, an overflowing buffer.
+//!    time is the hosts' noise. All comparisons of round-trip times allow for the jitter: whether a
+//!    queue has been met, the end of a climb, an overflowing buffer.
 //! 4. A sample taken while the sender was application-limited raises the bandwidth, but neither
 //!    lowers nor ages it, nor shows that the pipe is full. The exception is ProbeRTT for
 //!    congestion, if less than 95 % of the sent bytes were delivered: then the path is full
@@ -52,10 +52,10 @@
 //!     report every 10 ms, since it finds bandwidth by its rounds. With 40 ms at 200 ms of round
 //!     trip these saw a third of a probe. The rate grew by 4 % a cycle instead of 7 %, and took the
 //!     bandwidth left by a flow of Reno in 40 s instead of 27.
-//! 11. A ProbeRTT for expiry sends at half the bandwidth, for a full round at least. At three
-//!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
-//!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one
-//!     expiry after the other, and ended with a full queue.
+//! 11. A ProbeRTT for expiry sends at half the bandwidth, for at least a full round. At three
+//!     quarters, until each flow's own excess has drained, the queue does not empty. Then
+//!     occasionally (one run in forty of Zhang & Lei's case 1) the flows took its delay for the
+//!     path's, one expiry after the other, and ended with a full queue.
 //! 12. Two consecutive rounds that lose 5 % while the round-trip time is a quarter above the least
 //!     ever seen show that a buffer overflows. The delivered rate replaces the estimate, the least
 //!     round-trip time ever counts again, and the excess drains. The sum of estimates may stay

@@ -1,10 +1,10 @@
 //! Detects a path that has become longer: draining distinguishes it from a queue.
 //!
-//! Ours, for `live-bbr`. If the delay does not fall while less is sent than comes out, there is no
-//! queue, or others fill it. A source with a rate of its own has not made it if the sender was
-//! application-limited, and pays for draining with late frames. Senders that can yield drain on:
-//! where they believed the same, several of them took each other's queue for the path, and the
-//! delay of RFC 8867's case 5.4 grew from 82 to 128 ms.
+//! Ours, for `live-bbr`. If the delay does not fall while less is sent than delivered, there is no
+//! queue, or others fill it. A source with a rate of its own did not cause it if the sender was
+//! application-limited, and its frames would be late while it drains. Senders that can yield
+//! continue to drain. Where they accepted the delay as well, several of them took each other's
+//! queue for the path, and the delay of RFC 8867's case 5.4 grew from 82 to 128 ms.
 
 use anabranch_units::{Duration, Instant};
 
@@ -22,9 +22,9 @@ const SHARE_DRAINED: f64 = 0.5;
 pub(super) struct Draining {
     began_at: Instant,
     first_packet: u64,
-    /// The round-trip time then, without jitter.
+    /// Round-trip time at its beginning, without jitter.
     level: Duration,
-    /// At which share of the estimate it is sent meanwhile.
+    /// Send rate meanwhile, as a share of the estimate.
     gain: f64,
 }
 
@@ -49,7 +49,8 @@ impl Draining {
 }
 
 impl DelayBbr {
-    /// Sending slows down to this share of the estimate since the delay has grown.
+    /// Begins draining: the send rate falls to this share of the estimate, since the delay has
+    /// grown.
     #[cold]
     pub(super) fn begin_draining(&mut self, now: Instant, gain: f64) {
         let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
@@ -62,7 +63,7 @@ impl DelayBbr {
         });
     }
 
-    /// Takes the delay for the path's if draining shows that it is no queue's.
+    /// Accepts the delay as the path's if draining shows that it is no queue's.
     pub(super) fn maybe_accept_longer_path(&mut self, now: Instant) {
         let (level, jitter, acked_until) = (self.floor, self.noise.jitter, self.acked_until);
         let is_longer = self
@@ -99,7 +100,7 @@ mod tests {
         assert!(shows(240, 116, 101));
         assert!(!shows(240, 114, 101));
         assert!(!shows(240, 166, 101));
-        // By 210 ms it would be shorter by 17.5 ms at the least, which is less than the jitter.
+        // By 210 ms it would be shorter by at least 17.5 ms, which is less than the jitter.
         assert!(!shows(210, 140, 101));
     }
 }

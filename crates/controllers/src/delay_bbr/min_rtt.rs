@@ -6,18 +6,18 @@ use super::profile::Comparison;
 
 /// `kMinRttExpiry`.
 const EXPIRY: Duration = Duration::from_secs(10);
-/// `kSimilarMinRtt`: up to this multiple a round-trip time confirms the least one.
+/// `kSimilarMinRtt`: multiple up to which a round-trip time confirms the least one.
 const SIMILARITY: f64 = 1.125;
 
-/// The least round-trip time, and when it was last seen or confirmed.
+/// Least round-trip time, and when it was last seen or confirmed.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     pub(super) value: Option<Duration>,
     confirmed_at: Instant,
-    /// Up to which a round-trip time confirms it.
+    /// Largest round-trip time that confirms it.
     similar_until: Duration,
-    /// That of packets of full size, which take longer to leave a slow link than those of which
-    /// most least ones come.
+    /// Least round-trip time of packets of full size. They take longer over a slow link than the
+    /// small packets that give most least ones.
     of_full: Option<Duration>,
 }
 
@@ -30,7 +30,7 @@ impl MinRtt {
         self.value.unwrap_or(Self::INITIAL)
     }
 
-    /// A new minimum replaces the value; a similar round-trip time confirms it.
+    /// Takes a round-trip time: a new minimum replaces the value; a similar one confirms it.
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration, comparison: Comparison) {
         match self.value {
             Some(min) if rtt >= min => {
@@ -55,7 +55,8 @@ impl MinRtt {
         self.of_full = None;
     }
 
-    /// A round-trip time of a packet of full size. The least one of these, it included.
+    /// Takes a round-trip time of a packet of full size. Returns the least one of these, including
+    /// it.
     pub(super) fn on_full_rtt(&mut self, rtt: Duration) -> Duration {
         *self
             .of_full

@@ -7,10 +7,10 @@ use super::probe_bw::{Ask, Echo, Need};
 use super::profile::AppLimitedSamples;
 use super::{DelayBbr, ROUNDS_TO_TELL};
 
-/// Media that waits for longer than this waits for the path, not for the pacer's turn.
+/// Backlog that is more than the wait for the pacer.
 const LONG_BACKLOG: Duration = Duration::from_millis(60);
 
-/// A round-trip time so near the least one has met no queue.
+/// Largest excess over the least round-trip time without a queue.
 const NO_QUEUE: Duration = Duration::from_millis(1);
 
 impl DelayBbr {
@@ -28,9 +28,10 @@ impl DelayBbr {
         self.min_rtt.or_initial() * 2 + self.report_delay()
     }
 
-    /// Whether probing has to show something: padding is needed for that, media waits for long, or
-    /// waits though there is no queue or has been none for long, so that the path is not full. In
-    /// the forms that care.
+    /// Returns the evidence that probing must give. Probes must give it by themselves in three
+    /// cases: padding is needed for them, media has a long backlog, or media waits although the
+    /// path has had no queue, now or for long, so that it is not full. Other forms need no
+    /// evidence.
     fn probing_need(&self) -> Need {
         let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
         let unfilled_since = self.app_limited_round.max(self.queued_round);
@@ -48,13 +49,13 @@ impl DelayBbr {
         }
     }
 
-    /// Whether media is about to come late, in the forms that care.
+    /// Whether media is about to be late, in the forms that consider it.
     pub(super) fn is_media_urgent(&self) -> bool {
         self.profile.app_limited_samples != AppLimitedSamples::Count
             && self.waits_for(LONG_BACKLOG.max(self.deadline / 2))
     }
 
-    /// Whether more media waits than the path carries in this time. Mostly none does.
+    /// Whether more media waits than the path carries in this time. Mostly the backlog is empty.
     fn waits_for(&self, span: Duration) -> bool {
         self.backlog_bytes > 0 && self.backlog_bytes > self.bandwidth.max().bytes_in(span)
     }

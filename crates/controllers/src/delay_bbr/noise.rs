@@ -5,11 +5,11 @@ use anabranch_units::{DataRate, Duration};
 
 use super::probe_rtt::send_rate;
 
-/// A path's jitter, as the newest report shows it; none in the forms that know of none.
+/// Jitter of a path by the newest report; zero in the forms that ignore it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noise {
     floor: Option<Duration>,
-    /// By how much round-trip times vary whatever the queue does.
+    /// Variation of round-trip times beside the queue's.
     pub(super) jitter: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Noise {
         }
     }
 
-    /// The round-trip time without jitter; `rtt` itself, if nothing is known of any.
+    /// Returns the round-trip time without jitter; `rtt` itself, if the jitter is unknown.
     pub(super) fn floor_of(&self, rtt: Duration) -> Duration {
         match self.floor {
             Some(floor) if !self.jitter.is_zero() => floor,
@@ -29,7 +29,7 @@ impl Noise {
         }
     }
 
-    /// By which share of itself the sample's rate may be too low.
+    /// Returns the share of itself by which the sample's rate may be too low.
     fn doubt(&self, sample: &RateSample) -> f64 {
         match sample.interval.is_zero() {
             true => 0.0,
@@ -44,8 +44,8 @@ impl Noise {
         sample.min_of_send_and_ack_rate < send_rate(packet).mul_f64(certain)
     }
 
-    /// The rate that the path has delivered at the most in the sample's interval: no more than was
-    /// sent.
+    /// Returns the largest rate that the path may have delivered in the sample's interval, at most
+    /// the send rate.
     pub(super) fn most_delivered(&self, sample: &RateSample, packet: &SentPacket) -> DataRate {
         let rate = sample.min_of_send_and_ack_rate;
         if self.jitter.is_zero() {

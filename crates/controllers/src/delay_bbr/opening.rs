@@ -1,4 +1,4 @@
-//! The rate of the first round trips, where the source gives media at a rate of its own.
+//! Rate of the first round trips, if the source gives media at a rate of its own.
 //!
 //! Ours, for `live-bbr`. A Startup from the initial window takes five round trips to 4 Mbit/s at
 //! 600 ms, and media of a fixed source is late meanwhile. So the path gets the source's rate until
@@ -10,11 +10,11 @@ use anabranch_units::{DataRate, Duration};
 use super::profile::{MinRateFloor, Start};
 use super::{DelayBbr, INITIAL_BYTES, Mode};
 
-/// Headers, retransmissions and repairs come on top of the media. Chosen: the results are flat from
-/// 1 to 1.25; at 2 a slow path loses a quarter more.
+/// Factor for headers, retransmissions and repairs beside the media. Chosen: the results are flat
+/// from 1 to 1.25; at 2 a slow path loses a quarter more.
 const HEADROOM: f64 = 1.25;
-/// A greater share of losses shows that the path does not carry the rate
-/// (draft-ietf-rmcat-gcc-02 §6: above it, the loss-based controller decreases).
+/// Share of losses above which the path does not carry the rate (draft-ietf-rmcat-gcc-02 §6: above
+/// it, the loss-based controller decreases).
 const MOST_LOST: f64 = 0.1;
 /// Bytes acknowledged or lost before the share of losses counts: one burst is too small a sample.
 const BYTES_TO_TELL: u64 = 30_000;
@@ -60,7 +60,7 @@ impl Opening {
         self.has_lost |= settled_bytes >= BYTES_TO_TELL && is_lossy;
     }
 
-    /// The rate to begin with; zero once something speaks against it.
+    /// Returns the initial rate; zero once there is evidence against it.
     pub(super) fn rate(&self) -> DataRate {
         match self.has_queued || self.has_lost {
             true => DataRate::ZERO,
@@ -75,14 +75,14 @@ impl Opening {
 }
 
 impl DelayBbr {
-    /// Whether the first Startup is over because the source overflows the buffer. The first sample
-    /// is waited for: it is the estimate with which Drain begins.
+    /// Whether the first Startup is over because the source overflows the buffer. It waits for the
+    /// first sample, the estimate with which Drain begins.
     #[cold]
     pub(super) fn has_opening_overflowed(&self) -> bool {
         self.is_first_startup() && self.opening.is_overflowing() && !self.bandwidth.max().is_zero()
     }
 
-    /// The rate before the first sample, and the least one in the first Startup.
+    /// Returns the rate before the first sample, and the least one in the first Startup.
     #[cold]
     pub(super) fn initial_pacing_rate(&self) -> DataRate {
         let window_rate = match (self.profile.start, self.min_rtt.value) {
@@ -122,7 +122,7 @@ impl DelayBbr {
         }
     }
 
-    /// Whether the path has not been found full yet, nor been silent: its rate only grows.
+    /// Whether the path has neither been full nor silent yet: its rate only grows.
     pub(super) fn is_first_startup(&self) -> bool {
         self.profile.start == Start::InitialWindow
             && matches!(self.mode, Mode::Startup)

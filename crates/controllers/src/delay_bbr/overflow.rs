@@ -23,7 +23,7 @@ const ROUNDS_OF_PATIENCE: u64 = 40;
 /// Distinguishes an overflowing buffer from a path that loses packets.
 #[derive(Debug, Default)]
 pub(super) struct Overflow {
-    /// The least round-trip time ever seen on this path: no queue taken for it can raise it.
+    /// Least round-trip time ever seen on this path: no queue taken for it can raise it.
     least_rtt: Option<Duration>,
     stance: Stance,
 }
@@ -32,8 +32,8 @@ pub(super) struct Overflow {
 enum Stance {
     #[default]
     Watchful,
-    /// The round before this one overflowed the buffer. One such round may be another flow's doing,
-    /// which will answer for itself: TCP fills a buffer and halves.
+    /// The round before this one overflowed the buffer. Another flow may have caused one such
+    /// round, and reacts itself: TCP fills a buffer and halves.
     Alarmed { round: u64 },
     /// An overflow has been answered; the effect shows in that round.
     Answered { until_round: u64, loss_ratio: f64 },
@@ -46,8 +46,8 @@ impl Overflow {
         self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Whether the round that `newest` has ended overflowed the buffer, after another; if so, the
-    /// least round-trip time that the path has shown. `lost_bytes` counts all that has been lost.
+    /// Returns the path's least round-trip time if the round that `newest` has ended overflowed the
+    /// buffer, after another. `lost_bytes` counts all losses.
     pub(super) fn on_round_end(
         &mut self,
         round: u64,

@@ -18,14 +18,14 @@ const MAX_DOUBLINGS: u8 = 2;
 
 /// Growth of a climbing probe's rate per round trip, as in Startup.
 const CLIMB: f64 = 2.0;
-/// It ends when the round-trip time has grown by this.
+/// Growth of the round-trip time that ends a climb.
 const FIRST_SIGN: Duration = Duration::from_millis(5);
 /// Time into a step after which sent packets show whether the path carries its rate. If it carried
 /// a tenth less, they would have met 4 ms of a queue.
 const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
 /// Excess of the usual probe over the estimate.
 const USUAL_EXCESS: f64 = GAINS[0] - 1.0;
-/// Where the last step of a climb was right, the next is too high by no more than this.
+/// Largest excess of a climb's next step if the last one was right.
 const CLIMB_EXCESS: f64 = 0.5;
 
 /// Evidence that a probe must give.
@@ -33,7 +33,7 @@ const CLIMB_EXCESS: f64 = 0.5;
 pub(super) enum Need {
     /// The rounds show it.
     Usual,
-    /// It has to show by itself: a long probe.
+    /// The probe must show it by itself: a long probe.
     Evident,
     /// As [`Need::Evident`], and media is about to be late: a higher capacity must be found soon.
     Urgent,
@@ -45,15 +45,15 @@ pub(super) struct Ask {
     pub(super) need: Need,
     /// Estimated bandwidth of the path.
     pub(super) estimate: DataRate,
-    /// Differences of round-trip times of less are noise.
+    /// Smaller differences of round-trip times are noise.
     pub(super) jitter: Duration,
     /// Duration of a probe that gives evidence by itself.
     pub(super) probe_length: Duration,
 }
 
 impl Ask {
-    /// By which share the probe has to exceed the estimate, if it is urgent, so that half of it
-    /// queues more than the jitter where the path is full.
+    /// Returns the share by which the probe must exceed the estimate. If it is urgent, half of it
+    /// must queue more than the jitter where the path is full.
     fn excess(&self) -> f64 {
         let told = 2.0 * self.jitter.as_secs_f64() / self.probe_length.as_secs_f64();
         match self.need {
@@ -63,27 +63,27 @@ impl Ask {
     }
 }
 
-/// Where in the cycle ProbeBW is.
+/// Position of ProbeBW in the cycle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GainCycle {
     phase: usize,
     started_at: Instant,
-    /// When the gain became 1 after the last probe, or before the first one.
+    /// Time at which the gain became 1 after the last probe, or before the first one.
     cruises_since: Instant,
     /// The newest probe, if it was a long one.
     long_probe: Option<LongProbe>,
 }
 
-/// A probe for a sender that has too little to send, which padding fills, or whose media waits.
-/// Before and after it no more is sent than the estimate or less, so a round that only overlaps it
-/// shows little more or nothing.
+/// Probe for an application-limited sender, filled by padding, or for one with a backlog. Before
+/// and after it no more than the estimate is sent, so a round that only overlaps it shows little or
+/// no growth.
 #[derive(Clone, Copy, Debug)]
 struct LongProbe {
     began_at: Instant,
     ended_at: Instant,
     /// Estimated bandwidth at the beginning of the probe, if it is urgent.
     base: Option<DataRate>,
-    /// By how much its gain exceeds 1, before it has been doubled …
+    /// Excess of its gain over 1, before it was doubled …
     excess: f64,
     /// … and the number of doublings.
     doublings: u8,
@@ -98,11 +98,11 @@ struct LongProbe {
 struct Climb {
     rate: DataRate,
     began_at: Instant,
-    /// The round-trip time that showed that there was room for it.
+    /// Round-trip time that showed room for it.
     rtt: Duration,
 }
 
-/// The newest round-trip time, of a packet that left at that moment.
+/// Newest round-trip time, with the send time of its packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Echo {
     pub(super) sent_at: Instant,
@@ -128,7 +128,7 @@ fn discernible_after(jitter: Duration, excess: f64) -> Duration {
 }
 
 impl GainCycle {
-    /// Enters the cycle anywhere but in the phase that drains what probing has queued.
+    /// Enters the cycle in any phase except the one that drains a probe's queue.
     pub(super) fn enter(now: Instant, ask: Ask, rng: &mut Rng) -> Self {
         let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
         let phase = if drawn >= 1 { drawn + 1 } else { drawn };
@@ -142,15 +142,16 @@ impl GainCycle {
         cycle
     }
 
-    /// Whether [`GainCycle::on_rtt`] and [`GainCycle::advance`] may have something to do, though no
-    /// media is urgent: no phase is shorter than the least round-trip time.
+    /// Whether [`GainCycle::on_rtt`] and [`GainCycle::advance`] may have an effect while no media
+    /// is urgent: no phase is shorter than the least round-trip time.
     pub(super) fn may_step(&self, now: Instant, min_rtt: Duration) -> bool {
         let is_urgent_probe = self.long_probe.is_some_and(|probe| probe.base.is_some());
         is_urgent_probe || now.saturating_since(self.started_at) > min_rtt
     }
 
-    /// "8 RTT periods": a phase lasts for the least round-trip time. A long probe lasts for two
-    /// and a report's delay, [`Ask::probe_length`]: a sample needs one from end to end.
+    /// Advances the cycle. "8 RTT periods": a phase lasts for the least round-trip time. A long
+    /// probe lasts for two and a report's delay, [`Ask::probe_length`], since a sample must lie
+    /// entirely in it.
     pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration, ask: Ask) {
         // The queue of a long probe takes as long to drain.
         let is_in_long_probe = self.phase < 2 && self.long_probe.is_some();
@@ -176,7 +177,8 @@ impl GainCycle {
         self.start_phase(now, next, ask);
     }
 
-    /// An urgent probe lasts until what shows whether it meets a queue has come back.
+    /// Returns the length of a long probe. An urgent one lasts until the packets that show a queue
+    /// have been acknowledged.
     fn long_probe_length(&self, min_rtt: Duration, ask: Ask) -> Duration {
         let urgent = self.long_probe.filter(|probe| probe.base.is_some());
         let shown = urgent.map(|probe| {
@@ -250,20 +252,20 @@ impl GainCycle {
         }
     }
 
-    /// The rate that a climbing probe has come to.
+    /// Returns the present rate of a climbing probe.
     pub(super) fn climbing_rate(&self) -> Option<DataRate> {
         let probe = self.long_probe.filter(|_| self.phase == 0)?;
         Some(probe.climb?.rate)
     }
 
-    /// Whether the interval of the packet's rate sample lies in a long probe from end to end.
+    /// Whether the interval of the packet's rate sample lies entirely in a long probe.
     pub(super) fn has_probed_with(&self, packet: &SentPacket) -> bool {
         self.long_probe.is_some_and(|probe| {
             probe.began_at <= packet.delivery.first_sent_at && packet.sent_at <= probe.ended_at
         })
     }
 
-    /// A long probe has found this much more than the estimate.
+    /// Handles a long probe that has found `found`, more than the estimate.
     pub(super) fn on_probed(&mut self, estimate: DataRate, found: DataRate) {
         if let Some(probe) = &mut self.long_probe {
             let base = probe.base.unwrap_or(estimate);
@@ -273,7 +275,7 @@ impl GainCycle {
         }
     }
 
-    /// The phase's pacing gain.
+    /// Returns the phase's pacing gain.
     pub(super) fn gain(&self, has_bbr_gains: bool) -> f64 {
         if has_bbr_gains {
             return BBR_GAINS[self.phase];
@@ -420,7 +422,7 @@ mod tests {
         let (evident, found) = gains(Need::Evident, DataRate::from_megabits_per_second(9));
         assert_eq!(evident, [1.11]);
         assert!((1.6..1.7).contains(&found), "{found}");
-        // The second probe finds less than it asked for, and the third starts over.
+        // The second probe finds less than it asks for, and the third starts over.
         let (urgent, found) = gains(Need::Urgent, DataRate::from_kilobits_per_second(1_200));
         assert_eq!(urgent, [1.11, 1.2200000000000002, 1.11]);
         assert_eq!(found, 1.2);
@@ -451,8 +453,8 @@ mod tests {
             }
         }
 
-        /// The rates at which it is sent, each with the millisecond of its beginning, and the
-        /// longest queue. Every millisecond a packet leaves and one comes back.
+        /// Runs the path, a packet sent and one acknowledged per millisecond. Returns the send
+        /// rates, each with the millisecond of its beginning, and the longest queue.
         fn run(&mut self, millis: u64, need: Need) -> (Vec<(u64, f64)>, Duration) {
             let mut rates: Vec<(u64, f64)> = Vec::new();
             let mut echoes = std::collections::VecDeque::new();

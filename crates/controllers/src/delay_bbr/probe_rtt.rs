@@ -16,7 +16,7 @@ const MAX_ROUND_TRIPS: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
     entered_at: Instant,
-    /// Packets from this number on left after the entry.
+    /// First packet sent after the entry.
     pub(super) first_packet: u64,
     /// `bdp_`, fixed at the entry.
     bdp_bytes: u64,
@@ -28,7 +28,7 @@ pub(super) struct ProbeRtt {
 }
 
 impl ProbeRtt {
-    /// Algorithm 5, lines 2 to 7.
+    /// Enters ProbeRTT (Algorithm 5, lines 2 to 7).
     pub(super) fn enter(
         now: Instant,
         first_packet: u64,
@@ -46,19 +46,19 @@ impl ProbeRtt {
         }
     }
 
-    /// A round-trip time seen during the stay.
+    /// Takes a round-trip time of the stay.
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration) {
         if self.least.is_none_or(|(least, _)| rtt <= least) {
             self.least = Some((rtt, now));
         }
     }
 
-    /// Whether delay, not expiry, is why it was entered.
+    /// Whether delay, not expiry, is the cause of the stay.
     pub(super) fn is_by_congestion(&self) -> bool {
         !self.is_by_expiry
     }
 
-    /// The pacing gain of the stay.
+    /// Returns the pacing gain of the stay.
     pub(super) fn gain(&self, profile: &Profile) -> f64 {
         match profile.expiry_stay {
             ExpiryStay::HalfRateRound if self.is_by_expiry => HALF_RATE_GAIN,
@@ -66,8 +66,9 @@ impl ProbeRtt {
         }
     }
 
-    /// Algorithm 5, line 10; and where expiry raises the least round-trip time, no longer than four
-    /// of them: a path that has become longer never drains to the old product.
+    /// Whether the stay is over (Algorithm 5, line 10). If expiry raises the least round-trip time,
+    /// it lasts at most four of them: a path that has become longer never drains to the old
+    /// product.
     pub(super) fn is_over(
         &self,
         now: Instant,
@@ -83,20 +84,20 @@ impl ProbeRtt {
                 && has_lasted > self.min_rtt_at_entry * MAX_ROUND_TRIPS)
     }
 
-    /// Whether the round has not passed yet that a stay for expiry lasts at least.
+    /// Whether the least duration of a stay for expiry, a round, has not passed yet.
     fn is_too_early(&self, acked_until: u64, expiry_stay: ExpiryStay) -> bool {
         let is_full_round = expiry_stay == ExpiryStay::HalfRateRound && self.is_by_expiry;
         is_full_round && acked_until <= self.first_packet
     }
 
-    /// The least round-trip time after a stay for its expiry, and when it was seen.
+    /// Returns the least round-trip time after a stay for its expiry, and when it was seen.
     pub(super) fn renewed_min_rtt(&self, now: Instant) -> Option<(Duration, Instant)> {
         self.is_by_expiry
             .then(|| self.least.unwrap_or((self.min_rtt_at_entry, now)))
     }
 }
 
-/// The rate at which a packet and those before it were sent, over the interval of its rate sample.
+/// Returns the send rate of a packet and those before it, over the interval of its rate sample.
 pub(super) fn send_rate(packet: &SentPacket) -> DataRate {
     let delivery = &packet.delivery;
     let bytes = delivery.sent_bytes - delivery.sent_bytes_at_last_acked;

@@ -13,7 +13,7 @@ pub(super) struct Profile {
     pub(super) has_startup_delay_exit: bool,
     /// Equality of rates where text and code differ in it.
     pub(super) comparison: Comparison,
-    /// Where in the handling of an acknowledgement the bandwidth is updated.
+    /// Step of an acknowledgement's handling at which the bandwidth is updated.
     pub(super) bandwidth_update: BandwidthUpdate,
     /// Reaction to an expired least round-trip time.
     pub(super) expiry: Expiry,
@@ -21,21 +21,21 @@ pub(super) struct Profile {
     pub(super) expiry_stay: ExpiryStay,
     /// Use of samples taken while the sender was application-limited.
     pub(super) app_limited_samples: AppLimitedSamples,
-    /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which
-    /// it was sent replaces the bandwidth estimate and is followed by Drain; zero: never.
+    /// Share of the send rate that a round in ProbeRTT for congestion must deliver. Below it the
+    /// sample replaces the bandwidth estimate, and Drain follows; zero: never.
     pub(super) capacity_drop_ratio: f64,
     /// Whether a round that overflows the buffer replaces the bandwidth estimate and is followed by
     /// Drain.
     pub(super) answers_overflow: bool,
     /// Whether Drain slows the encoder too.
     pub(super) is_encoder_slowed_in_drain: bool,
-    /// The least that counts as the bandwidth-delay product, in packets of the largest size.
+    /// Least bandwidth-delay product, in packets of the largest size.
     pub(super) min_bdp_packets: u64,
     /// The minimum rate's reach.
     pub(super) min_rate_floor: MinRateFloor,
-    /// Where a path starts again that was silent.
+    /// State in which a path starts again after silence.
     pub(super) after_silence: AfterSilence,
-    /// When the receiver is to report.
+    /// Schedule of the receiver's reports.
     pub(super) reports: Reports,
     /// Allowance before the first bandwidth sample.
     pub(super) start: Start,
@@ -48,10 +48,10 @@ pub(super) enum SignalForm {
     Smoothed {
         /// α: the weight of the new one, 0 to 1.
         weight: f64,
-        /// They are cut to multiples of this.
+        /// Resolution to which they are cut.
         resolution: Duration,
     },
-    /// Their floor, which jitter does not lift. Less than the margin, or the jitter, is noise.
+    /// Their floor, which jitter does not raise. Less than the margin, or the jitter, is noise.
     Floor {
         /// Noise that hosts may add.
         margin: Duration,
@@ -77,7 +77,7 @@ impl Comparison {
     }
 }
 
-/// Where in the handling of an acknowledgement the bandwidth is updated.
+/// Step of an acknowledgement's handling at which the bandwidth is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BandwidthUpdate {
     /// Before Algorithm 2, as the text has it.
@@ -91,7 +91,7 @@ pub(super) enum BandwidthUpdate {
 pub(super) enum Expiry {
     /// Nothing: Algorithm 5 as printed.
     Keep,
-    /// The least one seen in ProbeRTT replaces it; ProbeRTT lasts four round trips at most.
+    /// The least one of ProbeRTT replaces it; ProbeRTT lasts at most four round trips.
     Raise,
 }
 
@@ -100,8 +100,8 @@ pub(super) enum Expiry {
 pub(super) enum ExpiryStay {
     /// As for congestion: three quarters of the bandwidth until the excess has drained.
     AsForCongestion,
-    /// Half the bandwidth for a full round at least. Flows that share a queue see their least
-    /// round-trip times expire together, so that it empties and shows them the path without it.
+    /// Half the bandwidth for at least a full round. Flows that share a queue see their least
+    /// round-trip times expire together, so it empties and shows them the path without it.
     HalfRateRound,
 }
 
@@ -110,11 +110,11 @@ pub(super) enum ExpiryStay {
 pub(super) enum AppLimitedSamples {
     /// The same as others.
     Count,
-    /// That the path carries no less, except in ProbeRTT for congestion.
+    /// They show a lower bound of the capacity, except in ProbeRTT for congestion.
     OnlyRaise,
 }
 
-/// Where the minimum rate holds.
+/// States in which the minimum rate holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MinRateFloor {
     /// In ProbeBW at gain 1.
@@ -123,16 +123,16 @@ pub(super) enum MinRateFloor {
     Always,
 }
 
-/// Where a path starts again that was silent.
+/// State in which a path starts again after silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterSilence {
-    /// Where it was, when the first acknowledgement comes.
+    /// In its earlier state, at the first acknowledgement.
     Resume,
     /// In Startup, at half the bandwidth; all delays are learnt again.
     Startup,
 }
 
-/// When the receiver is to report.
+/// Schedule of the receiver's reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reports {
     /// Every packet.
@@ -146,7 +146,7 @@ pub(super) enum Reports {
 pub(super) enum Start {
     /// 10 kB a round trip.
     TenKilobytes,
-    /// The initial window at once (RFC 6928), and once the round-trip time is known the start-up
-    /// gain times the window a round trip (BBRInitPacingRate of draft-ietf-ccwg-bbr).
+    /// The initial window at once (RFC 6928). Once the round-trip time is known, the start-up gain
+    /// times the window per round trip (BBRInitPacingRate of draft-ietf-ccwg-bbr).
     InitialWindow,
 }

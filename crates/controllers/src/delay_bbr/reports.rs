@@ -1,4 +1,4 @@
-//! When the receiver is to report, if not of every packet.
+//! Schedule of the receiver's reports, if not of every packet.
 
 use anabranch_core::recovery::FeedbackSchedule;
 use anabranch_core::{PathId, PathState, PathView};
@@ -25,7 +25,7 @@ impl Batches {
         self.packets += WEIGHT * (acked_count as f64 - self.packets);
     }
 
-    /// Whether reports are of two packets and more: rounds end later for it, and show less of a
+    /// Whether reports are of two packets and more: rounds then end later, and show less of a
     /// probe.
     pub(super) fn are_of_many(&self) -> bool {
         self.packets >= 2.0
@@ -41,9 +41,10 @@ impl DelayBbr {
         }
     }
 
-    /// For how long the receiver may gather arrivals: a third of the round trip, but no less than
-    /// by the default schedule, and no more for a session that never runs out. Where the deadline
-    /// is a few round trips away, less: a lost report costs another.
+    /// Returns the longest time for which the receiver may gather arrivals. It is a third of the
+    /// round trip, but no less than by the default schedule, and no more for a session that never
+    /// runs out. It is shorter if the deadline is a few round trips away, since a lost report costs
+    /// another one.
     pub(super) fn report_delay(&self) -> Duration {
         let usual = FeedbackSchedule::default().max_delay;
         if self.rounds.count > self.spare_round + ROUNDS_TO_TELL {
@@ -61,7 +62,7 @@ impl DelayBbr {
     }
 }
 
-/// The least round-trip time of the active path that has the least.
+/// Returns the least round-trip time of all active paths.
 pub(super) fn quickest_rtt(paths: &[PathView]) -> Option<Duration> {
     let active = paths.iter().filter(|view| view.state == PathState::Active);
     active.filter_map(|view| view.rtt.least).min()

@@ -7,7 +7,7 @@ use super::profile::AppLimitedSamples;
 use super::{DELIVERED_AS_SENT, DelayBbr, Mode, overflow};
 
 impl DelayBbr {
-    /// One bandwidth sample a round (eq. 13), and whether the pipe is full by it.
+    /// Takes one bandwidth sample per round (eq. 13), and checks whether the pipe is full by it.
     #[cold]
     pub(super) fn on_round_end(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
         let Some(sample) = sample else {
@@ -39,7 +39,7 @@ impl DelayBbr {
     }
 
     /// "The receive rate is far below the rate of sending though this has slowed down": capacity
-    /// has gone, and neither the window nor the round need pass first, which the queue makes long.
+    /// has gone. This need not wait for the window or the round, which the queue makes long.
     pub(super) fn maybe_drop_to(&mut self, sample: &RateSample, newest: &AckedPacket) {
         let Mode::ProbeRtt(stay) = &self.mode else {
             return;
@@ -81,7 +81,7 @@ impl DelayBbr {
         }
     }
 
-    /// A long probe shows by any sample that lies in it, whatever the rounds.
+    /// Takes a sample that lies in a long probe, whatever the rounds.
     pub(super) fn on_long_probe(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
         let estimate = self.bandwidth.max();
         let Some(sample) = sample else { return };
@@ -94,7 +94,7 @@ impl DelayBbr {
         }
     }
 
-    /// Whether less comes out of the path than was sent.
+    /// Whether the delivery rate is below the send rate.
     pub(super) fn is_slowed(&self, sample: &RateSample, packet: &SentPacket) -> bool {
         self.noise.is_short_of(DELIVERED_AS_SENT, sample, packet)
     }

@@ -46,7 +46,8 @@ impl Rig {
         }
     }
 
-    /// In ProbeBW, with this bandwidth, a round-trip time of 100 ms, and nothing in flight.
+    /// Returns a rig in ProbeBW, with this bandwidth, a round-trip time of 100 ms, and nothing in
+    /// flight.
     fn in_probe_bw(profile: &'static Profile, bandwidth: DataRate) -> Self {
         let mut rig = Rig::new(profile);
         while rig.bbr.state() != "ProbeBW" {
@@ -125,7 +126,7 @@ impl Rig {
             .on_feedback(self.now, &feedback, &SessionView::default(), &[]);
     }
 
-    /// A packet goes round alone.
+    /// Sends a packet and acknowledges it alone.
     fn round(&mut self, rtt_millis: u64, rate: DataRate) {
         self.send(1);
         self.now += millis(rtt_millis);

@@ -6,21 +6,21 @@
 //!    the base round-trip time are those "during the ProbeBW phase": they are.
 //! 3. α = 0.9 weighs the new sample, as eq. 12 prints it, though a filter of noise would weigh the
 //!    old one.
-//! 4. "2/ln 2" is the start-up gain, and its inverse that of Drain. The text says both of BBR in
-//!    general and nothing of Delay-BBR's own.
+//! 4. "2/ln 2" is the start-up gain, and its inverse that of Drain. The text gives both for BBR in
+//!    general and neither for Delay-BBR.
 //! 5. "Lasts for 3 times" is three rounds, a round being counted by packet number; growth is of the
 //!    maximum over ten rounds, as in BBR.
-//! 6. Eq. 13 is computed over one round trip and once a round, before Algorithm 2 is followed. Once
-//!    an acknowledgement, as the prose can be read too, its maximum is one of noise: the queue
-//!    never drains, which contradicts the authors' figures.
+//! 6. Eq. 13 is computed over one round trip and once per round, before Algorithm 2. Once per
+//!    acknowledgement, as the prose can be read too, its maximum would be one of noise: the queue
+//!    would never drain, which contradicts the authors' figures.
 //! 7. kSimilarMinRtt has no value in print: 1.125, the code's.
 //! 8. `<` as printed: similar round-trip times, and drained.
 //! 9. Algorithm 5 never renews an expired least round-trip time: it is kept, and while it stays
 //!    expired ProbeRTT is entered again at the acknowledgement after its end.
-//! 10. Where in the gain cycle ProbeBW begins is not said: at random as in BBR.
-//! 11. No minimum rate is printed; it is a property of the authors' experiments. It holds where
-//!     their code has it, in ProbeBW at gain 1, and a packet a second everywhere.
-//! 12. Ten packets of 1000 bytes per round trip before the first sample, as the code has it.
+//! 10. The text does not say in which phase of the gain cycle ProbeBW begins: at random as in BBR.
+//! 11. No minimum rate is printed; it is a property of the authors' experiments. It holds in
+//!     ProbeBW at gain 1, as in their code. The rate is at least a packet per second everywhere.
+//! 12. Ten packets of 1000 bytes per round trip before the first sample, as in the code.
 //! 13. A silent path is paced at half its bandwidth until it answers: the text has no timeouts.
 
 use core::f64::consts::LN_2;

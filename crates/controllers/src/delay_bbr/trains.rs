@@ -2,10 +2,10 @@
 //!
 //! Ours, for `live-bbr` and sources with a rate of their own. A rate sample over a round trip
 //! contains the pauses between pictures; a train contains none. Its rate is its bytes over the
-//! longer of the times in which it was sent and in which it arrived: arrivals that were held up
-//! together say nothing by their distance. Jitter may have shortened that time, and is added.
+//! longer of the times in which it was sent and in which it arrived: the spacing of arrivals that
+//! were delayed together is no measurement. Jitter may have shortened that time, and is added.
 //!
-//! The ordinary sample, restricted to intervals without idleness, would not do: its interval of
+//! The ordinary sample, restricted to intervals without idleness, does not suffice: its interval of
 //! acknowledgements begins when the sender stops being idle, a round trip before the first one.
 //!
 //! Where an encoder follows the target, trains show too much: the path's capacity while others
@@ -28,7 +28,7 @@ struct Train {
     last_sent_at: Instant,
     first_received_at: Instant,
     last_received_at: Instant,
-    /// Behind the first packet.
+    /// Bytes behind the first packet.
     bytes: u64,
     /// Bytes of the newest packets, whose arrival times were lost with a report.
     untimed_bytes: u64,
@@ -39,7 +39,7 @@ struct Train {
 struct TrainSample {
     /// Least bandwidth of the path.
     rate: DataRate,
-    /// Whether it came out of the path slower than it was sent: the path was full meanwhile.
+    /// Whether it was delivered slower than it was sent: the path was full meanwhile.
     is_slowed: bool,
 }
 
@@ -63,7 +63,7 @@ impl Train {
     }
 
     fn extend(&mut self, packet: &AckedPacket, received_at: Instant) {
-        // One that has been taken for lost is no part of what followed it.
+        // A packet that was declared lost is no part of a later train.
         if packet.sent.sent_at < self.last_sent_at {
             return;
         }
@@ -73,7 +73,7 @@ impl Train {
         self.last_received_at = self.last_received_at.max(received_at);
     }
 
-    /// `doubt` is by how much its time may have been shortened.
+    /// Returns the sample. `doubt` is the time by which jitter may have shortened it.
     fn sample(&self, doubt: Duration) -> TrainSample {
         let sent_in = self.last_sent_at.saturating_since(self.first_sent_at);
         let received_in = self
@@ -87,11 +87,11 @@ impl Train {
     }
 }
 
-/// The newest train of a sender that has too little to send.
+/// Newest train of an application-limited sender.
 #[derive(Debug, Default)]
 pub(super) struct Trains {
     newest: Option<Train>,
-    /// Whether one of the round that runs was slowed.
+    /// Whether a train of the current round was slowed.
     is_slowed: bool,
 }
 
@@ -111,14 +111,14 @@ impl Trains {
         }
     }
 
-    /// Whether a train has been slowed since this was asked last.
+    /// Returns whether a train has been slowed since the last call.
     pub(super) fn take_slowed(&mut self) -> bool {
         core::mem::take(&mut self.is_slowed)
     }
 }
 
 impl DelayBbr {
-    /// Takes note of what trains show while the sender has too little to send.
+    /// Records the samples of trains while the sender is application-limited.
     pub(super) fn on_trains(&mut self, feedback: &Feedback<'_>, paths: &[PathView]) {
         let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
         if !is_ours || !self.opening.is_of_fixed_source() {
@@ -130,7 +130,7 @@ impl DelayBbr {
             self.trains.newest = None;
             return;
         }
-        // Longer ones fill whole samples.
+        // Longer trains fill whole samples.
         let longest = self.min_rtt.or_initial();
         for packet in feedback.acked {
             self.trains.on_acked(packet, longest);

@@ -4,17 +4,17 @@
 //! Decisions:
 //! 1. α = 0.95, and eq. 12 is computed in whole milliseconds, rounded down.
 //! 2. Start-up gain 2, drain 1/2, where the text quotes BBR's 2/ln 2.
-//! 3. One bandwidth sample a round, from the acknowledgement that closes it, taken into the filter
+//! 3. One bandwidth sample per round, from the acknowledgement that ends it, enters the filter
 //!    after Algorithm 5; the first round gives none.
 //! 4. `<=` where the text prints `<`: similar round-trip times, and drained.
 //! 5. An expired least round-trip time is replaced by the least one of ProbeRTT, which then lasts
-//!    four of the old ones at most.
+//!    at most four of the old ones.
 //! 6. The minimum rate holds in ProbeBW at gain 1 only; before the first acknowledgement the rate
 //!    is the start-up gain times it.
-//! 7. Deaf to loss, and to whether the sender had enough to send. A window there is none.
+//! 7. It ignores losses, and whether the sender had enough to send. It has no window.
 //!
-//! Not of the code, which has no timeouts: a silent path is paced at half its bandwidth until it
-//! answers, and no path at less than a packet a second. The code keeps BBR's three-sample filter;
+//! Additions to the code, which has no timeouts: a silent path is paced at half its bandwidth until
+//! it answers, and no path below a packet per second. The code keeps BBR's three-sample filter;
 //! here it is exact.
 
 use anabranch_units::Duration;

@@ -1,5 +1,5 @@
-//! The delay-based rate `A_r`: increase while the path is not overused, decrease to a share of what
-//! arrives (draft §5.5; WebRTC).
+//! The delay-based rate `A_r`: it increases while the path is not overused, and decreases to a
+//! share of the received rate (draft §5.5; WebRTC).
 
 use anabranch_units::{Duration, Instant};
 
@@ -20,17 +20,17 @@ const RESPONSE_MARGIN: Duration = Duration::from_millis(100);
 const FRAMES_PER_SECOND: f64 = 30.0;
 /// An expected packet, bits.
 const PACKET_BITS: f64 = 9_600.0;
-/// Weight of a new maximum in the mean, and distance from the mean, in deviations, within which
-/// rates are near it.
+/// Weight of a new maximum in the average, and distance from it, in deviations, within which rates
+/// are near it.
 const CAPACITY_WEIGHT: f64 = 0.05;
 const NEAR_DEVIATIONS: f64 = 3.0;
 /// Bounds of the mean's variance, normalised by the mean, kbit/s (WebRTC).
 const MIN_CAPACITY_VARIANCE: f64 = 0.4;
 const MAX_CAPACITY_VARIANCE: f64 = 2.5;
-/// A further decrease may follow after a round-trip time within these.
+/// Bounds of the round-trip time after which a further decrease may follow.
 const MIN_DECREASE_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_DECREASE_INTERVAL: Duration = Duration::from_millis(200);
-/// Or at once, if less than this share of the rate arrives.
+/// Share of the rate below which the received rate allows a decrease at once.
 const FAR_BELOW: f64 = 0.5;
 
 /// The state of the controller.
@@ -75,7 +75,7 @@ impl LinkCapacity {
         self.variance = variance.clamp(MIN_CAPACITY_VARIANCE, MAX_CAPACITY_VARIANCE);
     }
 
-    /// The rates that are near the capacity, bit/s.
+    /// Returns the range of rates near the capacity, bit/s.
     fn near(&self) -> Option<(f64, f64)> {
         self.mean_kilobits.map(|mean| {
             let reach = NEAR_DEVIATIONS * (self.variance * mean).sqrt();
@@ -122,7 +122,7 @@ impl Aimd {
         }
     }
 
-    /// A probe has found this rate.
+    /// Sets the rate that a probe has found.
     pub(super) fn set_rate(&mut self, now: Instant, rate: f64) {
         self.rate = rate.clamp(self.min_rate, self.max_rate);
         self.changed_at = Some(now);
@@ -240,7 +240,7 @@ impl Aimd {
         }
     }
 
-    /// The path has been silent: this share is left.
+    /// Scales the rate by this factor after silence.
     pub(super) fn scale(&mut self, now: Instant, factor: f64) {
         self.rate = (self.rate * factor).max(self.min_rate);
         self.changed_at = Some(now);
@@ -332,7 +332,7 @@ mod tests {
         near(aimd.rate, 0.85 * 0.9e6);
         aimd.update(at(110), Usage::Overuse, Some(0.7e6), RTT);
         near(aimd.rate, 0.85 * 0.7e6);
-        // Sooner if far less arrives; never upwards.
+        // Earlier if far less arrives; never upwards.
         aimd.update(at(120), Usage::Overuse, Some(0.2e6), RTT);
         near(aimd.rate, 0.85 * 0.2e6);
         aimd.update(at(400), Usage::Overuse, Some(5e6), RTT);

@@ -2,15 +2,16 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// Packets that leave within this time of a group's first belong to it (draft §5.2; WebRTC).
+/// Span of a group: packets that leave within this time of its first belong to it (draft §5.2;
+/// WebRTC).
 const BURST: Duration = Duration::from_millis(5);
-/// Packets that arrive this close together while their delay falls were held up by the network and
-/// belong together too, but not for longer than the second of these.
+/// Longest gap between packets that the network held back together, whose delay falls: they form a
+/// group too, but for at most the second span.
 const ARRIVAL_BURST: Duration = Duration::from_millis(5);
 const MAX_ARRIVAL_BURST: Duration = Duration::from_millis(100);
-/// An arrival this much later than departures explain means that a clock has jumped.
+/// Largest growth of the delay; more means that a clock has jumped.
 const MAX_DELAY_STEP_MILLIS: f64 = 3_000.0;
-/// Consecutive groups that arrive before their predecessors after which the same is concluded.
+/// Consecutive groups that arrive before their predecessors; this many mean the same.
 const MAX_REORDERED: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ pub(super) struct Delta {
     pub(super) sent_millis: f64,
     /// `d(i)`: the change of the one-way delay, in milliseconds.
     pub(super) delay_millis: f64,
-    /// When the later group was complete, by the peer's clock.
+    /// Time at which the later group was complete, by the peer's clock.
     pub(super) received_at: Instant,
 }
 
@@ -62,7 +63,8 @@ pub(super) struct InterGroup {
 }
 
 impl InterGroup {
-    /// A packet has arrived. Answers with the two groups before it if it is the first of a new one.
+    /// Handles an arrived packet. Returns the difference of the two groups before it if it is the
+    /// first of a new one.
     pub(super) fn on_packet(&mut self, sent_at: Instant, received_at: Instant) -> Option<Delta> {
         let Some(mut group) = self.current else {
             self.current = Some(Group::of(sent_at, received_at));
@@ -133,7 +135,7 @@ mod tests {
         let mut groups = InterGroup::default();
         groups.on_packet(at(0), at(50));
         groups.on_packet(at(10), at(60));
-        // Held up until 130 ms, then together.
+        // Held back until 130 ms, then together.
         for (sent, received) in [(20, 130), (30, 131), (40, 132), (50, 133)] {
             groups.on_packet(at(sent), at(received));
         }

@@ -8,7 +8,7 @@ const STATE_NOISE: f64 = 1e-3;
 const INITIAL_ERROR: f64 = 0.1;
 /// `chi`, of the draft's range 0.1 to 0.001.
 const CHI: f64 = 0.01;
-/// `K`: groups among which the highest rate of groups is sought; the draft gives no number.
+/// `K`: groups of which the highest rate counts; the draft gives no number.
 const RATE_WINDOW: usize = 20;
 /// Bound of a residual, in standard deviations.
 const MAX_DEVIATIONS: f64 = 3.0;
@@ -39,7 +39,7 @@ impl Default for Kalman {
 }
 
 impl Kalman {
-    /// Takes the next pair of groups and answers with the gradient.
+    /// Takes the next pair of groups and returns the gradient.
     pub(super) fn on_delta(&mut self, delta: &Delta) -> f64 {
         self.sent_millis[self.group_count % RATE_WINDOW] = delta.sent_millis.max(1.0);
         self.group_count += 1;

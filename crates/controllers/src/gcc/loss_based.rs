@@ -6,12 +6,12 @@ use anabranch_units::{Duration, Instant};
 
 use super::aimd::Rules;
 
-/// Below this share of packets lost the rate grows, above the other it falls.
+/// Shares of lost packets below which the rate grows, and above which it falls.
 const LOW_LOSS: f64 = 0.02;
 const HIGH_LOSS: f64 = 0.10;
 /// Least packets of a loss ratio.
 const MIN_PACKETS: u64 = 20;
-/// Decreases are a round-trip time and this apart.
+/// Time between decreases, beyond a round-trip time.
 const DECREASE_INTERVAL: Duration = Duration::from_millis(300);
 /// Window whose least rate is the base of growth (WebRTC).
 const GROWTH_WINDOW: Duration = Duration::from_secs(1);
@@ -19,9 +19,9 @@ const GROWTH: f64 = 1.08;
 const GROWTH_OFFSET: f64 = 1_000.0;
 /// Growth by a report (draft).
 const DRAFT_GROWTH: f64 = 1.05;
-/// At first, while nothing is lost, the delay-based rate leads.
+/// Initial time in which the delay-based rate leads while nothing is lost.
 const START_PHASE: Duration = Duration::from_secs(2);
-/// Memory of the window's minimum; it holds increasing rates only, one per report.
+/// Capacity of the window's minimum; it holds increasing rates only, one per report.
 const MAX_HISTORY: usize = 64;
 
 /// Rate that the losses allow.
@@ -37,7 +37,7 @@ pub(super) struct LossBased {
     has_lost: bool,
     began_at: Option<Instant>,
     decreased_at: Option<Instant>,
-    /// The last second's rates, from the least on.
+    /// Rates of the last second, from the least on.
     history: VecDeque<(Instant, f64)>,
 }
 
@@ -125,20 +125,20 @@ impl LossBased {
         self.history.push_back((now, self.rate));
     }
 
-    /// A probe has found this rate.
+    /// Sets the rate that a probe has found.
     pub(super) fn set_rate(&mut self, rate: f64) {
         self.rate = rate.clamp(self.min_rate, self.max_rate);
         self.history.clear();
     }
 
-    /// Begins with the start phase.
+    /// Starts again with the start phase.
     pub(super) fn restart(&mut self) {
         self.began_at = None;
         self.has_lost = false;
         (self.lost_count, self.packet_count) = (0, 0);
     }
 
-    /// The path has been silent: this share is left.
+    /// Scales the rate by this factor after silence.
     pub(super) fn scale(&mut self, factor: f64) {
         self.set_rate(self.rate * factor);
         (self.lost_count, self.packet_count) = (0, 0);
@@ -151,14 +151,14 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Past its start phase, at 1 Mbit/s.
+    /// Returns a controller past its start phase, at 1 Mbit/s.
     fn started(rules: Rules) -> LossBased {
         let mut loss_based = LossBased::new(rules, 1e6, 5e4, 1e9);
         loss_based.began_at = Some(Instant::ZERO);
         loss_based
     }
 
-    /// Reports every 100 ms from the third second on, of a hundred packets each.
+    /// Plays reports every 100 ms from the third second on, of a hundred packets each.
     fn report(loss_based: &mut LossBased, reports: std::ops::Range<u64>, lost_count: u64) {
         for report in reports {
             let now = Instant::from_millis(3_000 + 100 * report);

@@ -9,11 +9,11 @@ use super::inter_group::Delta;
 pub(super) const INITIAL_THRESHOLD_MILLIS: f64 = 12.5;
 pub(super) const MIN_THRESHOLD_MILLIS: f64 = 6.0;
 const MAX_THRESHOLD_MILLIS: f64 = 600.0;
-/// A signal this far above the threshold does not move it.
+/// Excess over the threshold beyond which a signal does not move it.
 const MAX_EXCESS_MILLIS: f64 = 15.0;
-/// The most time that one step of the threshold accounts for.
+/// Largest time that one step of the threshold accounts for.
 const MAX_STEP_MILLIS: f64 = 100.0;
-/// `overuse_time_th`: overuse has to last longer than this.
+/// `overuse_time_th`: time that overuse must exceed.
 const OVERUSE_TIME_MILLIS: f64 = 10.0;
 
 /// Verdict of the delay on the path.
@@ -49,7 +49,7 @@ impl ThresholdGains {
     pub(super) const FIXED: ThresholdGains = ThresholdGains { up: 0.0, down: 0.0 };
 }
 
-/// Says whether the path is overused.
+/// Detects an overused path.
 #[derive(Clone, Debug)]
 pub(super) struct OveruseDetector {
     gains: ThresholdGains,
@@ -129,7 +129,7 @@ impl OveruseDetector {
 mod tests {
     use super::*;
 
-    /// Groups 6 ms apart, all with this signal.
+    /// Feeds groups 6 ms apart, all with this signal.
     fn feed(detector: &mut OveruseDetector, from_millis: u64, signal_millis: f64, count: u64) {
         for group in 0..count {
             let delta = Delta {

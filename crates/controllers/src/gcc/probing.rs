@@ -4,24 +4,25 @@
 use anabranch_core::recovery::{AckedPacket, SentPacket};
 use anabranch_units::{Duration, Instant};
 
-/// Multiples of the rate that are tried at the start, and after each success.
+/// Multiples of the rate of the clusters at the start, and after each success.
 const FIRST_MULTIPLES: [f64; 2] = [3.0, 6.0];
 const NEXT_MULTIPLE: f64 = 2.0;
-/// A cluster that finds this share of its rate is followed by another.
+/// Share of its rate that a cluster must find before another one follows.
 const SUCCESS_SHARE: f64 = 0.7;
 /// Least packets of a cluster, and least duration at its rate.
 const MIN_PACKETS: u32 = 5;
 const MIN_SPAN: Duration = Duration::from_millis(15);
-/// A cluster that takes more than twice its time and this is not filled by the source, and given
-/// up.
+/// Slack beyond twice its time after which a cluster is given up, since the source does not fill
+/// it.
 const SLACK: Duration = Duration::from_millis(50);
-/// A result that has not come after this will not come.
+/// Time after which a result is given up.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(1);
-/// This share of packets and bytes has to arrive.
+/// Share of packets and bytes that must arrive.
 const MIN_ARRIVED: f64 = 0.8;
-/// Arriving faster than leaving by more than this is no measurement.
+/// Largest ratio of the received rate to the send rate in a measurement.
 const MAX_COMPRESSION: f64 = 2.0;
-/// Less than the second of these of the send rate arrives: the path is full, and the first is used.
+/// Factors for a full path: if less than the second share of the send rate arrives, the path is
+/// full, and the first share of the received rate is used.
 const FULL_PATH_SHARE: f64 = 0.95;
 const FULL_PATH_BELOW: f64 = 0.9;
 
@@ -95,7 +96,7 @@ impl Cluster {
         self.received = Edges::widened(self.received, received_at, bytes);
     }
 
-    /// The rate that the cluster found, once enough of it has arrived.
+    /// Returns the rate that the cluster found, once enough of it has arrived.
     fn result(&self) -> Option<f64> {
         let is_enough = f64::from(self.arrived_count) >= MIN_ARRIVED * f64::from(self.sent_count)
             && self.arrived_bytes as f64 >= MIN_ARRIVED * self.sent_bytes as f64;
@@ -127,9 +128,9 @@ pub(super) struct Prober {
     max_rate: f64,
     /// Rates of clusters that have not begun, the next one first.
     waiting: [Option<f64>; 2],
-    /// The cluster that leaves now.
+    /// Cluster that is being sent.
     leaving: Option<Cluster>,
-    /// Clusters that have left whole.
+    /// Clusters that have been sent completely.
     left: [Option<Cluster>; 2],
 }
 
@@ -146,7 +147,7 @@ impl Prober {
         prober
     }
 
-    /// Begins as at the start, from this rate.
+    /// Starts again, from this rate.
     pub(super) fn restart(&mut self, rate: f64) {
         self.stop();
         if self.is_on {
@@ -155,12 +156,12 @@ impl Prober {
         }
     }
 
-    /// Sends no further cluster and forgets those that are under way.
+    /// Stops sending clusters and forgets those in flight.
     pub(super) fn stop(&mut self) {
         (self.waiting, self.leaving, self.left) = ([None; 2], None, [None; 2]);
     }
 
-    /// The rate to send at while a cluster is due.
+    /// Returns the send rate while a cluster is due.
     pub(super) fn rate(&self) -> Option<f64> {
         match &self.leaving {
             Some(cluster) => Some(cluster.rate),
@@ -209,7 +210,7 @@ impl Prober {
         }
     }
 
-    /// The best rate that clusters have found since the last report, if any has.
+    /// Returns the best rate that clusters have found since the last report, if any.
     pub(super) fn take_result(&mut self, now: Instant) -> Option<f64> {
         let mut best: Option<f64> = None;
         for slot in &mut self.left {
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// Sends while a cluster is due, over a path that carries `capacity`; answers with the result.
+    /// Sends while a cluster is due, over a path that carries `capacity`; returns the result.
     fn probe(prober: &mut Prober, from: u64, mut now: Instant, capacity: f64) -> Option<f64> {
         let mut arrives_at = now;
         let mut number = from;

@@ -21,7 +21,7 @@ fn rig(form: Form, options: &str) -> Rig {
 }
 
 impl Rig {
-    /// Packets leave every `gap` milliseconds; a tenth of a second later all are reported, the last
+    /// Sends packets every `gap` milliseconds; a tenth of a second later all are reported, the last
     /// of them `queue` milliseconds later than the path's 50 ms.
     fn tenth(&mut self, gap: u64, lost: usize) {
         let count = 100 / gap as usize;
@@ -154,14 +154,14 @@ fn property_t1_media_fills_a_path_with_little_queue() {
     for name in NAMES {
         let run = run_flows(ten_megabits(50), &bed_config(1), &[(name, video, 0)], 60);
         let measures = Measures::of(&run[0], 20, 60);
-        // The encoder gets all of its rate, and the queue that this takes to be found.
+        // The encoder gets its whole rate, and the probing for it takes a queue.
         assert!(measures.utilisation >= 0.9, "{name}: {measures:?}");
         assert!(measures.queue_millis < 10.0, "{name}: {measures:?}");
         assert!(measures.loss_ratio < 0.005, "{name}: {measures:?}");
     }
 }
 
-/// The controller's rate at that moment, in Mbit/s, as T4's capacity halves at 20 s.
+/// Returns the controller's rate at that moment, in Mbit/s, when T4's capacity halves at 20 s.
 fn rate_after_halving(name: &str, queue_millis: u64, at: Instant) -> f64 {
     let halved = DataRate::from_megabits_per_second(5);
     let link = ten_megabits(queue_millis).then(Instant::from_secs(20), halved);
@@ -190,8 +190,8 @@ fn property_t4_two_seconds_after_a_halving_the_rate_is_within_five_percent() {
     }
 }
 
-/// When a second flow starts, in seconds: on a bed without chance one run is one phase of two
-/// sawteeth, and says little of the others.
+/// Starts of a second flow, in seconds: on a bed without chance one run is one phase of two
+/// sawteeth, and no evidence on the others.
 const PHASES: [u64; 5] = [10, 11, 13, 17, 20];
 
 /// In every phase the shares are within a factor of three (RFC 8868 §3). Over the phases the
@@ -215,7 +215,8 @@ fn property_t2_two_flows_share() {
     }
 }
 
-/// The shares of 10 Mbit/s with 300 ms of buffer beside a Reno flow, ascending over the phases.
+/// Returns the shares of 10 Mbit/s with 300 ms of buffer beside a Reno flow, ascending over the
+/// phases.
 fn shares_beside_reno(name: &str) -> [f64; PHASES.len()] {
     let mut shares = PHASES.map(|from| {
         let flows = [(name, GREEDY, 0), ("new-reno", GREEDY, from)];
@@ -227,7 +228,7 @@ fn shares_beside_reno(name: &str) -> [f64; PHASES.len()] {
 }
 
 /// A fixed threshold is said to starve it. Here that costs the Kalman filter most of its share
-/// (medians 0.30 and 0.71), and the trendline nothing: it sees no gradient in a queue that Reno
+/// (medians 0.30 and 0.71), and the trendline nothing: it finds no gradient in a queue that Reno
 /// fills over seconds.
 #[test]
 fn property_beside_reno_the_adaptive_threshold_keeps_it_alive() {
@@ -243,7 +244,7 @@ fn property_beside_reno_the_adaptive_threshold_keeps_it_alive() {
     );
 }
 
-/// Mean one-way delay over Zhang & Lei's case 1 (3 Mbit/s, 100 ms, 300 ms of queue).
+/// Returns the mean one-way delay over Zhang & Lei's case 1 (3 Mbit/s, 100 ms, 300 ms of queue).
 fn delay_of_three_flows(name: &str) -> f64 {
     let link = Link::new(
         DataRate::from_megabits_per_second(3),
@@ -258,7 +259,8 @@ fn delay_of_three_flows(name: &str) -> f64 {
     delays.sum::<f64>() / 3.0
 }
 
-/// Not `gcc-kalman`'s: the threshold that rises fast and falls slowly lets the queue fill.
+/// This does not hold for `gcc-kalman`: the threshold that rises fast and falls slowly lets the
+/// queue fill.
 #[test]
 fn property_zhang_lei_its_delay_is_below_delay_bbrs() {
     let delay_bbr = delay_of_three_flows("live-bbr");

@@ -54,8 +54,8 @@ impl Throughput {
     }
 }
 
-/// Bayesian mean of the rates of windows of 150 ms (the first one 500 ms). The further a sample is
-/// from the estimate, the smaller is its weight.
+/// Bayesian mean of the rates over windows of 150 ms (the first one 500 ms). The further a sample
+/// is from the estimate, the smaller is its weight.
 #[derive(Clone, Debug)]
 pub(super) struct AcknowledgedRate {
     estimate_kilobits: Option<f64>,

@@ -7,7 +7,7 @@ use super::inter_group::Delta;
 const WINDOW: usize = 20;
 /// Weight of the old value in the smoothed delay.
 const SMOOTHING: f64 = 0.9;
-/// Turns a slope (ms per ms) into the scale of the threshold.
+/// Factor between a slope (ms per ms) and the scale of the threshold.
 pub(super) const GAIN: f64 = 4.0;
 
 /// A least-squares line through the delay as it accumulates.
@@ -23,7 +23,7 @@ pub(super) struct Trendline {
 }
 
 impl Trendline {
-    /// Takes the next pair of groups and answers with the slope.
+    /// Takes the next pair of groups and returns the slope.
     pub(super) fn on_delta(&mut self, delta: &Delta) -> f64 {
         let first_received_at = *self.first_received_at.get_or_insert(delta.received_at);
         self.accumulated_millis += delta.delay_millis;

@@ -8,7 +8,7 @@ use super::super::rate_meter::RateMeter;
 
 /// `LOGWIN`.
 pub(super) const OBSERVATION_WINDOW: Duration = Duration::from_millis(500);
-/// `QEPS`, ms: more than this is a queue that builds up.
+/// `QEPS`, ms: delay above which a queue builds up.
 const QUEUE_BUILDUP_MILLIS: f64 = 10.0;
 /// `ALPHA`: weight of a new ratio.
 const RATIO_WEIGHT: f64 = 0.1;
@@ -24,17 +24,18 @@ pub(super) struct LossInterval {
     intervals: [f64; 8],
     /// Packets since the last loss event.
     pub(super) packets_since: f64,
-    /// When the first lost packet of the last event was sent.
+    /// Send time of the first lost packet of the last event.
     event_sent_at: Option<Instant>,
 }
 
 impl LossInterval {
-    /// A packet has arrived or is lost.
+    /// Counts a packet that has arrived or is lost.
     pub(super) fn on_packet(&mut self) {
         self.packets_since += 1.0;
     }
 
-    /// A packet sent then is lost. Losses within a round-trip time are one event.
+    /// Handles the loss of a packet sent at `sent_at`. Losses within a round-trip time are one
+    /// event.
     pub(super) fn on_lost(&mut self, sent_at: Instant, rtt: Duration) {
         if self.event_sent_at.is_some_and(|at| sent_at <= at + rtt) {
             return;
@@ -45,8 +46,9 @@ impl LossInterval {
         self.packets_since = 0.0;
     }
 
-    /// `loss_int`; `None` before the first loss. With the open interval it is `I_mean` of RFC 5348
-    /// §5.4: the open one takes the first weight, and the oldest drops out, where that is more.
+    /// Returns `loss_int`; `None` before the first loss. With the open interval it is `I_mean` of
+    /// RFC 5348 §5.4: the open one takes the first weight, and the oldest is dropped, if that gives
+    /// more.
     pub(super) fn mean(&self, has_open: bool) -> Option<f64> {
         let closed_count = self.intervals.iter().filter(|interval| **interval > 0.0);
         let closed_count = closed_count.count();
@@ -160,7 +162,7 @@ impl Signals {
         }
     }
 
-    /// `r_recv`, bit/s.
+    /// Returns `r_recv`, bit/s.
     pub(super) fn received_rate(&self) -> Option<f64> {
         self.received.bits_per_second()
     }

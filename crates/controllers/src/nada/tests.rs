@@ -192,15 +192,15 @@ fn property_ramps_up_from_rmin_to_nine_tenths_of_capacity_within_ten_seconds() {
     }
 }
 
-/// Shares of two flows, the second from `from` on.
+/// Returns the shares of two flows, the second from `from` on.
 fn shares(first: &str, source: Source, from: u64) -> [f64; 2] {
     let flows = [(first, source, 0), ("nada", source, from)];
     let run = run_flows(ten_megabits(50), &with_max(12), &flows, 120);
     [0, 1].map(|flow| Measures::of(&run[flow], 60, 120).utilisation)
 }
 
-/// One that starts later takes the first one's queue for the base delay and wins 64 % (Jain's index
-/// 0.92), with media that uses all of its rate as with greedy flows.
+/// A flow that starts later takes the first one's queue for the base delay and wins 64 % (Jain's
+/// index 0.92), with media that uses all of its rate as with greedy flows.
 #[test]
 fn property_t2_two_flows_share() {
     for source in [VIDEO, GREEDY] {

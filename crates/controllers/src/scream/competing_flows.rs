@@ -3,14 +3,14 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// Samples in the variance and in the mean.
+/// Samples of the variance, and of the mean.
 const VARIANCE_HISTORY: usize = 200;
 const MEAN_HISTORY: usize = 50;
-/// Above this share of round trips with loss others are held to compete.
+/// Share of round trips with loss above which other flows compete.
 const LOSS_EVENT_RATE: f64 = 0.002;
 /// Weight of one round trip in that share.
 const LOSS_WEIGHT: f64 = 0.01;
-/// Below this variance the delay is steady.
+/// Variance below which the delay is steady.
 const STEADY_VARIANCE: f64 = 0.2;
 
 /// `qdelay_target`, between a low and a high bound.
@@ -41,7 +41,7 @@ impl DelayTarget {
         }
     }
 
-    /// A report has been digested.
+    /// Updates the target after a report.
     pub(super) fn on_report(&mut self, now: Instant, has_lost: bool, rtt: Duration) {
         self.has_lost |= has_lost;
         let began_at = *self.round_began_at.get_or_insert(now);
@@ -73,7 +73,7 @@ impl DelayTarget {
         self.millis = millis.clamp(self.low_millis, self.high_millis);
     }
 
-    /// The mean of the newest samples, the variance of all.
+    /// Returns the mean of the newest samples, and the variance of all.
     fn mean_and_variance(&self) -> (f64, f64) {
         let count = self.sample_count.min(VARIANCE_HISTORY);
         let newest = |age: usize| self.history[(self.sample_count - 1 - age) % VARIANCE_HISTORY];

@@ -19,7 +19,7 @@ pub(super) struct Trend {
 }
 
 impl Trend {
-    /// Takes the queuing delay by its target.
+    /// Takes the queuing delay as a fraction of its target.
     pub(super) fn on_sample(&mut self, fraction: f64) {
         self.fraction_average += FRACTION_WEIGHT * (fraction - self.fraction_average);
         self.fractions[self.sample_count % HISTORY] = fraction;
@@ -28,7 +28,7 @@ impl Trend {
         self.memory = (MEMORY * self.memory).max(self.value);
     }
 
-    /// Autocorrelation at a lag of one sample, by that at none.
+    /// Returns the autocorrelation at a lag of one sample, over that at zero.
     fn correlation(&self) -> f64 {
         let mean = self.fractions.iter().sum::<f64>() / HISTORY as f64;
         let at = |age: usize| self.fractions[(self.sample_count + age) % HISTORY] - mean;

@@ -5,8 +5,8 @@
 //!    acknowledged. The RFC goes by the highest acknowledged sequence number.
 //! 2. The RTP queue is the path's part of the session's backlog, its delay the time that this takes
 //!    at the target rate.
-//! 3. The media rate control's correction is taken against the target rate, as Ericsson's code of
-//!    2018 has it; as printed in the RFC the rate falls by loss and a long RTP queue only.
+//! 3. The media rate control's correction is relative to the target rate, as in Ericsson's code of
+//!    2018; as printed in the RFC, only losses and a long RTP queue lower the rate.
 //! 4. MSS is the largest packet. The least window is 3000 bytes or two packets, and the granted
 //!    window is no less than the least target rate needs.
 //! 5. After an outage it starts again with the least window, in fast increase, at half the rate. A
@@ -33,7 +33,7 @@ const TARGET_LOW_MILLIS: f64 = 100.0;
 const TARGET_HIGH_MILLIS: f64 = 400.0;
 /// `MIN_CWND`.
 const MIN_WINDOW: f64 = 3_000.0;
-/// `MAX_BYTES_IN_FLIGHT_HEAD_ROOM`, and how far back the most bytes in flight are sought.
+/// `MAX_BYTES_IN_FLIGHT_HEAD_ROOM`, and time in which the most bytes in flight are sought.
 const HEAD_ROOM: f64 = 1.1;
 const FLIGHT_HISTORY: Duration = Duration::from_secs(5);
 /// `GAIN`, `BETA_LOSS`, `BETA_ECN`, `BETA_R`.
@@ -47,7 +47,7 @@ const FILL: f64 = 1.25;
 /// `QDELAY_TREND_TH`, `QDELAY_TREND_LO`, `T_RESUME_FAST_INCREASE`.
 const TREND_THRESHOLD: f64 = 0.2;
 const RESUME_FAST_INCREASE: Duration = Duration::from_secs(5);
-/// Between samples of the queuing delay.
+/// Time between samples of the queuing delay.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_SAMPLES_AT_ONCE: u64 = 200;
 /// `RATE_ADJUST_INTERVAL`, `RAMP_UP_SPEED` (bit/s per s), `RATE_PACE_MIN` (bit/s).
@@ -91,7 +91,7 @@ struct ScreamV1 {
     /// `cwnd`, bytes.
     congestion_window: f64,
     is_in_fast_increase: bool,
-    /// When congestion was last seen, by loss, mark or trend.
+    /// Time of the last congestion, by loss, mark or trend.
     congested_at: Option<Instant>,
     reacted_at: Option<Instant>,
     flight: RecentMax,
@@ -149,7 +149,7 @@ impl ScreamV1 {
         MIN_WINDOW.max(2.0 * self.segment_bytes)
     }
 
-    /// Takes the samples that fell due since the last report.
+    /// Takes the samples that became due since the last report.
     fn sample(&mut self, now: Instant) {
         let sampled_at = *self.sampled_at.get_or_insert(now);
         let due = now.saturating_since(sampled_at).as_nanos() / SAMPLE_INTERVAL.as_nanos();
@@ -162,7 +162,7 @@ impl ScreamV1 {
         self.sampled_at = Some(sampled_at + SAMPLE_INTERVAL * due);
     }
 
-    /// §4.1.2.2: a loss or a mark, at most once a round-trip time.
+    /// Handles a loss or a mark, at most once per round-trip time (§4.1.2.2).
     fn on_congestion(&mut self, now: Instant, is_loss: bool) {
         self.congested_at = Some(now);
         if self
@@ -184,7 +184,7 @@ impl ScreamV1 {
         self.rate_adjusted_at = Some(now);
     }
 
-    /// §4.1.2.2: the window without loss and marks.
+    /// Updates the window without loss and marks (§4.1.2.2).
     fn update_window(&mut self, now: Instant, newly_acked: f64, in_flight: f64) {
         if self.trend.value >= TREND_THRESHOLD {
             self.congested_at = Some(now);
@@ -215,7 +215,7 @@ impl ScreamV1 {
         self.congestion_window = self.congestion_window.min(limit).max(self.min_window());
     }
 
-    /// §4.1.3: the media rate, every 200 ms.
+    /// Adjusts the media rate every 200 ms (§4.1.3).
     fn adjust_rate(&mut self, now: Instant) {
         let adjusted_at = *self.rate_adjusted_at.get_or_insert(now);
         let elapsed = now.saturating_since(adjusted_at);
@@ -234,7 +234,7 @@ impl ScreamV1 {
         self.target_rate = self.target_rate.clamp(self.min_rate, self.max_rate);
     }
 
-    /// The larger of the rates sent and acknowledged.
+    /// Returns the larger of the rates sent and acknowledged.
     fn current_rate(&self) -> f64 {
         let sent = self.sent.bits_per_second().unwrap_or(0.0);
         sent.max(self.acked.bits_per_second().unwrap_or(0.0))

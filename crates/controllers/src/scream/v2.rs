@@ -1,19 +1,20 @@
 //! `scream`: SCReAM v2, draft-johansson-ccwg-rfc8298bis-screamv2-07 (2026-03-02), with constants of
-//! WebRTC's implementation of 2025 where that differs and it is said.
+//! WebRTC's implementation of 2025 if they differ and comments name it.
 //!
 //! Deviations:
 //! 1. A loss is answered once a round-trip time, for packets that left after the last answer; the
 //!    draft goes by min(RTT, virtual RTT) for losses as for marks.
-//! 2. Bytes in flight have the draft's head room of 1.5 (WebRTC 1.1), and the target rate is not
-//!    divided by 1.2, as the draft has it: the encoder gets all of it, but for headers.
+//! 2. Bytes in flight have the draft's head room of 1.5 (WebRTC 1.1). The target rate is not
+//!    divided by 1.2, as in the draft: the encoder gets all of it, except for headers.
 //! 3. Growth slows down by the average least queuing delay (WebRTC), not by the draft's
 //!    `qdelay_dev_norm`; the delay target is fixed, as in WebRTC.
 //! 4. ECN is always that of L4S: ECT(1).
-//! 5. The send queue corrects the target rate by its delay, as the draft's `rate_adjust_factor`;
-//!    the queue is the path's part of the session's backlog, the least of 100 ms instead of what
-//!    each new frame finds. Frame sizes are unknown to a controller.
-//! 6. MSS is the largest packet, the least reference window two of them; and the send window is
-//!    never less than the least target rate needs, or an encoder at its least would queue for ever.
+//! 5. The send queue corrects the target rate by its delay, as the draft's `rate_adjust_factor`.
+//!    The queue is the path's part of the session's backlog, the least of 100 ms instead of the
+//!    queue that each new frame finds. Frame sizes are unknown to a controller.
+//! 6. MSS is the largest packet, the least reference window two of them. The send window is never
+//!    less than the least target rate needs; otherwise an encoder at its least rate would queue
+//!    forever.
 //! 7. An outage or a retransmission timeout counts as one loss.
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ impl MarkedShare {
     }
 }
 
-/// The queuing delay as the window sees it, ms.
+/// Queuing delay for the window, ms.
 #[derive(Clone, Copy, Debug, Default)]
 struct DelaySignal {
     /// `qdelay_avg`: slow to rise, fast to fall.
@@ -128,7 +129,7 @@ struct DelaySignal {
     /// The last report's.
     last: f64,
     updated_at: Option<Instant>,
-    /// Since when the queue has not been drained.
+    /// Time since which the queue has not been drained.
     standing_since: Option<Instant>,
 }
 
@@ -139,7 +140,7 @@ impl DelaySignal {
         } else {
             self.standing_since.get_or_insert(now);
         }
-        // A single late report says nothing.
+        // A single late report is no evidence.
         let sample = least_millis.min(self.last);
         self.last = least_millis;
         let updated_at = *self.updated_at.get_or_insert(now);
@@ -188,14 +189,14 @@ struct ScreamV2 {
     marked: MarkedShare,
     /// `ref_wnd`, bytes.
     reference_window: f64,
-    /// `ref_wnd_i`: where it last began to fall.
+    /// `ref_wnd_i`: window at which it last began to fall.
     inflection_window: Option<f64>,
     has_grown: bool,
     has_first_feedback: bool,
     /// `last_reaction_to_congestion_time`.
     reacted_at: Option<Instant>,
     next_packet_number: u64,
-    /// Losses of earlier packets have been answered.
+    /// First packet whose loss counts; earlier losses have been answered.
     losses_count_from: u64,
     /// `max_bytes_in_flight`.
     flight: RecentMax,
@@ -203,7 +204,7 @@ struct ScreamV2 {
     hold_seconds: f64,
     /// `target_bitrate`, bit/s.
     target_rate: f64,
-    /// `rate_adjust_factor`, when it was adjusted, and the least send queue since.
+    /// `rate_adjust_factor`, the time of its adjustment, and the least send queue since.
     rate_adjust: f64,
     rate_adjusted_at: Option<Instant>,
     least_backlog_bytes: u64,
@@ -390,7 +391,8 @@ impl ScreamV2 {
         self.least_backlog_bytes = u64::MAX;
     }
 
-    /// Whether a standing queue is being drained; forgets the base delay if that has not helped.
+    /// Returns whether a standing queue is being drained; forgets the base delay if that has not
+    /// helped.
     fn drains(&mut self, now: Instant) -> bool {
         let is_standing = self
             .delay

@@ -14,14 +14,14 @@ fn secs(seconds: usize) -> Instant {
     Instant::from_secs(seconds as u64)
 }
 
-/// A round trip in milliseconds, and a queue in bandwidth-delay products.
+/// Returns a link by its round trip in milliseconds and its queue in bandwidth-delay products.
 pub(crate) fn link(round_trip_millis: u64, queue: f64) -> Link {
     let round_trip = Duration::from_millis(round_trip_millis);
     let rate = DataRate::from_megabits_per_second(MEGABITS);
     Link::new(rate, round_trip / 2, round_trip.mul_f64(queue))
 }
 
-/// T1: 50 ms.
+/// Returns bed T1: 50 ms.
 pub(crate) fn t1(queue: f64) -> Bed {
     Bed::new(link(50, queue))
 }
@@ -69,7 +69,7 @@ impl Outcome {
         self.rate_between(from, to).megabits_per_second() / MEGABITS as f64
     }
 
-    /// Mean backlog in packets over a path of 50 ms: what delays more than the empty path.
+    /// Returns the mean backlog in packets over a path of 50 ms: the delay beyond the empty path.
     pub(crate) fn t1_backlog(&self, from: usize, to: usize) -> f64 {
         let rate = DataRate::from_megabits_per_second(MEGABITS);
         let transmission = rate.time_for(PACKET_BYTES.into());
@@ -79,7 +79,7 @@ impl Outcome {
     }
 }
 
-/// Mean and standard deviation.
+/// Returns mean and standard deviation.
 pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -90,7 +90,8 @@ pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, (squares / count).sqrt())
 }
 
-/// T2: Jain's index over the second minute of two flows, the second of which starts at 10 s.
+/// Returns T2: Jain's index over the second minute of two flows, the second of which starts at 10
+/// s.
 pub(crate) fn t2_jain(name: &str) -> f64 {
     let flows = t1(1.0).greedy(name, 0).greedy(name, 10).run_secs(120);
     let shares: Vec<f64> = flows
@@ -100,7 +101,7 @@ pub(crate) fn t2_jain(name: &str) -> f64 {
     jain(&shares)
 }
 
-/// T5: what `name` gets over what `other` gets, over the second minute of two.
+/// Returns T5: the ratio of the rates of `name` and `other` over the second minute of two.
 pub(crate) fn t5_ratio(link: Link, name: &str, other: &str) -> f64 {
     let flows = Bed::new(link)
         .greedy(name, 0)
@@ -110,8 +111,8 @@ pub(crate) fn t5_ratio(link: Link, name: &str, other: &str) -> f64 {
     mine / others
 }
 
-/// T6: what four flows get over the last 200 of 240 s, whose empty paths take 20, 50, 100 and
-/// 200 ms, and how long their round trips are with the queue.
+/// Returns T6: the rates of four flows over the last 200 of 240 s, whose empty paths take 20, 50,
+/// 100 and 200 ms, and their round trips with the queue.
 pub(crate) fn t6(name: &str) -> [(f64, f64); 4] {
     let mut bed = Bed::new(link(50, 1.0));
     bed.link.delay = Duration::from_millis(10);
@@ -139,7 +140,7 @@ pub(crate) fn mathis_utilisation(factor: f64, flow: &Outcome) -> f64 {
 /// Bytes of a segment of the rig.
 pub(crate) const SEGMENT: u32 = 1_000;
 
-/// The default, with those segments.
+/// Returns the default configuration with these segments.
 pub(crate) fn segment_config() -> ControllerConfig {
     ControllerConfig {
         max_packet_bytes: SEGMENT,
@@ -148,14 +149,15 @@ pub(crate) fn segment_config() -> ControllerConfig {
 }
 
 impl<C: CongestionController> Rig<C> {
-    /// Over a path of 100 ms.
+    /// Returns a rig over a path of 100 ms.
     pub(crate) fn of_segments(controller: C) -> Self {
         let mut rig = Rig::new(controller, SEGMENT);
         rig.rtt.on_sample(Instant::ZERO, Duration::from_millis(100));
         rig
     }
 
-    /// One report: the oldest packets are lost, the next oldest acknowledged after `rtt_millis`.
+    /// Plays one report: the oldest packets are lost, the next oldest acknowledged after
+    /// `rtt_millis`.
     pub(crate) fn hear(&mut self, lost: usize, acked: usize, rtt_millis: u64) {
         self.report(Report {
             lost,
@@ -165,7 +167,7 @@ impl<C: CongestionController> Rig<C> {
         });
     }
 
-    /// A round trip of a full window, a report for each packet.
+    /// Plays a round trip of a full window, a report for each packet.
     pub(crate) fn round(&mut self, rtt_millis: u64) {
         self.now += Duration::from_millis(rtt_millis);
         self.fill();

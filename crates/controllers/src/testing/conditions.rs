@@ -36,7 +36,7 @@ impl Policer {
     }
 }
 
-/// More delay in every second half of a period; nothing overtakes.
+/// Additional delay in every second half of a period, without reordering.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayWave {
     pub(super) extra_delay: Duration,

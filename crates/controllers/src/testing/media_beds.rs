@@ -61,11 +61,11 @@ pub(crate) fn run_flows(
 /// Measures of one flow between two seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measures {
-    /// Delivered, of the 10 Mbit/s.
+    /// Delivered share of the 10 Mbit/s.
     pub(crate) utilisation: f64,
     /// One-way delay above the link's 25 ms.
     pub(crate) queue_millis: f64,
-    /// Dropped packets, of those that arrived or were dropped.
+    /// Share of dropped packets.
     pub(crate) loss_ratio: f64,
 }
 

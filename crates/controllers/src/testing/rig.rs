@@ -7,15 +7,15 @@ use anabranch_core::recovery::{
 use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// A controller, the packets that it has in flight, and the books that recovery would keep of them.
+/// A controller, its packets in flight, and the state that recovery would keep of them.
 pub(crate) struct Rig<C> {
     pub(crate) controller: C,
-    /// The test moves it on.
+    /// Time, which the test advances.
     pub(crate) now: Instant,
     pub(crate) rtt: RttEstimator,
-    /// In the order of their numbers.
+    /// Packets in flight, in the order of their numbers.
     pub(crate) flying: Vec<SentPacket>,
-    /// Declared lost, in the order of their numbers.
+    /// Packets declared lost, in the order of their numbers.
     gone: Vec<SentPacket>,
     packet_bytes: u32,
     next_packet_number: u64,
@@ -40,18 +40,18 @@ pub(crate) struct Report {
     pub(crate) spurious: usize,
     /// Round-trip time of every acknowledged packet; `None`: the time since it was sent.
     pub(crate) rtt: Option<Duration>,
-    /// By the peer's clock; `None`: half of the round-trip time after it was sent.
+    /// Arrival time by the peer's clock; `None`: half of the round-trip time after it was sent.
     pub(crate) received_at: Option<Instant>,
     /// The delivery rate; `None`: as measured.
     pub(crate) rate: Option<DataRate>,
     pub(crate) is_app_limited: bool,
-    /// The window had room all the time.
+    /// Whether the window had room all the time.
     pub(crate) has_window_left: bool,
     pub(crate) ce_count: u64,
 }
 
 impl<C: CongestionController> Rig<C> {
-    /// At the first second, with nothing sent, packets of `packet_bytes`.
+    /// Returns a rig at the first second, with nothing sent, for packets of `packet_bytes`.
     pub(crate) fn new(controller: C, packet_bytes: u32) -> Self {
         let now = Instant::from_secs(1);
         Rig {
@@ -170,7 +170,7 @@ impl<C: CongestionController> Rig<C> {
         });
     }
 
-    /// Acknowledges every packet in flight, `rtt` from now, by a report each.
+    /// Acknowledges every packet in flight, `rtt` from now, with a report for each.
     pub(crate) fn ack_all_after(&mut self, rtt: Duration) {
         self.now += rtt;
         for _ in 0..self.flying.len() {

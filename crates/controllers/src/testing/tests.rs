@@ -44,7 +44,7 @@ fn a_flow_may_be_farther_away() {
         .extra_delay(Duration::from_millis(70));
     let flows = bed.run(Instant::from_secs(10));
     let [near, far] = [0, 1].map(|flow: usize| flows[flow].one_way_delay_between(1, 10));
-    // Both pace alike, so that the second may always find the first's packet in service.
+    // Both pace equally, so that the second may always find the first's packet in service.
     let transmission = Duration::from_micros(4_120);
     assert!(near >= Duration::from_millis(20) + transmission, "{near:?}");
     let farther = far.saturating_sub(near);

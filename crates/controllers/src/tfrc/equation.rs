@@ -5,13 +5,13 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Equation {
     pub(super) segment_bytes: f64,
-    /// Whether the chance of a timeout is at most 1, as Padhye et al. 1998 and ns-2 have it and
-    /// RFC 5348 does not.
+    /// Whether the chance of a timeout is at most 1, as in Padhye et al. 1998 and ns-2, but not in
+    /// RFC 5348.
     pub(super) is_chance_bounded: bool,
 }
 
 impl Equation {
-    /// `X_Bps` in bytes per second; times in seconds. Without loss there is no limit.
+    /// Returns `X_Bps` in bytes per second; times are in seconds. Infinite without loss.
     pub(super) fn rate(&self, loss_event_rate: f64, rtt: f64, timeout: f64) -> f64 {
         let p = loss_event_rate.min(1.0);
         if p <= 0.0 {
@@ -28,9 +28,9 @@ impl Equation {
         self.segment_bytes / seconds_per_segment
     }
 
-    /// The loss event rate at which [`Equation::rate`] is `rate`.
+    /// Returns the loss event rate at which [`Equation::rate`] is `rate`.
     pub(super) fn loss_event_rate(&self, rate: f64, rtt: f64, timeout: f64) -> f64 {
-        // The rate falls as p rises; 50 halvings of 16 decades leave nothing to be seen.
+        // The rate falls as p rises; 50 halvings of 16 decades are exact enough.
         let (mut low, mut high) = (-16.0, 0.0);
         for _ in 0..50 {
             let middle = (low + high) / 2.0;

@@ -46,7 +46,7 @@ impl LossHistory {
         self.close(packet_number, initial_interval);
     }
 
-    /// A loss event that begins with this packet.
+    /// Handles a loss event that begins with this packet.
     pub(super) fn on_event(&mut self, packet_number: u64) {
         let discount = self.discount();
         for interval in &mut self.closed {
@@ -56,12 +56,12 @@ impl LossHistory {
         self.close(packet_number, packets as f64);
     }
 
-    /// The highest packet received so far.
+    /// Sets the highest packet received so far.
     pub(super) fn on_received(&mut self, packet_number: u64) {
         self.open = (packet_number + 1).saturating_sub(self.event_began_with) as f64;
     }
 
-    /// `p`: zero before the first loss.
+    /// Returns `p`, zero before the first loss.
     pub(super) fn loss_event_rate(&self) -> f64 {
         if self.closed.is_empty() {
             return 0.0;
@@ -88,7 +88,8 @@ impl LossHistory {
         sum / weights
     }
 
-    /// The open interval takes the first weight, and of eight closed ones the oldest has none.
+    /// Returns the mean with the open interval, which takes the first weight; of eight closed ones
+    /// the oldest has none.
     fn mean_with_open(&self) -> f64 {
         let discount = self.discount();
         let weighted = self.closed.iter().zip(&WEIGHTS[1..]);
@@ -100,7 +101,7 @@ impl LossHistory {
         sum / weights
     }
 
-    /// `DF`: below 1 once the open interval is more than twice the mean of the others.
+    /// Returns `DF`, below 1 once the open interval is more than twice the mean of the others.
     fn discount(&self) -> f64 {
         let mean = self.mean_of_closed();
         if self.open > 2.0 * mean {

@@ -13,7 +13,7 @@ const SLOW_START_FACTOR: f64 = 2.0;
 const MAX_INCREASE_ROUND_TRIPS: f64 = 2.0;
 /// `InitRate_`, in bytes per second.
 const INITIAL_RATE: f64 = 300.0;
-/// Halving ends here, in bytes per second: below a packet in 64 s, which is the least rate.
+/// Bound of halving, in bytes per second: below the least rate, a packet in 64 s.
 const MIN_RATE: f64 = 1.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +35,9 @@ pub(super) struct Ns2 {
     previous_rate: f64,
     phase: Phase,
     changed_at: Instant,
-    /// Reports heard.
+    /// Number of reports.
     round_count: u64,
-    /// For self-clocking.
+    /// Receive rates for self-clocking.
     receive_rates: ReceiveRates,
     last_used_share: f64,
     /// `maxrate_`, and its value in slow start.
@@ -121,7 +121,7 @@ impl Ns2 {
         self.changed_at = round.now;
     }
 
-    /// By a packet per round trip for every round trip since the last change.
+    /// Increases the rate by a packet per round trip for every round trip since the last change.
     fn increase(&mut self, round: &Round) {
         let since = round.now.saturating_since(self.changed_at).as_secs_f64();
         let round_trips = (since / round.rtt).min(MAX_INCREASE_ROUND_TRIPS);
@@ -182,8 +182,8 @@ impl Sender for Ns2 {
         self.rate
     }
 
-    /// A step of slow start is taken packet by packet over the round trip (`slow_increase_`): on
-    /// average half of it.
+    /// Returns the send rate. A step of slow start is taken packet by packet over the round trip
+    /// (`slow_increase_`): on average half of it.
     fn sending_rate(&self) -> f64 {
         if self.phase == Phase::SlowStart && self.round_count > 2 {
             (self.previous_rate.min(self.rate) + self.rate) / 2.0

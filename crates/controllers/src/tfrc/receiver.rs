@@ -1,5 +1,5 @@
-//! The receiver of TFRC, run at the sender from the arrival times in the reports: loss events
-//! (RFC 5348 §5), receive rate and when to report (§6).
+//! The receiver of TFRC, run at the sender from the arrival times in the reports: loss events (RFC
+//! 5348 §5), receive rate and times of reports (§6).
 
 use std::collections::VecDeque;
 
@@ -34,23 +34,23 @@ pub(super) struct Report {
     pub(super) is_loss_new: bool,
 }
 
-/// Missing packets whose fate is open.
+/// Missing packets that may still arrive.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     first: u64,
-    /// One more than the last.
+    /// Number after the last one.
     until: u64,
-    /// The received packets around the hole as it was first seen, and their arrivals.
+    /// Received packets around the hole when it was first seen, and their arrivals.
     before: (u64, Instant),
     after: (u64, Instant),
     /// Packets of higher numbers received.
     later_count: u64,
-    /// Whether an outage has swallowed it.
+    /// Whether an outage caused it.
     is_outage: bool,
 }
 
 impl Hole {
-    /// When the packet would have arrived (§5.2).
+    /// Returns the time at which the packet would have arrived (§5.2).
     fn nominal_arrival(&self, packet_number: u64) -> Instant {
         let gap = self.after.1.saturating_since(self.before.1);
         let share = (packet_number - self.before.0) as f64 / (self.after.0 - self.before.0) as f64;
@@ -66,11 +66,11 @@ pub(super) struct Receiver {
     rounds: VecDeque<u64>,
     highest: Option<(u64, Instant)>,
     holes: VecDeque<Hole>,
-    /// When the newest loss event began.
+    /// Time of the newest loss event.
     event_at: Option<Instant>,
     /// Whether the next hole consists of packets lost in an outage.
     is_after_outage: bool,
-    /// When the packets of the last `R` arrived, and their bytes.
+    /// Arrival times of the packets of the last `R`, and their bytes.
     arrived: VecDeque<(Instant, u32)>,
     arrived_bytes: u64,
     unreported_bytes: u64,
@@ -79,7 +79,7 @@ pub(super) struct Receiver {
     lost_count: u64,
     has_new_event: bool,
     last_loss_event_rate: f64,
-    /// A packet's departure and arrival, each by its host's clock.
+    /// Departure and arrival of a packet, each by its host's clock.
     clocks: Option<(Instant, Instant)>,
 }
 
@@ -105,12 +105,12 @@ impl Receiver {
         }
     }
 
-    /// The path is out: whatever the next hole swallows is one loss event.
+    /// Handles an outage: all losses of the next hole are one loss event.
     pub(super) fn on_outage(&mut self) {
         self.is_after_outage = true;
     }
 
-    /// A report has reached the sender, whose next packet will have this number.
+    /// Handles a report that has reached the sender, whose next packet will have this number.
     pub(super) fn on_round(&mut self, next_packet_number: u64) {
         const MEMORY: usize = 64;
         if self.rounds.len() == MEMORY {
@@ -161,8 +161,8 @@ impl Receiver {
         }
     }
 
-    /// The report that the receiver makes now, if it is time: a round trip after the last one, at
-    /// once when a loss event has begun, and always while no round-trip time is known.
+    /// Returns the receiver's report, if it is due: a round trip after the last one, at once when a
+    /// loss event has begun, and always while no round-trip time is known.
     pub(super) fn report(&mut self, now: Instant, path: Option<&Path>) -> Option<Report> {
         let since_last = self.reported_at.map(|at| now.saturating_since(at));
         let is_due = match (since_last, path) {
@@ -216,8 +216,8 @@ impl Receiver {
         }
     }
 
-    /// `X_recv`: since the last report, or over the last round trip if that is longer (RFC 5348
-    /// §6.2, ns-2).
+    /// Returns `X_recv` since the last report, or over the last round trip if that is longer (RFC
+    /// 5348 §6.2, ns-2).
     fn receive_rate(&self, now: Instant, rtt: f64) -> f64 {
         let since_last = self.reported_at.map_or(0.0, |reported_at| {
             now.saturating_since(reported_at).as_secs_f64()
@@ -229,7 +229,7 @@ impl Receiver {
         }
     }
 
-    /// A late packet is missing no more.
+    /// Removes a late packet from its hole.
     fn fill(&mut self, number: u64) {
         let inside = |hole: &Hole| hole.first <= number && number < hole.until;
         let Some(index) = self.holes.iter().position(inside) else {
@@ -252,8 +252,8 @@ impl Receiver {
         }
     }
 
-    /// §5.2: a lost packet begins a loss event if it would have arrived more than `R` after the
-    /// first of the last one.
+    /// Handles lost packets. By §5.2 a lost packet begins a loss event if it would have arrived
+    /// more than `R` after the first of the last one.
     fn on_lost(&mut self, hole: &Hole, path: Option<&Path>) {
         self.lost_count += hole.until - hole.first;
         let until = if hole.is_outage {
@@ -289,8 +289,8 @@ impl Receiver {
         !self.profile.is_round_needed || is_begun
     }
 
-    /// The interval at which the equation gives the largest receive rate so far (RFC 5348 §6.3.1;
-    /// ns-2: the present one), at least half a packet a round trip.
+    /// Returns the interval at which the equation gives the largest receive rate so far (RFC 5348
+    /// §6.3.1; ns-2: the present one), at least half a packet per round trip.
     fn initial_interval(&self, path: &Path, now: Instant) -> f64 {
         let least = 0.5 * path.equation.segment_bytes / path.rtt;
         let rate = self.receive_rate(now, path.rtt);

@@ -16,7 +16,7 @@ pub(super) struct Rfc5348 {
     equation_rate: f64,
     /// `p > 0`.
     has_loss: bool,
-    /// `tld`: when the rate was last doubled.
+    /// `tld`: time at which the rate was last doubled.
     doubled_at: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ impl Rfc5348 {
         self.segment_bytes / MAX_BACKOFF_SECONDS
     }
 
-    /// `recv_limit`, from a report.
+    /// Returns `recv_limit` from a report.
     fn receive_limit(&mut self, round: &Round) -> f64 {
         if round.is_data_limited() && round.report.receive_rate > 0.0 {
             return self.receive_rates.data_limited(round);
@@ -67,7 +67,7 @@ impl Sender for Rfc5348 {
         }
     }
 
-    /// §4.4.
+    /// Handles the expiry of the nofeedback timer (§4.4).
     fn on_nofeedback(&mut self, now: Instant, rtt: Option<f64>, is_idle: bool) {
         let receive_rate = self.receive_rates.max();
         let Some(rtt) = rtt else {

@@ -7,7 +7,7 @@ use anabranch_units::{Duration, Instant};
 use super::receiver::Report;
 use crate::rate_use::USED_SHARE;
 
-/// The most that is sent is this multiple of the receive rate (RFC 5348 §4.3, ns-2).
+/// Largest rate as a multiple of the receive rate (RFC 5348 §4.3, ns-2).
 pub(super) const RECEIVE_RATE_FACTOR: f64 = 2.0;
 /// Factor that a new loss applies to the receive rate of a data-limited sender (RFC 5348 §4.3).
 const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
@@ -62,8 +62,8 @@ impl ReceiveRates {
         *self = Self::of(now, self.max());
     }
 
-    /// `recv_limit` from a report on an interval in which the source was the limit: a low receive
-    /// rate takes nothing away without a new loss, and with one half at most.
+    /// Returns `recv_limit` from a report on an interval in which the source was the limit. A low
+    /// receive rate takes nothing away without a new loss, and at most half with one.
     pub(super) fn data_limited(&mut self, round: &Round) -> f64 {
         let receive_rate = round.report.receive_rate;
         if !round.report.is_loss_new {
@@ -82,13 +82,13 @@ impl ReceiveRates {
 pub(super) trait Sender: Debug + Send {
     fn on_report(&mut self, round: &Round);
 
-    /// The nofeedback timer has expired. `rtt` is unknown before the first report.
+    /// Handles the expiry of the nofeedback timer. `rtt` is unknown before the first report.
     fn on_nofeedback(&mut self, now: Instant, rtt: Option<f64>, is_idle: bool);
 
-    /// `X`, in bytes per second.
+    /// Returns `X`, in bytes per second.
     fn rate(&self) -> f64;
 
-    /// The rate at which packets are to leave, before damping.
+    /// Returns the send rate before damping.
     fn sending_rate(&self) -> f64 {
         self.rate()
     }
@@ -96,7 +96,7 @@ pub(super) trait Sender: Debug + Send {
     fn state(&self) -> &'static str;
 }
 
-/// The initial rate in bytes per round trip (RFC 3390).
+/// Returns the initial rate in bytes per round trip (RFC 3390).
 pub(super) fn initial_window(segment_bytes: f64) -> f64 {
     (4.0 * segment_bytes).min((2.0 * segment_bytes).max(4_380.0))
 }

@@ -8,7 +8,7 @@ use crate::testing::build;
 
 const SEGMENT: f64 = 1_000.0;
 
-/// A report about a path of 100 ms; rates in segments per second.
+/// Returns a report on a path of 100 ms; rates in segments per second.
 fn round(millis: u64, equation_rate: f64, receive_rate: f64) -> Round {
     Round {
         now: Instant::from_millis(millis),
@@ -233,7 +233,7 @@ fn rfc5348_4_3_self_clocking_does_not_count_what_a_limited_source_leaves_unused(
     assert_rate(&sender, 50.0 + 10.0);
 }
 
-/// In segments per second, after twenty expiries of the nofeedback timer.
+/// Returns the rate in segments per second after twenty expiries of the nofeedback timer.
 fn least_rate<S: Sender>(min_rate: u64, profile: &'static Profile, sender: S) -> f64 {
     let config = ControllerConfig {
         max_packet_bytes: 1_000,
@@ -410,14 +410,14 @@ mod bed {
     }
 
     const VARIANTS: [&str; 3] = ["tfrc", "tfrc-conservative", "tfrc-ns2"];
-    /// One way.
+    /// One-way delay.
     const DELAY: Duration = Duration::from_millis(25);
 
     fn secs(seconds: u64) -> Instant {
         Instant::from_secs(seconds)
     }
 
-    /// 10 Mbit/s, a round trip of 50 ms and a queue as long.
+    /// Returns a link of 10 Mbit/s, with a round trip of 50 ms and a queue as long.
     fn link() -> Link {
         Link::new(DataRate::from_megabits_per_second(10), DELAY, DELAY * 2)
     }
@@ -536,8 +536,9 @@ mod bed {
         DataRate::from_bits_per_second(kilobits * 1_000 * u64::from(PACKET_BYTES) / 1_500)
     }
 
-    /// Grieco & Mascolo §4.1.1 for its first 200 s, in packets: ten flows with round-trip times of
-    /// 25 to 250 ms over the 5 Mbit/s that the UDP source leaves, with a queue of 104 packets.
+    /// Runs Grieco & Mascolo §4.1.1 for its first 200 s, in packets: ten flows with round-trip
+    /// times of 25 to 250 ms over the 5 Mbit/s that the UDP source leaves, with a queue of 104
+    /// packets.
     fn ten_flows(name: &str, seed: u64) -> Vec<Outcome> {
         let rate = kbps_of_1500(5_000);
         let mut link = Link::new(rate, Duration::from_millis(5), Duration::ZERO);

@@ -8,7 +8,7 @@ pub(super) struct Video {
     pub(super) theta: f64,
     /// `R0`, in bit/s.
     pub(super) least_rate: f64,
-    /// `κ`, the distortion if everything is lost.
+    /// `κ`, the distortion if all packets are lost.
     pub(super) loss_sensitivity: f64,
 }
 
@@ -24,19 +24,19 @@ pub(super) struct PathModel {
 }
 
 impl PathModel {
-    /// The share of the packets that come too late, `e^(-(c - r) T / α)`.
+    /// Returns the share of the packets that come too late, `e^(-(c - r) T / α)`.
     pub(super) fn late(&self, rate: f64) -> f64 {
         libm::exp(-(self.available - rate).max(0.0) * self.exponent())
     }
 
-    /// The logarithm of `d(r P(r)) / dr = (1 + r T / α) e^(-(c - r) T / α)`.
+    /// Returns the logarithm of `d(r P(r)) / dr = (1 + r T / α) e^(-(c - r) T / α)`.
     #[cfg(test)]
     fn log_marginal(&self, rate: f64) -> f64 {
         let exponent = self.exponent();
         libm::log1p(rate * exponent) - (self.available - rate) * exponent
     }
 
-    /// The rate at which one more bit makes `e^log_price` bits more late.
+    /// Returns the rate at which one more bit makes `e^log_price` bits more late.
     fn rate_at(&self, log_price: f64) -> f64 {
         // z = 1 + r T / α solves z + ln z = k.
         let k = log_price + 1.0 + self.available * self.exponent();
@@ -53,8 +53,8 @@ impl PathModel {
     }
 }
 
-/// The price of lateness at which the distortion is least, as a logarithm: every path gets the rate
-/// at which one more bit costs the same ([`rate_of`]).
+/// Returns the logarithm of the price of lateness at which the distortion is least: every path gets
+/// the rate at which one more bit costs the same ([`rate_of`]).
 ///
 /// `dD/dr = -θ / (R - R0)² + κ (m / R - Σ r P / R²)`, `m` being the price, grows with it.
 pub(super) fn best_price(video: &Video, paths: impl Iterator<Item = PathModel> + Clone) -> f64 {

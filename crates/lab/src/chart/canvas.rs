@@ -10,7 +10,7 @@ pub(crate) const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888",
 ];
 
-/// The widths of pictures that stand in a text, and that fill a screen.
+/// Widths of pictures within a text, and of those that fill a screen.
 pub(super) const NARROW: f64 = 720.0;
 pub(super) const WIDE: f64 = 1_200.0;
 pub(super) const HEIGHT: f64 = 320.0;
@@ -41,9 +41,9 @@ pub fn escape(text: &str) -> String {
 /// The parts of an SVG picture that is being drawn.
 pub(super) struct Canvas {
     text: String,
-    /// Where axes end on the right.
+    /// Right end of the axes.
     pub(super) right: f64,
-    /// Where they end above, below the legend.
+    /// Upper end of the axes, below the legend.
     pub(super) top: f64,
 }
 
@@ -81,14 +81,14 @@ impl Canvas {
         self.text.push('\n');
     }
 
-    /// `text` is escaped already.
+    /// Draws `text`, which is already escaped.
     pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, text: &str, more: &str) {
         self.part(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{more}>{text}</text>"
         ));
     }
 
-    /// A name that is too long for its place: small, and broken behind dashes.
+    /// Draws a name that is too long for its place: small, and broken behind dashes.
     pub(super) fn small_text(&mut self, x: f64, y: f64, name: &str, width: f64) {
         let longest = (width / 4.6) as usize;
         let mut rows = vec![String::new()];
@@ -168,7 +168,7 @@ impl Canvas {
         }
     }
 
-    /// A line through these places.
+    /// Draws a line through these places.
     pub(super) fn polyline(&mut self, entry: &Entry<'_>, places: &[(f64, f64)]) {
         let dashes = match entry.mark {
             Mark::Dashes => " stroke-dasharray=\"6 4\"",
@@ -181,7 +181,7 @@ impl Canvas {
         ));
     }
 
-    /// All below these places, down to the axis.
+    /// Fills the area below these places, down to the axis.
     pub(super) fn area(&mut self, colour: &str, places: &[(f64, f64)]) {
         let (Some((first, _)), Some((last, _))) = (places.first(), places.last()) else {
             return;
@@ -193,7 +193,7 @@ impl Canvas {
         ));
     }
 
-    /// A dot or a cross at each of these places.
+    /// Draws a dot or a cross at each of these places.
     pub(super) fn points(&mut self, entry: &Entry<'_>, places: &[(f64, f64)]) {
         let colour = entry.colour;
         for (x, y) in places {
@@ -221,7 +221,7 @@ impl Canvas {
 pub(super) struct Axis {
     pub(super) begin: f64,
     pub(super) end: f64,
-    /// Where on the picture it begins and ends.
+    /// Its beginning and end on the picture.
     pub(super) pixels: (f64, f64),
 }
 
@@ -231,7 +231,8 @@ impl Axis {
         self.pixels.0 + share * (self.pixels.1 - self.pixels.0)
     }
 
-    /// Distance of ticks: 1, 2 or 5 times a power of ten, so that there are four to ten.
+    /// Returns the distance of ticks: 1, 2 or 5 times a power of ten, so that there are four to
+    /// ten.
     fn step(&self) -> f64 {
         let span = self.end - self.begin;
         let mut step = 1.0;
@@ -268,7 +269,7 @@ impl Axis {
     }
 }
 
-/// Places as SVG lists them.
+/// Returns places as an SVG list.
 fn listed(places: &[(f64, f64)]) -> String {
     let place = |(x, y): &(f64, f64)| format!("{x:.1},{y:.1}");
     let places: Vec<String> = places.iter().map(place).collect();

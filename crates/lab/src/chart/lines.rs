@@ -38,14 +38,14 @@ impl Lines {
         self.lines.iter().flat_map(|line| &line.points)
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     fn top(&self) -> f64 {
         let ranges = self.lines.iter().flat_map(|line| &line.ranges);
         let values = self.points().chain(ranges).map(|(_, value)| *value);
         values.fold(0.0, f64::max)
     }
 
-    /// Where the horizontal axis begins and ends.
+    /// Returns the beginning and the end of the horizontal axis.
     fn x_range(&self) -> (f64, f64) {
         if let Some(end) = self.x_end {
             return (0.0, end);
@@ -55,7 +55,7 @@ impl Lines {
             .fold((f64::INFINITY, 0.0_f64), |(begin, end), (x, _)| {
                 (begin.min(*x), end.max(*x))
             });
-        // Nearly at zero is at zero.
+        // A beginning near zero counts as zero.
         let begin = if ends.0 < 0.1 * ends.1 { 0.0 } else { ends.0 };
         let end = if ends.1 > begin { ends.1 } else { begin + 1.0 };
         (begin.min(ends.1), end)
@@ -118,7 +118,7 @@ impl Canvas {
     }
 }
 
-/// Means of neighbours, where there are more than `most`.
+/// Replaces neighbours by their means if there are more than `most` points.
 fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let count = points.len().div_ceil(most).max(1);
     let mean = |chunk: &[(f64, f64)]| {

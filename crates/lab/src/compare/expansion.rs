@@ -1,11 +1,11 @@
-//! Words that stand for many controllers or schedulers.
+//! Words for many controllers or schedulers.
 
 use anabranch_controllers::CONTROLLERS;
 use anabranch_schedulers::SCHEDULERS;
 
-/// Every one there is.
+/// Word for all of them.
 const ALL: &str = "all";
-/// Every controller but those in [`NOT_OF_MEDIA`].
+/// Word for all controllers except [`NOT_OF_MEDIA`].
 const ALL_MEDIA: &str = "all-media";
 
 /// The window controllers of TCP, and `fixed`, which ignores feedback.
@@ -24,13 +24,13 @@ pub fn expanded_controllers(names: &[String]) -> Vec<String> {
     })
 }
 
-/// The same of schedulers: `all` stands for those that `anabranch schedulers` lists.
+/// Does the same for schedulers: `all` means those that `anabranch schedulers` lists.
 pub fn expanded_schedulers(names: &[String]) -> Vec<String> {
     let known: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
     expanded(names, &known, |word| (word == ALL).then_some(|_| true))
 }
 
-/// Which of the known names a word stands for; `None`: it is a name itself.
+/// Test of the known names that a word means; `None`: it is a name itself.
 type Meaning = fn(&str) -> Option<fn(&str) -> bool>;
 
 fn expanded(names: &[String], known: &[&str], meaning: Meaning) -> Vec<String> {

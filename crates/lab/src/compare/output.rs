@@ -7,8 +7,8 @@ use crate::chart::{Bar, BarKind, Bars, Chart, page};
 use crate::metrics::Unit;
 use crate::report::{grid, in_unit};
 
-/// The version of the JSON form. Fields may be added under one version; none changes its meaning or
-/// goes away.
+/// Version of the JSON form. Fields may be added under one version; none changes its meaning or is
+/// removed.
 pub const COMPARISON_SCHEMA: &str = "anabranch-comparison/1";
 
 /// Returns the unit in which a number is printed and drawn, and the factor of the conversion.
@@ -84,7 +84,7 @@ pub fn comparison_table(comparison: &Comparison) -> String {
     text
 }
 
-/// `key=value`, each.
+/// Returns the settings as `key=value`.
 fn settings(column: &super::Column) -> Vec<String> {
     let settings = column.settings.iter();
     settings
@@ -107,7 +107,8 @@ struct CsvRow<'a> {
     settings: String,
 }
 
-/// The comparison as CSV, one line a cell. Shares are 0 to 1, times in ms, rates in bit/s.
+/// Returns the comparison as CSV, one line per cell. Shares are 0 to 1, times in ms, rates in
+/// bit/s.
 pub fn comparison_csv(comparison: &Comparison) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in &comparison.rows {
@@ -162,7 +163,7 @@ struct JsonCell<'a> {
     values: &'a [Option<f64>],
 }
 
-/// The comparison as JSON, indented. Shares are 0 to 1, times in ms, rates in bit/s.
+/// Returns the comparison as JSON, indented. Shares are 0 to 1, times in ms, rates in bit/s.
 pub fn comparison_json(comparison: &Comparison) -> String {
     let columns = comparison.columns.iter().map(|column| JsonColumn {
         controller: column.controller.as_deref(),
@@ -198,7 +199,8 @@ fn json_cell(cell: &Cell) -> JsonCell<'_> {
     }
 }
 
-/// The comparison as a picture of its own: for each metric the scenarios' bars, with intervals.
+/// Returns the comparison as a picture of its own: for each metric the scenarios' bars, with
+/// intervals.
 pub fn comparison_svg(comparison: &Comparison) -> String {
     let mut metrics: Vec<String> = Vec::new();
     for name in comparison.rows.iter().map(metric_name) {

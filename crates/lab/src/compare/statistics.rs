@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A mean, and how far from it the true one may be.
+/// A mean with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The mean of the runs.
@@ -17,11 +17,11 @@ const STUDENT_T: [f64; 30] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
-/// And for more: from how many on, and the value.
+/// The same for more degrees of freedom: their least number, and the value.
 const STUDENT_T_BEYOND: [(usize, f64); 3] = [(120, 1.980), (60, 2.000), (40, 2.021)];
 
-/// The 97.5 % quantile of Student's t. Between the tabulated degrees of freedom it is that of fewer
-/// of them, which errs to the wide side.
+/// Returns the 97.5 % quantile of Student's t. Between the tabulated degrees of freedom it is that
+/// of the lower one, which errs to the wide side.
 ///
 /// # Panics
 /// If there are no degrees of freedom.
@@ -47,7 +47,7 @@ const STUDENT_T_995: [(usize, f64); 10] = [
     (40, 2.704),
 ];
 
-/// The 99.5 % quantile, as [`student_t_975`].
+/// Returns the 99.5 % quantile, as [`student_t_975`].
 ///
 /// # Panics
 /// If there are no degrees of freedom.
@@ -57,7 +57,8 @@ pub fn student_t_995(degrees_of_freedom: usize) -> f64 {
     found.expect("one run says nothing of others").1
 }
 
-/// The standard deviation of what independent runs are drawn from; `None` with fewer than two.
+/// Returns the standard deviation of the distribution from which independent runs are drawn; `None`
+/// with fewer than two.
 pub fn deviation(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

@@ -1,4 +1,4 @@
-//! Which flows and links a metric's name means in each scenario.
+//! The flows and links that a metric's name means in each scenario.
 
 use anabranch_units::known_names;
 
@@ -6,9 +6,9 @@ use super::CompareError;
 use crate::metrics::{METRICS, Metric, Scope, Subject};
 use crate::scenario::{FlowSpec, Scenario};
 
-/// A row to be: one metric of one scenario.
+/// A requested row: one metric of one scenario.
 pub(super) struct Asked {
-    /// Which scenario.
+    /// Index of the scenario.
     pub(super) place: usize,
     pub(super) metric: &'static Metric,
     /// The flow's or link's name; `None`: all flows together.
@@ -81,8 +81,8 @@ fn named(scenario: &Scenario, scope: Scope, name: &str) -> Option<Subject> {
     }
 }
 
-/// Every link that has a rate; every flow of adaptive media, or every flow where there is none; all
-/// flows together where that can be.
+/// Returns every link that has a rate; every flow of adaptive media, or every flow if there is
+/// none; or all flows together if the metric allows it.
 fn unnamed(scenario: &Scenario, scope: Scope) -> Vec<Subject> {
     match scope {
         Scope::Run | Scope::Flow => vec![Subject::All],
@@ -100,7 +100,7 @@ fn unnamed(scenario: &Scenario, scope: Scope) -> Vec<Subject> {
     }
 }
 
-/// Nothing is called so in any scenario.
+/// Returns the error of a name that no scenario has.
 fn nobody(scenarios: &[&Scenario], metric: &Metric, name: &str) -> CompareError {
     let first = scenarios.first();
     let flows = first.iter().flat_map(|scenario| &scenario.flows);

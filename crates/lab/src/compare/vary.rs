@@ -2,7 +2,7 @@
 
 use super::{Column, expanded_controllers, expanded_schedulers};
 
-/// A bare key is one of the first flow, the one under test.
+/// Prefix of a bare key, which is one of the first flow, the one under test.
 pub(super) const FIRST_FLOW: &str = "flows.0.";
 
 /// A key and the values to compare.
@@ -15,7 +15,7 @@ pub struct Vary {
     pub values: Vec<String>,
 }
 
-/// Why a text is no [`Vary`].
+/// Reason why a text is no [`Vary`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?}: expected KEY=VALUE,VALUE,…, such as scheduler=min-cost,wrr")]
 pub struct VaryError {
@@ -41,7 +41,7 @@ impl std::str::FromStr for Vary {
     }
 }
 
-/// At the commas outside brackets and quotation marks.
+/// Splits a text at the commas outside brackets and quotation marks.
 fn split(text: &str) -> Vec<String> {
     let (mut parts, mut depth, mut is_quoted) = (vec![String::new()], 0_i32, false);
     for letter in text.chars() {
@@ -61,7 +61,7 @@ fn split(text: &str) -> Vec<String> {
 }
 
 impl Vary {
-    /// Every one of `columns` with every value.
+    /// Returns every one of `columns` with every value.
     pub fn over(&self, columns: &[Column]) -> Vec<Column> {
         let with = |column: &Column, value: &String| {
             let mut column = column.clone();

@@ -13,13 +13,13 @@ pub(super) struct FrameRecord {
     wire_bytes: Vec<u32>,
     /// Its outcome and the time of it; `None`: unknown.
     outcome: Option<(Instant, FrameOutcome)>,
-    /// The last of the first copies that have arrived.
+    /// Last arrival of a fragment's first copy.
     last: Option<Arrival>,
     /// By fragment: whether a copy has arrived.
     has_arrived: Vec<bool>,
 }
 
-/// The first copy of a fragment that has arrived.
+/// Arrival of a fragment's first copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) path: PathId,
@@ -27,7 +27,7 @@ pub(super) struct Arrival {
     pub(super) at: Instant,
 }
 
-/// Notes all frames of one flow.
+/// Records all frames of one flow.
 #[derive(Debug)]
 pub(super) struct FrameNotes {
     flow: FlowId,
@@ -42,7 +42,8 @@ impl FrameNotes {
         }
     }
 
-    /// The frame that a packet from sender to receiver carries a piece of, and which.
+    /// Returns the frame of which a packet from sender to receiver carries a fragment, and the
+    /// fragment's index.
     fn fragment(&mut self, packet: &PacketEvent) -> Option<(&mut FrameRecord, usize)> {
         let is_ours = packet.flow == self.flow && packet.direction == Direction::Forward;
         let id = packet.fragment.filter(|_| is_ours)?;
@@ -118,8 +119,8 @@ impl FrameRecord {
         }
     }
 
-    /// From capture to completion; of one that is not complete, until it was given up, and no less
-    /// than `deadline`.
+    /// Returns the time from capture to completion. For an incomplete frame it is the time until it
+    /// was given up, and at least `deadline`.
     pub(super) fn delay(&self, deadline: Duration) -> Duration {
         match (self.completed_at(), self.outcome) {
             (Some(at), _) => at - self.captured_at,
@@ -128,14 +129,15 @@ impl FrameRecord {
         }
     }
 
-    /// The packet whose arrival completed it; `None`: it is not complete, or a repair did it.
+    /// Returns the packet whose arrival completed it; `None`: it is not complete, or a repair
+    /// completed it.
     pub(super) fn completing(&self) -> Option<Arrival> {
         self.last
             .filter(|last| Some(last.at) == self.completed_at())
     }
 
-    /// Bytes on the wire of all its fragments, in fragments of `fragment_bytes`. One that was not
-    /// sent has `extra_bytes` beside its media.
+    /// Returns the bytes on the wire of all its fragments, in fragments of `fragment_bytes`. A
+    /// fragment that was not sent has `extra_bytes` beside its media.
     pub(super) fn all_wire_bytes(&self, fragment_bytes: u32, extra_bytes: u32) -> u64 {
         let fragments = 0..self.size_bytes.div_ceil(fragment_bytes.max(1));
         let bytes = fragments.map(|fragment| {
@@ -184,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A frame of 2,500 bytes, two of whose three fragments of 1,000 have been sent.
+    /// Returns a frame of 2,500 bytes, two of whose three fragments of 1,000 have been sent.
     fn begun() -> (FrameNotes, FrameEvent) {
         let mut notes = FrameNotes::of(3);
         let frame = FrameEvent {

@@ -1,18 +1,18 @@
-//! Where the time of a frame goes.
+//! Parts of a frame's delay.
 
 use anabranch_units::{Duration, Instant};
 
 use super::frames::Arrival;
 
-/// The time from a frame's capture until it is complete, beyond the fastest path's propagation, by
-/// the packet that completes it.
+/// Time from a frame's capture until it is complete, beyond the fastest path's propagation, by the
+/// packet that completes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Propagation on its path, beyond the fastest path's.
     pub propagation: Duration,
-    /// In queues and being sent bit by bit, on the links, and what varies of their delays.
+    /// Time in the links' queues and transmissions, and the variation of their delays.
     pub queues: Duration,
-    /// At the sender: waiting for the pacer, and until it is sent again if copies of it are lost.
+    /// Time at the sender: the wait for the pacer, and until the retransmission if copies are lost.
     pub sender: Duration,
 }
 
@@ -31,12 +31,12 @@ impl Parts {
         }
     }
 
-    /// All of it.
+    /// Returns the sum of the parts.
     pub fn sum(&self) -> Duration {
         self.propagation + self.queues + self.sender
     }
 
-    /// The mean; `None` of none.
+    /// Returns the mean; `None` without any.
     pub(super) fn mean(parts: &[Parts]) -> Option<Parts> {
         let count = parts.len() as u64;
         let mean = |of: fn(&Parts) -> Duration| parts.iter().map(of).sum::<Duration>() / count;

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::supply::{Supply, bit_nanos_of, is_limited, least_propagation};
 use crate::scenario::{FlowSpec, Scenario};
 
-/// A frame that has not arrived by then never does.
+/// Time after which a frame counts as never arriving.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A frame to be poured.
@@ -16,7 +16,7 @@ pub(super) struct Load {
     pub(super) wire_bytes: u64,
 }
 
-/// The links that a flow's paths go over, each of them once, and how much of each is used up.
+/// Links of a flow's paths, each of them once, with the used part of each.
 ///
 /// Paths that share links carry together no more than any set of links that contains one of each
 /// path. The least of these sums is taken for their capacity (without shared links, the sum of each
@@ -59,7 +59,7 @@ impl Basin {
             let mut places = Vec::new();
             for (place_on_route, link) in route.iter().enumerate() {
                 let after = delay - before;
-                // A path that nothing limits has its last link, so that it has one.
+                // A path without limits keeps its last link, since it needs one.
                 let is_last = place_on_route + 1 == route.len();
                 if is_limited(config(*link)) || (is_last && places.is_empty()) {
                     let known = links.iter().position(|(other, _)| other == link);
@@ -177,7 +177,7 @@ impl Link {
     }
 }
 
-/// All sets that have one link of each path, without those that contain others.
+/// Returns all sets that have one link of each path, without those that contain others.
 fn cuts(paths: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut cuts: Vec<Vec<usize>> = vec![Vec::new()];
     for path in paths {
@@ -202,7 +202,8 @@ fn cuts(paths: &[Vec<usize>]) -> Vec<Vec<usize>> {
     cuts
 }
 
-/// The least number up to `most` for which something holds that holds for all above it, too.
+/// Returns the least number up to `most` for which `holds` is true; it must be true for all larger
+/// ones, too.
 fn least_where(most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     let mut high = 1_000_000.min(most);
     while !holds(high) {

@@ -5,22 +5,22 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::metrics::least_delay;
 
-/// Amounts are exact in bit · ns/s, in which a rate times a span is an integer.
+/// Unit of amounts, bit · ns/s, in which a rate times a span is an exact integer.
 const BIT_NANOS_PER_BYTE_SECOND: u128 = 8 * 1_000_000_000;
 
-/// As an amount of a [`Supply`].
+/// Converts bytes to an amount of a [`Supply`].
 pub(super) fn bit_nanos_of(bytes: u64) -> u128 {
     u128::from(bytes) * BIT_NANOS_PER_BYTE_SECOND
 }
 
-/// The least time from a link's bottleneck to its end.
+/// Returns the least time from a link's bottleneck to its end.
 pub(super) fn least_propagation(link: &LinkConfig) -> Duration {
     let jitter = link.jitter.as_ref();
     let advance = jitter.map_or(Duration::ZERO, |jitter| jitter.max_advance());
     least_delay(link).saturating_sub(advance)
 }
 
-/// Whether there is anything that a link cannot carry.
+/// Whether the link has a limit.
 pub(super) fn is_limited(link: &LinkConfig) -> bool {
     let has_rate = link.rate.is_some() || !link.rate_schedule.is_empty();
     has_rate || link.trace.is_some() || !link.outages.is_empty()
@@ -121,7 +121,7 @@ mod tests {
         DataRate::from_kilobits_per_second(kilobits)
     }
 
-    /// Bytes that have passed by each of these milliseconds, rounded down.
+    /// Returns the bytes that have passed by each of these milliseconds, rounded down.
     fn bytes_by<const N: usize>(link: &LinkConfig, millis: [u64; N]) -> [u64; N] {
         let supply = Supply::of(link);
         millis.map(|at| (supply.bit_nanos_by(ms(at)) / BIT_NANOS_PER_BYTE_SECOND) as u64)

@@ -1,10 +1,10 @@
-//! Frames of short runs, and numbers made of frames.
+//! Frames of short runs, and statistics of frames.
 
 use super::*;
 use crate::report::run;
 use crate::run::RunOptions;
 
-/// A camera over Wi-Fi and a slower LTE, and what joins it.
+/// Returns a scenario of a camera over Wi-Fi and a slower LTE, and of cross traffic.
 fn scenario(company: &str) -> Scenario {
     let text = r#"
 duration = "8 s"
@@ -123,7 +123,7 @@ fn the_95th_percentile_and_what_is_about_it() {
         sender: Duration::from_millis(millis),
         ..Parts::default()
     };
-    // Of 94, 95 and 96 ms the last has no parts.
+    // Among 94, 95 and 96 ms the last has no parts.
     let frames = (1..=100).rev();
     let frames = frames.map(|millis| frame(millis, (millis != 96).then(|| parts(millis))));
     let mut delays = FrameDelays {

@@ -1,4 +1,4 @@
-//! The metrics that can be expected, compared and tabulated, by name. To add one: one entry of
+//! Metrics that can be expected, compared and tabulated, by name. To add one, add an entry to
 //! [`METRICS`].
 
 use super::phases::Phase;
@@ -58,12 +58,12 @@ pub enum Unit {
     BitsPerSecond,
     /// Bytes.
     Bytes,
-    /// Nothing in particular.
+    /// A number without a unit.
     Number,
 }
 
 impl Metric {
-    /// Its value; `None` if the run had nothing to measure it by.
+    /// Returns its value; `None` if the run had nothing to measure it by.
     pub fn of(&self, statistics: &Statistics, subject: Subject) -> Option<f64> {
         match (self.read, subject) {
             (Reader::Run(read), Subject::All) => read(statistics),
@@ -127,7 +127,7 @@ const fn link(name: &'static str, unit: Unit, read: fn(&LinkStatistics) -> Optio
 
 use Unit::{BitsPerSecond, Bytes, Milliseconds, Number, Share};
 
-/// Every metric there is.
+/// All metrics.
 pub const METRICS: &[Metric] = &[
     run("jain", Share, |run| run.jain_index),
     run("fairness", Share, |run| run.fairness_ratio),

@@ -1,7 +1,7 @@
 //! Fairness between flows.
 
-/// Jain's index, (Σ b)² / (n Σ b²): 1 when all are equal, 1/n when one has everything. `None` when
-/// nobody has anything.
+/// Returns Jain's index, (Σ b)² / (n Σ b²): 1 if all shares are equal, 1/n if one flow has
+/// everything. `None` if all shares are zero.
 pub fn jain_index(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (count, sum, squares) = shares
         .into_iter()
@@ -11,7 +11,7 @@ pub fn jain_index(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
-/// The smallest share over the largest; `None` for fewer than two, or when nobody has anything.
+/// Returns the smallest share over the largest; `None` for fewer than two, or if all are zero.
 pub fn smallest_over_largest(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (count, least, most) = shares
         .into_iter()

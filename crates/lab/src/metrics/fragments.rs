@@ -6,16 +6,16 @@ use anabranch_core::PathId;
 use anabranch_sim::{FragmentId, FrameEvent};
 use anabranch_units::{Duration, Instant};
 
-/// A flow's packets of frames that have been captured and whose outcome is not known.
+/// Packets of a flow's frames that have been captured and whose outcome is not known.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentTrails {
-    /// First those that are followed, in order and without gaps, as frames are numbered; then what
-    /// others have left, for those to come.
+    /// Trails of the followed frames, in order and without gaps, as frames are numbered; then
+    /// unused ones for later frames.
     frames: VecDeque<FrameTrail>,
     followed_count: usize,
     /// Index of the first frame.
     first_index: u64,
-    /// The one farthest in the media of those that have arrived.
+    /// Arrived packet that is farthest in the media.
     farthest: Option<FragmentId>,
     /// Whether there are paths to switch between.
     has_paths: bool,
@@ -34,7 +34,7 @@ struct FrameTrail {
 enum Trail {
     #[default]
     Unseen,
-    /// Noted only where there are paths to switch between.
+    /// Recorded only if there are paths to switch between.
     Sent,
     Arrived(Instant),
 }
@@ -48,14 +48,14 @@ impl Trail {
     }
 }
 
-/// The first copy of a packet of media has arrived.
+/// Arrival of the first copy of a packet of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FragmentArrival {
-    /// Since its frame's capture.
+    /// Time since its frame's capture.
     pub(super) took: Duration,
-    /// Whether one that comes later in the media has arrived before it.
+    /// Whether a packet that is later in the media has arrived before it.
     pub(super) is_out_of_order: bool,
-    /// Since the arrivals of its neighbours in the frame, as far as they have arrived.
+    /// Times since the arrivals of its neighbours in the frame, as far as they have arrived.
     pub(super) gaps: [Option<Duration>; 2],
 }
 
@@ -85,7 +85,7 @@ impl FragmentTrails {
         self.followed_count += 1;
     }
 
-    /// The outcome of the oldest frame is known: its packets count no more.
+    /// Removes the oldest frame, whose outcome is known.
     pub(super) fn on_outcome(&mut self, frame: &FrameEvent) {
         while self.followed_count > 0 && self.first_index <= frame.index {
             self.frames[0].fragments.clear();
@@ -95,7 +95,8 @@ impl FragmentTrails {
         }
     }
 
-    /// A packet leaves. Returns whether it is a new one on another path than the one before it.
+    /// Handles a packet that is sent. Returns whether it is a new one on another path than the one
+    /// before.
     pub(super) fn on_sent(&mut self, id: FragmentId, path: PathId) -> bool {
         if !self.has_paths {
             return false;
@@ -112,7 +113,8 @@ impl FragmentTrails {
         last.is_some_and(|last| last != path)
     }
 
-    /// A packet arrives; `None`: another copy has, or its frame's outcome is known.
+    /// Handles an arrived packet; `None`: another copy has arrived before, or its frame's outcome
+    /// is known.
     pub(super) fn on_arrived(&mut self, now: Instant, id: FragmentId) -> Option<FragmentArrival> {
         let frame = self.frame(id)?;
         let trail = frame.trail(id);
@@ -215,7 +217,7 @@ mod tests {
             send(0, 0),
             send(1, 0),
             send(2, 1),
-            // Again, which is nothing new.
+            // Another copy, which is no new packet.
             send(0, 0),
             send(3, 1),
             send(4, 0),

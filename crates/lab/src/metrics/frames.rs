@@ -1,4 +1,4 @@
-//! Frames that no simulator has carried, measured as those are that it has.
+//! Measurements of frames outside the simulator, by the same definitions.
 
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::{Fate, JitterBuffer, Player, PlayerFrame};
@@ -10,21 +10,21 @@ use super::window::Window;
 /// Measures one flow's frames in a window of a run that lasted until all of them had their time:
 /// none is too near the end to be judged.
 ///
-/// Its viewer has no jitter buffer, so that a frame is complete, handed out and displayed at once.
+/// Its viewer has no jitter buffer, so that a frame is complete, delivered and displayed at once.
 #[derive(Debug)]
 pub struct FrameMeter {
     window: Window,
     deadline: Duration,
     player: Player,
     record: FrameRecord,
-    /// When the window opened, while it is open.
+    /// Opening of the window, while it is open.
     opened_at: Option<Instant>,
-    /// When it opens or closes from here on, the last first.
+    /// Future times at which it opens or closes, the last first.
     boundaries: Vec<Instant>,
 }
 
 impl FrameMeter {
-    /// For frames that are of use until `deadline` after their capture.
+    /// Returns a meter of frames that are useful until `deadline` after their capture.
     pub fn new(window: Window, deadline: Duration) -> FrameMeter {
         let mut boundaries: Vec<Instant> = window.boundaries().collect();
         boundaries.sort_unstable_by(|a, b| b.cmp(a));
@@ -92,7 +92,8 @@ mod tests {
 
     use super::*;
 
-    /// Frames every 40 ms, one in ten a key frame, there after 30 ms but for those that are lost.
+    /// Measures frames every 40 ms, one in ten a key frame, complete after 30 ms except for the
+    /// lost ones.
     fn measured(window: Window, lost: &[u64], end: u64) -> FrameStatistics {
         let mut meter = FrameMeter::new(window, Duration::from_millis(100));
         for index in 0..end {

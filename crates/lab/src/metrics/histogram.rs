@@ -8,7 +8,7 @@ use anabranch_units::{Duration, percentile_place};
 /// spans count in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// From the bin of the least sample to that of the largest: at most 7,424 bins.
+    /// Counts from the bin of the least sample to that of the largest: at most 7,424 bins.
     bins: Vec<u64>,
     first_bin: u32,
     sum: u128,
@@ -26,7 +26,7 @@ fn bin_of(sample: u64) -> usize {
     (u64::from(shift) * STEPS + (sample >> shift)) as usize
 }
 
-/// The middle of a bin.
+/// Returns the middle of a bin.
 fn value_of(bin: usize) -> u64 {
     let bin = bin as u64;
     let shift = (bin / STEPS).saturating_sub(1);
@@ -47,7 +47,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Takes a sample in.
+    /// Adds a sample.
     #[inline]
     pub fn record(&mut self, sample: u64) {
         *self.bin(bin_of(sample)) += 1;
@@ -56,7 +56,7 @@ impl Histogram {
         self.sum += u128::from(sample);
     }
 
-    /// The count of a bin.
+    /// Returns the count of a bin.
     #[inline]
     fn bin(&mut self, bin: usize) -> &mut u64 {
         // A bin before the first one wraps around to beyond the last.
@@ -67,7 +67,7 @@ impl Histogram {
         self.new_bin(bin)
     }
 
-    /// The count of a bin outside those that there are.
+    /// Returns the count of a new bin.
     #[cold]
     fn new_bin(&mut self, bin: usize) -> &mut u64 {
         if self.bins.is_empty() {
@@ -83,13 +83,13 @@ impl Histogram {
         &mut self.bins[index]
     }
 
-    /// Takes a span in, in nanoseconds.
+    /// Adds a span, in nanoseconds.
     #[inline]
     pub fn record_span(&mut self, span: Duration) {
         self.record(span.as_nanos());
     }
 
-    /// Takes all samples of another in.
+    /// Adds all samples of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (index, more) in other.bins.iter().enumerate().filter(|(_, more)| **more > 0) {
             *self.bin(other.first_bin as usize + index) += more;
@@ -104,19 +104,19 @@ impl Histogram {
         self.bins.iter().sum()
     }
 
-    /// The largest sample; zero without any.
+    /// Returns the largest sample; zero without any.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The exact mean; `None` without samples.
+    /// Returns the exact mean; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.sum as f64 / count as f64)
     }
 
-    /// The sample of the nearest rank ([`percentile_place`]), up to the width of its bin; `None`
-    /// without samples.
+    /// Returns the sample of the nearest rank ([`percentile_place`]), up to the width of its bin;
+    /// `None` without samples.
     pub fn percentile(&self, percent: u8) -> Option<u64> {
         let rank = percentile_place(self.count(), percent)? + 1;
         let mut passed = 0;

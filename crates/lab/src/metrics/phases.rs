@@ -12,15 +12,15 @@ use super::statistics::FlowStatistics;
 use super::window::Window;
 use crate::scenario::{FlowKind, FlowSpec, Scenario};
 
-/// A part of a flow's time in which nothing changes on the links that it takes.
+/// Part of a flow's time in which nothing changes on its links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// When it begins.
+    /// Its beginning.
     pub from_s: f64,
-    /// When it ends.
+    /// Its end.
     pub to_s: f64,
-    /// From its begin until the rate received, over 1 s, stayed within 25 % of its mean over the
-    /// phase's second half; `null`: it did not settle.
+    /// Time from its beginning until the received rate, over 1 s, stayed within 25 % of its mean
+    /// over the phase's second half; `null`: it did not settle.
     pub convergence_time_ms: Option<f64>,
 }
 
@@ -31,18 +31,18 @@ impl Phase {
         self.convergence_time_ms.unwrap_or(length_ms)
     }
 
-    /// The mean convergence time of several.
+    /// Returns the mean convergence time of several phases.
     pub(super) fn mean_ms(phases: &[Phase]) -> Option<f64> {
         let sum: f64 = phases.iter().map(Phase::counted_ms).sum();
         (!phases.is_empty()).then(|| sum / phases.len() as f64)
     }
 
-    /// The longest convergence time of several.
+    /// Returns the longest convergence time of several phases.
     pub(super) fn longest_ms(phases: &[Phase]) -> Option<f64> {
         phases.iter().map(Phase::counted_ms).max_by(f64::total_cmp)
     }
 
-    /// The share of those that settle.
+    /// Returns the share of phases that settle.
     pub(super) fn settled_share(phases: &[Phase]) -> Option<f64> {
         let settled = phases
             .iter()
@@ -93,7 +93,8 @@ impl Changes {
         Changes(by_link)
     }
 
-    /// The phases of `flow`, which runs in `span`, within a window; not those in which it pauses.
+    /// Returns the phases of `flow`, which runs in `span`, within a window, except those in which
+    /// it pauses.
     fn phases(
         &self,
         scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! A flow's rates over time, and what RFC 8868 §3 asks of them.
+//! A flow's rates over time, and the measures of RFC 8868 §3.
 
 use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,8 @@ pub struct RateSamples {
     /// Number of times at which the received rate, over 500 ms, fell from 1.25 times its mean to
     /// 0.75 times.
     pub oscillations: u64,
-    /// From the start of the flow or window until the rate received, over 1 s, stayed within 25 %
-    /// of its mean over the second half; `null`: it did not settle.
+    /// Time from the start of the flow or window until the received rate, over 1 s, stayed within
+    /// 25 % of its mean over the second half; `null`: it did not settle.
     pub convergence_time_ms: Option<f64>,
 }
 
@@ -42,14 +42,14 @@ const HIGH_WATERMARK: f64 = 1.25;
 const LOW_WATERMARK: f64 = 0.75;
 
 impl RateSeries {
-    /// Bytes have been sent.
+    /// Records sent bytes.
     #[inline]
     pub(crate) fn record_sent(&mut self, now: Instant, bytes: u32) {
         let bin = self.bin(now);
         bin.sent = bin.sent.saturating_add(bytes);
     }
 
-    /// Bytes have been received.
+    /// Records received bytes.
     #[inline]
     pub(crate) fn record_received(&mut self, now: Instant, bytes: u32) {
         let bin = self.bin(now);
@@ -88,7 +88,7 @@ impl RateSeries {
         starts.map(rate).collect()
     }
 
-    /// The rates received over periods one after another.
+    /// Returns the received rates over consecutive periods.
     pub(crate) fn received(
         &self,
         period: Duration,
@@ -162,13 +162,13 @@ fn oscillations(rates: &[f64]) -> u64 {
     count
 }
 
-/// From the begin of these rates over 100 ms until they settle.
+/// Returns the time from the begin of these rates over 100 ms until they settle.
 fn convergence_ms(rates: &[f64]) -> Option<f64> {
     convergence_bins(&moving_means(rates, 10)).map(|bins| (BIN * bins as u64).as_millis_f64())
 }
 
-/// After how many samples a rate stays within 25 % of its mean over the second half; `None`: the
-/// last sample is still outside.
+/// Returns the number of samples after which a rate stays within 25 % of its mean over the second
+/// half; `None`: the last sample is still outside.
 fn convergence_bins(rates: &[f64]) -> Option<usize> {
     let settled = mean(&rates[rates.len() / 2..]);
     let is_settled = |rate: &f64| (rate - settled).abs() <= 0.25 * settled;
@@ -184,7 +184,7 @@ fn convergence_bins(rates: &[f64]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A flow that receives at a rate, in kbit/s, of its time in ms for 20 s.
+    /// Returns the series of a flow that receives `kilobits` kbit/s at a time in ms, for 20 s.
     fn series(kilobits: impl Fn(u64) -> u64) -> RateSeries {
         let mut series = RateSeries::default();
         for at in (0..20_000).step_by(10) {

@@ -44,7 +44,7 @@ pub(super) struct ViewerRecord {
     pub(super) skipped: u64,
     pub(super) freezes: u64,
     pub(super) frozen: Duration,
-    /// From the first frame on.
+    /// Time from the first frame on.
     pub(super) watched: Duration,
     pub(super) start_up: Option<Duration>,
 }
@@ -52,7 +52,7 @@ pub(super) struct ViewerRecord {
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamRecord {
     pub(super) bytes: u64,
-    /// From the beginnings of streams to their ends.
+    /// Times from the beginnings of streams to their ends.
     pub(super) transfers: Histogram,
     /// Number of new segments that took another path than the one before.
     pub(super) path_switches: u64,
@@ -120,7 +120,7 @@ pub(super) struct FrameRecord {
     pub(super) captured_bytes: u64,
     pub(super) judged: u64,
     pub(super) late: u64,
-    /// Apart, as they are few.
+    /// Boxed, as they are few.
     pub(super) exceptions: Box<ExceptionalFrames>,
     /// Receiver's count when the window opened.
     pub(super) recovered_baseline: u64,
@@ -157,7 +157,7 @@ pub(super) struct LinkRecord {
 }
 
 impl FlowRecord {
-    /// Bytes of complete frames and of streams.
+    /// Returns the bytes of complete frames and of streams.
     pub(super) fn useful_bytes(&self) -> u64 {
         self.frames.complete_bytes + self.stream.bytes
     }
@@ -204,7 +204,7 @@ impl PathRecord {
         self.fragment_times += other.fragment_times;
     }
 
-    /// λ of Zhang & Lei's eq. 9, or over all paths q of eq. 8.
+    /// Returns λ of Zhang & Lei's eq. 9, or over all paths q of eq. 8.
     pub(super) fn cost_ms(&self) -> Option<f64> {
         mean_ms(self.fragment_times, self.fragments)
     }
@@ -253,7 +253,7 @@ pub(super) struct Outcome {
 }
 
 impl FrameRecord {
-    /// A frame was captured. Only one that has all its time before the end is judged.
+    /// Records a captured frame. Only a frame that has all its time before the end is judged.
     pub(super) fn on_captured(&mut self, size_bytes: u64, has_time: bool) {
         self.captured += 1;
         self.captured_bytes += size_bytes;
@@ -290,7 +290,7 @@ impl FrameRecord {
         self.decodable_on_time += u64::from(is_out_in_time && frame.is_displayed);
     }
 
-    /// A frame can be shown now. The gap before it counts if the window is open.
+    /// Records a frame that can be shown now. The gap before it counts if the window is open.
     pub(super) fn show(&mut self, now: Instant, is_open: bool) {
         if let Some(shown_at) = self.shown_at.filter(|_| is_open) {
             self.longest_gap = self.longest_gap.max(Some((now - shown_at, shown_at)));
@@ -298,7 +298,7 @@ impl FrameRecord {
         self.shown_at = Some(now);
     }
 
-    /// The window closes. A picture that has stood still to the end has stood still.
+    /// Closes the window. A picture that stands still until the end counts as a gap.
     pub(super) fn close(&mut self, opened_at: Instant, now: Instant) {
         if let Some(shown_at) = self.shown_at {
             let from = shown_at.max(opened_at);
@@ -372,7 +372,7 @@ impl FragmentRecord {
         self.peak_frames = self.peak_frames.max(other.peak_frames);
     }
 
-    /// `all_paths`: the sum of the flow's paths.
+    /// Returns the statistics. `all_paths` is the sum of the flow's paths.
     pub(super) fn statistics(&self, all_paths: &PathRecord) -> FragmentStatistics {
         FragmentStatistics {
             gap_mean_ms: mean_ms(self.gaps, self.gap_count),
@@ -408,13 +408,13 @@ impl HeadOfLineRecord {
 }
 
 impl StreamRecord {
-    /// A window opens.
+    /// Opens a window.
     pub(super) fn open(&mut self, flow: FlowId, world: &World) {
         self.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
         self.adaptive_baseline = world.adaptive_counts(flow).unwrap_or_default();
     }
 
-    /// A window closes.
+    /// Closes a window.
     pub(super) fn close(&mut self, flow: FlowId, world: &World) {
         let seen = world.viewer_counts(flow);
         self.viewer = seen.map(|seen| seen.since(&self.viewer_baseline));

@@ -34,7 +34,7 @@ struct Watch {
     series: RateSeries,
     /// Bytes delivered since the last full second.
     second_bytes: u64,
-    /// From a frame's capture until its sender gives it up, of a flow of media.
+    /// Time from a frame's capture until its sender gives it up, of a flow of media.
     deadline: Duration,
     /// The least propagation delay of its paths.
     base_delay: Duration,
@@ -65,7 +65,7 @@ impl Watch {
     }
 }
 
-/// A link's propagation delay, at its least.
+/// Returns a link's least propagation delay.
 pub(crate) fn least_delay(link: &LinkConfig) -> Duration {
     let later = link.delay_schedule.iter().map(|(_, delay)| *delay);
     later.fold(link.delay, Duration::min)
@@ -108,14 +108,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// When [`Recorder::at_boundary`] is to be called.
+    /// Returns the times at which [`Recorder::at_boundary`] is due.
     pub(crate) fn boundaries(&self) -> impl Iterator<Item = Instant> {
         self.windows
             .iter()
             .flat_map(|record| record.window.boundaries())
     }
 
-    /// Opens and closes windows; everything up to now has happened.
+    /// Opens and closes windows, after all events up to now.
     pub(crate) fn at_boundary(&mut self, world: &mut World) {
         let now = world.now();
         for record in &mut self.windows {
@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The statistics of each window, in their order. The run is over.
+    /// Returns the statistics of each window, in their order. The run is over.
     pub(crate) fn finish(mut self, end: Instant) -> Vec<Statistics> {
         let scenario = self.scenario;
         self.count_frames_without_outcome();
@@ -220,7 +220,7 @@ impl<'a> Recorder<'a> {
             .map(move |record| &mut record.flows[flow].frames)
     }
 
-    /// A packet of media has arrived.
+    /// Handles an arrived packet of media.
     fn on_fragment(&mut self, now: Instant, packet: &PacketEvent, id: FragmentId) {
         let trails = &mut self.watches[packet.flow.index()].trails;
         let Some(arrival) = trails.on_arrived(now, id) else {
@@ -252,7 +252,7 @@ impl<'a> Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// A packet of a stream leaves.
+    /// Handles a sent packet of a stream.
     fn note_segment(&mut self, packet: &PacketEvent) {
         let flow = packet.flow.index();
         let has_paths = self.scenario.flows[flow].paths.len() > 1;
@@ -449,7 +449,7 @@ impl WindowRecord {
         }
     }
 
-    /// The least fairness over periods in which all flows of adaptive media run.
+    /// Returns the least fairness over periods in which all flows of adaptive media run.
     fn least_fairness(
         &self,
         scenario: &Scenario,

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
 
-/// A run cut into intervals; entry `i` of every list is about the time from `i` to `i + 1`
-/// intervals.
+/// A run cut into intervals; entry `i` of every list covers the time from `i` to `i + 1` intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of an interval.
@@ -27,9 +26,9 @@ pub struct Series {
 pub struct FlowSeries {
     /// Its name.
     pub name: String,
-    /// When it begins.
+    /// Its beginning.
     pub start_ms: u64,
-    /// When it ends, if before the run does.
+    /// Its end, if before that of the run.
     pub stop_ms: Option<u64>,
     /// Bytes handed to the network.
     pub sent_bytes: Vec<u64>,
@@ -45,17 +44,17 @@ pub struct FlowSeries {
     pub feedback_packets: Vec<u64>,
     /// Sum of the one-way delays of those that arrived.
     pub delay_nanos: Vec<u64>,
-    /// The longest time from a frame's capture to its last piece's arrival.
+    /// Longest time from a frame's capture to its last fragment's arrival.
     pub frame_delay_max_nanos: Vec<u64>,
-    /// Frames that came whole.
+    /// Complete frames.
     pub frames: Vec<u64>,
-    /// Sum of their delays, from capture to the last piece's arrival.
+    /// Sum of their delays, from capture to the last fragment's arrival.
     pub frame_delay_nanos: Vec<u64>,
-    /// The bandwidth that the controllers of all paths believe in, at the interval's end; zero
-    /// while the flow does not run.
+    /// Bandwidth estimate of all paths' controllers together, at the interval's end; zero while the
+    /// flow does not run.
     pub bandwidth_bits_per_second: Vec<u64>,
-    /// The first path's controller's states as seen at the ends of intervals, each with the end at
-    /// which it was first seen.
+    /// States of the first path's controller at the ends of intervals, each with the end at which
+    /// it was first seen.
     pub states: Vec<(u64, String)>,
     /// Its largest packet, the unit of windows in packets.
     pub packet_bytes: u64,
@@ -122,7 +121,7 @@ struct PathInterval {
 pub(crate) struct SeriesRecorder {
     series: Series,
     current: Vec<Interval>,
-    /// By flow and path; none of flows with one path.
+    /// By flow and path; empty for flows with one path.
     current_paths: Vec<Vec<PathInterval>>,
     link_baselines: Vec<anabranch_link::LinkStatistics>,
 }
@@ -156,7 +155,7 @@ impl SeriesRecorder {
         }
     }
 
-    /// Closes an interval; everything up to now has happened.
+    /// Closes an interval, after all events up to now.
     pub(crate) fn at_interval(&mut self, world: &mut World) {
         let now_ms = (world.now() - Instant::ZERO).as_millis();
         let flows = self.series.flows.iter_mut().zip(&mut self.current);

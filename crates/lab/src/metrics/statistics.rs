@@ -34,7 +34,7 @@ pub struct FlowStatistics {
     pub controller: String,
     /// Its scheduler.
     pub scheduler: String,
-    /// Bits of complete frames, or of a stream in order, handed out per second of the window in
+    /// Bits of complete frames, or of a stream in order, delivered per second of the window in
     /// which the flow ran.
     pub goodput_bits_per_second: f64,
     /// Coefficient of variation of the throughput's 1 s samples while the flow ran.
@@ -71,7 +71,7 @@ pub struct FlowStatistics {
     pub head_of_line: Option<HeadOfLineStatistics>,
     /// Streams that have arrived to their ends.
     pub transfers: u64,
-    /// From a stream's beginning to the arrival of its end.
+    /// Time from a stream's beginning to the arrival of its end.
     pub transfer_time_ms: Option<Distribution>,
     /// Its packets by path.
     pub paths: Vec<PathStatistics>,
@@ -84,10 +84,10 @@ pub struct PathStatistics {
     pub route: String,
     /// Its packets.
     pub traffic: Traffic,
-    /// Its share of the flow's packets of media that arrived, α in Zhang & Lei's eq. 8; `null`: no
+    /// Its share of the flow's arrived packets of media, α in Zhang & Lei's eq. 8; `null`: no
     /// media.
     pub media_ratio: Option<f64>,
-    /// Mean time of these from their frame's capture to their arrival: λ there, by eq. 9.
+    /// Mean time of these packets from their frame's capture to their arrival: λ in eq. 9.
     pub cost_ms: Option<f64>,
 }
 
@@ -96,7 +96,7 @@ pub struct PathStatistics {
 pub struct FragmentStatistics {
     /// Mean time between the arrivals of consecutive packets of a frame, in either order.
     pub gap_mean_ms: Option<f64>,
-    /// Share of packets that arrive after one that comes later in the media.
+    /// Share of packets that arrive after one that is later in the media.
     pub out_of_order_ratio: Option<f64>,
     /// Number of new packets that took another path than the one before.
     pub path_switches: u64,
@@ -104,7 +104,7 @@ pub struct FragmentStatistics {
     pub aggregate_cost_ms: Option<f64>,
     /// Most bytes of media that the receiver has held at a time, since the start of the flow.
     pub reassembly_peak_bytes: u64,
-    /// Most frames, among them those of which nothing had arrived yet.
+    /// Most frames at a time, including frames of which nothing had arrived yet.
     pub reassembly_peak_frames: u64,
 }
 
@@ -121,9 +121,9 @@ pub struct PlayerStatistics {
     pub freezes: u64,
     /// Their total duration.
     pub freeze_time_ms: f64,
-    /// Over the time from the first frame displayed to the end.
+    /// Freeze time over the time from the first frame displayed to the end.
     pub stall_ratio: Option<f64>,
-    /// From the flow's start to its first frame's display; of all flows, the longest.
+    /// Time from the flow's start to its first frame's display; of all flows, the longest.
     pub start_up_ms: Option<f64>,
 }
 
@@ -135,7 +135,7 @@ pub struct DownloadStatistics {
     pub displayed: u64,
     /// Pictures that came too late and were not displayed.
     pub discarded: u64,
-    /// Times that the next picture was not there at its time, the start among them.
+    /// Number of times at which the next picture was missing when due, including the start.
     pub underflows: u64,
     /// Total time in which the picture stood still after the first.
     pub stall_time_ms: f64,
@@ -148,13 +148,13 @@ pub struct DownloadStatistics {
 /// Experience of a viewer of adaptive bitrates ([`anabranch_video::adaptive_player`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdaptiveStatistics {
-    /// Segments that have come whole.
+    /// Complete segments.
     pub segments: u64,
-    /// The mean of their bitrates; `null`: none has come.
+    /// Mean of their bitrates; `null`: none has arrived.
     pub mean_rate_bits_per_second: Option<f64>,
-    /// Segments asked for with another bitrate than the one before.
+    /// Segments requested with another bitrate than the one before.
     pub switches: u64,
-    /// Times that the buffer ran out.
+    /// Number of times at which the buffer ran out.
     pub underflows: u64,
     /// Total time in which the picture stood still after the first.
     pub stall_time_ms: f64,
@@ -167,7 +167,7 @@ pub struct AdaptiveStatistics {
 /// Waiting times of arrived bytes of a stream for missing ones before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeadOfLineStatistics {
-    /// Over all bytes that can be read, those that never waited among them.
+    /// Mean over all readable bytes, including bytes that never waited.
     pub mean_ms: f64,
     /// Longest waiting time of a byte.
     pub max_ms: f64,
@@ -194,7 +194,7 @@ pub struct Traffic {
     pub packets_dropped: u64,
     /// Dropped over sent.
     pub loss_ratio: Option<f64>,
-    /// Fragments and segments sent again.
+    /// Retransmitted fragments and segments.
     pub packets_retransmitted: u64,
     /// Retransmitted over sent, in packets.
     pub retransmission_ratio: Option<f64>,
@@ -244,42 +244,42 @@ impl ReasonTraffic {
 pub struct FrameStatistics {
     /// Frames captured and handed to the sender.
     pub captured: u64,
-    /// Frames received whole.
+    /// Complete frames.
     pub complete: u64,
-    /// Among them those complete later than the flow's deadline after capture.
+    /// Frames among them that were complete later than the flow's deadline after capture.
     pub late: u64,
-    /// Frames given up by the receiver, with something or nothing of them arrived.
+    /// Frames given up by the receiver, partly arrived or not at all.
     pub dropped: u64,
     /// Frames given up by the sender.
     pub abandoned: u64,
     /// Lost fragments that repairs have recovered at the receiver.
     #[serde(default)]
     pub fragments_recovered: u64,
-    /// Complete within the deadline, over captured; frames captured too near the run's end to have
-    /// had all their time do not count.
+    /// Frames complete within the deadline, over captured frames; those captured too near the run's
+    /// end to have had all their time do not count.
     pub complete_on_time_ratio: Option<f64>,
-    /// From capture to the arrival of the last piece, of complete frames.
+    /// Time from capture to the arrival of the last fragment, of complete frames.
     pub delay_ms: Option<Distribution>,
-    /// The same, and for frames given up by the receiver from capture to its giving up (Zhang & Lei
+    /// The same, with frames given up by the receiver, from capture to that moment (Zhang & Lei
     /// count these).
     pub delay_with_dropped_ms: Option<Distribution>,
     /// The delay of complete frames less the propagation delay of the flow's fastest path.
     pub delay_excess_ms: Option<Distribution>,
-    /// The same of all frames that had their time: those that are never complete count with the
-    /// deadline, or with the time until they were given up if that is longer.
+    /// The same of all frames that had their time. Incomplete frames count with the deadline, or
+    /// with the time until they were given up if that is longer.
     #[serde(default)]
     pub delay_excess_of_all_ms: Option<Distribution>,
-    /// Frames complete with all that they need, over those whose outcome is known.
+    /// Frames complete with all frames that they need, over those whose outcome is known.
     pub decodable_ratio: Option<f64>,
-    /// Frames handed out within the deadline, with all that they need, over those captured; as for
-    /// [`FrameStatistics::complete_on_time_ratio`], those captured too near the run's end do not
-    /// count.
+    /// Frames delivered within the deadline, with all frames that they need, over captured frames;
+    /// as for [`FrameStatistics::complete_on_time_ratio`], those captured too near the run's end do
+    /// not count.
     #[serde(default)]
     pub decodable_on_time_ratio: Option<f64>,
-    /// The longest time between two frames that could be shown: complete, and with them all since
-    /// the last key frame where frames depend on one another.
+    /// Longest time between two frames that could be shown: complete, and with them all since the
+    /// last key frame if frames depend on one another.
     pub longest_gap_ms: Option<f64>,
-    /// When that began.
+    /// Beginning of that time.
     #[serde(default)]
     pub longest_gap_from_s: Option<f64>,
 }

@@ -10,7 +10,7 @@ pub struct Variation {
 }
 
 impl Variation {
-    /// Takes a sample in.
+    /// Adds a sample.
     pub fn record(&mut self, sample: f64) {
         self.count += 1;
         let delta = sample - self.mean;
@@ -18,7 +18,8 @@ impl Variation {
         self.deviation += delta * (sample - self.mean);
     }
 
-    /// Standard deviation (of the population) over mean; `None` without samples or with mean zero.
+    /// Returns standard deviation (of the population) over mean; `None` without samples or with
+    /// mean zero.
     pub fn coefficient(&self) -> Option<f64> {
         let variance = self.deviation / self.count as f64;
         (self.count > 0 && self.mean > 0.0).then(|| variance.sqrt() / self.mean)

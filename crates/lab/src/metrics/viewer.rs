@@ -12,7 +12,7 @@ use crate::scenario::{FlowSpec, MediaSpec};
 #[derive(Clone, Debug)]
 pub(super) struct Viewer {
     player: Player,
-    /// Whether a key frame or a disposable one has come.
+    /// Whether a key frame or a disposable one has arrived.
     has_structure: bool,
     /// The freezes so far. A window counts those that end in it.
     freezes: Vec<Freeze>,
@@ -27,8 +27,8 @@ impl Viewer {
         }
     }
 
-    /// Takes a frame whose outcome is known, and says how it is displayed; `None`: it is not there,
-    /// or cannot be decoded.
+    /// Takes a frame whose outcome is known, and returns its display; `None`: it is incomplete, or
+    /// cannot be decoded.
     pub(super) fn on_outcome(
         &mut self,
         now: Instant,
@@ -36,7 +36,7 @@ impl Viewer {
         outcome: FrameOutcome,
     ) -> Option<Display> {
         let is_complete = matches!(outcome, FrameOutcome::Complete { .. });
-        // As the sender has it: references without any key frame stand alone.
+        // As in the sender: references without any key frame stand alone.
         self.has_structure |= frame.importance != Importance::Reference;
         let importance = match self.has_structure {
             true => frame.importance,
@@ -54,7 +54,7 @@ impl Viewer {
         Some(display)
     }
 
-    /// The flow ends.
+    /// Handles the end of the flow.
     pub(super) fn finish(&mut self, at: Instant) {
         self.freezes.extend(self.player.finish(at));
     }

@@ -1,20 +1,20 @@
-//! Which part of a run counts.
+//! Part of a run that counts.
 
 use anabranch_units::{Duration, Instant};
 
 /// A part of a run, from one instant to another, perhaps with a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// When it begins.
+    /// Its beginning.
     pub from: Instant,
-    /// When it ends.
+    /// Its end.
     pub to: Instant,
     /// A part that does not count, such as an outage.
     pub outside: Option<(Instant, Instant)>,
 }
 
 impl Window {
-    /// All of a run.
+    /// Returns the window of a whole run.
     pub fn whole(duration: Duration) -> Window {
         Window {
             from: Instant::ZERO,
@@ -32,7 +32,7 @@ impl Window {
         is_in(self.from, self.to) && !self.outside.is_some_and(|(from, to)| is_in(from, to))
     }
 
-    /// The instants at which it opens or closes.
+    /// Returns the instants at which it opens or closes.
     pub(crate) fn boundaries(&self) -> impl Iterator<Item = Instant> {
         let outside = self.outside.into_iter().flat_map(|(from, to)| [from, to]);
         [self.from, self.to].into_iter().chain(outside)

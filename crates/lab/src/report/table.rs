@@ -8,8 +8,8 @@ use anabranch_core::SendReason;
 use super::{ExpectationReport, Report, Spread};
 use crate::metrics::{METRICS, Unit};
 
-/// The report as people read it. With several runs, a number is the median, followed by the least
-/// and the largest.
+/// Returns the report as text. With several runs, a number is the median, followed by the least and
+/// the largest.
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
     let scenario = &report.scenario;
@@ -76,7 +76,8 @@ pub fn table(report: &Report) -> String {
 
 type Rows = Vec<Vec<String>>;
 
-/// Rows of equal length, the first of them the heading; columns aligned, numbers to the right.
+/// Returns rows of equal length as text, the first of them the heading; columns are aligned,
+/// numbers to the right.
 pub fn grid(rows: &[Vec<String>]) -> String {
     let column_count = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
@@ -115,7 +116,7 @@ fn spread(report: &Report, metric: &str, subject: Option<&str>) -> Option<Spread
         .map(|entry| entry.spread)
 }
 
-/// A value over all runs: itself if they agree, else median and range.
+/// Returns a value over all runs: itself if they agree, else median and range.
 pub fn cell(spread: Option<Spread>, format: impl Fn(f64) -> String) -> String {
     let Some(Spread { median, min, max }) = spread else {
         return "-".to_owned();
@@ -128,7 +129,7 @@ pub fn cell(spread: Option<Spread>, format: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A number without its unit, which stands in the heading.
+/// Returns a number without its unit, which stands in the heading.
 pub(crate) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Share => format!("{:.2}", value * 100.0),
@@ -151,7 +152,7 @@ pub(crate) fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The expectations that were not met, as the table has them.
+/// Returns the expectations that were not met, as in the table.
 pub(crate) fn broken_expectations(report: &Report) -> String {
     let mut rows = expectation_rows(report);
     let mut is_met = report
@@ -167,7 +168,7 @@ pub(crate) fn broken_expectations(report: &Report) -> String {
     grid(&rows)
 }
 
-/// A row for each subject, a column for each metric.
+/// Returns a row for each subject and a column for each metric.
 fn metric_rows(
     report: &Report,
     subjects: &[(Option<&str>, String)],
@@ -263,7 +264,8 @@ fn frame_rows(report: &Report) -> Rows {
     )
 }
 
-/// Paths are no subjects of metrics: their rows come from the runs themselves.
+/// Returns the rows of paths. Paths are no subjects of metrics, so the rows come from the runs
+/// themselves.
 fn path_rows(report: &Report) -> Rows {
     let heading = [
         "path",
@@ -419,7 +421,7 @@ fn expectation_rows(report: &Report) -> Rows {
     rows
 }
 
-/// A number with its unit.
+/// Returns a number with its unit.
 pub fn written(value: f64, unit: Unit) -> String {
     let number = in_unit(value, unit);
     format!("{number} {}", unit_name(unit))

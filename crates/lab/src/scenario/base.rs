@@ -1,4 +1,4 @@
-//! Scenarios that are another one with changes: `base = "other.toml"`.
+//! Scenarios that change another one: `base = "other.toml"`.
 
 use toml::de::DeTable;
 
@@ -51,7 +51,7 @@ pub(super) fn read(
     Ok(Some((path_name, base)))
 }
 
-/// The entry that names a base.
+/// Returns the entry that names a base.
 pub(super) fn of(root: &Node) -> Option<&Node> {
     let Value::Table(entries) = &root.value else {
         return None;
@@ -60,8 +60,8 @@ pub(super) fn of(root: &Node) -> Option<&Node> {
     entry.map(|(_, node)| node)
 }
 
-/// `base` with what `own` says instead. Tables are merged key by key, but for empty ones, which
-/// stand for themselves; everything else is replaced.
+/// Returns `base` with the values of `own` instead. Tables are merged key by key, except empty
+/// ones, which stand for themselves; everything else is replaced.
 pub(super) fn merged(base: Node, own: Node) -> Node {
     let Node { value, place, key } = own;
     let value = match (base.value, value) {

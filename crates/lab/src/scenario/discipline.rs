@@ -37,7 +37,7 @@ const KINDS: [(&str, Kind); 7] = [
 /// Every option of any kind, so that the mistake of a missing kind comes before that of a key that
 /// it may explain.
 pub(super) const KEYS: &[Key] = &[
-    Key::required("kind", Shape::Name(names), "which discipline"),
+    Key::required("kind", Shape::Name(names), "name of the discipline"),
     Key::new("ecn", Shape::Boolean, "mark packets that understand it"),
     Key::new("mark-above", Shape::Queue, "drop-tail: mark above this"),
     Key::new("min-threshold", Shape::Queue, "RED: drop none below"),
@@ -92,7 +92,7 @@ const SCHEDULERS: [(&str, DualQueueScheduler); 2] = [
     ("ts-fifo", DualQueueScheduler::TimeShiftedFifo),
 ];
 
-/// The names of all disciplines.
+/// Returns the names of all disciplines.
 pub(super) fn names() -> Vec<String> {
     KINDS.map(|(name, _)| name.to_owned()).into()
 }
@@ -213,7 +213,7 @@ fn dual_pi2(node: &Node) -> Read<DualPi2Options> {
     })
 }
 
-/// An amount of at least a byte.
+/// Reads an amount of at least a byte.
 fn bytes(node: &Node) -> Read<u32> {
     let limit = quantity::<ByteCount>(node)?;
     match u32::try_from(limit.0) {

@@ -1,4 +1,4 @@
-//! A scenario as written: values that know the line and key that they stand at.
+//! A scenario as written: values with their lines and keys.
 
 use std::fmt;
 
@@ -21,12 +21,12 @@ pub(crate) struct Document {
     root: Node,
 }
 
-/// A value and where it comes from.
+/// A value with its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) place: Place,
-    /// Where it stands in the file, such as `flows[0].controller`; empty for the whole file.
+    /// Its key in the file, such as `flows[0].controller`; empty for the whole file.
     pub(crate) key: String,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Value {
     Other(&'static str),
 }
 
-/// Where a value comes from.
+/// Place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A line of the file, from 1.
@@ -81,9 +81,7 @@ impl Document {
         }
         let set = base::of(&document.root).filter(|node| matches!(node.place, Place::Override(_)));
         match set {
-            Some(node) => {
-                Err(document.error(node.mistake("only a file can name what it is based on")))
-            }
+            Some(node) => Err(document.error(node.mistake("only a file can name its base"))),
             None => Ok(document),
         }
     }
@@ -92,7 +90,7 @@ impl Document {
         &self.root
     }
 
-    /// A mistake with the place spelled out.
+    /// Returns the error of a mistake, with its place spelled out.
     pub(crate) fn error(&self, mistake: Mistake) -> ScenarioError {
         let Mistake {
             place,
@@ -111,7 +109,7 @@ impl Document {
         }
     }
 
-    /// Puts a value that stands elsewhere where `keys` lead to.
+    /// Copies a value from elsewhere to `keys`.
     pub(crate) fn put(&mut self, keys: &[String], value: &Node) -> Result<(), Mistake> {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let node = self.root.descend(&keys, value.place)?;
@@ -120,7 +118,7 @@ impl Document {
         Ok(())
     }
 
-    /// Whether an override has set the value that `keys` lead to, or one around it.
+    /// Whether an override has set the value at `keys`, or one around it.
     pub(crate) fn is_overridden(&self, keys: &[String]) -> bool {
         let mut node = &self.root;
         for key in keys {
@@ -162,7 +160,7 @@ impl Document {
             Some((first, rest)) if first == sweep::KEY => sweep::list_mut(&mut self.root, rest),
             _ => None,
         };
-        // The list keeps its place, which is that of its axis among the others.
+        // The list keeps its position, which is that of its axis among the others.
         if let Some(list) = swept {
             list.value = override_value(value, &list.key, place);
             return Ok(());
@@ -239,7 +237,7 @@ impl Node {
 }
 
 impl Value {
-    /// The same value at another key.
+    /// Returns the same value at another key.
     fn moved(&self, key: &str) -> Value {
         let node = |node: &Node, key: String| Node {
             value: node.value.moved(&key),
@@ -261,7 +259,7 @@ impl Value {
         }
     }
 
-    /// As the file has it, without quotes.
+    /// Returns the text of the file, without quotes.
     pub(crate) fn written(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),

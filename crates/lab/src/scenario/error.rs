@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use super::document::Place;
 
-/// A scenario that cannot be run. Its message names file, line and key, and where there is a choice
-/// the choices.
+/// A scenario that cannot be run. Its message names file, line and key, and the choices, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
@@ -27,12 +26,12 @@ pub enum ScenarioError {
         /// Description of the mistake.
         message: String,
     },
-    /// A key or value makes no sense.
+    /// A key or value is invalid.
     #[error("{place}: {key}{}{message}", if key.is_empty() { "" } else { ": " })]
     Mistake {
         /// File and line, or the override.
         place: String,
-        /// The key, such as `flows[0].controller`; empty if it is about the whole.
+        /// The key, such as `flows[0].controller`; empty if it concerns the whole.
         key: String,
         /// Description of the mistake and of a correct value.
         message: String,

@@ -20,9 +20,9 @@ pub struct Expectation {
     pub subject: Subject,
     /// Window of the measurement.
     pub window: Window,
-    /// The least value that is right, in the metric's unit.
+    /// Least valid value, in the metric's unit.
     pub min: Option<f64>,
-    /// The largest value that is right, in the metric's unit.
+    /// Largest valid value, in the metric's unit.
     pub max: Option<f64>,
 }
 
@@ -53,14 +53,15 @@ pub(super) const WINDOW_KEYS: &[Key] = &[
 
 const BOUND_KEYS: [&str; 5] = ["min", "max", FROM.name, TO.name, "outside"];
 
-/// The window that `[statistics]` asks for, in a run of `duration`.
+/// Reads the window of `[statistics]`, in a run of `duration`.
 pub(super) fn statistics(node: Option<&Node>, duration: Duration) -> Read<Window> {
     let whole = Window::whole(duration);
     let Some(node) = node else { return Ok(whole) };
     window(&Table::of(node, STATISTICS_KEYS)?, node, whole, duration)
 }
 
-/// The expectations of `[expect]`; those without a window of their own take that of the statistics.
+/// Reads the expectations of `[expect]`; without a window of its own, an expectation takes that of
+/// the statistics.
 pub(super) fn expectations(
     node: &Node,
     links: &[LinkSpec],

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The most bytes of a scenario's text: the largest one here has 6 kB, and where each key stands is
-/// counted from the start.
+/// Largest text of a scenario: the largest one here has 6 kB, and the places of keys are counted
+/// from the start.
 pub(super) const MAX_SCENARIO_BYTES: u64 = 256 << 10;
-/// The most bytes of a file that a scenario names: an hour of deliveries at 100 Mbit/s, one a
-/// line, has 240 MB.
+/// Largest file that a scenario names: an hour of deliveries at 100 Mbit/s, one per line, has 240
+/// MB.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Where the files are that a scenario names.
+/// Location of the files that a scenario names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Files<'a> {
     /// In this folder.
@@ -26,7 +26,7 @@ impl<'a> Files<'a> {
         Files::In(Path::new(file).parent().unwrap_or(Path::new("")))
     }
 
-    /// The text of the file called `name`; why it cannot be read is the error.
+    /// Returns the text of the file called `name`; the error is the reason why it cannot be read.
     pub(super) fn read(&self, name: &str) -> Result<String, String> {
         match self {
             Files::In(folder) => {
@@ -50,12 +50,12 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The text of a file, unless it is longer than anybody's: a device, say, that never ends.
+/// Returns the text of a file, unless it is too long for any use: a device, say, that never ends.
 pub(super) fn text_of(path: &Path, max_bytes: u64) -> io::Result<String> {
     read_text(File::open(path)?, max_bytes)
 }
 
-/// Reads a text to its end, unless it is longer than anybody's.
+/// Reads a text to its end, unless it is too long for any use.
 pub(super) fn read_text(source: impl Read, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     let read_bytes = source.take(max_bytes + 1).read_to_string(&mut text)?;

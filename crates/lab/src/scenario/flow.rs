@@ -1,4 +1,4 @@
-//! Flows as scenarios describe them: what all kinds have in common, and which kinds there are.
+//! Flows as scenarios describe them: the common part of all kinds, and the list of kinds.
 //!
 //! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
@@ -43,11 +43,11 @@ pub struct FlowSpec {
     pub name: String,
     /// Its paths, in the order of their numbers.
     pub paths: Vec<PathSpec>,
-    /// When it begins, or may begin: see [`FlowSpec::start_jitter`].
+    /// Its start, or the earliest one: see [`FlowSpec::start_jitter`].
     pub start: Instant,
-    /// By how much later than that it begins at most; by how much, each run draws by its seed.
+    /// Bound of the delay of its start, which each run draws by its seed.
     pub start_jitter: Duration,
-    /// When it ends; `None`: with the run.
+    /// Its end; `None`: with the run.
     pub stop: Option<Instant>,
     /// Its traffic.
     pub kind: FlowKind,
@@ -71,7 +71,7 @@ pub enum FlowKind {
 }
 
 impl FlowSpec {
-    /// Set-up of the session's ends; `None`: it is no session.
+    /// Returns the set-up of the session's ends; `None`: it is no session.
     pub fn config(&self) -> Option<&Config> {
         match &self.kind {
             FlowKind::Media(media) => Some(&media.config),
@@ -83,7 +83,7 @@ impl FlowSpec {
         }
     }
 
-    /// As [`FlowSpec::config`], to be changed.
+    /// Returns the same as [`FlowSpec::config`], to be changed.
     pub fn config_mut(&mut self) -> Option<&mut Config> {
         match &mut self.kind {
             FlowKind::Media(media) => Some(&mut media.config),
@@ -95,7 +95,7 @@ impl FlowSpec {
         }
     }
 
-    /// Its congestion controller; of a flow that has none, its kind.
+    /// Returns its congestion controller; for a flow that has none, its kind.
     pub fn controller(&self) -> &str {
         match &self.kind {
             FlowKind::Media(media) => media.config.controller.name(),
@@ -107,7 +107,7 @@ impl FlowSpec {
         }
     }
 
-    /// Its packet scheduler; empty: it has none.
+    /// Returns its packet scheduler; empty: it has none.
     pub fn scheduler(&self) -> &str {
         self.config().map_or("", |config| config.scheduler.name())
     }
@@ -127,7 +127,7 @@ impl FlowSpec {
         matches!(source, Some(SourceLimits::Adaptive { .. }))
     }
 
-    /// From when to when it runs, in a run that ends at `end`.
+    /// Returns its start and end, in a run that ends at `end`.
     pub(crate) fn span(&self, end: Instant) -> (Instant, Instant) {
         (self.start, self.stop.unwrap_or(end))
     }
@@ -144,7 +144,7 @@ pub struct PathSpec {
     pub is_metered: bool,
 }
 
-/// A kind of flow as the reader knows it.
+/// Kind of flow, for the reader.
 struct Kind {
     name: &'static str,
     /// The keys that it has beside [`COMMON_KEYS`], in groups.
@@ -155,12 +155,12 @@ struct Kind {
 
 /// The rest of the scenario, as far as a kind's reader needs it.
 struct Context<'a> {
-    /// Where the files are that the scenario names.
+    /// Location of the files that the scenario names.
     files: Files<'a>,
     paths: &'a [PathSpec],
 }
 
-/// All kinds; the first is that of a flow that does not say.
+/// All kinds; the first is the default.
 const KINDS: &[Kind] = &[
     media::KIND,
     bulk::KIND,
@@ -174,23 +174,23 @@ const KINDS: &[Kind] = &[
 
 /// The keys that a flow of any kind and the defaults of all flows may have.
 const COMMON_KEYS: &[Key] = &[
-    Key::new("kind", Shape::Name(kinds), "what it carries, and how"),
+    Key::new("kind", Shape::Name(kinds), "kind of the flow's traffic"),
     Key::new(
         "paths",
         Shape::List(&PATH),
         "routes, in the order of path numbers",
     ),
-    Key::new("start", Shape::Duration, "when it begins"),
+    Key::new("start", Shape::Duration, "start of the flow"),
     Key::new(
         "start-jitter",
         Shape::Duration,
-        "by how much later it begins at most, by chance",
+        "largest random delay of its start",
     ),
-    Key::new("stop", Shape::Duration, "when it ends"),
+    Key::new("stop", Shape::Duration, "end of the flow"),
     Key::new(
         "stagger",
         Shape::Duration,
-        "from the start of one of several alike to the next",
+        "of several alike, time from one start to the next",
     ),
 ];
 
@@ -203,11 +203,7 @@ const PATH: Shape = Shape::Any(&[Shape::Text, Shape::Table(PATH_KEYS)]);
 
 const PATH_KEYS: &[Key] = &[
     Key::required("route", Shape::Text, "name of a route"),
-    Key::new(
-        "weight",
-        Shape::Number(0.0, 1e6),
-        "how much the user likes it",
-    ),
+    Key::new("weight", Shape::Number(0.0, 1e6), "the user's preference"),
     Key::new("metered", Shape::Boolean, "whether the user pays by volume"),
 ];
 
@@ -215,7 +211,7 @@ fn kinds() -> Vec<String> {
     KINDS.iter().map(|kind| kind.name.to_owned()).collect()
 }
 
-/// The keys of flows of any kind, or of their defaults, each kind's after those of all.
+/// Returns the keys of flows of any kind, or of their defaults, each kind's after those of all.
 pub(super) fn all_keys(is_default: bool) -> Vec<Key> {
     let own = if is_default { &[][..] } else { OWN_KEYS };
     let of_kinds = KINDS.iter().flat_map(|kind| kind.keys.concat());
@@ -226,10 +222,10 @@ pub(super) fn all_keys(is_default: bool) -> Vec<Key> {
         .collect()
 }
 
-/// The most flows of a scenario: a run's memory and time grow with them.
+/// Largest number of flows of a scenario: a run's memory and time grow with them.
 const MAX_FLOWS: usize = 10_000;
 
-/// All flows: those of `node`, each completed by the defaults and multiplied by its count.
+/// Reads all flows: those of `node`, each completed by the defaults and multiplied by its count.
 pub(super) fn flows(
     node: &Node,
     defaults: Option<&Node>,
@@ -294,7 +290,7 @@ fn check_overrides(defaults: &Node, flows: &[Node]) -> Read<()> {
     Ok(())
 }
 
-/// The kind of the flow at `node`.
+/// Returns the kind of the flow at `node`.
 fn kind_of(node: &Node, defaults: Option<&Node>) -> Read<&'static Kind> {
     let known: Vec<(&str, &Kind)> = KINDS.iter().map(|kind| (kind.name, kind)).collect();
     let written = [Some(node), defaults]
@@ -311,7 +307,7 @@ fn kind_of(node: &Node, defaults: Option<&Node>) -> Read<&'static Kind> {
     })
 }
 
-/// The flow at `node` with those defaults that its kind knows.
+/// Returns the flow at `node` with the defaults that its kind knows.
 fn with_defaults(flow: &Node, defaults: Option<&Node>, keys: &[Key]) -> Node {
     let mut merged = flow.clone();
     if let (Value::Table(entries), Some(Value::Table(defaults))) =
@@ -328,7 +324,7 @@ fn with_defaults(flow: &Node, defaults: Option<&Node>, keys: &[Key]) -> Node {
     merged
 }
 
-/// The flows that the table at `node` describes.
+/// Returns the flows that the table at `node` describes.
 fn copies(
     node: &Node,
     defaults: Option<&Node>,

@@ -29,7 +29,7 @@ pub struct LinkSpec {
     pub config: LinkConfig,
 }
 
-/// A way from senders to receivers and back.
+/// Route from senders to receivers and back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteSpec {
     /// Its name in the scenario.
@@ -40,7 +40,7 @@ pub struct RouteSpec {
     pub reverse: Vec<usize>,
 }
 
-/// All links. `files`: where those are that they name.
+/// Reads all links, whose files are `files`.
 pub(super) fn links(node: &Node, files: Files<'_>) -> Read<Vec<LinkSpec>> {
     let link = |replica: Replica| {
         Ok(LinkSpec {
@@ -59,7 +59,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "burst",
         Shape::Amount,
-        "what a token bucket lets through at once after a pause",
+        "largest burst of a token bucket after a pause",
     ),
     Key::new(
         "frame-time",
@@ -79,7 +79,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "delay-step",
         Shape::Duration,
-        "of several alike, how much longer each is than the one before",
+        "of several alike, increase of the delay from one to the next",
     ),
     Key::new(
         "jitter",
@@ -91,14 +91,14 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::Table(DETOUR_KEYS),
         "packets that take longer and are overtaken",
     ),
-    Key::new("queue", Shape::Queue, "what the queue holds"),
+    Key::new("queue", Shape::Queue, "capacity of the queue"),
     Key::new(
         "discipline",
         Shape::Any(&[
             Shape::Name(discipline::names),
             Shape::Table(discipline::KEYS),
         ]),
-        "which packets the queue drops or marks",
+        "discipline by which the queue drops or marks packets",
     ),
     Key::new(
         "loss",
@@ -123,7 +123,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "outages",
         Shape::List(&Shape::Table(SPAN_KEYS)),
-        "times in which everything is lost",
+        "spans in which the link loses all packets",
     ),
     Key::new(
         "mtu",
@@ -169,7 +169,7 @@ const JITTER_ORDERS: [(&str, JitterOrder); 3] = [
 
 const DETOUR_KEYS: &[Key] = &[
     Key::required("share", Shape::Share, "of the packets, each on its own"),
-    Key::required("delay", Shape::Duration, "how much longer they take"),
+    Key::required("delay", Shape::Duration, "additional delay"),
 ];
 
 const JITTER_SHAPES: [(&str, JitterShape); 2] = [
@@ -194,12 +194,12 @@ const LOSS_KEYS: &[Key] = &[
 
 const AT: Key = Key::required("at", Shape::Duration, "time since the start of the run");
 
-const EVERY: Key = Key::new("every", Shape::Duration, "again, so long after");
+const EVERY: Key = Key::new("every", Shape::Duration, "period of repetitions");
 
 const TIMES: Key = Key::new(
     "times",
     Shape::Integer(1, MOST_TIMES),
-    "how often it happens, if every so long",
+    "number of repetitions, with a period",
 );
 
 /// Limit of repetitions; more would exceed every run.
@@ -207,28 +207,28 @@ const MOST_TIMES: i64 = 100_000;
 
 pub(super) const RATE_CHANGE_KEYS: &[Key] = &[
     AT,
-    Key::required("rate", Shape::Rate, "from then on"),
+    Key::required("rate", Shape::Rate, "value from then on"),
     EVERY,
     TIMES,
 ];
 
 const DELAY_CHANGE_KEYS: &[Key] = &[
     AT,
-    Key::required("delay", Shape::Duration, "from then on"),
+    Key::required("delay", Shape::Duration, "value from then on"),
     EVERY,
     TIMES,
 ];
 
 const MTU_CHANGE_KEYS: &[Key] = &[
     AT,
-    Key::required("mtu", Shape::Amount, "from then on"),
+    Key::required("mtu", Shape::Amount, "value from then on"),
     EVERY,
     TIMES,
 ];
 
 pub(super) const SPAN_KEYS: &[Key] = &[
     AT,
-    Key::required("for", Shape::Duration, "how long"),
+    Key::required("for", Shape::Duration, "length"),
     EVERY,
     TIMES,
 ];
@@ -238,7 +238,7 @@ const HOPS: Shape = Shape::List(&Shape::Any(&[Shape::Text, Shape::Table(EACH_KEY
 
 const EACH_KEYS: &[Key] = &[
     Key::required("each", Shape::Text, "a table of several alike"),
-    Key::new("reversed", Shape::Boolean, "from the last to the first"),
+    Key::new("reversed", Shape::Boolean, "whether in reverse order"),
 ];
 
 /// The keys of a route.
@@ -248,7 +248,7 @@ pub(super) const ROUTE_KEYS: &[Key] = &[
     Key::required("reverse", HOPS, "links from receiver to sender"),
 ];
 
-/// `number`: which of several alike it is, from 1.
+/// Reads a link's configuration. `number` is its number among several alike, from 1.
 fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
     let table = Table::of(node, LINK_KEYS)?;
     let config = LinkConfig {
@@ -362,7 +362,7 @@ fn detour(node: &Node) -> Read<DetourModel> {
     })
 }
 
-/// A rate, and when it comes into force.
+/// Reads a rate and the time from which it holds.
 pub(super) fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
     let table = Table::of(node, RATE_CHANGE_KEYS)?;
     Ok((
@@ -379,7 +379,7 @@ fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
     ))
 }
 
-/// The longest packet, and when that comes into force.
+/// Reads the longest packet and the time from which it holds.
 fn mtu_change(node: &Node) -> Read<(Instant, u32)> {
     let table = Table::of(node, MTU_CHANGE_KEYS)?;
     Ok((table.required("at", instant)?, table.required("mtu", mtu)?))
@@ -389,7 +389,7 @@ fn burst(node: &Node) -> Read<u64> {
     bytes(node, 0..=1_000_000_000)
 }
 
-/// IPv4 asks for 68 B (RFC 791 §3.2).
+/// Reads an MTU, at least the 68 B of IPv4 (RFC 791 §3.2).
 fn mtu(node: &Node) -> Read<u32> {
     bytes(node, 68..=65_535).map(|bytes| bytes as u32)
 }
@@ -420,7 +420,7 @@ pub(super) fn repeated<T: Copy>(
     Ok(all)
 }
 
-/// When a part of the run begins, and how long it is.
+/// Reads the beginning of a part of the run, and its length.
 pub(super) fn span(node: &Node) -> Read<(Instant, Duration)> {
     let table = Table::of(node, SPAN_KEYS)?;
     Ok((
@@ -476,7 +476,7 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
     replicas(node)?.into_iter().map(route).collect()
 }
 
-/// A link by its name, or all those that one table describes, as in `{ each = "hop" }`.
+/// Reads a link by its name, or all links that one table describes, as in `{ each = "hop" }`.
 fn hop(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
     if let Value::Text(_) = node.value {
         let names = links.iter().map(|link| link.name.as_str());
@@ -497,7 +497,7 @@ fn hop(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
     Ok(hops)
 }
 
-/// The place of the thing called by its name at `node` among all such things.
+/// Returns the index of the thing whose name stands at `node` among all such things.
 pub(super) fn named_index<'a>(
     node: &Node,
     what: &str,
@@ -513,7 +513,7 @@ pub(super) fn named_index<'a>(
     })
 }
 
-/// A path's weight.
+/// Reads a path's weight.
 pub(super) fn weight(node: &Node) -> Read<f64> {
     match number(node, 0.0..=1e6)? {
         0.0 => Err(node.mistake("a weight must be above zero")),

@@ -1,6 +1,7 @@
-//! Keys of overrides: names between dots, of which some stand in quotes as in TOML.
+//! Keys of overrides: names between dots, some of them in quotes as in TOML.
 
-/// A setting, cut at its first equals sign outside of quotes: the names of its key and the value.
+/// Splits a setting at its first equals sign outside of quotes: into the names of its key and the
+/// value.
 ///
 /// `None` if there is no equals sign, a quote is not closed, or a name is empty.
 pub(super) fn parse(setting: &str) -> Option<(Vec<String>, &str)> {
@@ -17,7 +18,7 @@ pub(super) fn parse(setting: &str) -> Option<(Vec<String>, &str)> {
     }
 }
 
-/// The first name, and the text behind it.
+/// Returns the first name, and the text behind it.
 fn name(text: &str) -> Option<(String, &str)> {
     let quote = text
         .chars()

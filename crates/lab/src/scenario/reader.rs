@@ -20,7 +20,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The table at `node`; keys other than `known` are mistakes.
+    /// Returns the table at `node`; keys other than `known` are mistakes.
     pub(super) fn of(node: &'a Node, known: &[impl AsRef<str>]) -> Read<Table<'a>> {
         let table = Table {
             node,
@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
             .map(|(_, node)| node)
     }
 
-    /// A mistake at a key, or at the table as a whole if there is no such key.
+    /// Returns a mistake at a key, or at the table as a whole if there is no such key.
     pub(super) fn mistake(&self, key: &str, message: impl Display) -> Mistake {
         self.node(key).unwrap_or(self.node).mistake(message)
     }
@@ -84,7 +84,7 @@ impl Node {
     }
 }
 
-/// The entries of a table whose keys are names of the writer's choice.
+/// Returns the entries of a table whose keys are names of the writer's choice.
 pub(super) fn named(node: &Node) -> Read<&[(String, Node)]> {
     match &node.value {
         Value::Table(entries) => Ok(entries),
@@ -99,7 +99,7 @@ pub(super) fn list(node: &Node) -> Read<&[Node]> {
     }
 }
 
-/// Every element of a list read by `read`.
+/// Reads every element of a list by `read`.
 pub(super) fn list_of<'a, T>(
     node: &'a Node,
     read: impl FnMut(&'a Node) -> Read<T>,
@@ -121,7 +121,7 @@ pub(super) fn boolean(node: &Node) -> Read<bool> {
     }
 }
 
-/// A quantity with its unit, such as "100 ms". A bare 0 needs none.
+/// Reads a quantity with its unit, such as "100 ms". A bare 0 needs none.
 pub(super) fn quantity<T>(node: &Node) -> Read<T>
 where
     T: FromStr,
@@ -147,7 +147,7 @@ pub(super) fn positive_duration(node: &Node) -> Read<Duration> {
     }
 }
 
-/// A point in time, written as the time since the start of the run.
+/// Reads a point in time, written as the time since the start of the run.
 pub(super) fn instant(node: &Node) -> Read<Instant> {
     Ok(Instant::ZERO + duration(node)?)
 }
@@ -204,7 +204,7 @@ pub(super) fn number(node: &Node, range: RangeInclusive<f64>) -> Read<f64> {
     }
 }
 
-/// A share: "1.5 %", or 0.015.
+/// Reads a share: "1.5 %", or 0.015.
 pub(super) fn share(node: &Node) -> Read<f64> {
     let Value::Text(text) = &node.value else {
         return number(node, 0.0..=1.0);
@@ -219,7 +219,7 @@ pub(super) fn share(node: &Node) -> Read<f64> {
     }
 }
 
-/// One of several names.
+/// Reads one of several names.
 pub(super) fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&str, T)]) -> Read<T> {
     let name = text(node)?;
     let found = choices.iter().find(|(known, _)| *known == name);

@@ -1,4 +1,4 @@
-//! Tables that stand for several alike: `count = 3` makes of the link `hop` the links `hop-1` to
+//! Tables that describe several alike: `count = 3` makes of the link `hop` the links `hop-1` to
 //! `hop-3`, and `#` in its texts is the number of each.
 
 use anabranch_units::{Duration, known_names};
@@ -14,16 +14,16 @@ pub(super) struct Replica {
     pub(super) name: String,
     /// The name of the table.
     pub(super) group: String,
-    /// From 1.
+    /// Its number, from 1.
     pub(super) number: u64,
     /// The table's contents for it, without the count.
     pub(super) node: Node,
 }
 
-/// The most links, or routes, of a scenario. A run's memory and time grow with them.
+/// Largest number of links, or routes, of a scenario. A run's memory and time grow with them.
 const MAX_REPLICAS: usize = 4_096;
 
-/// All that the tables at `node` describe, in their order.
+/// Returns all replicas of the tables at `node`, in their order.
 pub(super) fn replicas(node: &Node) -> Read<Vec<Replica>> {
     let mut all = Vec::new();
     for (group, alike) in named(node)? {
@@ -63,7 +63,7 @@ fn count(node: &Node) -> Read<Option<u64>> {
         .transpose()
 }
 
-/// As many as there are links of a table: `count = { each = "hop" }`.
+/// Keys of a count that is the number of links of a table: `count = { each = "hop" }`.
 const COUNT_KEYS: &[Key] = &[EACH];
 
 const EACH: Key = Key::required("each", Shape::Text, "a table of several links alike");
@@ -72,18 +72,19 @@ const EACH: Key = Key::required("each", Shape::Text, "a table of several links a
 pub(super) const COUNT: Key = Key::new(
     "count",
     Shape::Any(&[Shape::Integer(1, 10_000), Shape::Table(COUNT_KEYS)]),
-    "so many alike: NAME-1, NAME-2, …",
+    "number of copies: NAME-1, NAME-2, …",
 );
 
-/// Less, the more links of a table there are: `{ of = "60 ms", less = "5 ms", each = "hop" }`.
+/// Keys of a delay that falls with the number of links of a table: `{ of = "60 ms", less = "5 ms",
+/// each = "hop" }`.
 pub(super) const DELAY_KEYS: &[Key] = &[
     EACH,
-    Key::required("of", Shape::Duration, "what it would be without any"),
-    Key::required("less", Shape::Duration, "by how much it is less for each"),
+    Key::required("of", Shape::Duration, "value without any of them"),
+    Key::required("less", Shape::Duration, "decrease for each of them"),
 ];
 
-/// The scenario with numbers and times where counts and delays go by how many links of a table
-/// there are.
+/// Returns the scenario with numbers and times in place of counts and delays that depend on a
+/// table's number of links.
 pub(super) fn resolved(root: &Node) -> Read<Node> {
     let mut root = root.clone();
     let mut counts = Vec::new();
@@ -133,10 +134,10 @@ fn entries_of<'a>(root: &'a Node, section: &str) -> &'a [(String, Node)] {
     }
 }
 
-/// The tables of links that have a count, and it.
+/// Tables of links that have a count, with the count.
 type Counts = [(String, u64)];
 
-/// Puts the value that `of` finds where a table stands at `key` of `node`.
+/// Replaces the table at `key` of `node` by the value that `of` finds.
 fn resolve(
     node: &mut Node,
     key: &str,
@@ -189,7 +190,7 @@ fn delay_of(node: &Node, counts: &Counts) -> Read<Value> {
     }
 }
 
-/// `node` with `number` for every `#` in its texts.
+/// Returns `node` with `number` for every `#` in its texts.
 pub(super) fn numbered(node: &Node, number: u64) -> Node {
     let value = match &node.value {
         Value::Text(text) => Value::Text(text.replace('#', &number.to_string())),

@@ -1,5 +1,5 @@
-//! A JSON Schema of scenario files, for editors: made from the tables that the readers check keys
-//! by. It knows shapes, not sense: that a path names a route that exists, only the reader checks.
+//! JSON Schema of scenario files, for editors, made from the tables by which the readers check
+//! keys. It knows shapes, not meaning: only the reader checks that a path names an existing route.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::flow::all_keys;
 use super::shape::{Key, Shape};
 use crate::metrics::{METRICS, Metric, Scope, Unit};
 
-/// The schema, indented: `docs/scenario.schema.json`.
+/// Returns the schema, indented: `docs/scenario.schema.json`.
 pub fn schema() -> String {
     let mut root = shape(&Shape::Table(super::KEYS));
     // A key that a file lacks may be in its base.
@@ -45,7 +45,7 @@ fn definitions() -> Value {
     all.insert(
         "queue".to_owned(),
         json!({
-            "description": "what a queue holds, as in \"300 ms\", \"64 kB\" or \"75 packets\"",
+            "description": "capacity of a queue, as in \"300 ms\", \"64 kB\" or \"75 packets\"",
             "type": "string",
             "pattern": queue,
         }),
@@ -84,7 +84,7 @@ fn definitions() -> Value {
     Value::Object(all)
 }
 
-/// The shape of a bound in each unit.
+/// Shape of a bound in each unit.
 const UNITS: [(&str, Shape); 5] = [
     ("share", Shape::Share),
     ("duration", Shape::Duration),
@@ -133,8 +133,8 @@ fn shape(of: &Shape) -> Value {
     }
 }
 
-/// A table of these keys. A key that several kinds of flows have with different shapes may have
-/// any of these.
+/// Returns the schema of a table of these keys. A key that several kinds of flows have with
+/// different shapes may have any of these.
 fn table(keys: &[Key]) -> Value {
     let mut properties = Map::<String, Value>::new();
     for key in keys {

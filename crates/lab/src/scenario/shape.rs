@@ -66,7 +66,7 @@ pub(crate) enum Shape {
     Named(&'static Shape),
     /// One of several shapes.
     Any(&'static [Shape]),
-    /// A flow: the keys of all kinds, and those of the defaults if so wanted.
+    /// A flow: the keys of all kinds, and those of the defaults if requested.
     Flow {
         is_default: bool,
     },

@@ -36,20 +36,20 @@ impl Point {
 /// A value that a sweep sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Where, such as `links.bottleneck.rate`.
+    /// Its key, such as `links.bottleneck.rate`.
     pub key: String,
-    /// As it is written.
+    /// Its value as written.
     pub value: String,
-    /// As a number and its unit, if it is a quantity.
+    /// Its value as a number and a unit, if it is a quantity.
     pub number: Option<(f64, &'static str)>,
 }
 
 /// The table of a sweep.
 pub(super) const KEY: &str = "sweep";
-/// The list of tables in it whose lists are walked side by side.
+/// The list of tables in it whose lists advance together.
 const ZIP: &str = "zip";
 
-/// More points than anybody waits for.
+/// Largest number of points; no one would wait for more.
 const MAX_POINTS: usize = 10_000;
 
 /// Keys, and values for them.
@@ -109,7 +109,7 @@ impl Point {
     }
 }
 
-/// The list that a file's sweep has for a key, however the file writes the key.
+/// Returns the list that a file's sweep has for a key, in any notation of the key.
 pub(super) fn list_mut<'a>(root: &'a mut Node, key: &[String]) -> Option<&'a mut Node> {
     let key: Vec<&str> = key.iter().flat_map(|name| name.split('.')).collect();
     let Value::Table(entries) = &mut root.value else {
@@ -138,7 +138,7 @@ fn list_below<'a>(node: &'a mut Node, key: &[&str]) -> Option<&'a mut Node> {
     })
 }
 
-/// All axes, in the order of the file.
+/// Reads all axes, in the order of the file.
 fn axes(node: &Node) -> Read<Vec<Axis>> {
     let mut found: Vec<(Place, Axis)> = Vec::new();
     for (key, value) in named(node)? {
@@ -166,7 +166,7 @@ fn axes(node: &Node) -> Read<Vec<Axis>> {
     Ok(found.into_iter().map(|(_, axis)| axis).collect())
 }
 
-/// One axis of several keys, whose lists are walked side by side.
+/// Reads one axis of several keys, whose lists advance together.
 fn zipped(table: &Node) -> Read<Axis> {
     let mut lists = Vec::new();
     for (key, value) in named(table)? {
@@ -196,7 +196,8 @@ fn zipped(table: &Node) -> Read<Axis> {
     (0..count).map(step).collect()
 }
 
-/// The lists below a key, which may be written as one key in quotes or as tables in tables.
+/// Collects the lists below a key, which may be written as one key in quotes or as tables in
+/// tables.
 fn collect_lists<'a>(
     key: &str,
     node: &'a Node,
@@ -220,7 +221,7 @@ fn collect_lists<'a>(
     }
 }
 
-/// The axes without the keys that an override sets.
+/// Returns the axes without the keys that an override sets.
 fn without_overridden(mut axes: Vec<Axis>, document: &Document) -> Result<Vec<Axis>, Mistake> {
     for step in axes.iter_mut().flatten() {
         step.retain(|(keys, _)| !document.is_overridden(keys));
@@ -229,7 +230,7 @@ fn without_overridden(mut axes: Vec<Axis>, document: &Document) -> Result<Vec<Ax
     Ok(axes)
 }
 
-/// Every combination of steps, the last axis changing fastest.
+/// Returns every combination of steps, the last axis changing fastest.
 fn product(axes: &[Axis], sweep: Option<&Node>) -> Result<Vec<Step>, Mistake> {
     let count = axes
         .iter()
@@ -297,7 +298,7 @@ controller = "fixed"
         Point::parse("folder/grid.toml", &text, &overrides).map_err(|error| error.to_string())
     }
 
-    /// The values of every point, side by side.
+    /// Returns the values of every point, side by side.
     fn values(points: &[Point]) -> Vec<String> {
         let row = |point: &Point| {
             let values = point.settings.iter().map(|setting| setting.value.as_str());

@@ -1,4 +1,4 @@
-//! Scenarios that are right, and every way in which they can be wrong.
+//! Valid scenarios, and every way in which they can be invalid.
 
 mod links;
 
@@ -497,7 +497,7 @@ fn a_default_that_no_flow_takes_is_a_mistake_of_an_override() {
     };
     let error = parse_set("flow-defaults.controller=fixed").unwrap_err();
     assert!(error.contains("set flows.0.controller"), "{error}");
-    // The file's own defaults may be without effect, and others are taken.
+    // The file's own defaults may have no effect, and others apply.
     assert_eq!(
         parse_set("duration=90 s").unwrap().flows[0].controller(),
         "copa"

@@ -44,7 +44,7 @@ fn write_rows(path: &PathBuf, points: &[Point], seeds: &[u64]) -> Result<(), csv
 /// A key of the sweep.
 struct Column<'a> {
     key: &'a str,
-    /// The unit that all of its values have, if they are quantities.
+    /// Unit of all of its values, if they are quantities.
     unit: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ fn columns(points: &[Point]) -> Vec<Column<'_>> {
     columns
 }
 
-/// The end of a column's name, and the factor from a setting's unit to the column's.
+/// Returns the end of a column's name, and the factor from a setting's unit to the column's.
 fn in_column(unit: &str) -> (&'static str, f64) {
     match unit {
         "Mbit/s" => ("_bps", 1e6),

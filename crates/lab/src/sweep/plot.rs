@@ -10,7 +10,7 @@ use crate::report::Spread;
 
 /// Largest number of lines in a panel: as many as colours.
 const MAX_LINES: usize = 7;
-/// More panels are no picture any more.
+/// Largest number of panels of a picture.
 const MAX_PANELS: usize = 48;
 
 /// Draws a sweep over its first numeric key (of several, that with the most values) into an SVG: a
@@ -91,7 +91,7 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
     draw(path, panels)
 }
 
-/// The keys that have a panel for each value, and those that have a line for each.
+/// Returns the keys that have a panel for each value, and those that have a line for each.
 ///
 /// Keys go to the panels, those with the fewest values first, until a panel has few enough lines.
 fn shared_out<'a>(report: &SweepReport, mut keys: Vec<&'a str>) -> (Vec<&'a str>, Vec<&'a str>) {
@@ -106,7 +106,8 @@ fn shared_out<'a>(report: &SweepReport, mut keys: Vec<&'a str>) -> (Vec<&'a str>
     (of_panels, keys)
 }
 
-/// The values of keys that some point has, in the order of points; one of no values for no key.
+/// Returns the values of keys that some point has, in the order of points; one list without values
+/// for no key.
 fn combinations<'a>(report: &'a SweepReport, keys: &[&str]) -> Vec<Vec<&'a str>> {
     let mut found: Vec<Vec<&str>> = Vec::new();
     for point in &report.points {
@@ -142,7 +143,7 @@ fn tells_apart(report: &SweepReport, axis: &str, key: &str) -> bool {
     })
 }
 
-/// The key to draw over, and its values' unit.
+/// Key of the horizontal axis, and its values' unit.
 struct NumericAxis<'a> {
     key: &'a str,
     unit: &'static str,
@@ -170,7 +171,7 @@ fn numeric_axis(report: &SweepReport) -> Option<NumericAxis<'_>> {
     best.map(|(_, axis)| axis)
 }
 
-/// From a metric's number to that in its heading.
+/// Returns the factor from a metric's number to that in its heading.
 fn scale(unit: Unit) -> f64 {
     match unit {
         Unit::Share => 100.0,

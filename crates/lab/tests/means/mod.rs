@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anabranch_lab::{RunOptions, Scenario, run};
 
-/// Means over the first seeds of a scenario below `scenarios/`: the share of frames in time, of all
-/// captured, and the bytes on the wire beyond the media, as a share of it.
+/// Returns means over the first seeds of a scenario below `scenarios/`: the share of all captured
+/// frames that are in time, and the bytes on the wire beyond the media, as a share of it.
 pub fn means(scenario: &str, seeds: u64) -> (f64, f64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let scenario = Scenario::load(&folder.join(scenario), &[]);

@@ -9,7 +9,7 @@ pub fn scenario(text: &str, settings: &[&str]) -> Scenario {
     scenario.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A metric of the flow, by the first seed.
+/// Returns a metric of the flow, by the first seed.
 pub fn measured(text: &str, settings: &[&str], metric: &str) -> f64 {
     let report = run(&scenario(text, settings), &RunOptions::seeds(1), &|_| ()).unwrap();
     let metric = METRICS.iter().find(|known| known.name == metric).unwrap();

@@ -4,21 +4,23 @@
 //! Each path is `bbr-linux`, without its pacing margin. Once per cycle of ProbeBW, as the gain of
 //! index 3 begins, a path compares estimates:
 //!
-//! - Paths within a fifth of its own estimate, itself included, are taken to share its bottleneck
+//! - Paths within a fifth of its own estimate, itself included, are assumed to share its bottleneck
 //!   if there are others this time and the last. Of n such paths each takes 1/n of its estimate, in
 //!   pacing and window, while the gain's index is 2 or more: it still probes with all of it.
-//! - If all paths together deliver less than 0.6 of the best estimate in five comparisons in a row,
-//!   and none shares a bottleneck, several paths are no use. The least by estimate is given up.
+//! - If all paths together deliver less than 0.6 of the best estimate in five consecutive
+//!   comparisons, and none shares a bottleneck, several paths have no benefit. The path of the
+//!   least estimate is given up.
 //!
-//! Two links of equal rates look like one, so that each is half used between probes: as published.
+//! Two links of equal rates look like a single one, so that each is half used between probes: as
+//! published.
 //!
 //! Deviations:
 //! 1. Estimates of other paths are their bandwidths in the read model, which are not divided. Their
 //!    delivery rates are their packets in flight per smoothed round-trip time.
 //! 2. Comparisons while the sender is application-limited are no evidence on the use of paths, and
 //!    do not count there.
-//! 3. A path that is given up is held in reserve for the time when no other one will do. The module
-//!    closes it.
+//! 3. A path that is given up is held in reserve for the time when no other path is usable. The
+//!    module closes it.
 
 use anabranch_core::PathView;
 use anabranch_core::recovery::Feedback;
@@ -30,9 +32,9 @@ use super::super::gain_cycle::GainCycle;
 const COMPARING_PHASE: usize = 3;
 /// The first index at which a path takes its part only.
 const FIRST_SHARED_PHASE: usize = 2;
-/// Estimates within this part of one's own are equal.
+/// Part of the controller's own estimate within which another one is equal.
 const SIMILAR: f64 = 0.2;
-/// Paths together are of use if they deliver this part of the best estimate.
+/// Least part of the best estimate that paths together must deliver to have a benefit.
 const LEAST_BENEFIT: f64 = 0.6;
 /// Number of consecutive comparisons without a benefit before a path is given up.
 const USELESS_LIMIT: u32 = 5;
@@ -41,9 +43,9 @@ const USELESS_LIMIT: u32 = 5;
 pub(super) struct Coupling {
     /// Paths that seemed to share the bottleneck in the last comparison.
     seen_sharing: u64,
-    /// By how many the estimate is divided; zero before the first comparison.
+    /// Divisor of the estimate; zero before the first comparison.
     sharing: u64,
-    /// Comparisons in a row in which paths were of no use together.
+    /// Consecutive comparisons without a benefit.
     useless_count: u32,
     is_given_up: bool,
 }
@@ -57,7 +59,7 @@ struct Own {
 }
 
 impl Coupling {
-    /// The gain has changed.
+    /// Handles a change of the gain.
     pub(super) fn on_phase(
         &mut self,
         cycle: &GainCycle,
@@ -137,7 +139,7 @@ mod tests {
     use super::super::{BbrLinux, ExtraAcked, Mode, build_coupled, profile};
     use super::*;
 
-    /// Paths of these estimates in Mbit/s, each of which delivers as much.
+    /// Returns paths of these estimates in Mbit/s, each of which delivers as much.
     fn views(estimates: &[f64]) -> Vec<PathView> {
         let views = (1..).zip(estimates).map(|(id, megabits)| {
             let bandwidth = DataRate::from_bits_per_second((megabits * 1e6) as u64);
@@ -165,7 +167,7 @@ mod tests {
         }
     }
 
-    /// By how many the estimate is divided after each of these comparisons.
+    /// Returns the divisor of the estimate after each of these comparisons.
     fn sharing<const N: usize>(comparisons: [&[f64]; N]) -> [u64; N] {
         let mut coupling = Coupling::default();
         comparisons.map(|estimates| {

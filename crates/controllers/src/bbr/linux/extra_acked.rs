@@ -50,7 +50,7 @@ impl ExtraAcked {
         *largest = extra.max(*largest);
     }
 
-    /// A sender that was idle begins a new epoch.
+    /// Begins a new epoch after idleness.
     pub(super) fn restart(&mut self, now: Instant) {
         self.epoch_bytes = 0;
         self.epoch_began_at = now;

@@ -23,7 +23,7 @@ impl BbrLinux {
         packet_count * self.packet_bytes
     }
 
-    /// `bbr_tso_segs_goal`: how many packets leave together.
+    /// `bbr_tso_segs_goal`: the number of packets that leave together.
     pub(super) fn segment_packets(&self) -> u64 {
         let segment = self.pacing_rate.bits_per_second() / 8 / SEGMENTS_A_SECOND;
         let least = if self.pacing_rate < MIN_TSO_RATE {

@@ -1,10 +1,9 @@
-//! Token-bucket policers: two intervals with many losses and the same rate give one away, and this
-//! rate is then taken as the bandwidth for a while ("lt_bw").
+//! Token-bucket policers: two intervals with many losses and the same rate reveal one, and its rate
+//! is then taken as the bandwidth for a while ("lt_bw").
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// `bbr_lt_intvl_min_rtts`: an interval lasts for four rounds at least, and for four times as many
-/// at most.
+/// `bbr_lt_intvl_min_rtts`: least rounds of an interval; it lasts at most four times as many.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 /// `bbr_lt_loss_thresh`: lost by delivered, in 1/256.
@@ -40,12 +39,12 @@ pub(super) struct PolicerFacts {
 }
 
 impl Policer {
-    /// The policer's rate, if there is one.
+    /// Returns the policer's rate, if there is one.
     pub(super) fn rate(&self) -> Option<DataRate> {
         self.rate.filter(|_| self.is_found)
     }
 
-    /// Returns whether a policer has been believed in for long enough, so that ProbeBW shall begin
+    /// Returns whether a policer has been assumed for long enough, so that ProbeBW must begin
     /// again.
     pub(super) fn on_sample(&mut self, facts: &PolicerFacts) -> bool {
         if self.is_found {

@@ -36,7 +36,7 @@ impl Rig {
         });
     }
 
-    /// In ProbeBW's phase of this gain, with 8 Mbit/s and 100 ms.
+    /// Returns a rig in ProbeBW's phase of this gain, with 8 Mbit/s and 100 ms.
     fn in_probe_bw(profile: &'static Profile, gain: f64) -> Self {
         let mut rig = Rig::start(profile);
         while rig.controller.state() != "PROBE_BW" {

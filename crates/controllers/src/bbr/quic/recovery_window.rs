@@ -5,18 +5,18 @@
 enum State {
     #[default]
     NotInRecovery,
-    /// For the first round a packet may leave for every one acknowledged.
+    /// First round: a packet may be sent for every one acknowledged.
     Conservation,
-    /// Then two may.
+    /// Later rounds: two packets may be sent for every one acknowledged.
     Growth,
 }
 
-/// `recovery_window_` and what moves it.
+/// `recovery_window_` and its state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecoveryWindow {
     state: State,
     bytes: Option<u64>,
-    /// Recovery ends when a packet from here on is acknowledged and nothing is lost.
+    /// First packet whose acknowledgement ends recovery if nothing is lost.
     ends_with: u64,
 }
 
@@ -81,7 +81,7 @@ impl RecoveryWindow {
         self.state != State::NotInRecovery
     }
 
-    /// The window, in recovery.
+    /// Returns the window, in recovery.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.bytes.filter(|_| self.is_active())
     }

@@ -33,7 +33,7 @@ impl Rig {
         self.ack(packets);
     }
 
-    /// In ProbeBW's phase of this gain, with 8 Mbit/s and 100 ms.
+    /// Returns a rig in ProbeBW's phase of this gain, with 8 Mbit/s and 100 ms.
     fn in_probe_bw(settings: Settings, gain: f64) -> Self {
         let mut rig = Rig::start(settings);
         while rig.controller.state() != "PROBE_BW" {
@@ -43,7 +43,7 @@ impl Rig {
         rig
     }
 
-    /// Steps to the phase whose gain it is that follows on another gain.
+    /// Steps to the first phase of this gain after one of another gain.
     fn go_to_gain(&mut self, gain: f64) {
         let now = self.now;
         let bbr = &mut self.controller;
@@ -212,7 +212,7 @@ fn a_bandwidth_sample_counts_for_ten_rounds() {
 fn probe_bw_paces_at_five_quarters_then_three_quarters_then_one() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.25);
     assert!(close(rig.pacing_rate(), BANDWIDTH.mul_f64(1.25)));
-    // A fifth more than is needed to end it, with time on its own not enough.
+    // A fifth more packets in flight than end it: time alone does not suffice.
     rig.send(120);
     rig.now += RTT * 2;
     rig.ack(1);

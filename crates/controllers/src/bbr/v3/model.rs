@@ -1,4 +1,4 @@
-//! The network path model (§5.5): bandwidth, aggregation, and what losses teach.
+//! The network path model (§5.5): bandwidth, aggregation, and bounds by losses.
 
 use anabranch_core::recovery::{Feedback, SentPacket};
 use anabranch_units::{DataRate, Instant};
@@ -110,7 +110,7 @@ impl Bbr3 {
         self.extra_acked.push(extra.min(self.cwnd));
     }
 
-    /// Losses, and those that were none.
+    /// Handles losses, and spurious ones.
     pub(super) fn on_losses(&mut self, now: Instant, feedback: &Feedback<'_>) {
         let lost = feedback.lost.iter();
         let newly_lost: u64 = lost.map(|packet| u64::from(packet.bytes)).sum();
@@ -214,7 +214,8 @@ pub(super) fn is_inflight_too_high(lost: u64, tx_in_flight: u64) -> bool {
     lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
 }
 
-/// `InflightAtLoss`: what flew when the losses crossed the threshold, maybe amid this packet.
+/// `InflightAtLoss`: the bytes in flight when the losses crossed the threshold, perhaps within this
+/// packet.
 pub(super) fn inflight_at_loss(packet: &SentPacket, lost: u64) -> u64 {
     let size = u64::from(packet.bytes);
     let inflight_prev = packet.bytes_in_flight.saturating_sub(size) as f64;

@@ -10,7 +10,7 @@ fn mbps(rate: u64) -> DataRate {
     DataRate::from_megabits_per_second(rate)
 }
 
-/// Receivers that report so seldom that acknowledgements come in bursts.
+/// Returns a schedule of few reports, by which acknowledgements come in bursts.
 fn bursts(millis: u64) -> FeedbackSchedule {
     FeedbackSchedule {
         every_packets: 128,
@@ -178,7 +178,7 @@ fn decreasing_bandwidth_10x_and_ensuring_max_bandwidth_adapts_down() {
 fn handling_token_bucket_policers() {
     for seed in 1..=2 {
         let flow = alone(Bed::new(bed_link(1.0)).policer(mbps(5), 50_000), 60, seed);
-        // It probes every other second or so, which a policer answers at once.
+        // It probes about every other second, to which a policer reacts at once.
         let lost = loss_ratio(&flow, 10, 60);
         assert!(lost < 0.04, "seed {seed}: {lost}");
         let delivered = rate(&flow, 10, 60);

@@ -4,11 +4,11 @@ use anabranch_units::{Duration, Instant};
 
 use super::{AckPhase, Bbr3, HEADROOM, Sample, State, UNBOUNDED, is_inflight_too_high};
 
-/// The wall clock's bound for a wait is this and up to a second more.
+/// Least wait by the wall clock; up to a second is added.
 const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
 /// Reno's rounds between losses, capped.
 const MAX_RENO_ROUNDS: u64 = 63;
-/// `bw_probe_up_rounds` is capped.
+/// Bound of `bw_probe_up_rounds`.
 const MAX_UP_ROUNDS: u32 = 30;
 
 impl Bbr3 {
@@ -140,7 +140,7 @@ impl Bbr3 {
         }
     }
 
-    /// `AdaptLongTermModel`: whether it has decided on a transition.
+    /// `AdaptLongTermModel`. Returns whether it has decided on a transition.
     pub(super) fn adapt_long_term_model(&mut self, sample: &Sample) -> bool {
         if self.ack_phase == AckPhase::ProbeStarting && self.is_round_start {
             self.ack_phase = AckPhase::ProbeFeedback;

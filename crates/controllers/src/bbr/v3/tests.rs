@@ -1,5 +1,5 @@
-//! The draft's example test cases (its appendix), and one test per rule that they leave out. Those
-//! that need a path are in `v3/paths.rs`.
+//! The draft's example test cases (its appendix), and one test per rule that they leave out. For
+//! test cases that need a path see `v3/paths.rs`.
 
 use anabranch_core::recovery::{DeliverySnapshot, PacketContent};
 use anabranch_units::Seed;
@@ -51,7 +51,7 @@ impl Rig {
         self.hear_at(0, packets, None);
     }
 
-    /// In this state, by rounds of 100 packets.
+    /// Returns a rig in this state, by rounds of 100 packets.
     fn until(state: &str) -> Self {
         let mut rig = Rig::start();
         for _ in 0..200 {
@@ -111,7 +111,7 @@ fn exiting_startup_on_bandwidth_plateau_takes_three_rounds() {
     assert!(is_about(rig.pacing(), 0.5 * 0.99), "{}", rig.pacing());
 }
 
-/// Nine ranges are lost in a round that a packet closes which left after the first.
+/// Loses `ranges` in a round, which a packet closes that left after the first.
 fn lose_in_a_round(rig: &mut Rig, ranges: usize) {
     rig.send(100);
     rig.now += RTT;

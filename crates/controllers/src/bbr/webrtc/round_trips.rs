@@ -7,7 +7,7 @@ const SAMPLES: usize = 25;
 /// `kRttIncreaseThresholdForExpiry`.
 const GROWTH: f64 = 2.3;
 
-/// The least round-trip time, which expires when the mean of 25 has grown to 2.3 times of it.
+/// Least round-trip time, which expires when the mean of 25 has grown to 2.3 times of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GrownMinRtt {
     pub(super) value: Option<Duration>,
@@ -39,7 +39,7 @@ impl GrownMinRtt {
     }
 }
 
-/// The mean round-trip time of the newest round (`past_rtts_`, one round long).
+/// Mean round-trip time of the newest round (`past_rtts_`, one round long).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MeanOfRound {
     round: u64,

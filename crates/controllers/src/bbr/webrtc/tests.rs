@@ -28,7 +28,7 @@ impl Rig {
         self.ack(packets);
     }
 
-    /// In ProbeBW, with 8 Mbit/s and 100 ms.
+    /// Returns a rig in ProbeBW, with 8 Mbit/s and 100 ms.
     fn in_probe_bw() -> Self {
         let mut rig = Rig::start();
         while rig.controller.state() != "PROBE_BW" {
@@ -136,7 +136,7 @@ fn probe_rtt_has_a_window_of_0_65_products_and_lasts_200_ms_and_a_round() {
     rig.send(1);
     let rest = rig.flying.len();
     rig.ack(rest);
-    // The queue that ProbeRTT was entered for is Recovery's next.
+    // Recovery then drains the queue that caused ProbeRTT.
     assert_ne!(rig.controller.state(), "PROBE_RTT");
 }
 

@@ -8,7 +8,8 @@ fn app_limited_samples_lower_the_estimate_while_congestion_drains_if_less_arrive
     assert_eq!(estimate_after_congestion(1_200), kbps(2_000));
 }
 
-/// The estimate after rounds in which packets were sent at this rate and delivered at 1.2 Mbit/s.
+/// Returns the estimate after rounds in which packets were sent at this rate and delivered at 1.2
+/// Mbit/s.
 fn estimate_after_congestion(sent_kbps: u64) -> DataRate {
     let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     rig.congest(60);
@@ -55,7 +56,7 @@ fn a_capacity_drop_is_believed_before_the_round_is_over() {
             rig.set_send_rate(kbps(3_000));
         }
         rig.send(100);
-        // The first packet of the stay ends a round, and comes through as it was sent.
+        // The first packet of the stay ends a round, and is delivered as it was sent.
         rig.ack(81, 200, kbps(3_000), true);
         assert_eq!(rig.bbr.bandwidth.max(), kbps(4_000));
         let rounds = rig.bbr.rounds.count;

@@ -66,7 +66,7 @@ impl CongestionController for Watched {
     }
 }
 
-/// A greedy flow of the default form alone on a link for a minute.
+/// Runs a greedy flow of the default form alone on a link for a minute.
 fn alone(bed: Bed, seed: u64) -> (Outcome, Vec<Seen>) {
     let (sender, seen): (_, Receiver<Seen>) = channel();
     let watched = Watched {
@@ -122,7 +122,7 @@ fn algorithm_4_a_queue_of_its_own_making_ends_probe_bw_within_two_round_trips() 
     }
 }
 
-/// Whether two reports in a row have found congestion, and ProbeBW has gone on.
+/// Whether two consecutive reports have found congestion, and ProbeBW has continued.
 fn is_congestion_left_unanswered(seen: &[Seen]) -> bool {
     let is_unanswered = |seen: &Seen| seen.state == "ProbeBW" && seen.is_congested;
     seen.windows(2)
@@ -153,9 +153,9 @@ fn a_path_longer_by_60_ms_is_learnt_within_its_expiry_and_four_round_trips() {
 }
 
 /// Zhang & Lei's Fig. 7; expected are 1.55 beside Reno's 1.44 Mbit/s, 1.9 in the five seconds after
-/// it and 2.9 from 210 s on. Three decisions of the default form each cost a part of that: to
-/// answer a capacity drop (1.06 to 1.39 with that alone), to answer an overflow (1.26 to 1.40), and
-/// to go at half the rate when the least round-trip time has expired (1.10 to 1.19).
+/// it and 2.9 from 210 s on. Three decisions of the default form each cost a part of that. They are
+/// the answer to a capacity drop (1.06 to 1.39 with that alone), the answer to an overflow (1.26 to
+/// 1.40), and half the rate when the least round-trip time has expired (1.10 to 1.19).
 #[test]
 fn the_authors_code_with_the_startup_exit_holds_half_of_a_link_against_reno() {
     let profile: &'static Profile = Box::leak(Box::new(Profile {

@@ -15,7 +15,7 @@ fn opened(profile: &'static Profile) -> Rig {
 fn live_bbr_begins_with_what_the_source_gives_and_a_quarter_more() {
     let mut rig = opened(&live::PROFILE);
     assert_eq!(rig.pacing_rate(), kbps(5_000));
-    // Answers that show less, since no more was sent, change nothing.
+    // Reports of a lower rate, since no more was sent, change nothing.
     for _ in 0..4 {
         rig.app_limited_round(600, kbps(500));
         assert_eq!(rig.pacing_rate(), kbps(5_000));
@@ -84,7 +84,7 @@ fn a_buffer_that_overflows_ends_startup_with_the_first_sample() {
         let mut rig = Rig::new(&live::PROFILE);
         rig.bbr.on_source_rate(source_rate);
         rig.round(40, kbps(1_000));
-        // More in flight than the path holds without a queue.
+        // More packets in flight than the path holds without a queue.
         rig.send(60);
         rig.lost_bytes += 40_000;
         rig.now += millis(80);

@@ -9,10 +9,10 @@ const SOURCE: DataRate = DataRate::from_kilobits_per_second(2_000);
 /// A picture of eight packets.
 #[derive(Clone, Copy, Debug)]
 struct Picture {
-    /// From one packet to the next.
+    /// Time between two packets.
     sent_apart: Duration,
     received_apart: Duration,
-    /// Which packet is lost, and of which one the report with its arrival time is.
+    /// Index of the lost packet, and of the one whose report with its arrival time is lost.
     lost: Option<usize>,
     untimed: Option<usize>,
 }
@@ -20,7 +20,7 @@ struct Picture {
 impl Picture {
     const PACKETS: u64 = 8;
 
-    /// Sent at one rate, and received at another.
+    /// Returns a picture sent at one rate, and received at another.
     fn of(sent: DataRate, received: DataRate) -> Self {
         Picture {
             sent_apart: sent.time_for(PACKET_BYTES.into()),
@@ -31,7 +31,7 @@ impl Picture {
     }
 }
 
-/// A sender of pictures, which has too little to send between them.
+/// Sender of pictures, which is application-limited between them.
 struct Pictures {
     rig: Rig,
     train: u8,
@@ -40,7 +40,7 @@ struct Pictures {
 }
 
 impl Pictures {
-    /// In Startup, where a round trip of 60 ms has shown 1 Mbit/s.
+    /// Returns a sender in Startup, after a round trip of 60 ms with 1 Mbit/s.
     fn new(profile: &'static Profile, source_rate: DataRate) -> Self {
         let mut rig = Rig::new(profile);
         rig.bbr.on_source_rate(source_rate);
@@ -57,7 +57,7 @@ impl Pictures {
         }
     }
 
-    /// A picture goes round, reported at once; its rate sample contains the pause before it.
+    /// Sends a picture, and reports it at once; its rate sample contains the pause before it.
     fn go_round(&mut self, picture: Picture) {
         self.send(picture);
         self.report(picture, 0..Picture::PACKETS as usize);
@@ -127,7 +127,7 @@ impl Pictures {
     }
 }
 
-/// The estimate after one picture of a source with a rate of its own.
+/// Returns the estimate after one picture of a source with a rate of its own.
 fn after(picture: Picture) -> f64 {
     let mut pictures = Pictures::new(&live::PROFILE, SOURCE);
     pictures.go_round(picture);
@@ -198,7 +198,7 @@ fn the_pause_between_trains_belongs_to_none() {
     let picture = Picture::of(kbps(4_000), kbps(4_000));
     let estimate = |next_train| {
         let mut pictures = Pictures::new(&live::PROFILE, SOURCE);
-        // One packet that is sent again, and a picture later.
+        // A retransmission, and a picture later.
         pictures.rig.send(1);
         pictures.rig.flying[0].delivery.train = 1;
         pictures.report(picture, 0..1);

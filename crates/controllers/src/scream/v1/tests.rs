@@ -23,7 +23,7 @@ fn rig(options: &str) -> Rig {
 }
 
 impl Rig {
-    /// Out of fast increase, with this window and delay, and as much in flight.
+    /// Returns a rig out of fast increase, with this window and delay, and as much in flight.
     fn delay_based(window_packets: usize, queue_millis: f64) -> Self {
         let mut rig = rig("");
         rig.send(1);
@@ -42,7 +42,7 @@ impl Rig {
             lost,
             ce_count,
             rtt: Some(RTT),
-            // Some constant delay: no queue, unless the test says so.
+            // A constant delay: no queue, unless the test adds one.
             received_at: self
                 .flying
                 .get(lost)
@@ -273,9 +273,9 @@ fn property_self_clocked_nothing_is_granted_without_feedback() {
     assert_eq!(rig.controller.next_timeout(), None);
 }
 
-/// With five bandwidth-delay products of queue it is 209 ms: the delay target rises beside the
-/// flow's own steady delay, of which the RFC warns. Without that rule it is 138 ms: fast increase
-/// resumes every five seconds.
+/// With five bandwidth-delay products of queue it is 209 ms: the delay target rises because of the
+/// flow's own steady delay, as the RFC warns. Without that rule it is 138 ms: fast increase resumes
+/// every five seconds.
 #[test]
 fn property_t1_fills_a_path_below_the_delay_target() {
     let run = run_flows(

@@ -12,8 +12,8 @@ const RTT: Duration = Duration::from_millis(50);
 
 type Rig = testing::Rig<ScreamV2>;
 
-/// With a reference window of twenty packets, as many in flight, at twice the virtual RTT, long
-/// after the last congestion.
+/// Returns a rig with a reference window of twenty packets, as many in flight, at twice the virtual
+/// RTT, long after the last congestion.
 fn rig() -> Rig {
     let config = ControllerConfig {
         max_packet_bytes: 1_000,
@@ -334,8 +334,8 @@ fn property_t4_a_halving_is_over_within_a_second() {
     }
 }
 
-/// Marks between the 20th and the 60th second by a queue that marks from 5 ms on, per round trip,
-/// and what else the flow did then.
+/// Returns the marks per round trip between the 20th and the 60th second, by a queue that marks
+/// from 5 ms on, and the flow's other measures.
 fn under_l4s(source: Source) -> (f64, Measures) {
     let config = ControllerConfig {
         is_ecn_capable: true,
@@ -356,8 +356,8 @@ fn under_l4s(source: Source) -> (f64, Measures) {
 
 #[test]
 fn property_l4s_about_two_marks_a_round_trip_and_hardly_a_queue() {
-    // The draft's equilibrium of two takes every mark to be answered alike; media that leaves gaps
-    // fills the queue now and then only.
+    // The draft's equilibrium of two assumes that every mark is answered alike; media with gaps
+    // fills the queue only occasionally.
     for (source, least, utilisation) in [(GREEDY, 1.0, 0.95), (VIDEO, 0.2, 0.85)] {
         let (marks, measures) = under_l4s(source);
         assert!((least..4.0).contains(&marks), "{source:?}: {marks}");

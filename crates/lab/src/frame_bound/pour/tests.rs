@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A flow over links `a`, `b`, … with these keys, and over routes of these links.
+/// Returns the basin of a flow over links `a`, `b`, … with these keys, and over routes of these
+/// links.
 fn basin(links: &[&str], routes: &[&[&str]]) -> Basin {
     let mut text = String::from("duration = \"1 s\"\n[links.back]\n");
     for (name, keys) in ('a'..).zip(links) {
@@ -50,7 +51,7 @@ fn over_two_paths_a_frame_fills_both_to_the_same_level() {
     let alone = |bytes| poured(basin.clone(), &[(0, bytes)])[0];
     // (T - 20 ms) + (T - 50 ms) / 2 = 60 ms.
     assert_eq!(alone(60_000), Some((60_000 + 20_000 + 25_000) * 2 / 3));
-    // So soon the far path is no help.
+    // A frame this short gains nothing from the far path.
     assert_eq!(alone(20_000), Some(40_000));
 }
 

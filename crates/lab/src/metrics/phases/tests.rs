@@ -1,7 +1,7 @@
 use super::*;
 
-/// A link whose rate changes at 20 s, two flows of media over it, one of which comes at 30 s and
-/// pauses from 40 to 50 s, and raw traffic on the way back that falls silent at 55 s.
+/// A link whose rate changes at 20 s, two flows of media over it, one of which starts at 30 s and
+/// pauses from 40 to 50 s, and raw traffic in the return direction that stops at 55 s.
 const TEXT: &str = r#"
 duration = "60 s"
 links.up = { rate = "2 Mbit/s", rate-schedule = [{ at = "20 s", rate = "1 Mbit/s" }] }
@@ -68,7 +68,7 @@ fn a_phase_ends_where_a_rate_or_the_company_changes() {
         (55.0, 60.0),
     ];
     assert_eq!(spans(&phases(0, &WHOLE, |_| 800)), expected);
-    // Not while it pauses itself.
+    // Pauses of the flow itself do not count.
     let expected = [(30.0, 40.0), (50.0, 55.0), (55.0, 60.0)];
     assert_eq!(spans(&phases(1, &WHOLE, |_| 800)), expected);
 }

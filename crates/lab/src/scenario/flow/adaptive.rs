@@ -33,14 +33,10 @@ const KEYS: &[Key] = &[
     Key::new(
         "ladder",
         Shape::List(&Shape::Rate),
-        "the bitrates of which a viewer chooses, ascending",
+        "bitrates that the viewer can choose, ascending",
     ),
-    Key::new("segment", Shape::Duration, "how long a segment is"),
-    Key::new(
-        "buffer",
-        Shape::Duration,
-        "how much a viewer buffers at most",
-    ),
+    Key::new("segment", Shape::Duration, "length of a segment"),
+    Key::new("buffer", Shape::Duration, "most that a viewer buffers"),
 ];
 
 /// 1, 2.5, 5 and 8 Mbit/s, in kbit/s; chosen, about 360p to 1080p.
@@ -55,7 +51,7 @@ fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
         most: table.or("buffer", BUFFER, positive_duration)?,
     };
     if buffer.most < buffer.caching + segment {
-        let message = "must hold a segment more than what is there before it is played";
+        let message = "must exceed the caching by at least a segment";
         return Err(table.mistake("buffer", message));
     }
     let length = table.required("length", positive_duration)?;

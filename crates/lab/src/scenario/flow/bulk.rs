@@ -26,7 +26,7 @@ pub(super) const KIND: Kind = Kind {
 const KEYS: &[Key] = &[Key::new(
     "bytes",
     Shape::Amount,
-    "how many; without end if missing",
+    "size of the stream; without end if missing",
 )];
 
 fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {

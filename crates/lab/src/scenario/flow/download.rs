@@ -24,7 +24,7 @@ pub struct DownloadSpec {
 }
 
 impl DownloadSpec {
-    /// The film, as a run with this seed has it.
+    /// Returns the film of a run with this seed.
     ///
     /// # Errors
     /// [`SourceConfigError`], for a source that cannot be.
@@ -41,21 +41,21 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const KEYS: &[Key] = &[
-    Key::new("source", SOURCE, "what the film is made of"),
+    Key::new("source", SOURCE, "source of the film"),
     LENGTH,
     CACHING,
     Key::new(
         "read-ahead",
         Shape::Duration,
-        "the player takes no more while so much of the film is there",
+        "length of buffered film at which the player takes no more",
     ),
 ];
 
-pub(super) const LENGTH: Key = Key::new("length", Shape::Duration, "of the film");
+pub(super) const LENGTH: Key = Key::new("length", Shape::Duration, "length of the film");
 pub(super) const CACHING: Key = Key::new(
     "caching",
     Shape::Duration,
-    "how much of the film must be there before it is played",
+    "length of film that must have arrived before it is played",
 );
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {

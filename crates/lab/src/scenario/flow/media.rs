@@ -21,16 +21,16 @@ use crate::scenario::shape::{Key, Shape};
 pub struct MediaSpec {
     /// Set-up of both ends.
     pub config: Config,
-    /// Where the frames come from.
+    /// Source of the frames.
     pub source: SourceConfig,
-    /// When there are none, and for how long.
+    /// Beginnings and lengths of pauses.
     pub pauses: Vec<(Instant, Duration)>,
     /// Jitter buffer of its viewer's player.
     pub jitter_buffer: JitterBuffer,
 }
 
 impl MediaSpec {
-    /// The source of a flow that begins at `start`.
+    /// Returns the source of a flow that begins at `start`.
     pub(crate) fn build(
         &self,
         start: Instant,
@@ -60,12 +60,12 @@ const KEYS: &[Key] = &[
     Key::new(
         "deadline",
         Shape::Duration,
-        "from a frame's capture until it is worthless",
+        "lifetime of a frame after its capture",
     ),
     Key::new(
         "reassembly-wait",
         Shape::Duration,
-        "how long the rest of a frame is waited for",
+        "longest wait for the rest of a frame",
     ),
     Key::new(
         "target-fraction",
@@ -75,12 +75,12 @@ const KEYS: &[Key] = &[
     Key::new(
         "path-target-min",
         Shape::Rate,
-        "what the encoder is asked for on account of each path at the least",
+        "least part of each path in the encoder's target",
     ),
     Key::new(
         "jitter-buffer",
         Shape::Any(&[Shape::Name(jitter_buffers), Shape::Duration]),
-        "how long the viewer's player keeps frames back",
+        "how the viewer's player delays frames",
     ),
     Key::new(
         "fec",
@@ -90,17 +90,17 @@ const KEYS: &[Key] = &[
     Key::new(
         "mtu-discovery",
         Shape::Boolean,
-        "whether packets begin at 1,228 B and grow to what each path carries",
+        "whether packets begin at 1,228 B and grow to each path's MTU",
     ),
     Key::new(
         "retransmission-copies",
         Shape::Name(retransmission_copies),
-        "how many copies of a lost fragment are sent",
+        "number of copies sent of a lost fragment",
     ),
     Key::new(
         "endpoint",
         Shape::Name(endpoints),
-        "which of this project's decisions the sender makes",
+        "decisions of this project that the sender makes",
     ),
 ];
 
@@ -155,7 +155,8 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     })))
 }
 
-/// As the product searches over IPv4; without it, packets have the size that `packet` says.
+/// Reads the search for the path MTU, which is the product's over IPv4; without it, packets have
+/// the size of `packet`.
 fn mtu_discovery(table: &Table<'_>) -> Read<Option<MtuDiscovery>> {
     let is_wanted = table.or("mtu-discovery", false, boolean)?;
     Ok(is_wanted.then(|| MtuDiscovery::of_internet(IP_AND_UDP_BYTES)))
@@ -185,7 +186,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
             choice(node, "endpoint", &Endpoint::NAMES)
         })?,
         deadline,
-        // As both ends of a session take them from one latency.
+        // As in both ends of a session, which derive them from one latency.
         reassembly_wait: table.or("reassembly-wait", deadline, positive_duration)?,
         keeps_bytes: false,
         ends_with_peer: false,

@@ -12,7 +12,7 @@ use crate::scenario::shape::{Key, Shape};
 /// Raw datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawSpec {
-    /// Which of the kinds it is.
+    /// Name of its kind.
     pub kind: &'static str,
     /// Bytes of each packet on the wire.
     pub size_bytes: u32,
@@ -23,7 +23,7 @@ pub struct RawSpec {
 }
 
 impl RawSpec {
-    /// The generator that sends them along `route`.
+    /// Returns the generator that sends them along `route`.
     pub(crate) fn generator(
         &self,
         route: RouteId,
@@ -77,7 +77,7 @@ pub(super) const ON_OFF: Kind = Kind {
     },
 };
 
-const RATE: Key = Key::new("rate", Shape::Rate, "of its bytes on the wire");
+const RATE: Key = Key::new("rate", Shape::Rate, "rate of its bytes on the wire");
 const SIZE: Key = Key::new("size", Shape::Amount, "bytes of a packet on the wire");
 
 const STEADY_KEYS: &[Key] = &[
@@ -93,18 +93,14 @@ const STEADY_KEYS: &[Key] = &[
 const ON_OFF_KEYS: &[Key] = &[
     RATE,
     SIZE,
-    Key::new("on", Shape::Duration, "how long it sends at its rate"),
-    Key::new("off", Shape::Duration, "how long it is silent"),
+    Key::new("on", Shape::Duration, "length of a burst"),
+    Key::new("off", Shape::Duration, "length of a pause"),
     Key::new(
         "periods",
         Shape::Name(laws),
         "whether they are all alike, or random",
     ),
-    Key::new(
-        "first",
-        Shape::Name(periods),
-        "the period that it begins with",
-    ),
+    Key::new("first", Shape::Name(periods), "initial period"),
 ];
 
 fn laws() -> Vec<String> {

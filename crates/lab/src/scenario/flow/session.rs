@@ -38,28 +38,28 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "padding-packet",
         Amount,
-        "useless bytes in a packet of them, 64 B to 9 kB",
+        "bytes of padding in a packet, 64 B to 9 kB",
     ),
-    Key::new("feedback", FEEDBACK, "when the receiver reports"),
+    Key::new("feedback", FEEDBACK, "schedule of the receiver's reports"),
     Key::new(
         "loss-detection",
         Name(loss_detections),
         "when a packet counts as lost",
     ),
-    Key::new("min-rate", Rate, "below which no controller goes"),
-    Key::new("max-rate", Rate, "above which no controller needs to go"),
+    Key::new("min-rate", Rate, "least rate of a controller"),
+    Key::new("max-rate", Rate, "largest rate that a controller needs"),
     Key::new(
         "initial-window",
         Integer(1, 1_000),
-        "of each path's controller, in packets",
+        "initial window of each path's controller, in packets",
     ),
     Key::new("ecn", Boolean, "whether packets may carry an ECN codepoint"),
     Key::new(
         "initial-rate",
         Rate,
-        "that each path's controller starts with",
+        "initial rate of each path's controller",
     ),
-    Key::new("fixed-rate", Rate, "of the controller \"fixed\""),
+    Key::new("fixed-rate", Rate, "rate of the controller \"fixed\""),
     Key::new(
         "packet",
         Amount,
@@ -77,11 +77,7 @@ const FEEDBACK: Shape = Any(&[Name(feedback_names), Shape::Table(FEEDBACK_KEYS)]
 const FEEDBACK_KEYS: &[Key] = &[
     Key::new("every", Integer(1, 1_000), "packets"),
     Key::new("max-delay", Shape::Duration, "how long a report may wait"),
-    Key::new(
-        "interval",
-        Shape::Duration,
-        "from one periodic report to the next",
-    ),
+    Key::new("interval", Shape::Duration, "interval of periodic reports"),
     Key::new("on-hole", Boolean, "whether a gap is reported at once"),
 ];
 
@@ -92,13 +88,14 @@ fn controllers() -> Vec<String> {
         .collect()
 }
 
-/// All that a simulation can run: the registered ones, and the one that knows the network.
+/// Returns all schedulers that a simulation can run: the registered ones, and the one that knows
+/// the network.
 fn schedulers() -> Vec<String> {
     let registered = SCHEDULERS.iter().map(|entry| entry.name);
     registered.chain([ORACLE]).map(str::to_owned).collect()
 }
 
-/// One of [`schedulers`] by its name.
+/// Returns one of [`schedulers`] by its name.
 pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
     match name {
         ORACLE => Some(oracle()),
@@ -139,7 +136,7 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
     ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
 ];
 
-/// The set-up of both ends. The first of the loss detections is the usual one.
+/// Reads the set-up of both ends. The first of the loss detections is the default.
 pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
     let usual = Config::new(default_controller(), default_scheduler());
     let controller = |node: &Node| by_name(text(node)?).map_err(|error| node.mistake(error));

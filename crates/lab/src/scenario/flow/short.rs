@@ -24,12 +24,12 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const KEYS: &[Key] = &[
-    Key::new("min-bytes", Shape::Amount, "of the smallest object"),
-    Key::new("max-bytes", Shape::Amount, "of the largest object"),
+    Key::new("min-bytes", Shape::Amount, "size of the smallest object"),
+    Key::new("max-bytes", Shape::Amount, "size of the largest object"),
     Key::new(
         "mean-idle",
         Shape::Duration,
-        "from one object's end to the next, in the mean",
+        "mean time from one object's end to the next object",
     ),
     Key::new(
         "starts-idle",

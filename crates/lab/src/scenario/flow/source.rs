@@ -36,7 +36,7 @@ fn source_names() -> Vec<String> {
     SourceConfig::NAMES.map(str::to_owned).to_vec()
 }
 
-/// The key "kind" of a table that is about one kind only.
+/// Returns the key "kind" of a table that describes one kind only.
 const fn kind(name: fn() -> Vec<String>) -> Key {
     Key::required("kind", Shape::Name(name), "the model")
 }
@@ -53,7 +53,7 @@ const REACTION: Key = Key::new(
 const KEY_INTERVAL: Key = Key::new(
     "key-interval",
     Shape::Duration,
-    "from one key frame to the next",
+    "time from one key frame to the next",
 );
 const KEY_RATIO: Key = Key::new(
     "key-ratio",
@@ -111,7 +111,7 @@ const GOP_KEYS: &[Key] = &[
     Key::new(
         "variation-time",
         Shape::Duration,
-        "in which the correlation of these sizes falls to 1/e",
+        "time in which the correlation of these sizes falls to 1/e",
     ),
 ];
 const LIVE_KEYS: &[Key] = &[
@@ -134,11 +134,15 @@ const STATISTICAL_KEYS: &[Key] = &[kind(|| vec!["rfc8593".to_owned()]), FPS, MIN
 const AUDIO_KEYS: &[Key] = &[
     kind(|| vec!["audio".to_owned()]),
     RATE,
-    Key::new("interval", Shape::Duration, "from one frame to the next"),
+    Key::new(
+        "interval",
+        Shape::Duration,
+        "time from one frame to the next",
+    ),
 ];
 const PACKETS_KEYS: &[Key] = &[
     kind(|| vec!["packets".to_owned()]),
-    Key::new("size", Shape::Amount, "of a packet"),
+    Key::new("size", Shape::Amount, "size of a packet"),
     RATE,
     MIN,
     MAX,
@@ -153,7 +157,7 @@ const HYBRID_KEYS: &[Key] = &[
     FILE,
 ];
 
-/// The keys of the model called `name`.
+/// Returns the keys of the model called `name`.
 fn keys_of(name: &str) -> Option<&'static [Key]> {
     Some(match name {
         "ideal" => IDEAL_KEYS,
@@ -169,12 +173,12 @@ fn keys_of(name: &str) -> Option<&'static [Key]> {
     })
 }
 
-/// The source of that name with its usual settings.
+/// Returns the source of that name with its usual settings.
 pub(super) fn named_source(name: &str) -> Result<SourceConfig, SourceConfigError> {
     name.parse()
 }
 
-/// The source at `node`, whose file is one of `files`.
+/// Reads the source at `node`, whose file is one of `files`.
 pub(super) fn source(node: &Node, files: Files<'_>) -> Read<SourceConfig> {
     if let Value::Text(name) = &node.value {
         return named_source(name).map_err(|error| node.mistake(error));
@@ -207,7 +211,7 @@ enum Frames {
     Film(Arc<FrameTrace>),
 }
 
-/// The frames of the file that the table of the model `name` names.
+/// Reads the frames of the file that the table of the model `name` names.
 fn frames(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<Frames> {
     table.required("file", |node| {
         let file = text(node)?;
@@ -443,7 +447,7 @@ fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
     }))
 }
 
-/// Three sizes, as 6:2:1.
+/// Reads three sizes, as 6:2:1.
 fn ratio(node: &Node) -> Read<[f64; 3]> {
     let parts = text(node)?.split(':').map(|part| part.trim().parse().ok());
     let parts: Option<Vec<f64>> = parts.collect();

@@ -26,27 +26,27 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "receive-window",
         Shape::Amount,
-        "what the receiver takes beyond what was read",
+        "bytes that the receiver takes beyond those read",
     ),
     Key::new(
         "retransmission",
         Shape::Name(retransmissions),
-        "over several paths, by which of them what was lost is sent again",
+        "over several paths, which of them retransmits",
     ),
     Key::new(
         "reinjection",
         Shape::Name(reinjections),
-        "over several paths, when what is in flight on one is sent on another as well",
+        "over several paths, when segments in flight on one are copied to another",
     ),
 ];
 
-/// RFC 5681 §4.2 allows no longer delay.
+/// Longest delay that RFC 5681 §4.2 allows.
 const MAX_DELAYED_ACK: Duration = Duration::from_millis(500);
 
 /// Largest backlog of a greedy source, in segments.
 const MAX_UNSENT_SEGMENTS: usize = 16;
 
-/// Whether a segment is sent again by the path that lost it.
+/// Whether a segment is retransmitted on the path that lost it.
 const RETRANSMISSIONS: [(&str, bool); 2] = [("any path", false), ("same path", true)];
 
 /// Policies of copies of segments in flight.
@@ -67,7 +67,7 @@ fn retransmissions() -> Vec<String> {
     names.collect()
 }
 
-/// The set-up of both ends.
+/// Reads the set-up of both ends.
 pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     let mut session = session::config(table, &LossDetection::STREAM_NAMES)?;
     let has_several_paths = has_several_paths(table)?;
@@ -94,10 +94,10 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     let stream = StreamConfig {
         send_buffer_bytes,
         max_unsent_bytes: match has_several_paths {
-            // Schedulers may ask how much waits: all that an application has for the buffer.
+            // Schedulers may read the backlog: all data that an application has for the buffer.
             true => send_buffer_bytes,
-            // Simulated applications write the moment that they may: a burst of acknowledgements
-            // finds enough, whatever the size of segments.
+            // Simulated applications write as soon as they may: a burst of acknowledgements finds
+            // enough data, whatever the size of segments.
             false => MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
         },
         receive_window_bytes,

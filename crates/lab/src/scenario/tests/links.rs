@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The link `up`, with these keys instead of its queue.
+/// Returns the link `up`, with these keys instead of its queue.
 fn up_with(keys: &str) -> LinkConfig {
     let scenario = parse(&BASE.replace("queue = \"300 ms\"", keys)).unwrap();
     let up = scenario.links.iter().find(|link| link.name == "up");

@@ -58,8 +58,8 @@ fn entering_and_exiting_probe_rtt_during_startup() {
     assert_eq!(rig.controller.state(), "Startup");
 }
 
-/// `BBRCheckProbeRTTDone` (§5.3.4.4) calls `BBRResetShortTermModel`: the bounds that losses set
-/// before do not outlive it.
+/// `BBRCheckProbeRTTDone` (§5.3.4.4) calls `BBRResetShortTermModel`: bounds by earlier losses end
+/// with it.
 #[test]
 fn exiting_probe_rtt_forgets_the_short_term() {
     let mut rig = Rig::until("ProbeBW_CRUISE");
