@@ -1,4 +1,4 @@
-//! Figs. 5, 7 and 9, (c) and (d): what each path carries.
+//! Figs. 5, 7 and 9, (c) and (d): the rate of each path.
 
 use super::figure::{At, Part, Parts, judge, over_points};
 use super::measures::{LTE, WIFI, rate, rates};
@@ -9,9 +9,9 @@ use crate::judgement::Judgement;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
-/// Less than that is not to be seen in a figure.
+/// Least share that is visible in a figure.
 const SEEN: f64 = 0.02;
-/// The film's, in bit/s.
+/// Bitrate of the film, in bit/s.
 const FILM: f64 = 5.24e6;
 
 const WHY_A: &str = "Where a path carries less, a small receive window or read-ahead stops both.";
@@ -69,7 +69,7 @@ const IN_B: Parts = &[
     },
 ];
 
-/// What a constant rate below the film's does not do.
+/// Statement that a constant rate below the film's cannot meet.
 pub(super) const FILM_COMES: Part = Part {
     name: "both of BBR's paths carry the film in A",
     is_so: |at| sum(BBRS, at, Scenario::A) >= FILM,

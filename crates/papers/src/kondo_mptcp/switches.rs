@@ -151,7 +151,7 @@ pub(super) const BACK: Claim = Claim {
     },
 };
 
-/// A near path of little bandwidth, and a far one of much, at a point.
+/// Settings of a near path of little bandwidth, and a far one of much, at a point.
 const NARROW: [(&str, &str); 6] = [
     ("links.wifi.rate", "1 Mbit/s"),
     ("links.lte.rate", "6 Mbit/s"),

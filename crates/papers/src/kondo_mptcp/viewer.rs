@@ -1,4 +1,4 @@
-//! Figs. 4, 6 and 8: what the viewer sees.
+//! Figs. 4, 6 and 8: the viewer's picture.
 
 use super::figure::{At, Part, Parts, judge, over_points};
 use super::measures::viewer;
@@ -21,13 +21,14 @@ fn is_excellent(run: &RunRecord) -> bool {
     (underflows(run), discards(run)) == (1, 0)
 }
 
-/// More underflows or discards, and of neither fewer.
+/// Returns whether a run has more underflows or discards than another, and fewer of neither.
 fn is_worse(run: &RunRecord, than: &RunRecord) -> bool {
     let [ours, others] = [run, than].map(|run| [underflows(run), discards(run)]);
     ours != others && ours.iter().zip(others).all(|(ours, other)| *ours >= other)
 }
 
-/// Discards and underflows differ by half at most, or by a second of pictures and one underflow.
+/// Returns whether discards and underflows differ by half at most, or by a second of pictures and
+/// one underflow.
 fn is_comparable(run: &RunRecord, to: &RunRecord) -> bool {
     let is_near = |one: u64, other: u64, least: u64| {
         one.abs_diff(other) <= least || one.max(other) * 2 <= one.min(other) * 3
@@ -88,7 +89,7 @@ const IN_C: Parts = &[
 
 pub(super) const PARTS: [Parts; 3] = [IN_A, IN_B, IN_C];
 
-/// The numbers of both, at all points.
+/// Reports the numbers of both, at all points.
 fn numbers(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario, published: bool) {
     type Count = fn(&RunRecord) -> u64;
     let counts: [(&str, Count, f64); 2] =

@@ -1,5 +1,4 @@
-//! Figs. 4 to 12: what the viewer sees with each variant of TCP, scheduler by scheduler and network
-//! by network.
+//! Figs. 4 to 12: the viewer's counts with each variant of TCP, by scheduler and network.
 
 use super::PAPER;
 use super::bench::{
@@ -17,7 +16,7 @@ pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does n
     underflows of the whole film. Each is also counted over the points at which all bars lie \
     within the axes.";
 
-/// The uncoupled ones that the paper recommends.
+/// Uncoupled variants, which the paper recommends.
 const UNCOUPLED: [&str; 2] = ["cubic", "compound"];
 
 const ALIKE_WHY: &str = "Where a viewer suffers, the windows are what the network leaves too \
@@ -39,7 +38,7 @@ pub(super) struct Part {
 /// All sentences of a figure.
 pub(super) type Parts = &'static [Part];
 
-/// Sentences, and that a variant's bars lie within the figures' axes.
+/// Judges sentences, and expects a variant's bars within the figures' axes.
 fn judge_figure(
     evidence: &Evidence,
     plan: &Plan<'_>,
@@ -62,7 +61,7 @@ fn judge_figure(
     judgement
 }
 
-/// Better than each of `others`, by this scheduler.
+/// Returns whether the uncoupled variants are better than each of `others`, with this scheduler.
 fn are_best(at: &At<'_>, network: &Network, scheduler: &str, others: &[&str]) -> bool {
     others.iter().all(|other| {
         let other = at.video(network, other, scheduler);
@@ -72,7 +71,7 @@ fn are_best(at: &At<'_>, network: &Network, scheduler: &str, others: &[&str]) ->
     })
 }
 
-/// A variant by a scheduler against the same by `spd`.
+/// Returns whether a variant is better with a scheduler than with `spd`.
 fn improves(at: &At<'_>, network: &Network, variant: &str, scheduler: &str) -> bool {
     let before = at.video(network, variant, "spd");
     at.video(network, variant, scheduler)
@@ -91,7 +90,7 @@ fn are_alike(at: &At<'_>, network: &Network, variants: &[&str], scheduler: &str)
     })
 }
 
-/// Resent packets of both flows.
+/// Returns whether both flows together resend more packets with a scheduler than with `spd`.
 fn resends_more(at: &At<'_>, network: &Network, variant: &str, scheduler: &str) -> bool {
     let sum = |scheduler| -> f64 {
         let by_flow = at.retransmissions(network, variant, scheduler);
@@ -100,7 +99,7 @@ fn resends_more(at: &At<'_>, network: &Network, variant: &str, scheduler: &str) 
     sum(scheduler) > sum("spd")
 }
 
-/// Compound, LIA and OLIA like Cubic, by SPD.
+/// Returns whether Compound, LIA and OLIA are like Cubic with SPD.
 fn are_similar(at: &At<'_>, network: &Network) -> bool {
     let cubic = at.video(network, "cubic", "spd");
     let mut others = ["compound", "lia", "olia"].iter();
@@ -146,7 +145,7 @@ const IN_5: Parts = &[
     },
 ];
 
-/// By each reading of LET.
+/// Statements of Fig. 6 with each reading of LET.
 const IN_6: [Parts; 2] = [
     &[
         Part {
@@ -200,7 +199,7 @@ const IN_8: Parts = &[
     },
 ];
 
-/// By each reading of LET.
+/// Statements of Fig. 9 with each reading of LET.
 const IN_9: [Parts; 2] = [
     &[Part {
         name: "Cubic and Compound alike with LET and SPD",
@@ -238,7 +237,7 @@ const IN_11: Parts = &[
     },
 ];
 
-/// By each reading of LET.
+/// Statements of Fig. 12 with each reading of LET.
 const IN_12: [Parts; 2] = [
     &[Part {
         name: "Cubic, Compound, LIA and OLIA alike with LET and SPD",

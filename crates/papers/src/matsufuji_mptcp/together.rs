@@ -1,4 +1,4 @@
-//! Whether one network shows all figures.
+//! The number of figures that one network shows.
 
 use anabranch_lab::metrics::Unit;
 

@@ -1,4 +1,5 @@
-//! One claim a scenario: it keeps what its file promises, with the usual scheduler and with ours.
+//! One claim per scenario: it keeps the promises of its file, with the default scheduler and with
+//! ours.
 
 use anabranch_units::Duration;
 
@@ -11,9 +12,9 @@ use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
 
-/// The scheduler that a flow has which says nothing.
+/// Scheduler of flows that name none.
 pub(super) const USUAL: &str = "min-cost";
-/// Whose delay is drawn over time.
+/// Schedulers whose delay is drawn over time.
 const DRAWN: [&str; 4] = [OURS, OURS_WITH_FEC, USUAL, "wrr"];
 
 macro_rules! experiment {
@@ -39,7 +40,7 @@ macro_rules! trace {
     };
 }
 
-/// Those of the claims below, in their order.
+/// Experiments of the claims below, in their order.
 pub(super) const EXPERIMENTS: [Experiment; 11] = [
     experiment!("outage", &[]),
     experiment!("outage-for-good", &[]),
@@ -145,7 +146,7 @@ pub(super) const START_UP: Claim = claim!(
     "The first five seconds: frames are in time from the first on, and the rate is found."
 );
 
-/// Whose promises count.
+/// Schedulers whose promises count.
 const JUDGED: [&str; 2] = [USUAL, OURS];
 
 fn cases(experiment: &Experiment) -> Vec<Case> {

@@ -8,12 +8,12 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
-/// When the third flow starts, and when all end.
+/// Start of the third flow, and end of all.
 const THIRD: f64 = 80.0;
 const END: f64 = 300.0;
 /// Span of the mean rates, in s.
 const SPAN: f64 = 10.0;
-/// The margin of Fig. 8's claim.
+/// Margin of Fig. 8's claim.
 const NEAR: f64 = 0.25;
 
 /// Returns the time from the third flow's start after which each flow has its share over any 10 s,
@@ -40,7 +40,7 @@ fn name(number: usize, who: &str) -> String {
     format!("case {number}, {who}")
 }
 
-/// Of a case: the time until the link is used, and the time until it is shared.
+/// Returns two times of a case: until the link is used, and until it is shared.
 fn times(evidence: &Evidence, setting: &Setting, who: &str) -> [Measured; 2] {
     let case = name(setting.number.into(), who);
     // No flow's video exceeds 3 Mbit/s.

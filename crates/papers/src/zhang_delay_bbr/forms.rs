@@ -12,7 +12,7 @@ use anabranch_lab::{Bar, BarKind, Bars, Chart};
 pub(super) const PUBLISHED: [(f64, f64); 3] =
     [(231.51, 0.0111), (199.11, 0.0083), (235.19, 0.0123)];
 
-/// The published forms: names and controllers.
+/// Published forms: names and controllers.
 const FORMS: [(&str, &str); 2] = [
     ("as printed", "delay-bbr-text"),
     ("authors' code", "delay-bbr"),
@@ -91,7 +91,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     judgement
 }
 
-/// Whether the paper's number is in the range of ours.
+/// Expects the paper's number within the range of ours.
 fn contains(measured: &Measured) -> Expect {
     let published = measured.published.unwrap_or(f64::NAN);
     let spread = measured.samples.spread();
@@ -107,7 +107,7 @@ fn contains(measured: &Measured) -> Expect {
     Expect::by(text, gap).by_any_run()
 }
 
-/// Delay and loss of a case.
+/// Returns delay and loss of a case.
 fn measured(evidence: &Evidence, case: &str) -> [Measured; 2] {
     let delay = evidence.each(case, |run| run.delay_ms(WHOLE));
     let loss = evidence.each(case, |run| run.loss(WHOLE));
@@ -117,7 +117,7 @@ fn measured(evidence: &Evidence, case: &str) -> [Measured; 2] {
     ]
 }
 
-/// What the shown cases of our own form have not reported yet.
+/// Reports the numbers of our own form that are not in the report yet.
 fn report_all(judgement: &mut Judgement, evidence: &Evidence, setting: &Setting, form: &str) {
     let case = name(setting, form);
     let place = SHOWN
@@ -193,7 +193,7 @@ fn picture(
     })
 }
 
-/// Why ours differ from the paper's, as traces of these runs show it.
+/// Causes of our differences from the paper, as traces of these runs show them.
 const DIFFERENCES: &str = "\
     The paper's figures are of single runs; it does not say of how many, nor their seeds. \
     live-bbr lies below the paper's delay and loss in every run: its Startup ends when the delay \

@@ -1,4 +1,4 @@
-//! Fig. 1: the framework, seen at work over two paths.
+//! Fig. 1: the framework at work over two paths.
 
 use super::PAPER;
 use crate::claim::{Basis, Case, Claim, Subject};

@@ -1,11 +1,11 @@
-//! §4.1: what a path is worth has to be found out even when there is little video.
+//! §4.1: a path's bandwidth must be found even when there is little video.
 
 use super::{PAPER, STEADY, test_bed};
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 
-/// Of the test bed.
+/// Capacity of the test bed, in bit/s.
 const CAPACITY: f64 = 10e6;
 
 pub(super) const CLAIM: Claim = Claim {

@@ -1,4 +1,4 @@
-//! §5.2: how many frames its figures are about.
+//! §5.2: the number of frames that its figures are about.
 
 use super::{CONFIGURATIONS, Configuration};
 use crate::claim::{Basis, Claim, Subject};

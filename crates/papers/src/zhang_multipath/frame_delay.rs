@@ -1,4 +1,4 @@
-//! Figs. 12 and 13: how long frames take, by scheduler.
+//! Figs. 12 and 13: the delay of frames, by scheduler.
 
 use anabranch_units::Duration;
 
@@ -10,11 +10,11 @@ use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
 
-/// Of claims about the configurations of Table 3.
+/// Reason for claims about the configurations of Table 3.
 pub(super) const TABLE_IS_LOST: &str = "The paper's Table 3 is lost, and with it the networks of \
      this claim; those of the authors' test program are a candidate that nothing proves.";
 
-/// "In most test cases".
+/// Number of configurations for "in most test cases".
 const MOST: usize = 6;
 
 pub(super) const FIGURE_12: Claim = Claim {
@@ -61,7 +61,7 @@ pub(super) const FIGURE_12: Claim = Claim {
     },
 };
 
-/// Something is so in most of the configurations.
+/// Expects that most of the configurations meet their expectation.
 pub(super) fn in_most(text: &str, each: &[Expect]) -> Expect {
     let count = each.iter().filter(|expect| expect.is_met).count();
     let text = format!("{text} in {count} of 10 configurations, expected at least {MOST}");
@@ -106,12 +106,12 @@ fn bars(evidence: &Evidence) -> Chart {
     })
 }
 
-/// The configuration that Fig. 13 shows.
+/// Returns the configuration that Fig. 13 shows.
 fn shown() -> &'static Configuration {
     &CONFIGURATIONS[5]
 }
 
-/// Before any other flow, once the start is over, and when all of them run.
+/// Time before any other flow, after the start, and time in which all of them run.
 const ALONE: Span = (10.0, 40.0);
 const IN_COMPANY: Span = (80.0, 300.0);
 
