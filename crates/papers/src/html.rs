@@ -217,7 +217,7 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     write_values(page, &judgement.values)?;
     write_runs(page, &judged.runs)?;
     if !judgement.expects.is_empty() {
-        page.push_str("<details><summary>What is expected</summary><ul>\n");
+        page.push_str("<details><summary>Expectations</summary><ul>\n");
         for expect in &judgement.expects {
             let (class, mark) = match expect.is_met {
                 true => ("met", "found"),

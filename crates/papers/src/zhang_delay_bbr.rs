@@ -29,7 +29,7 @@ pub(super) const PAPER: Paper = Paper {
         published: "delay-bbr",
         ours: "live-bbr",
         why: "The authors' code has two modes. A start fills the queue; a flow that measures its \
-              base delay then takes the full queue for the path. If all flows do, none answers to \
+              base delay then takes the full queue for the path. If all flows do, none reacts to \
               delay any more, and the queue stays full to the end.",
     }),
 };

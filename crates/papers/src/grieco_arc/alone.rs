@@ -105,8 +105,8 @@ pub(super) const DEPLETION: Claim = Claim {
         judgement.expect(loss_count.at_least(3.0));
         judgement.because(
             "The rate law of eq. 1 approaches an empty queue exponentially, with 1/k as its time \
-             constant: after a round trip and 1/k, a third of what stood there is left, a packet \
-             more than the one in service.",
+             constant: after a round trip and 1/k, a third of the queue is left, a packet more \
+             than the one in service.",
         )
     },
 };
@@ -121,7 +121,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
     id: "S2-C5",
     paper: &PAPER,
     figure: "§2",
-    claim: "What is outstanding never exceeds the window.",
+    claim: "The packets in flight never exceed the window.",
     criterion: "On a path without loss no run sends more than 2 + t/α packets within a round trip, \
             and the rate reaches 1 Mbit/s.",
     basis: Basis::ByConstruction,

@@ -122,8 +122,8 @@ pub(super) const QUALITY: Claim = Claim {
         });
         let overlap = Measured::new("overlap of the two ranges", Unit::Number, overlap);
         let mut judgement = Judgement::new().because(
-            "Reno's playback delay is not three times TFRC's in each run, and what a delay of one \
-             flow averages out, that of another does not.",
+            "Reno's playback delay is not three times TFRC's in each run, and a delay that \
+             averages out one flow's variation does not average out another's.",
         );
         judgement.report(&overlap);
         judgement.report(&of("TFRC, least", &|run| fluctuations(run, "rated").0));

@@ -25,8 +25,8 @@ pub(super) const FIGURE_3: Claim = Claim {
     id: "S2-F3",
     paper: &PAPER,
     figure: "Fig. 3, §4.1.1",
-    claim: "Ten ARC flows on 10 Mbit/s have rates close to each other and track what UDP leaves; \
-            TFRC's oscillate much more.",
+    claim: "Ten ARC flows on 10 Mbit/s have rates close to each other and track the rate that UDP \
+            leaves; TFRC's oscillate much more.",
     criterion: "ARC's 1 s rates vary at most half as much as TFRC's (c = 1.1 and 1.5) while UDP is \
             silent. The sum of ARC's rates is within 5 % of the free capacity, but for 60 s after \
             this has grown.",
@@ -106,9 +106,9 @@ pub(super) const FIGURE_4: Claim = Claim {
     id: "S2-F4",
     paper: &PAPER,
     figure: "Fig. 4, §4.1.1",
-    claim: "Jain's index of what ten ARC flows have got since the start is 0.9 before 100 s, and \
-            largest after 200 s; TFRC's is significantly unfair in the first 200 s, and reaches \
-            0.9 at the end.",
+    claim: "Jain's index of the bytes that ten ARC flows have received since the start is 0.9 \
+            before 100 s, and largest after 200 s; TFRC's is significantly unfair in the first \
+            200 s, and reaches 0.9 at the end.",
     criterion: "Largest: 0.99 at 250 s, at 95 % of the link. Significantly unfair: less than the \
             0.9 that the paper calls acceptable, at 200 s. Reaches 0.9: has it or more at the end.",
     basis: Basis::Measured,

@@ -106,10 +106,10 @@ pub(super) const FUTURE: Claim = Claim {
         });
         judgement.report(&same.measured("largest-bdp: the very run of the default"));
         judgement.because(format!(
-            "No scheduler that waits for room mends C: the Wi-Fi starves for its window, not for \
-             segments. BBR's pacers and windows let one packet through at a time, so that one path \
-             has room when a segment waits, and there is nothing to choose. The very run of the \
-             default scheduler: {}",
+            "No scheduler that waits for room improves C: the Wi-Fi starves for its window, not \
+             for segments. BBR's pacers and windows let one packet through at a time, so that one \
+             path has room when a segment waits, and there is nothing to choose. The very run of \
+             the default scheduler: {}",
             same.sentence()
         ))
     },

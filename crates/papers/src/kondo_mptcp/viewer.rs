@@ -119,9 +119,9 @@ pub(super) const FIGURE_4: Claim = Claim {
     cases: |bbr| cases(&[Scenario::A], bbr),
     judge: |evidence| {
         let why = "Two links of 2.8 Mbit/s do not carry the film and its headers, 72 B of 1,500: \
-                   none of their films comes without a stop. On faster ones most do; a player that \
-                   reads 2 s ahead lets links idle, and with queues of 2 s that fill the receive \
-                   window each path waits for what the other holds.";
+                   none of their films comes without a stop. On faster ones most do; a player \
+                   that reads 2 s ahead lets links idle, and with queues of 2 s that fill the \
+                   receive window each path waits for segments that the other holds.";
         let mut judgement = judge(evidence, IN_A, why);
         numbers(&mut judgement, evidence, Scenario::A, true);
         judgement

@@ -112,8 +112,8 @@ pub(super) const OLIA_BETTER: Claim = Claim {
         let olia = |at: &At<'_>| olia_by(at, "olia", "lia");
         let sentences: [Sentence<'_>; 1] = [("OLIA better than LIA", &olia)];
         let why = "OLIA leaves the path that loses more to the other one, as it is made to. One \
-                   path carries 5 Mbit/s, and the film has 5.24: it is short of what LIA keeps on \
-                   flow 2.";
+                   path carries 5 Mbit/s, and the film has 5.24: it lacks the rate that LIA keeps \
+                   on flow 2.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         let lia = tally(evidence, &|at| olia_by(at, "lia", "olia"));
         lia.show("LIA better than OLIA", &mut judgement);
@@ -155,8 +155,8 @@ pub(super) const SPD_AND_THE_LONG_PATH: Claim = Claim {
         };
         let sentences: [Sentence<'_>; 1] = [("SPD leaves the longer path alone", &sentence)];
         let why = "Random loss keeps the window of the lossy path small, and the film needs more \
-                   than half of what both paths carry: both windows are used up, in whatever \
-                   order they are offered. Without random loss SPD does what the paper says.";
+                   than half of both paths' rate: both windows are used up, in whatever order \
+                   they are offered. Without random loss SPD does as the paper says.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         for (network, path) in [(FAR_SECOND, 1), (FAR_FIRST, 0)] {
             for scheduler in SPD_AND_LPC {
@@ -262,8 +262,8 @@ pub(super) const ADVICE: Claim = Claim {
             ("Cubic no worse than the coupled ones with LPC", &best),
             ("OLIA gains by LPC in one network", &olia),
         ];
-        let why = "Coupled windows are what is too small for the film; a scheduler cannot make \
-                   them larger.";
+        let why = "The coupled windows are too small for the film; a scheduler cannot make them \
+                   larger.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         judgement
             .expects
@@ -295,7 +295,7 @@ pub(super) const CCP_RESENDS: Claim = Claim {
             })
         };
         let sentences: [Sentence<'_>; 1] = [("CCP resends the most", &most)];
-        let why = "With a stable gain CCP loses what chance takes; Cubic fills the queues.";
+        let why = "With a stable gain CCP loses packets by chance alone; Cubic fills the queues.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         judgement
             .expects

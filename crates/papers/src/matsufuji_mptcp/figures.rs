@@ -9,20 +9,20 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 
-pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, \
-    queues, Wi-Fi's delay and air, receive window, reinjection, cache and read-ahead, CCP's gain), \
-    by the means of five whole films each, and true if at half of them or more. Better: fewer \
-    pictures discarded; if these are alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 \
-    underflows of the whole film. Each is also counted over the points at which all bars lie \
-    within the axes.";
+pub(super) const CRITERION: &str = "Judged at 27 points of the settings that the paper does not \
+    print (losses, queues, Wi-Fi's delay and air, receive window, reinjection, cache and \
+    read-ahead, CCP's gain), by the means of five whole films each, and true if at half of them \
+    or more. Better: fewer pictures discarded; if these are alike, fewer underflows. Alike: \
+    within a quarter, or 30 pictures and 10 underflows of the whole film. Each is also counted \
+    over the points at which all bars lie within the axes.";
 
 /// Uncoupled variants, which the paper recommends.
 const UNCOUPLED: [&str; 2] = ["cubic", "compound"];
 
-const ALIKE_WHY: &str = "Where a viewer suffers, the windows are what the network leaves too \
-    small: segments wait for room, an acknowledgement makes room on one path at a time, and no \
-    scheduler has a choice; runs with SPD, LPC and LET are then often the same packet by packet. \
-    A scheduler matters where the receive window of 256 KiB is what is full, for better or worse.";
+const ALIKE_WHY: &str = "Where a viewer suffers, the network leaves the windows too small: \
+    segments wait for room, an acknowledgement makes room on one path at a time, and no scheduler \
+    has a choice; runs with SPD, LPC and LET are then often the same packet by packet. A \
+    scheduler matters where the receive window of 256 KiB is full, for better or worse.";
 
 const GAIN_WHY: &str = "CCP reacts to no loss, so random loss costs it nothing: with a stable gain \
     its film plays, better than any other's. Kp = 3 without a limiter is a cycle of overflow, and \
@@ -159,11 +159,11 @@ const IN_6: [Parts; 2] = [
     ],
     &[
         Part {
-            name: "OLIA better with LET by what is delivered",
+            name: "OLIA better with LET by delivery rate",
             is_so: |at| improves(at, &EQUAL, "olia", OTHER_LET),
         },
         Part {
-            name: "Cubic and Compound alike with LET by what is delivered",
+            name: "Cubic and Compound alike with LET by delivery rate",
             is_so: |at| are_alike(at, &EQUAL, &UNCOUPLED, OTHER_LET),
         },
     ],
@@ -206,7 +206,7 @@ const IN_9: [Parts; 2] = [
         is_so: |at| are_alike(at, &FAR_SECOND, &UNCOUPLED, "let"),
     }],
     &[Part {
-        name: "Cubic and Compound alike with LET by what is delivered",
+        name: "Cubic and Compound alike with LET by delivery rate",
         is_so: |at| are_alike(at, &FAR_SECOND, &UNCOUPLED, OTHER_LET),
     }],
 ];
@@ -244,7 +244,7 @@ const IN_12: [Parts; 2] = [
         is_so: |at| are_alike(at, &FAR_FIRST, &ALL_BUT_CCP, "let"),
     }],
     &[Part {
-        name: "the same with LET by what is delivered",
+        name: "the same with LET by delivery rate",
         is_so: |at| are_alike(at, &FAR_FIRST, &ALL_BUT_CCP, OTHER_LET),
     }],
 ];

@@ -50,8 +50,8 @@ pub(super) const COMPOUND: Claim = Claim {
     id: "S3-C8",
     paper: &PAPER,
     figure: "§4.E",
-    claim: "Compound is dominated by its loss based component, and slow to respond to what \
-            bandwidth there is.",
+    claim: "Compound is dominated by its loss based component, and slow to respond to the \
+            available bandwidth.",
     criterion: "With SPD its video is in every network like that of New Reno, which is that \
                 component alone, uncoupled. Else as for Fig. 4.",
     basis: Basis::Measured,

@@ -63,8 +63,8 @@ pub(super) const HEEDING: Claim = Claim {
     id: "own-heeding",
     paper: &PAPER,
     figure: "aim",
-    claim: "In most of these scenarios a scheduler that heeds delay is sooner than those that only \
-            count packets.",
+    claim: "In most of these scenarios a scheduler that considers delay has less of it than those \
+            that only count packets.",
     criterion: "Most: two thirds, against wrr and against round-robin.",
     basis: Basis::Measured,
     subject: Subject::Scheduler(OURS),
@@ -78,8 +78,9 @@ pub(super) const HEEDING: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
-            "Alone it is sooner than round-robin in nine of eleven; in company, as in the ten \
-             configurations, who takes turns keeps its share of every link.",
+            "Alone it has less delay than round-robin in nine of eleven; with cross traffic, as \
+             in the ten configurations, a scheduler that takes turns keeps its share of every \
+             link.",
         );
         for other in COUNTING {
             let ratios = against(evidence, OURS, other);

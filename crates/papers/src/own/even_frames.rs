@@ -28,9 +28,9 @@ pub(super) const EVEN_FRAMES: Claim = Claim {
     claim: "Three paths, an outage and four paths: with frames of even size (intra refresh), the \
             usual scheduler's frame delay above propagation, 95th percentile, is at most 0.7 x \
             that of the best scheduler with key frames of five times the others.",
-    criterion: "In the median scenario; goodput at most 10 % below. Key frames of twice the others \
-                and the 99th percentile are shown beside it. The source has sizes and no pictures: \
-                what quality intra refresh costs is not part of it.",
+    criterion: "In the median scenario; goodput at most 10 % below. Key frames of twice the \
+                others and the 99th percentile are shown beside it. The source has sizes and no \
+                pictures: the cost of intra refresh in quality is not part of it.",
     basis: Basis::Measured,
     subject: Subject::Scenario,
     cases,

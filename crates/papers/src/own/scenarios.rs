@@ -65,8 +65,8 @@ macro_rules! claim {
             paper: &PAPER,
             figure: EXPERIMENTS[$place].name,
             claim: $claim,
-            criterion: "Every run keeps what the scenario's file expects, with min-cost and with \
-                        anabranch; other schedulers are shown beside them.",
+            criterion: "Every run meets the expectations of the scenario's file, with min-cost \
+                        and with anabranch; other schedulers are shown beside them.",
             basis: Basis::Measured,
             subject: Subject::Scenario,
             cases: |_| cases(&EXPERIMENTS[$place]),
@@ -78,14 +78,14 @@ macro_rules! claim {
 pub(super) const OUTAGE: Claim = claim!(
     0,
     "own-outage",
-    "One of two paths is dead for 5 s: the picture goes on, what was on the path comes by the \
-     other in time, and the path is used again once it is back."
+    "One of two paths is dead for 5 s: the picture goes on, packets in flight on the path arrive \
+     by the other in time, and the path is used again once it is back."
 );
 
 pub(super) const OUTAGE_FOR_GOOD: Claim = claim!(
     1,
     "own-outage-for-good",
-    "One of two paths dies for good: the picture goes on at what the other carries."
+    "One of two paths dies for good: the picture goes on at the other's rate."
 );
 
 pub(super) const STALL: Claim = claim!(
@@ -98,9 +98,9 @@ pub(super) const HAND_OVER: Claim = claim!(
     3,
     "own-hand-over",
     "Out of the Wi-Fi and into the cell: the video moves without a gap.",
-    "Where Wi-Fi halves under a key frame, more has been captured before anybody can know than is \
-     in time by any path: in some runs a frame is given up, and the picture waits for the next \
-     key frame."
+    "If Wi-Fi halves under a key frame, more bytes are captured before a report shows it than can \
+     arrive in time by any path: in some runs a frame is given up, and the picture waits for the \
+     next key frame."
 );
 
 pub(super) const CELLULAR: Claim = claim!(

@@ -59,9 +59,10 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§1, Figs. 8 and 9",
     claim: "Delay-BBR converges fast to the available bandwidth, and so do flows that share it.",
-    criterion: "Cases 1, 4 and 7, beside GCC, of which the paper says that it ramps up slowly: the \
-                first flow has 90 % of what it can use sooner, and after the third has come the \
-                three flows are sooner within 25 % of their shares, over any 10 s to the end.",
+    criterion: "Cases 1, 4 and 7, beside GCC, of which the paper says that it ramps up slowly: \
+                the first flow has 90 % of its usable rate earlier, and after the third has \
+                started the three flows are earlier within 25 % of their shares, over any 10 s to \
+                the end.",
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
@@ -75,8 +76,8 @@ pub(super) const CLAIM: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
-            "With a full queue from the first start on, the published flows' rates follow what \
-             each has in the queue, and shares change slowly.",
+            "With a full queue from the first start on, the published flows' rates follow their \
+             parts of the queue, and shares change slowly.",
         );
         for number in SHOWN {
             let ours = times(evidence, setting(number), "Delay-BBR");

@@ -194,16 +194,15 @@ fn picture(
 }
 
 /// Causes of our differences from the paper, as traces of these runs show them.
-const DIFFERENCES: &str = "\
-    The paper's figures are of single runs; it does not say of how many, nor their seeds. \
-    live-bbr lies below the paper's delay and loss in every run: its Startup ends when the delay \
-    rises, so that no start fills the queue, which is where the published forms lose their \
-    packets. As printed, in case 1 all losses fall into the 20 s after a start: the gain of 2.885 \
-    that the text quotes runs until three rounds show no growth; later nothing is lost. That form \
-    is unfair because Algorithm 5, as printed, never renews an expired least round-trip time: a \
-    flow that saw the empty path stays in ProbeRTT nearly all of its time. The authors' code has \
-    two modes. The start at 80 s fills the queue; a flow that measures its base delay then takes \
-    the full queue for the path. In most runs all do, none answers to delay any more, and the \
-    queue stays full and overflows to the end; in the others it stays part full. The paper's \
-    losses are below those of all of these runs: the start-ups alone, at the code's gain of 2, \
-    lose more here than the paper's whole runs.";
+const DIFFERENCES: &str = "The paper's figures are of single runs; it does not say of how many, \
+    nor their seeds. live-bbr lies below the paper's delay and loss in every run: its Startup \
+    ends when the delay rises, so that no start fills the queue, which is where the published \
+    forms lose their packets. As printed, in case 1 all losses fall into the 20 s after a start: \
+    the gain of 2.885 that the text quotes runs until three rounds show no growth; later nothing \
+    is lost. That form is unfair because Algorithm 5, as printed, never renews an expired least \
+    round-trip time: a flow that saw the empty path stays in ProbeRTT nearly all of its time. The \
+    authors' code has two modes. The start at 80 s fills the queue; a flow that measures its base \
+    delay then takes the full queue for the path. In most runs all do, none reacts to delay any \
+    more, and the queue stays full and overflows to the end; in the others it stays part full. \
+    The paper's losses are below those of all of these runs: the start-ups alone, at the code's \
+    gain of 2, lose more here than the paper's whole runs.";

@@ -13,8 +13,9 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§4.1",
     claim: "Where there is no video to send, padding has to be sent to probe for bandwidth.",
-    criterion: "1 Mbit/s of video on 10 Mbit/s: the estimate is at least 90 % of the capacity with \
-            padding, and at most 50 % without (a delivery rate cannot exceed what is sent).",
+    criterion: "1 Mbit/s of video on 10 Mbit/s: the estimate is at least 90 % of the capacity \
+            with padding, and at most 50 % without (a delivery rate cannot exceed the sending \
+            rate).",
     basis: Basis::ByConstruction,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {

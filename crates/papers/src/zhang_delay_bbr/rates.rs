@@ -210,10 +210,10 @@ pub(super) const FIGURE_9: Claim = Claim {
     cases: |controller| with_and_without_loss(controller, as_gcc),
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
-            "Jain's index is above 0.9 in all cases; in case 4 the first flow keeps 1.7 times \
-             what the others have, from 120 s to the end. An overuse leaves every flow 85 % of \
-             its rate, and away from its last maximum a rate grows by 8 % a second: both keep the \
-             ratio of two flows; only the additive growth near the maximum evens them out.",
+            "Jain's index is above 0.9 in all cases; in case 4 the first flow keeps 1.7 times the \
+             others' rate, from 120 s to the end. An overuse leaves every flow 85 % of its rate, \
+             and away from its last maximum a rate grows by 8 % a second: both keep the ratio of \
+             two flows; only the additive growth near the maximum evens them out.",
         );
         for number in SHOWN {
             let case = format!("case {number}");

@@ -35,7 +35,7 @@ pub(super) const CLAIM: Claim = Claim {
     },
     judge: |evidence| {
         let growth = Measured::new(
-            "growth of what is sent in a round trip, rounds 2 to 5",
+            "growth of the bytes sent in a round trip, rounds 2 to 5",
             Unit::Number,
             evidence.each("start", growth),
         );

@@ -175,9 +175,9 @@ pub(super) const AGGREGATE_COST: Claim = Claim {
 };
 
 const WHY_COST: &str = "The paper argues, and measures neither surplus nor q, which is reported \
-     here. It is no argument for min-cost: what is best for each packet keeps a queue on the \
-     nearer path that later packets wait behind, and EDCLD and WRR, which fill it less, have \
-     less q in most configurations.";
+     here. It is no argument for min-cost: the best choice for each packet keeps a queue on the \
+     nearer path that later packets wait behind, and EDCLD and WRR, which fill it less, have less \
+     q in most configurations.";
 
 pub(super) const INTERVAL: Claim = Claim {
     id: "S0-m12",

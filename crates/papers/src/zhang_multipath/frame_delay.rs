@@ -68,10 +68,10 @@ pub(super) fn in_most(text: &str, each: &[Expect]) -> Expect {
     Expect::at_least_of(text, MOST, each)
 }
 
-const WHY_12: &str = "It is below WRR in nearly all, and as good as EDCLD and SFL: these \
-     differ by less than seeds do. EDCLD's published program deviates from its own derivation, and \
-     SFL's fills the nearest path beyond the level; here both are as derived, and heed what waits \
-     locally, as min-cost does.";
+const WHY_12: &str = "It is below WRR in nearly all, and as good as EDCLD and SFL: these differ \
+     by less than seeds do. EDCLD's published program deviates from its own derivation, and SFL's \
+     fills the nearest path beyond the level; here both are as derived, and count the local \
+     backlog, as min-cost does.";
 
 fn delays(evidence: &Evidence, configuration: &Configuration) -> [Measured; 4] {
     SCHEDULERS.map(|(label, _)| delay(evidence, configuration, label))
@@ -119,8 +119,8 @@ fn mean_delay(name: &str, run: &RunRecord, span: Span) -> f64 {
     run.frame_delay_ms(run.flow(name), span)
 }
 
-const WHY_13: &str = "Frames take longer in company, and longer with WRR; EDCLD and SFL, built as \
-     derived, are within 2 % of min-cost.";
+const WHY_13: &str = "Frames take longer with cross traffic, and longer with WRR; EDCLD and SFL, \
+     built as derived, are within 2 % of min-cost.";
 
 pub(super) const FIGURE_13: Claim = Claim {
     id: "S0-F13",
