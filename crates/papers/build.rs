@@ -1,6 +1,6 @@
-//! Hashes the code that a run executes: the sources of the laboratory and of all crates of this
-//! workspace that it is built from, and the lock file. Kept runs are valid for this hash, so that
-//! a change of the program's or the claims' text leaves them valid.
+//! Hashes the code that a run executes: the sources of the laboratory, of all crates of this
+//! workspace that it depends on, and the lock file. Kept runs are valid for this hash, so a change
+//! to the program's or the claims' text leaves them valid.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// The commit that is checked out; `None` outside of a repository.
+/// Returns the commit that is checked out; `None` outside of a repository.
 fn commit(git: &Path) -> Option<String> {
     let read = |path: PathBuf| {
         println!("cargo::rerun-if-changed={}", path.display());
@@ -55,7 +55,7 @@ fn commit(git: &Path) -> Option<String> {
     read(common.join(name))
 }
 
-/// The laboratory and what it is built from, by the manifests.
+/// Returns the laboratory and the crates that it depends on, by the manifests.
 pub fn crates(root: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec!["lab".to_owned()];
@@ -73,7 +73,7 @@ pub fn crates(root: &Path) -> BTreeSet<String> {
     found
 }
 
-/// All files below `folder`, and `folder` itself for files that come and go.
+/// Collects all files below `folder`, and `folder` itself to notice new and removed files.
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder).expect("a source folder can be read") {

@@ -1,14 +1,14 @@
-//! Pictures of a paper's numbers beside ours, where it prints several of one kind.
+//! Pictures of a paper's numbers beside ours, if it prints several of one kind.
 
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 use super::judgement::Measured;
 
-/// One number is read faster than a picture of it.
+/// Minimum of numbers for a picture: a single number is read faster than a picture of it.
 const LEAST_NUMBERS: usize = 2;
 
-/// A picture for each unit in which the paper prints several numbers.
+/// Returns a picture for each unit in which the paper prints several numbers.
 pub(super) fn charts(values: &[Measured]) -> Vec<Chart> {
     let units = [
         Unit::Milliseconds,
@@ -66,7 +66,7 @@ fn chart(values: &[Measured], unit: Unit) -> Option<Chart> {
     }))
 }
 
-/// The end that all names have behind their last colon, and the names without it.
+/// Returns the common end of all names behind their last colon, and the names without it.
 fn named<'a>(names: impl Iterator<Item = &'a str>) -> (Option<&'a str>, Vec<String>) {
     let names: Vec<&str> = names.collect();
     let ends = names.iter().map(|name| name.rsplit_once(": "));

@@ -1,10 +1,10 @@
-//! Runs that need not be run again.
+//! Runs that are kept for later studies.
 //!
-//! An entry is named by a hash of all that a run depends on besides code: the scenario's text and
-//! files, settings, seed and how finely it is recorded. It holds these in full, so that two runs
-//! whose hashes agree by chance are not taken for one another. The code that a run executes is a
-//! hash made when this crate is built (`build.rs`), and names the folder. The text of claims, of
-//! reports and of the program is no part of it.
+//! An entry's name is a hash of everything except code that determines a run: the scenario's text
+//! and files, settings, seed and recording interval. The entry holds these in full, so that runs
+//! with equal hashes are not confused. The folder's name is a hash of the code that a run executes,
+//! made when this crate is built (`build.rs`). The text of claims, of reports and of the program
+//! has no part in it.
 //!
 //! An entry has three lines of JSON: the key; statistics, trace hash and the length of the rest;
 //! the series.
@@ -21,16 +21,16 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{RunRecord, StoredSeries};
 
-/// Hash of the sources of the laboratory, of what it is built from, and of the lock file.
+/// Hash of the sources of the laboratory and its dependencies, and of the lock file.
 const CODE: &str = env!("ANABRANCH_RUN_CODE");
-/// The runs of how many versions of the code are kept.
+/// Number of code versions whose runs are kept.
 const MAX_VERSIONS: usize = 3;
 
 /// A folder of runs of this code.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
-    /// Removes the folder with the last clone, if nothing is to be kept.
+    /// Removes a temporary folder with the last clone.
     _removal: Option<Arc<Removal>>,
 }
 
@@ -39,7 +39,7 @@ struct Removal(PathBuf);
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        // What cannot be removed stays in the system's folder for temporary files.
+        // A folder that cannot be removed stays in the system's folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -61,11 +61,11 @@ struct Head {
 }
 
 impl Cache {
-    /// The runs of this code below `root`, which is made if need be. Those of all but the last few
-    /// other versions are removed.
+    /// Opens the runs of this code below `root`, which is created if necessary. Removes the runs of
+    /// all but the last few other versions.
     ///
     /// # Errors
-    /// The folder cannot be made or listed.
+    /// Fails if the folder cannot be made or listed.
     pub fn open(root: &Path) -> io::Result<Cache> {
         let folder = root.join(format!("runs-{CODE}"));
         fs::create_dir_all(&folder)?;
@@ -77,10 +77,10 @@ impl Cache {
         Ok(cache)
     }
 
-    /// A folder for the runs of one study, removed with the last clone of this.
+    /// Makes a folder for the runs of one study, removed with the last clone of this.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// Fails if the folder cannot be made.
     pub fn temporary() -> io::Result<Cache> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -93,8 +93,8 @@ impl Cache {
         })
     }
 
-    /// Where runs are kept unless somebody says otherwise: `anabranch` in the user's folder for
-    /// such things (`XDG_CACHE_HOME`, or `.cache` at home).
+    /// Returns the default folder: `anabranch` in the user's cache folder (`XDG_CACHE_HOME`, or
+    /// `.cache` at home).
     pub fn usual_root() -> PathBuf {
         let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = || of("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -102,7 +102,8 @@ impl Cache {
         folder.unwrap_or_else(std::env::temp_dir).join("anabranch")
     }
 
-    /// A run, if it is here and whole. Its series stay in the file until they are asked for.
+    /// Returns a run, if it is kept and complete. Its series stay in the file until they are
+    /// needed.
     pub(super) fn load(&self, key: &str) -> Option<RunRecord> {
         let path = self.path(key);
         let file = fs::File::open(&path).ok()?;
@@ -119,7 +120,7 @@ impl Cache {
         is_whole.then(|| RunRecord::stored(head.statistics, head.expected, head.trace_hash, stored))
     }
 
-    /// Keeps a run. Whoever interrupts this leaves no half of one.
+    /// Keeps a run. An interruption leaves no incomplete entry.
     pub(super) fn store(&self, key: &str, run: &RunRecord) -> io::Result<()> {
         let path = self.path(key);
         let part = path.with_extension(format!("part-{}", std::process::id()));
@@ -163,7 +164,7 @@ impl Cache {
     }
 }
 
-/// The same for the same bytes, which is all that entries of one code need of it.
+/// Hashes `bytes`. Equal bytes must give equal hashes; entries of one code need nothing else.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
@@ -176,7 +177,7 @@ mod tests {
 
     fn run(seed: f64) -> RunRecord {
         let statistics = Statistics {
-            // Needs all its digits to come back as the same number.
+            // This number needs all its digits to be read back unchanged.
             jain_index: Some(0.1 + 0.2 + seed),
             ..Statistics::default()
         };
@@ -211,7 +212,7 @@ mod tests {
             fs::write(cache.path("a"), &text[..length]).unwrap();
             assert!(again.load("a").is_none(), "{length} bytes");
         }
-        // Another key's entry under this one's name, as if their hashes were the same.
+        // Another key's entry under this one's name, as if their hashes were equal.
         fs::write(cache.path("b"), &text).unwrap();
         assert!(again.load("b").is_none());
     }

@@ -1,4 +1,4 @@
-//! What a paper claims, and how it is tested: as data.
+//! Claims of papers and their tests, as data.
 
 use anabranch_controllers::by_name;
 use anabranch_core::Endpoint;
@@ -9,49 +9,51 @@ use super::evidence::Evidence;
 use super::judgement::Judgement;
 use anabranch_lab::{FlowKind, Scenario, ScenarioError};
 
-/// Where claims come from.
+/// Source of claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub key: &'static str,
-    /// Authors, title, where it appeared.
+    /// Authors, title and place of publication.
     pub citation: &'static str,
-    /// Whose algorithms its claims are run with.
+    /// Origin of the algorithms that the claims are run with.
     pub algorithms: Algorithms,
 }
 
-/// Whose algorithms the claims of a paper are about, and whose are run.
+/// Origin of the algorithms that a paper's claims are about, and of those that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithms {
     /// The paper's, as published.
     Published,
     /// A controller of ours that grew out of the paper's. Each claim is judged twice: with ours,
-    /// and with the one as published.
+    /// and with the published one.
     Developed(Forms),
     /// Ours: there is no other author.
     Own,
 }
 
-/// A controller as published, and what it has become here.
+/// A published controller and the form that it has here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forms {
-    /// The name of the controller as published.
+    /// Name of the published controller.
     pub published: &'static str,
-    /// The name of ours.
+    /// Name of ours.
     pub ours: &'static str,
-    /// Why the published one differs from what the paper says of it, where it does.
+    /// Reason for which the published one differs from the paper's description, if it does.
     pub why: &'static str,
 }
 
 impl Forms {
-    /// The controller as published in place of `controller`, options kept; `None`: it is not ours.
+    /// Returns the published controller in place of `controller`, with the same options; `None` if
+    /// it is not ours.
     fn as_published(&self, controller: &str) -> Option<String> {
         let options = controller.strip_prefix(self.ours)?;
         let is_whole = options.is_empty() || options.starts_with(':');
         is_whole.then(|| format!("{}{options}", self.published))
     }
 
-    /// Runs every flow that has our controller with the published one. Returns whether any had.
+    /// Replaces our controller by the published one in every flow. Returns whether any flow had
+    /// ours.
     pub(super) fn publish(&self, scenario: &mut Scenario) -> bool {
         let mut has_any = false;
         for flow in &mut scenario.flows {
@@ -69,7 +71,7 @@ impl Forms {
 }
 
 impl Algorithms {
-    /// A setting of a case with the published controller in place of ours.
+    /// Returns a setting of a case with the published controller in place of ours.
     pub(super) fn published_setting(&self, setting: &str) -> String {
         let Algorithms::Developed(forms) = self else {
             return setting.to_owned();
@@ -82,9 +84,9 @@ impl Algorithms {
         published.map_or(setting.to_owned(), |value| format!("{key}={value}"))
     }
 
-    /// Gives the media flows of a scenario a bare endpoint, but for those of our own controller:
-    /// papers' algorithms are measured with what their senders had. Returns whether any flow has
-    /// one.
+    /// Gives a bare endpoint to the media flows of a scenario, except to those of our own
+    /// controller. Papers' algorithms are measured with the features that their senders had.
+    /// Returns whether any flow has one.
     pub(super) fn strip(&self, scenario: &mut Scenario) -> bool {
         let mut has_any = false;
         for flow in &mut scenario.flows {
@@ -106,22 +108,22 @@ impl Algorithms {
     }
 }
 
-/// On what grounds a claim holds or differs.
+/// Grounds on which a claim holds or differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Basis {
-    /// Runs could have shown either.
+    /// Runs could show either verdict.
     #[serde(rename = "measured")]
     Measured,
-    /// It says what was set up, and the scenario is checked.
+    /// The claim describes the set-up, and the scenario is checked.
     #[serde(rename = "set-up")]
     SetUp,
-    /// The algorithm or the simulator is made so: runs check the program, not the paper.
+    /// The algorithm or the simulator is built that way: runs check the program, not the paper.
     #[serde(rename = "by construction")]
     ByConstruction,
 }
 
 impl Basis {
-    /// As reports print it.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Basis::Measured => "measured",
@@ -131,7 +133,7 @@ impl Basis {
     }
 }
 
-/// What a claim is about, and what is put in its place to see that the claim can fail.
+/// Subject of a claim, which can be replaced to see that the claim can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A scenario as it is.
@@ -143,7 +145,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Its name; that of a scenario is empty.
+    /// Returns the subject's name; that of a scenario is empty.
     pub fn name(self) -> &'static str {
         match self {
             Subject::Scenario => "",
@@ -152,17 +154,17 @@ impl Subject {
     }
 }
 
-/// What takes the place of the subjects of claims, in a negative control.
+/// Substitutes for the subjects of claims, in a negative control.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Swap<'a> {
-    /// Instead of every claim's controller.
+    /// Substitute for every claim's controller.
     pub controller: Option<&'a str>,
-    /// Instead of every claim's scheduler.
+    /// Substitute for every claim's scheduler.
     pub scheduler: Option<&'a str>,
 }
 
 impl Swap<'_> {
-    /// What `subject` is tested with.
+    /// Returns the algorithm that `subject` is tested with.
     pub fn of(&self, subject: Subject) -> &str {
         let other = match subject {
             Subject::Scenario => None,
@@ -176,24 +178,23 @@ impl Swap<'_> {
 /// One figure, table or sentence of a paper, as a statement that a run can contradict.
 #[derive(Clone, Copy)]
 pub struct Claim {
-    /// Its name, such as `S0-F3`.
+    /// Name, such as `S0-F3`.
     pub id: &'static str,
-    /// Whose it is.
+    /// Paper that makes the claim.
     pub paper: &'static Paper,
-    /// Where it stands in the paper.
+    /// Place in the paper.
     pub figure: &'static str,
-    /// What the paper says there, in our words.
+    /// The paper's sentence, in our words.
     pub claim: &'static str,
-    /// What we take for that: bounds and choices that are ours. Empty if the claim says it all.
+    /// Criterion for it: bounds and choices that are ours. Empty if the claim is precise by itself.
     pub criterion: &'static str,
-    /// On what grounds it holds or differs.
+    /// Grounds on which it holds or differs.
     pub basis: Basis,
-    /// What it is about.
+    /// Subject of the claim.
     pub subject: Subject,
-    /// The runs that it takes, with this controller or scheduler in the place of the one it is
-    /// about.
+    /// Runs of the claim, with this controller or scheduler in the place of its subject.
     pub cases: fn(&str) -> Vec<Case>,
-    /// What they say to it.
+    /// Function that judges the runs.
     pub judge: fn(&Evidence) -> Judgement,
 }
 
@@ -204,11 +205,12 @@ impl core::fmt::Debug for Claim {
 }
 
 impl Claim {
-    /// Whether `selection`, which is a paper's key, an ID or the beginning of IDs, means this one.
+    /// Returns whether `selection` matches this claim: a paper's key, an ID or the beginning of
+    /// IDs.
     pub fn is_meant_by(&self, selection: &str) -> bool {
         self.paper.key == selection || {
             let rest = self.id.strip_prefix(selection);
-            // `S0-F1` is not meant to bring `S0-F10` along.
+            // `S0-F1` does not match `S0-F10`.
             rest.is_some_and(|rest| {
                 !(rest.starts_with(|next: char| next.is_ascii_digit())
                     && selection.ends_with(|last: char| last.is_ascii_digit()))
@@ -217,31 +219,31 @@ impl Claim {
     }
 }
 
-/// A scenario that a claim takes, run with every seed.
+/// A scenario of a claim, run with every seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// What the claim's judge calls it.
+    /// Name by which the claim's judge finds it.
     pub name: String,
-    /// The scenario's file name, for messages.
+    /// File name of the scenario, for messages.
     pub file: String,
-    /// Its text.
+    /// Text of the scenario.
     pub text: &'static str,
-    /// The files that it names, and their texts.
+    /// Files that the scenario names, and their texts.
     pub files: &'static [(&'static str, &'static str)],
-    /// Settings that override it.
+    /// Settings that override the scenario.
     pub settings: Vec<String>,
-    /// How finely it is recorded.
+    /// Recording interval.
     pub interval: Duration,
-    /// Whether what its file expects of `anabranch run` counts.
+    /// Whether the expectations of its file for `anabranch run` count.
     pub has_promises: bool,
     /// Whether no expectation is about it, so that the seeds of the first look are enough.
     pub is_only_shown: bool,
-    /// The most seeds that it takes: where chance has little part, points of a space say more.
+    /// Maximum number of seeds. If chance has little part, points of a space show more than seeds.
     pub max_seeds: u64,
 }
 
 impl Case {
-    /// A scenario as its file has it, recorded by the second.
+    /// Makes a case of an unchanged scenario file, recorded every second.
     pub fn new(name: impl Into<String>, file: impl Into<String>, text: &'static str) -> Case {
         Case {
             name: name.into(),
@@ -256,61 +258,61 @@ impl Case {
         }
     }
 
-    /// With the files that it names.
+    /// Adds the files that the scenario names.
     #[must_use]
     pub fn with_files(mut self, files: &'static [(&'static str, &'static str)]) -> Case {
         self.files = files;
         self
     }
 
-    /// With a key of the scenario set, as by `--set`.
+    /// Sets a key of the scenario, as `--set` does.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Case {
         self.settings.push(format!("{key}={value}"));
         self
     }
 
-    /// With the controller of all flows that have none of their own.
+    /// Sets the controller of all flows that have none of their own.
     #[must_use]
     pub fn controller(self, controller: &str) -> Case {
         self.set("flow-defaults.controller", controller)
     }
 
-    /// With the scheduler of all flows that have none of their own.
+    /// Sets the scheduler of all flows that have none of their own.
     #[must_use]
     pub fn scheduler(self, scheduler: &str) -> Case {
         self.set("flow-defaults.scheduler", scheduler)
     }
 
-    /// Recorded more, or less, finely; in whole milliseconds.
+    /// Sets the recording interval, in whole milliseconds.
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Case {
         self.interval = interval;
         self
     }
 
-    /// With what its file expects of `anabranch run` measured too, for [`Evidence::promises`].
+    /// Also measures the expectations of its file for `anabranch run`, for [`Evidence::promises`].
     #[must_use]
     pub fn with_promises(mut self) -> Case {
         self.has_promises = true;
         self
     }
 
-    /// As something that is reported beside what is judged.
+    /// Marks the case as reported without being judged.
     #[must_use]
     pub fn only_shown(mut self) -> Case {
         self.is_only_shown = true;
         self
     }
 
-    /// With so many seeds at most.
+    /// Limits the number of seeds.
     #[must_use]
     pub fn seeds(mut self, max_seeds: u64) -> Case {
         self.max_seeds = max_seeds;
         self
     }
 
-    /// The scenario with its settings, and with what it expects of `anabranch run` if that counts.
+    /// Returns the scenario with its settings, and with the expectations of its file if they count.
     ///
     /// # Errors
     /// [`ScenarioError`], for a controller that this build does not know.
@@ -322,7 +324,7 @@ impl Case {
         Ok(scenario)
     }
 
-    /// All that its runs depend on beside seed and code.
+    /// Returns the text that determines its runs, except for seed and code.
     pub(super) fn key(&self) -> String {
         let settings = self.settings.join("\n");
         let files: Vec<&str> = self.files.iter().map(|(_, text)| *text).collect();

@@ -1,4 +1,4 @@
-//! What the runs of a claim's cases measured.
+//! Measurements of the runs of a claim's cases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub struct Evidence {
 /// The runs of one case.
 #[derive(Clone, Debug)]
 struct CaseRuns {
-    /// What its file expects, if that counts: of what, and what.
+    /// Expectations of its file, if they count, each with its name.
     expectations: Vec<(String, Expectation)>,
-    /// By seed.
+    /// Runs by seed.
     runs: Vec<Arc<RunRecord>>,
 }
 
@@ -35,7 +35,7 @@ impl Evidence {
         self.cases.insert(case, CaseRuns { expectations, runs });
     }
 
-    /// The cases of which all seeds, if there are several, gave the same result.
+    /// Returns the cases in which several seeds gave the same result.
     pub(super) fn without_chance(&self) -> WithoutChance {
         let is_alike = |case: &CaseRuns| {
             let (first, others) = case.runs.split_first().expect("a seed at least");
@@ -53,7 +53,7 @@ impl Evidence {
         }
     }
 
-    /// The same with the runs of one seed, by its place; of a case with fewer seeds, the last.
+    /// Returns the evidence of one seed, by index; the last one of a case with fewer seeds.
     pub(super) fn alone(&self, place: usize) -> Evidence {
         let of = |(name, case): (&String, &CaseRuns)| {
             let run = case.runs.get(place).or(case.runs.last());
@@ -73,18 +73,18 @@ impl Evidence {
         case.unwrap_or_else(|| panic!("no case is called {name:?}"))
     }
 
-    /// All runs of a case, by seed.
+    /// Returns all runs of a case, by seed.
     ///
     /// # Panics
-    /// If the claim has no such case.
+    /// Panics if the claim has no such case.
     pub fn runs(&self, case: &str) -> &[Arc<RunRecord>] {
         &self.case(case).runs
     }
 
-    /// What the file of a case expects, of every run, as `anabranch run` does.
+    /// Returns the expectations of a case's file, about every run, as `anabranch run` judges them.
     ///
     /// # Panics
-    /// If the claim has no such case.
+    /// Panics if the claim has no such case.
     pub fn promises(&self, case: &str) -> Vec<Expect> {
         let CaseRuns { expectations, runs } = self.case(case);
         let judged = |(place, (name, expectation)): (usize, &(String, Expectation))| {
@@ -99,13 +99,13 @@ impl Evidence {
         expectations.iter().enumerate().flat_map(judged).collect()
     }
 
-    /// A number of each run of a case. One that cannot be measured is not a number, and meets no
-    /// expectation.
+    /// Returns a number of each run of a case. A number that cannot be measured is NaN, and meets
+    /// no expectation.
     pub fn each(&self, case: &str, measure: impl Fn(&RunRecord) -> f64) -> Samples {
         Samples(self.runs(case).iter().map(|run| measure(run)).collect())
     }
 
-    /// The run that pictures show: the first seed's.
+    /// Returns the run for pictures: that of the first seed.
     pub fn shown(&self, case: &str) -> &RunRecord {
         &self.runs(case)[0]
     }
@@ -125,7 +125,7 @@ mod tests {
         expect.utilisation.l = { max = "20 %" }
     "#;
 
-    /// What the file promises of runs in which these were measured.
+    /// Returns the file's expectations for runs with these measurements, and whether they are met.
     fn promises(case: &Case, measured: &[[Option<f64>; 2]]) -> Vec<(String, bool)> {
         let scenario = case.scenario().unwrap_or_else(|error| panic!("{error}"));
         let run = |expected: &[Option<f64>; 2]| {

@@ -20,7 +20,7 @@ const PAPER: Paper = Paper {
     algorithms: Algorithms::Published,
 };
 
-/// By the kind of claim, in the paper's order.
+/// Claims by kind, in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &alone::FIGURE_1,
     &setup::FIGURE_2,
@@ -55,17 +55,17 @@ const FOUR_AND_FOUR: &str = include_str!("../../../scenarios/grieco-arc/four-and
 const MULTIHOP: &str = include_str!("../../../scenarios/grieco-arc/multihop.toml");
 const ALONE: &str = include_str!("../../../scenarios/grieco-arc/alone.toml");
 
-/// The TFRC that the paper compares with, and ns-2's as it is by default.
+/// TFRC that the paper compares with, and ns-2's default.
 const TFRC: &str = "tfrc-conservative";
 const TFRC_NS2: &str = "tfrc-ns2";
 
-/// The paper does not say by how much of what arrives its TFRC may grow: by 1.1 in the article that
-/// it cites, and in ns-2.35 by 1.5.
+/// TFRC that may grow to 1.5 times the receive rate, as in ns-2.35. The paper prints no factor; the
+/// article that it cites has 1.1.
 const TFRC_15: &str = "tfrc-conservative:c=1.5";
-/// What claims call it.
+/// Its name in claims.
 const TFRC_15_NAME: &str = "TFRC, c = 1.5";
 
-/// The file of the multihop scenario as it is for so many hops.
+/// Returns the multihop scenario with this number of hops.
 fn multihop(name: impl Into<String>, c1: &str, cross: &str, hops: u8) -> Case {
     let case = Case::new(name, "grieco-arc/multihop.toml", MULTIHOP);
     let case = case.set("links.hop.count", &hops.to_string());
@@ -73,8 +73,8 @@ fn multihop(name: impl Into<String>, c1: &str, cross: &str, hops: u8) -> Case {
     controlled(controlled(case, 1, cross), 2, cross)
 }
 
-/// With this controller for one of the scenario's flows: Reno as ns-2's TCP has it, another one
-/// over rate-based packets.
+/// Sets the controller of one of the scenario's flows. Reno runs as ns-2's TCP, others over
+/// rate-based packets.
 fn controlled(case: Case, place: usize, controller: &str) -> Case {
     let (kind, overhead, loss_detection) = match controller {
         "reno" => ("bulk", "30 B", "tcp-cumulative"),
@@ -86,8 +86,8 @@ fn controlled(case: Case, place: usize, controller: &str) -> Case {
         .set(&format!("flows.{place}.loss-detection"), loss_detection)
 }
 
-/// Wire bits a second that are of use: all that arrived of a rate-based flow, and of a stream what
-/// arrived in order, over the scenario's statistics window.
+/// Returns the useful bits per second on the wire over the scenario's statistics window: all bytes
+/// of a rate-based flow that arrived, and a stream's bytes in order.
 fn goodput(run: &RunRecord, name: &str) -> f64 {
     let flow = run.statistics.flows.iter().find(|flow| flow.name == name);
     let flow = flow.unwrap_or_else(|| panic!("no flow is called {name:?}"));
@@ -98,7 +98,7 @@ fn goodput(run: &RunRecord, name: &str) -> f64 {
     }
 }
 
-/// The flows called `group-1`, `group-2`, ….
+/// Returns the flows with the names `group-1`, `group-2`, ….
 fn group<'a>(run: &'a RunRecord, group: &str) -> Vec<&'a FlowSeries> {
     let flows = run.series().flows.iter();
     let is_member = |flow: &&FlowSeries| {
@@ -108,7 +108,8 @@ fn group<'a>(run: &'a RunRecord, group: &str) -> Vec<&'a FlowSeries> {
     flows.filter(is_member).collect()
 }
 
-/// Mean over a group's flows of how much their sending rates vary, second by second.
+/// Returns the mean, over a group's flows, of the variation of their sending rates, second by
+/// second.
 fn mean_variation(run: &RunRecord, name: &str, span: Span) -> f64 {
     let flows = group(run, name);
     let sum: f64 = flows.iter().map(|flow| run.variation(flow, span)).sum();

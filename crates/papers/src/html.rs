@@ -1,5 +1,4 @@
-//! What was found, as people like to read it: one file with all its pictures, and no need of a
-//! network.
+//! Findings as a page for people: one file with all its pictures, which needs no network.
 
 use std::fmt::{self, Write};
 
@@ -12,7 +11,7 @@ use super::report::{
 };
 use anabranch_lab::escape;
 
-/// Most runs that a column lists.
+/// Maximum number of runs that a column lists.
 const MAX_RUNS: usize = 16;
 
 const STYLE: &str = "
@@ -40,7 +39,7 @@ ul { padding-left: 1.2rem; } li.broken { color: var(--bad); }
 .counts { font-size: 1.2rem; }
 ";
 
-/// The findings as one HTML page. `program` says what measured them.
+/// Returns the findings as one HTML page. `program` names the program that measured them.
 pub fn findings_html(findings: &[Finding], seed_count: u64, program: &str) -> String {
     let mut page = String::new();
     write_page(&mut page, findings, seed_count, program).expect("a String takes everything");
@@ -166,7 +165,7 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
     Ok(())
 }
 
-/// The paper's sentence, what we take for it, and on what grounds it is judged.
+/// Writes the paper's sentence, our criterion, and the grounds on which it is judged.
 fn write_claim(page: &mut String, claim: &Claim) -> fmt::Result {
     let whose = match claim.paper.algorithms {
         Algorithms::Own => "We claim",
@@ -218,7 +217,7 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     write_values(page, &judgement.values)?;
     write_runs(page, &judged.runs)?;
     if !judgement.expects.is_empty() {
-        page.push_str("<details><summary>What is expected</summary><ul>\n");
+        page.push_str("<details><summary>Expectations</summary><ul>\n");
         for expect in &judgement.expects {
             let (class, mark) = match expect.is_met {
                 true => ("met", "found"),
@@ -232,7 +231,7 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     Ok(())
 }
 
-/// The runs of a column: commands that repeat them, and the hashes that these print.
+/// Writes the runs of a column: commands that repeat them, and the hashes that these print.
 fn write_runs(page: &mut String, runs: &[RunNote]) -> fmt::Result {
     if runs.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! From numbers to a verdict.
+//! Verdicts from numbers.
 
 use serde::Serialize;
 
@@ -8,34 +8,34 @@ use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, cell, written};
 
-/// One number a seed.
+/// One number per seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples(pub Vec<f64>);
 
 impl Samples {
-    /// Median, least and largest; `None` if one run could not measure it.
+    /// Returns median, minimum and maximum; `None` if one run could not measure the number.
     pub fn spread(&self) -> Option<Spread> {
         let is_whole = self.0.iter().all(|value| value.is_finite());
         Spread::of(self.0.iter().copied().filter(|_| is_whole))
     }
 
-    /// The median; not a number if one run could not measure it.
+    /// Returns the median; not a number if one run could not measure it.
     pub fn median(&self) -> f64 {
         self.spread().map_or(f64::NAN, |spread| spread.median)
     }
 
-    /// Seed by seed.
+    /// Divides by `other`, seed by seed.
     pub fn over(&self, other: &Samples) -> Samples {
         let pairs = self.0.iter().zip(&other.0);
         Samples(pairs.map(|(ours, other)| ours / other).collect())
     }
 
-    /// Of several samples the largest, seed by seed.
+    /// Returns the largest of several samples, seed by seed.
     pub fn largest<'a>(of: impl IntoIterator<Item = &'a Samples>) -> Samples {
         Samples::folded(of, f64::max)
     }
 
-    /// Of several samples the least, seed by seed.
+    /// Returns the least of several samples, seed by seed.
     pub fn least<'a>(of: impl IntoIterator<Item = &'a Samples>) -> Samples {
         Samples::folded(of, f64::min)
     }
@@ -48,7 +48,7 @@ impl Samples {
         let first = of.next().cloned().unwrap_or(Samples(Vec::new()));
         of.fold(first, |all, samples| {
             let pairs = all.0.into_iter().zip(&samples.0);
-            // `max` would hide what is not a number.
+            // `max` would hide values that are not a number.
             let pick = |(a, b): (f64, &f64)| {
                 if a.is_nan() || b.is_nan() {
                     f64::NAN
@@ -61,51 +61,52 @@ impl Samples {
     }
 }
 
-/// A number of ours, by its name, beside the paper's.
+/// A named number of ours, beside the paper's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What it is.
+    /// Name.
     pub name: String,
-    /// In what.
+    /// Unit.
     pub unit: Unit,
-    /// Ours, a number a seed.
+    /// Our values, one per seed.
     pub samples: Samples,
-    /// The paper's, where it prints one.
+    /// The paper's value, if it prints one.
     pub published: Option<f64>,
 }
 
-/// What has to be for a claim to hold.
+/// Condition for a claim to hold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Expect {
-    /// In words, with the numbers.
+    /// The condition in words, with the numbers.
     pub text: String,
-    /// Whether it is.
+    /// Whether the condition is met.
     pub is_met: bool,
-    /// Whether something that the paper does not print decides it.
+    /// Whether a setting decides it that the paper does not print.
     pub is_open: bool,
-    /// How far what was measured lies within the bound; negative: beyond it; minus infinity: it
-    /// could not be measured. In any unit: it is only compared with itself over seeds.
+    /// Distance of the measured value from the bound: negative beyond the bound, minus infinity if
+    /// it could not be measured. The unit does not matter: gaps of one expectation are only
+    /// compared over seeds.
     #[serde(skip)]
     pub(super) gap: f64,
     #[serde(skip)]
     pub(super) reach: Reach,
 }
 
-/// What more seeds can do to an [`Expect`].
+/// Possible effect of more seeds on an [`Expect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Nothing: it is about no run.
+    /// No effect: the expectation is about no run.
     Sure,
-    /// Move it both ways: it is about a median, a mean or a count of these.
+    /// A change in either direction: it is about a median, a mean or a count of these.
     Typical,
-    /// Break it: it is about every run.
+    /// Only breaking it: it is about every run.
     Every,
-    /// Meet it: it is about any run.
+    /// Only meeting it: it is about any run.
     Any,
 }
 
 impl Expect {
-    /// Something about the set-up: seeds have no part in it.
+    /// Makes an expectation about the set-up, which seeds do not change.
     pub fn that(text: impl Into<String>, is_met: bool) -> Expect {
         let gap = if is_met {
             f64::INFINITY
@@ -115,17 +116,19 @@ impl Expect {
         Expect::new(text, is_met, gap, Reach::Sure)
     }
 
-    /// Something whose distance from its bound is `gap`, which is at least zero if it is met.
+    /// Makes an expectation with the distance `gap` from its bound. It is met if `gap` is at least
+    /// zero.
     pub fn by(text: impl Into<String>, gap: f64) -> Expect {
         Expect::new(text, gap >= 0.0, gap, Reach::Typical)
     }
 
-    /// Something whose distance from its bound is `gap`, which is more than zero if it is met.
+    /// Makes an expectation with the distance `gap` from its bound. It is met if `gap` exceeds
+    /// zero.
     pub fn by_more(text: impl Into<String>, gap: f64) -> Expect {
         Expect::new(text, gap > 0.0, gap, Reach::Typical)
     }
 
-    /// At least `least` of `all` are met.
+    /// Expects that at least `least` of `all` are met.
     pub fn at_least_of(text: impl Into<String>, least: usize, all: &[Expect]) -> Expect {
         let is_met = all.iter().filter(|expect| expect.is_met).count() >= least;
         let mut gaps: Vec<f64> = all.iter().map(|expect| expect.gap).collect();
@@ -137,7 +140,7 @@ impl Expect {
         Expect::new(text, is_met, gap, Reach::Typical)
     }
 
-    /// All of `all` are met.
+    /// Expects that all of `all` are met.
     pub fn all_of(text: impl Into<String>, all: &[Expect]) -> Expect {
         Expect::at_least_of(text, all.len(), all)
     }
@@ -153,22 +156,23 @@ impl Expect {
         }
     }
 
-    /// The same, where the other outcome is as well founded, by a value that the paper does not
-    /// print.
+    /// Marks the expectation as open if a value that the paper does not print could equally well
+    /// give the other outcome.
     #[must_use]
     pub fn open_if(mut self, is_open: bool) -> Expect {
         self.is_open = is_open;
         self
     }
 
-    /// The same, met by any run: more of them can only meet it.
+    /// Makes the expectation one about any run: more runs can only meet it.
     #[must_use]
     pub fn by_any_run(mut self) -> Expect {
         self.reach = Reach::Any;
         self
     }
 
-    /// The same of numbers that are not of one seed each, but of one scenario each, say.
+    /// Makes the expectation one over numbers that are, for example, of one scenario each instead
+    /// of one seed each.
     #[must_use]
     pub fn over_cases(mut self) -> Expect {
         self.reach = Reach::Typical;
@@ -177,7 +181,7 @@ impl Expect {
 }
 
 impl Measured {
-    /// A number that the paper does not print.
+    /// Makes a number that the paper does not print.
     pub fn new(name: impl Into<String>, unit: Unit, samples: Samples) -> Measured {
         Measured {
             name: name.into(),
@@ -187,24 +191,24 @@ impl Measured {
         }
     }
 
-    /// With the paper's number.
+    /// Adds the paper's number.
     #[must_use]
     pub fn beside(mut self, published: f64) -> Measured {
         self.published = Some(published);
         self
     }
 
-    /// The median is `bound` or more.
+    /// Expects a median of `bound` or more.
     pub fn at_least(&self, bound: f64) -> Expect {
         self.median_meets("at least", bound, |median| median - bound)
     }
 
-    /// The median is `bound` or less.
+    /// Expects a median of `bound` or less.
     pub fn at_most(&self, bound: f64) -> Expect {
         self.median_meets("at most", bound, |median| bound - median)
     }
 
-    /// The median is more than `bound`.
+    /// Expects a median above `bound`.
     pub fn more_than(&self, bound: f64) -> Expect {
         let median = self.samples.median();
         let (ours, written) = (self.write(median), self.write(bound));
@@ -212,7 +216,7 @@ impl Measured {
         Expect::by_more(text, median - bound)
     }
 
-    /// The median is less than `bound`.
+    /// Expects a median below `bound`.
     pub fn less_than(&self, bound: f64) -> Expect {
         let median = self.samples.median();
         let (ours, written) = (self.write(median), self.write(bound));
@@ -220,7 +224,7 @@ impl Measured {
         Expect::by_more(text, bound - median)
     }
 
-    /// The median lies within a share of `target` around it.
+    /// Expects a median within a share of `target` around it.
     pub fn within(&self, share: f64, target: f64) -> Expect {
         let text = format!(
             "{}: median {} within {:.0} % of {}",
@@ -233,17 +237,17 @@ impl Measured {
         Expect::by(text, share * target - off)
     }
 
-    /// The value of every seed is `bound` or more.
+    /// Expects `bound` or more from every seed.
     pub fn always_at_least(&self, bound: f64) -> Expect {
         self.all_meet("at least", bound, |value| value - bound)
     }
 
-    /// The value of every seed is `bound` or less.
+    /// Expects `bound` or less from every seed.
     pub fn always_at_most(&self, bound: f64) -> Expect {
         self.all_meet("at most", bound, |value| bound - value)
     }
 
-    /// The median is less than another's.
+    /// Expects a median below another's.
     pub fn below(&self, other: &Measured) -> Expect {
         let (ours, theirs) = (self.samples.median(), other.samples.median());
         let text = format!(
@@ -279,12 +283,12 @@ impl Measured {
         Expect::new(text, least >= 0.0, least, Reach::Every)
     }
 
-    /// Median and range, with unit.
+    /// Returns median and range as text, with the unit.
     pub fn all(&self) -> String {
         cell(self.samples.spread(), |value| self.write(value))
     }
 
-    /// A value of this kind, with unit.
+    /// Returns a value of this kind as text, with the unit.
     pub fn write(&self, value: f64) -> String {
         if value.is_finite() {
             written(value, self.unit)
@@ -294,23 +298,23 @@ impl Measured {
     }
 }
 
-/// What becomes of a claim.
+/// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
-    /// All that it expects was found.
+    /// All expectations are met.
     #[serde(rename = "holds")]
     Holds,
-    /// Something else was found.
+    /// An expectation is not met.
     #[serde(rename = "differs")]
     Differs,
     /// The source is lost, argues without anything that a run could contradict, or does not print
-    /// what decides.
+    /// the setting that decides.
     #[serde(rename = "cannot be known")]
     CannotBeKnown,
 }
 
 impl Verdict {
-    /// As reports print it.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -320,7 +324,7 @@ impl Verdict {
     }
 }
 
-/// Cases in which nothing is left to chance: of these, a spread of zero says nothing.
+/// Cases without chance, in which a spread of zero means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WithoutChance {
     /// No case of the claim.
@@ -333,7 +337,7 @@ pub enum WithoutChance {
 }
 
 impl WithoutChance {
-    /// In a sentence; `None` if chance has a part everywhere.
+    /// Returns a sentence; `None` if chance has a part everywhere.
     pub(super) fn sentence(&self) -> Option<String> {
         const SAME: &str = "all seeds gave the same result, without any chance";
         match self {
@@ -344,31 +348,32 @@ impl WithoutChance {
     }
 }
 
-/// What runs say to a claim.
+/// Numbers, expectations and pictures from the runs of a claim.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
-    /// The numbers, the one that the claim is about first.
+    /// Numbers; the first is the one that the claim is about.
     pub values: Vec<Measured>,
-    /// What has to be.
+    /// Expectations.
     pub expects: Vec<Expect>,
-    /// Why ours differ, if they do.
+    /// Reason for which ours differ, if they do.
     pub why: String,
     /// Pictures, in the paper's axes.
     pub charts: Vec<Chart>,
-    /// Its cases of which all seeds gave the same result, if there were several seeds.
+    /// Cases in which several seeds gave the same result.
     pub without_chance: WithoutChance,
-    /// A sentence for the summary, beside the verdict; empty: there is none.
+    /// Sentence for the summary, beside the verdict; may be empty.
     pub headline: String,
     is_unknowable: bool,
 }
 
 impl Judgement {
-    /// Nothing yet.
+    /// Makes an empty judgement.
     pub fn new() -> Judgement {
         Judgement::default()
     }
 
-    /// The source is lost or says nothing that a run could contradict, for the reason given.
+    /// Makes a judgement of a claim whose source is lost, or holds nothing that a run could
+    /// contradict.
     pub fn unknowable(why: impl Into<String>) -> Judgement {
         Judgement {
             why: why.into(),
@@ -377,36 +382,36 @@ impl Judgement {
         }
     }
 
-    /// Takes a number into the report.
+    /// Adds a number to the report.
     pub fn report(&mut self, value: &Measured) {
         self.values.push(value.clone());
     }
 
-    /// Takes an expectation in.
+    /// Adds an expectation.
     pub fn expect(&mut self, expect: Expect) {
         self.expects.push(expect);
     }
 
-    /// Takes a picture in.
+    /// Adds a picture.
     pub fn draw(&mut self, chart: Chart) {
         self.charts.push(chart);
     }
 
-    /// A sentence on why ours differ, printed only if they do.
+    /// Sets the reason for which ours differ, printed only if they do.
     #[must_use]
     pub fn because(mut self, why: impl Into<String>) -> Judgement {
         self.why = why.into();
         self
     }
 
-    /// Puts a sentence into the summary, whatever the verdict.
+    /// Sets a sentence for the summary, whatever the verdict.
     #[must_use]
     pub fn headline(mut self, text: impl Into<String>) -> Judgement {
         self.headline = text.into();
         self
     }
 
-    /// The verdict. A claim that expects nothing has found nothing.
+    /// Returns the verdict. A claim without expectations differs.
     pub fn verdict(&self) -> Verdict {
         let is_broken = |expect: &Expect| !expect.is_met && !expect.is_open;
         let differs = self.expects.is_empty() || self.expects.iter().any(is_broken);
@@ -419,16 +424,16 @@ impl Judgement {
     }
 }
 
-/// A judgement, what it comes to, and how many seeds it took.
+/// A judgement with its verdict and number of seeds.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The numbers and pictures.
     pub judgement: Judgement,
-    /// What they come to.
+    /// Verdict.
     pub verdict: Verdict,
-    /// How many seeds were run for it; zero: there is nothing to run.
+    /// Number of seeds that were run; zero if there is nothing to run.
     pub seed_count: u64,
-    /// The runs that it was judged by, one for each case.
+    /// Runs that decided, one per case.
     pub runs: Vec<RunNote>,
 }
 

@@ -2,11 +2,11 @@
 //! Multipath TCP Video Streaming".
 //!
 //! The paper prints little of its network: the rates of two links, that nothing is lost on purpose,
-//! and how the Wi-Fi's delay changes. Everything else is a [`SPACE`]; each claim is judged at 27
+//! and the changes of the Wi-Fi's delay. Everything else is a [`SPACE`]; each claim is judged at 27
 //! points of it, and holds if it does at half of them (`sweep.rs`). The paper has two readings: a
 //! cycle of 60 s may be 30 s with and 30 s without the delay, or 60 s each. Its text speaks of
-//! cycles, which is the first, and that is judged. The second is shown beside it, and so is what
-//! Linux's BBR of today does in place of the one that is [`BBR`].
+//! cycles, which is the first reading, and that one is judged. The second is shown beside it, as
+//! are the results of Linux's present BBR in place of [`BBR`].
 
 mod figure;
 mod lossy;
@@ -31,7 +31,7 @@ const PAPER: Paper = Paper {
     algorithms: Algorithms::Published,
 };
 
-/// In the paper's order; then whether one network shows all figures.
+/// Claims in the paper's order; the last asks whether one network shows all figures.
 pub(super) const CLAIMS: &[&Claim] = &[
     &setup::TABLES,
     &viewer::FIGURE_4,
@@ -53,7 +53,7 @@ pub(super) const CLAIMS: &[&Claim] = &[
 
 const STUDY: &str = include_str!("../../../scenarios/kondo-mptcp/study.toml");
 
-/// The BBR that MPTCP's kernels had, and Linux's of today.
+/// BBR of the kernels that had MPTCP, and Linux's present one.
 const BBR: &str = "bbr-linux-4.9";
 const BBR_TODAY: &str = "bbr-linux";
 const CUBIC: &str = "cubic";
@@ -64,10 +64,10 @@ macro_rules! value {
     };
 }
 
-/// What the paper does not print.
+/// Settings that the paper does not print.
 const SPACE: Space = Space(&[
     Dimension {
-        // 3 Mbit/s of what: of frames, packets or their contents.
+        // The paper's 3 Mbit/s may be a rate of frames, packets or their contents.
         name: "links of",
         values: &[
             value!(
@@ -105,7 +105,7 @@ const SPACE: Space = Space(&[
         ],
     },
     Dimension {
-        // Linux grows it with what an application reads, up to 6 MB.
+        // Linux grows it with the rate at which an application reads, up to 6 MB.
         name: "a receive window of",
         values: &[
             value!("256 kB", "flows.0.receive-window" = "256 kB"),
@@ -192,7 +192,7 @@ const SPACE: Space = Space(&[
         ],
     },
     Dimension {
-        // The air behind the emulator, which acknowledgements share.
+        // The air behind the emulator, shared with acknowledgements.
         name: "a Wi-Fi",
         values: &[
             value!("that never waits"),
@@ -224,14 +224,14 @@ const SPACE: Space = Space(&[
     },
 ]);
 
-/// How the Wi-Fi's delay changes, by Table II.
+/// Changes of the Wi-Fi's delay, by Table II.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scenario {
     /// Cycles of 60 s.
     A,
-    /// Of 20 s.
+    /// Cycles of 20 s.
     B,
-    /// Of 10 s.
+    /// Cycles of 10 s.
     C,
 }
 
@@ -247,7 +247,7 @@ impl Scenario {
     }
 }
 
-/// What a cycle is.
+/// Reading of the word "cycle".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     /// A time without the delay and one with it.
@@ -264,7 +264,7 @@ impl Reading {
         }
     }
 
-    /// How long the delay stays as it is.
+    /// Returns the time for which the delay stays the same.
     fn phase_s(self, scenario: Scenario) -> u64 {
         match self {
             Reading::Both => scenario.cycle_s() / 2,
@@ -273,26 +273,26 @@ impl Reading {
     }
 }
 
-/// Whose run it is.
+/// Controller of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     /// The paper's BBR.
     Bbr,
-    /// Linux's of today.
+    /// Linux's present BBR.
     Today,
     Cubic,
 }
 
 const READINGS: &[Reading] = &[Reading::Both, Reading::Each];
 
-/// By which reading and with which BBR figures are judged: the first one counts.
+/// Readings and BBR forms by which figures are judged: the first one counts.
 const FORMS: [(Reading, Who); 3] = [
     (Reading::Both, Who::Bbr),
     (Reading::Each, Who::Bbr),
     (Reading::Both, Who::Today),
 ];
 
-/// The runs of `scenarios` in all forms, with `bbr` in the place of the paper's.
+/// Returns the runs of `scenarios` in all forms, with `bbr` in the place of the paper's.
 fn cases(scenarios: &[Scenario], bbr: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for scenario in scenarios {
@@ -310,7 +310,7 @@ fn case_name(scenario: Scenario, reading: Reading, who: Who) -> String {
     format!("{scenario:?}, {}, {who:?}", reading.name())
 }
 
-/// One film: nothing is lost by chance, so that seeds say less than points.
+/// Returns a case of one film. Nothing is lost by chance, so points show more than seeds.
 fn case(scenario: Scenario, reading: Reading, who: Who, bbr: &str) -> Case {
     let controller = match who {
         Who::Bbr => bbr,
@@ -327,7 +327,7 @@ fn case(scenario: Scenario, reading: Reading, who: Who, bbr: &str) -> Case {
         .seeds(1)
 }
 
-/// With the Wi-Fi's delay on and off for so long each, off first.
+/// Switches the Wi-Fi's delay off and on for `phase_s` each, off first.
 fn delayed(case: Case, phase_s: u64) -> Case {
     let every = 2 * phase_s;
     let times = 210_u64.div_ceil(every);

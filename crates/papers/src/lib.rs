@@ -1,8 +1,8 @@
 //! Experiments that reproduce published results, each beside the numbers that were published.
 //!
-//! A [`Claim`] is one figure, table or sentence of a paper: the runs that it takes, and a function
-//! that turns what they measured into numbers, pictures and expectations. A [`Study`] plans the
-//! runs of any number of claims, runs each once, keeps it in a [`Cache`], and judges; [`Finding`]s
+//! A [`Claim`] is one figure, table or sentence of a paper: its runs, and a function that turns
+//! their measurements into numbers, pictures and expectations. A [`Study`] plans the runs of any
+//! number of claims, runs each once, keeps it in a [`Cache`], and judges the claims. [`Finding`]s
 //! become text, JSON or a page of HTML. `docs/architecture.md` shows how a claim is added.
 
 mod beside;
@@ -39,7 +39,7 @@ pub use report::{
 };
 pub use study::{Study, StudyError, StudyOptions};
 
-/// Every claim, paper by paper.
+/// Returns every claim, paper by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
     [
         zhang_delay_bbr::CLAIMS,
@@ -56,11 +56,11 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
     .copied()
 }
 
-/// The claims that are meant by any of `selections`, each a paper's key, an ID or the beginning of
-/// IDs; all of them if there is none. The first selection that means nothing is the error.
+/// Returns the claims that any of `selections` matches: a paper's key, an ID or the beginning of
+/// IDs. Without a selection, returns all claims.
 ///
 /// # Errors
-/// That selection.
+/// Returns the first selection that matches no claim.
 pub fn selected(selections: &[String]) -> Result<Vec<&'static Claim>, &str> {
     let is_in_vain = |selection: &&String| !claims().any(|claim| claim.is_meant_by(selection));
     if let Some(selection) = selections.iter().find(is_in_vain) {

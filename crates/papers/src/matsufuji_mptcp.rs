@@ -1,9 +1,9 @@
 //! R. Matsufuji et al., "Multipath TCP Packet Scheduling for Streaming Video".
 //!
-//! The paper prints no numbers but the ends of its figures' axes, and what it says of bars. It does
-//! not print what its Wi-Fi networks lose and queue, nor CCP's gain: each sentence is judged at the
-//! points of a space of these ([`space`]), by the means of five trials of the whole film. Those of
-//! the scenarios as they are are shown beside them.
+//! The paper prints no numbers but the ends of its figures' axes, and sentences about its bars. It
+//! prints neither losses and queues of its Wi-Fi networks, nor CCP's gain. Each sentence is judged
+//! at the points of a space of these ([`space`]), by the means of five trials of the whole film.
+//! The scenarios without changes are shown beside them.
 
 mod bench;
 mod conclusions;
@@ -25,7 +25,7 @@ const PAPER: Paper = Paper {
     algorithms: Algorithms::Published,
 };
 
-/// In the paper's order.
+/// Claims in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &setup::TABLE_1,
     &figures::FIGURE_4,

@@ -1,5 +1,6 @@
-//! What ns-3.48 measures where both simulators can run the same: three TCP flows over 3 Mbit/s.
-//! No paper's claim, but a check that ours are the algorithms that others call by these names.
+//! Measurements of ns-3.48 where both simulators can run the same: three TCP flows over 3 Mbit/s.
+//! This is no paper's claim, but a check that our algorithms are those that others call by these
+//! names.
 
 use super::claim::{Algorithms, Basis, Case, Claim, Paper, Subject};
 use super::evidence::Evidence;
@@ -19,7 +20,7 @@ pub(super) const CLAIMS: &[&Claim] = &[&BBR, &CUBIC, &ORDER];
 const SCENARIO: &str = include_str!("../../../scenarios/reference/three-flows.toml");
 const WHOLE: Span = (0.0, 300.0);
 
-/// What ns-3 measured: goodput from 100 s on, the rest over the whole run. Ranges are over seeds.
+/// Measurements of ns-3: goodput from 100 s on, the rest over the whole run. Ranges are over seeds.
 struct Reference {
     goodput_kbits: [f64; 3],
     least_jain: f64,
@@ -40,9 +41,9 @@ const NS3_CUBIC: Reference = Reference {
     loss: (0.020, 0.022),
 };
 
-/// How far a mean delay may lie outside ns-3's range, as a share of its nearer end.
+/// Distance of a mean delay from ns-3's range that is still near, as a share of its nearer end.
 const DELAY_MARGIN: f64 = 0.2;
-/// And a loss: the same order of magnitude.
+/// The same for a loss: within the same order of magnitude.
 const LOSS_FACTOR: f64 = 3.0;
 
 const BBR: Claim = Claim {
@@ -78,7 +79,7 @@ const CUBIC: Claim = Claim {
     judge: |evidence| judge(evidence, &NS3_CUBIC),
 };
 
-/// With its slow start as ns-3 has it.
+/// Name of CUBIC with the slow start of ns-3.
 const NS3_CUBIC_NAME: &str = "cubic:hystart=classic";
 
 const ORDER: Claim = Claim {

@@ -1,8 +1,8 @@
-//! Other controllers and schedulers for which a claim holds as well: that it is about one alone
-//! shows only in that others fail it.
+//! Other controllers and schedulers for which a claim holds as well. If others fail a claim, it is
+//! about its subject alone.
 //!
-//! `fixed` and `wrr` are weak controls, which answer to nothing. Those here are in use, or come
-//! from other papers.
+//! `fixed` and `wrr` are weak controls, since they ignore the network. The others here are in use,
+//! or come from other papers.
 
 use anabranch_lab::Progress;
 
@@ -11,11 +11,11 @@ use super::judgement::Verdict;
 use super::report::{Columns, Finding};
 use super::study::{Study, StudyError, StudyOptions};
 
-/// Controllers that take the place of a claim's controller.
+/// Substitutes for a claim's controller.
 const CONTROLLERS: [&str; 8] = [
     "new-reno", "cubic", "vegas", "bbr-quic", "bbr3", "copa", "gcc", "scream",
 ];
-/// Schedulers that take the place of a claim's scheduler.
+/// Substitutes for a claim's scheduler.
 const SCHEDULERS: [&str; 8] = [
     "min-cost",
     "spd",
@@ -26,21 +26,20 @@ const SCHEDULERS: [&str; 8] = [
     "blest",
     "ecf",
 ];
-/// Seeds of each; the rows say how many of the many pass, which one seed more or less does not
-/// change.
+/// Seeds of each. The rows show the number that pass, which hardly depends on the seeds.
 const SEEDS: u64 = 2;
 
-/// The others that were tried in a claim, and those for which it holds as well.
+/// Other algorithms that were tried in a claim, and those for which it holds as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// All of them.
+    /// All that were tried.
     pub tried: Vec<&'static str>,
-    /// Those that pass.
+    /// All that pass.
     pub passed: Vec<&'static str>,
 }
 
 impl Others {
-    /// In words: "cubic, vegas (2 of 8)".
+    /// Returns the result in words: "cubic, vegas (2 of 8)".
     pub fn text(&self) -> String {
         let (passed, tried) = (self.passed.len(), self.tried.len());
         match self.passed.is_empty() {
@@ -50,7 +49,7 @@ impl Others {
     }
 }
 
-/// The others of a subject.
+/// Returns the substitutes for a subject.
 fn others_of(subject: Subject) -> impl Iterator<Item = &'static str> {
     let (names, own) = match subject {
         Subject::Scenario => (&[][..], ""),
@@ -61,8 +60,8 @@ fn others_of(subject: Subject) -> impl Iterator<Item = &'static str> {
     names.iter().copied().filter(move |name| *name != own)
 }
 
-/// Tries others in the place of the subject of each measured claim that can be known, and notes
-/// which pass.
+/// Tries others in the place of the subject of each measured claim that can be known, and records
+/// those that pass.
 ///
 /// # Errors
 /// [`StudyError`].

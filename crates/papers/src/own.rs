@@ -1,5 +1,5 @@
-//! Our own experiments, where the papers stop: live video over paths that fail, that change, that
-//! are shared, and that are more than two.
+//! Our own experiments, beyond those of the papers: live video over paths that fail, that change,
+//! that are shared, and that are more than two.
 
 mod aim;
 mod even_frames;
@@ -14,7 +14,7 @@ const PAPER: Paper = Paper {
     algorithms: Algorithms::Own,
 };
 
-/// What single scenarios show, then what all of them show of our scheduler.
+/// Claims about single scenarios, then claims about our scheduler over all of them.
 pub(super) const CLAIMS: &[&Claim] = &[
     &scenarios::OUTAGE,
     &scenarios::OUTAGE_FOR_GOOD,

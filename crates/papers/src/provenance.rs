@@ -1,4 +1,4 @@
-//! Where a verdict comes from: scenario, command and hash of each run.
+//! Provenance of verdicts: scenario, command and hash of each run.
 
 use anabranch_lab::{Chart, Scenario};
 use serde::Serialize;
@@ -6,23 +6,24 @@ use serde::Serialize;
 use super::claim::{Algorithms, Case};
 use anabranch_lab::Shade;
 
-/// The commit of the program, where it was built from a repository in the release profile.
+/// Commit of the program, if it was built from a repository in the release profile.
 pub const COMMIT: Option<&str> = option_env!("ANABRANCH_COMMIT");
 
 /// A run that a claim was judged by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunNote {
-    /// The claim's name for it.
+    /// The claim's name for the run.
     pub case: String,
-    /// The command that repeats it with its first seed.
+    /// Command that repeats it with its first seed.
     pub command: String,
-    /// Whether the command repeats it exactly. If not, `reproduce` changes what no setting can.
+    /// Whether the command repeats it exactly. If not, `reproduce` makes a change that no setting
+    /// can make.
     pub is_exact: bool,
-    /// Hash of all that happened with the first seed, as `anabranch run` prints it.
+    /// Hash of all events with the first seed, as `anabranch run` prints it.
     pub trace_hash: String,
 }
 
-/// The command that repeats a case, and whether it does so exactly.
+/// A command that repeats a case, and whether it does so exactly.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
     pub(super) text: String,
@@ -30,7 +31,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// The command for a case that was changed to `scenario` by the form that it is run in.
+    /// Returns the command for a case that its form has changed to `scenario`.
     pub(super) fn new(case: &Case, algorithms: &Algorithms, scenario: &Scenario) -> Command {
         let is_same = |settings: &[String]| {
             let repeated = Case {
@@ -87,7 +88,8 @@ pub(super) fn shade_outages<'a>(
     }
 }
 
-/// The outages of a scenario's links; those of both directions of a route at one time are one.
+/// Returns the outages of a scenario's links. Simultaneous outages of both directions of a route
+/// count once.
 fn outages(scenario: &Scenario) -> Vec<Shade> {
     let mut shades: Vec<Shade> = Vec::new();
     for link in &scenario.links {

@@ -1,4 +1,4 @@
-//! What a run measured, in the words in which papers speak of it.
+//! Measurements of a run, in the terms of papers.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -7,20 +7,20 @@ use std::sync::OnceLock;
 
 use anabranch_lab::metrics::{FlowSeries, PathSeries, Series, Statistics, Variation, jain_index};
 
-/// One run. Its series, which take most of the memory, are read when somebody asks for them.
+/// A run. Its series, which take most of the memory, are read on demand.
 #[derive(Clone, Debug, Default)]
 pub struct RunRecord {
-    /// Over the scenario's statistics window.
+    /// Statistics over the scenario's statistics window.
     pub statistics: Statistics,
-    /// What its file expects, expectation by expectation; `None`: there was nothing to measure.
+    /// Values for the expectations of its file, in order; `None` if there was nothing to measure.
     pub expected: Vec<Option<f64>>,
-    /// Hash of all that happened.
+    /// Hash of all events.
     pub trace_hash: u64,
     series: OnceLock<Series>,
     stored: Option<StoredSeries>,
 }
 
-/// Where the series of a kept run are: JSON, from an offset of a file to its end.
+/// Place of the series of a kept run: JSON, from an offset of a file to its end.
 #[derive(Clone, Debug)]
 pub(super) struct StoredSeries {
     pub(super) path: PathBuf,
@@ -37,14 +37,14 @@ impl StoredSeries {
     }
 }
 
-/// Points of a line: seconds, and what was measured.
+/// Points of a line: seconds and values.
 pub type Points = Vec<(f64, f64)>;
 
-/// From one second of a run to another.
+/// Seconds of a run, from and to.
 pub type Span = (f64, f64);
 
 impl RunRecord {
-    /// A run whose series are here.
+    /// Makes a run with its series in memory.
     pub(super) fn new(
         statistics: Statistics,
         expected: Vec<Option<f64>>,
@@ -60,7 +60,7 @@ impl RunRecord {
         }
     }
 
-    /// A run whose series are in a file.
+    /// Makes a run whose series are in a file.
     pub(super) fn stored(
         statistics: Statistics,
         expected: Vec<Option<f64>>,
@@ -76,10 +76,10 @@ impl RunRecord {
         }
     }
 
-    /// How it went over time.
+    /// Returns the run's series over time.
     ///
     /// # Panics
-    /// If the file that holds them was damaged or removed after the run was found there whole.
+    /// Panics if the file that holds them was damaged or removed after it was found complete.
     pub fn series(&self) -> &Series {
         self.series.get_or_init(|| match &self.stored {
             None => Series::default(),
@@ -90,10 +90,10 @@ impl RunRecord {
         })
     }
 
-    /// A flow's place by its name.
+    /// Returns a flow by its name.
     ///
     /// # Panics
-    /// If the scenario has no such flow.
+    /// Panics if the scenario has no such flow.
     pub fn flow(&self, name: &str) -> &FlowSeries {
         let found = self.series().flows.iter().find(|flow| flow.name == name);
         found.unwrap_or_else(|| panic!("no flow is called {name:?}"))
@@ -103,7 +103,7 @@ impl RunRecord {
         self.series().interval_ms as f64 / 1e3
     }
 
-    /// The entries of a list that lie within `span`.
+    /// Returns the entries of a list within `span`.
     fn within<'a, T>(&self, list: &'a [T], span: Span) -> &'a [T] {
         let index = |seconds: f64| ((seconds / self.interval_s()).round() as usize).min(list.len());
         let (from, to) = (index(span.0), index(span.1));
@@ -114,17 +114,17 @@ impl RunRecord {
         self.within(list, span).iter().sum::<u64>() as f64
     }
 
-    /// Bits per second that a flow sent.
+    /// Returns the sending rate of a flow, in bit/s.
     pub fn sent_rate(&self, flow: &FlowSeries, span: Span) -> f64 {
         self.sum(&flow.sent_bytes, span) * 8.0 / (span.1 - span.0)
     }
 
-    /// Bits per second of a flow that arrived.
+    /// Returns the delivery rate of a flow, in bit/s.
     pub fn rate(&self, flow: &FlowSeries, span: Span) -> f64 {
         self.sum(&flow.delivered_bytes, span) * 8.0 / (span.1 - span.0)
     }
 
-    /// Mean one-way delay of all packets of all flows, in ms.
+    /// Returns the mean one-way delay of all packets of all flows, in ms.
     pub fn delay_ms(&self, span: Span) -> f64 {
         let over = |list: fn(&FlowSeries) -> &Vec<u64>| -> f64 {
             let flows = self.series().flows.iter();
@@ -133,7 +133,7 @@ impl RunRecord {
         over(|flow| &flow.delay_nanos) / over(|flow| &flow.delivered_packets) / 1e6
     }
 
-    /// Lost over sent packets of all flows.
+    /// Returns lost over sent packets of all flows.
     pub fn loss(&self, span: Span) -> f64 {
         let over = |list: fn(&FlowSeries) -> &Vec<u64>| -> f64 {
             let flows = self.series().flows.iter();
@@ -142,7 +142,7 @@ impl RunRecord {
         over(|flow| &flow.dropped_packets) / over(|flow| &flow.sent_packets)
     }
 
-    /// The rates at which a flow sent, interval by interval, in bit/s.
+    /// Returns the sending rates of a flow, interval by interval, in bit/s.
     pub fn sent_rates(&self, flow: &FlowSeries, span: Span) -> Vec<f64> {
         let rate = |bytes: &u64| *bytes as f64 * 8.0 / self.interval_s();
         self.within(&flow.sent_bytes, span)
@@ -151,7 +151,7 @@ impl RunRecord {
             .collect()
     }
 
-    /// Coefficient of variation of the rates at which a flow sent, interval by interval.
+    /// Returns the coefficient of variation of a flow's sending rates, interval by interval.
     pub fn variation(&self, flow: &FlowSeries, span: Span) -> f64 {
         let mut variation = Variation::default();
         for rate in self.sent_rates(flow, span) {
@@ -160,23 +160,23 @@ impl RunRecord {
         variation.coefficient().unwrap_or(f64::NAN)
     }
 
-    /// Jain's index over what arrived of each flow.
+    /// Returns Jain's index over the flows' delivery rates.
     pub fn jain(&self, span: Span) -> f64 {
         let flows = self.series().flows.iter();
         jain_index(flows.map(|flow| self.rate(flow, span))).unwrap_or(f64::NAN)
     }
 
-    /// Share of the time in which a link was sending.
+    /// Returns the share of the time in which a link was sending.
     ///
     /// # Panics
-    /// If the scenario has no such link.
+    /// Panics if the scenario has no such link.
     pub fn utilisation(&self, link: &str, span: Span) -> f64 {
         let found = self.series().links.iter().find(|other| other.name == link);
         let found = found.unwrap_or_else(|| panic!("no link is called {link:?}"));
         self.sum(&found.busy_nanos, span) / 1e9 / (span.1 - span.0)
     }
 
-    /// Mean over time of the sum of what the controllers of all flows take for their bandwidth.
+    /// Returns the mean over time of the sum of all controllers' bandwidth estimates.
     pub fn believed_bandwidth(&self, span: Span) -> f64 {
         let mean = |flow: &FlowSeries| {
             let list = self.within(&flow.bandwidth_bits_per_second, span);
@@ -185,8 +185,8 @@ impl RunRecord {
         self.series().flows.iter().map(mean).sum()
     }
 
-    /// How often within `span` a flow was seen to enter a state of its controller, whose name may
-    /// be written `ProbeRTT` or `PROBE_RTT`.
+    /// Returns the number of times that a flow's controller entered a state within `span`. The
+    /// state may be written `ProbeRTT` or `PROBE_RTT`.
     pub fn entries(&self, flow: &FlowSeries, state: &str, span: Span) -> f64 {
         let is_within = |at_ms: u64| {
             let at = at_ms as f64 / 1e3;
@@ -197,7 +197,7 @@ impl RunRecord {
             .count() as f64
     }
 
-    /// The rate at which a flow sent over time, in kbit/s.
+    /// Returns the sending rate of a flow over time, in kbit/s.
     pub fn sent_kbits(&self, flow: &FlowSeries) -> Points {
         let rate = |bytes: u64| bytes as f64 * 8.0 / 1e3 / self.interval_s();
         let points = self.points(&flow.sent_bytes, rate);
@@ -210,12 +210,12 @@ impl RunRecord {
             .collect()
     }
 
-    /// Mean delay of a flow's frames that came whole, in ms.
+    /// Returns the mean delay of a flow's complete frames, in ms.
     pub fn frame_delay_ms(&self, flow: &FlowSeries, span: Span) -> f64 {
         self.sum(&flow.frame_delay_nanos, span) / self.sum(&flow.frames, span) / 1e6
     }
 
-    /// The mean delay of each interval's frames over time, in ms.
+    /// Returns the mean delay of each interval's frames over time, in ms.
     pub fn frame_delays_ms(&self, flow: &FlowSeries) -> Points {
         let means = flow.frame_delay_nanos.iter().zip(&flow.frames).enumerate();
         means
@@ -224,7 +224,8 @@ impl RunRecord {
             .collect()
     }
 
-    /// Jain's index over what has arrived of each of `flows` since the start.
+    /// Returns Jain's index over time, over the bytes of each of `flows` that have arrived since
+    /// the start.
     pub fn cumulative_jain(&self, flows: &[&FlowSeries]) -> Points {
         let mut totals = vec![0.0; flows.len()];
         let lists: Vec<&[u64]> = flows.iter().map(|flow| &flow.delivered_bytes[..]).collect();
@@ -240,7 +241,7 @@ impl RunRecord {
         points
     }
 
-    /// What a link had queued over time, in kB.
+    /// Returns a link's queue over time, in kB.
     pub fn queued_kilobytes(&self, link: &str) -> Points {
         let found = self.series().links.iter().find(|other| other.name == link);
         found.map_or(Vec::new(), |link| {
@@ -248,8 +249,8 @@ impl RunRecord {
         })
     }
 
-    /// How long after `from` it is until the rate of what arrives of a flow, over three seconds, is
-    /// `rate`; not a number if it never is.
+    /// Returns the time from `from` until a flow's delivery rate over three seconds reaches `rate`;
+    /// not a number if it never does.
     pub fn seconds_until(&self, flow: &FlowSeries, from: f64, rate: f64) -> f64 {
         let last = flow.delivered_bytes.len() as f64 * self.interval_s();
         let ends = (1..).map(|index| from + 3.0 + f64::from(index) * self.interval_s());
@@ -258,18 +259,19 @@ impl RunRecord {
             .map_or(f64::NAN, |end| end - from)
     }
 
-    /// Bits per second that arrived by a path.
+    /// Returns the delivery rate of a path, in bit/s.
     pub fn path_rate(&self, path: &PathSeries, span: Span) -> f64 {
         self.sum(&path.delivered_bytes, span) * 8.0 / (span.1 - span.0)
     }
 
-    /// What arrived by a path over time, in kbit/s.
+    /// Returns the delivery rate of a path over time, in kbit/s.
     pub fn path_kbits(&self, path: &PathSeries) -> Points {
         let rate = |bytes: u64| bytes as f64 * 8.0 / 1e3 / self.interval_s();
         self.points(&path.delivered_bytes, rate)
     }
 
-    /// The congestion window of a flow's path over time, in packets of the flow's largest size.
+    /// Returns the congestion window of a flow's path over time, in packets of the flow's largest
+    /// size.
     pub fn window_packets(&self, flow: &FlowSeries, path: &PathSeries) -> Points {
         let packets = |bytes: u64| bytes as f64 / flow.packet_bytes as f64;
         self.points(&path.congestion_window_bytes, packets)
@@ -287,7 +289,7 @@ impl RunRecord {
     }
 }
 
-/// Whether a controller calls a state by this name, if in other letters.
+/// Returns whether two names of a controller's state are equal but for case and underscores.
 pub(super) fn is_state(name: &str, state: &str) -> bool {
     let letters = |text: &str| text.replace('_', "").to_ascii_lowercase();
     letters(name) == letters(state)

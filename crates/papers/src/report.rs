@@ -1,4 +1,4 @@
-//! What was found, as programs and terminals read it.
+//! Findings as JSON and as text.
 
 use serde::Serialize;
 
@@ -9,35 +9,35 @@ use super::provenance::{COMMIT, RunNote};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, grid};
 
-/// The version of the JSON form. Fields may be added under one version; none changes its meaning or
-/// goes away.
+/// Version of the JSON form. A version may add fields, but never removes one or changes its
+/// meaning.
 pub const FINDINGS_SCHEMA: &str = "anabranch-findings/1";
 
-/// One claim and what became of it, with what this project runs by default.
+/// A claim and its verdict with the program's default algorithm.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The claim.
     pub claim: &'static Claim,
-    /// What became of it.
+    /// Verdict.
     pub judged: Judged,
-    /// What became of it with the paper's algorithm, if what this project runs is another.
+    /// Verdict with the paper's algorithm, if the program's is another.
     pub as_published: Option<AsPublished>,
-    /// What becomes of it with the paper's algorithm on our endpoint, if that can differ.
+    /// Verdict with the paper's algorithm on our endpoint, if that can differ.
     pub on_our_endpoint: Option<Judged>,
-    /// Others that were tried in the place of its subject, if they were.
+    /// Other algorithms that were tried in the place of its subject.
     pub others: Option<Others>,
 }
 
-/// What became of a claim with the paper's algorithm as published.
+/// Verdict on a claim with the paper's algorithm as published.
 #[derive(Clone, Debug)]
 pub struct AsPublished {
-    /// The name of the published algorithm.
+    /// Name of the published algorithm.
     pub controller: &'static str,
-    /// What became of it.
+    /// Verdict.
     pub judged: Judged,
 }
 
-/// Whose algorithm a verdict is about.
+/// Algorithm and endpoint that a verdict is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The paper's, as published, on a bare endpoint.
@@ -48,12 +48,12 @@ pub enum Column {
     Ours,
 }
 
-/// What a study fills in.
+/// Columns that a study fills in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
     /// Each claim also with the published form of the paper's algorithm, on both endpoints.
     Both,
-    /// Each claim with what it names, or what is swapped in, and nothing else.
+    /// Each claim only with its own subject, or the swapped one.
     AsNamed,
 }
 
@@ -83,8 +83,9 @@ impl Finding {
         }
     }
 
-    /// What stands in a column; `None`: the other column has all there is. A published algorithm
-    /// that is run as it is has no second form, and our own experiments have no published one.
+    /// Returns the verdict of a column; `None` if the claim has no such column. A published
+    /// algorithm that is run unchanged has no second form, and our own experiments have no
+    /// published one.
     pub fn column(&self, column: Column) -> Option<&Judged> {
         let default = Some(&self.judged);
         let is_own = self.claim.paper.algorithms == Algorithms::Own;
@@ -97,7 +98,8 @@ impl Finding {
         }
     }
 
-    /// Why a column differs, or why nobody can know; nothing if the claim holds there.
+    /// Returns the reason for which a column differs or cannot be known; `None` if the claim holds
+    /// there.
     pub fn why(&self, column: Column) -> Option<&str> {
         let judged = self.column(column)?;
         let why = &judged.judgement.why;
@@ -110,14 +112,14 @@ impl Finding {
     }
 }
 
-/// The columns, as reports name them.
+/// Columns and their names in reports.
 pub(super) const COLUMNS: [(Column, &str); 3] = [
     (Column::Published, "as published, bare endpoint"),
     (Column::PublishedOnOurs, "as published, our endpoint"),
     (Column::Ours, "ours"),
 ];
 
-/// How many of some findings hold, differ and cannot be known; `None`: there are none.
+/// Numbers of findings that hold, differ and cannot be known; `None` if there are no findings.
 type Count = Option<[usize; 3]>;
 
 fn count<'a>(findings: impl Iterator<Item = &'a Finding>, column: Column) -> Count {
@@ -127,8 +129,8 @@ fn count<'a>(findings: impl Iterator<Item = &'a Finding>, column: Column) -> Cou
     (!verdicts.is_empty()).then_some(counts)
 }
 
-/// How many claims hold, in sentences of what they are about and their numbers: those that were
-/// measured by column, and apart from these those that check the set-up or hold by construction.
+/// Counts the claims that hold, differ and cannot be known: measured claims by column, and apart
+/// from them claims about the set-up and by construction.
 pub(super) fn counts(findings: &[Finding]) -> Vec<(String, [usize; 3])> {
     let of = |basis: Basis| {
         findings
@@ -141,7 +143,7 @@ pub(super) fn counts(findings: &[Finding]) -> Vec<(String, [usize; 3])> {
         counts.extend(count.map(|count| (format!("measured, {name}"), count)));
     }
     for basis in [Basis::SetUp, Basis::ByConstruction] {
-        // What the program runs by default; the forms share what is built in.
+        // The program's default algorithm: columns share the set-up and the construction.
         let all = of(basis).map(|finding| finding.judged.verdict);
         let mut count = [0; 3];
         all.for_each(|verdict| count[verdict as usize] += 1);
@@ -152,8 +154,9 @@ pub(super) fn counts(findings: &[Finding]) -> Vec<(String, [usize; 3])> {
     counts
 }
 
-/// Of the measured claims that hold with ours, those that do not with the paper's algorithm, which
-/// is the strongest control that ours has; and how many hold. `None`: nothing was run as published.
+/// Returns the number of measured claims that hold with ours, and those of them that do not hold
+/// with the paper's algorithm, the strongest control of ours. `None` if nothing was run as
+/// published.
 pub(super) fn against_control(findings: &[Finding]) -> Option<(usize, Vec<&'static str>)> {
     let measured = findings
         .iter()
@@ -233,7 +236,7 @@ struct JsonValue<'a> {
     ours: Option<Spread>,
 }
 
-/// What a unit is called in JSON.
+/// Returns a unit's name in JSON.
 fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Share => "ratio",
@@ -244,8 +247,8 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The findings as JSON, indented. The value that a claim is about stands beside it; all of its
-/// values are in `values`.
+/// Returns the findings as indented JSON. The value that a claim is about stands beside it;
+/// `values` has all of its values.
 pub fn findings_json(findings: &[Finding], seed_count: u64) -> String {
     let document = Document {
         schema: FINDINGS_SCHEMA,
@@ -320,7 +323,7 @@ fn json_value(measured: &Measured) -> JsonValue<'_> {
     }
 }
 
-/// The findings as aligned text: the paper's algorithm as published, and ours.
+/// Returns the findings as aligned text: the paper's algorithm as published, and ours.
 pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
     let heading = [
         "claim",
@@ -366,7 +369,7 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
     text
 }
 
-/// Sentences for the summary, each with the claim that it is about.
+/// Returns sentences for the summary, each with the ID of its claim.
 pub(super) fn headlines(findings: &[Finding]) -> Vec<(&'static str, &str)> {
     let told = |finding: &&Finding| !finding.judged.judgement.headline.is_empty();
     let told = findings.iter().filter(told);
@@ -414,7 +417,7 @@ fn row(finding: &Finding) -> Vec<String> {
     ]
 }
 
-/// How many seeds its columns took; `None`: there was nothing to run.
+/// Returns the numbers of seeds of a finding's columns; `None` if there was nothing to run.
 fn seeds(finding: &Finding) -> Option<String> {
     let columns = COLUMNS
         .into_iter()
@@ -425,7 +428,7 @@ fn seeds(finding: &Finding) -> Option<String> {
     (counts != [0]).then(|| texts.join(", "))
 }
 
-/// What of a finding has no chance in it, a line a column; nothing if all has.
+/// Returns a line for each column with cases without chance; empty if chance has a part in all.
 fn without_chance(finding: &Finding) -> String {
     let line = |(column, name)| {
         let judged = finding.column(column)?;
@@ -435,7 +438,7 @@ fn without_chance(finding: &Finding) -> String {
     COLUMNS.into_iter().filter_map(line).collect()
 }
 
-/// The expectations that a column does not meet, and why; nothing if it holds.
+/// Returns the expectations that a column does not meet, and the reason; empty if it holds.
 fn what_differs(finding: &Finding, column: Column, name: &str) -> String {
     let Some(judged) = finding.column(column) else {
         return String::new();

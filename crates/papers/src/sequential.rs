@@ -1,44 +1,43 @@
-//! How many seeds a verdict takes.
+//! Number of seeds for a verdict.
 //!
 //! Seeds are taken in *looks*. After a look that is not the last, a claim is settled if more seeds
 //! are not expected to change its verdict; else it takes those of the next look. An expectation is
-//! clear if its *gap*, the distance of what was measured from the bound, exceeds its *margin*:
+//! clear if its *gap*, the distance of the measured value from the bound, exceeds its *margin*:
 //!
 //! `margin = 1.25 × t × s / √n`
 //!
-//! - `n` is the number of seeds so far, and `s` the standard deviation over them of the gap that
-//!   each seed alone has.
+//! - `n` is the number of seeds so far, and `s` the standard deviation of their individual gaps.
 //! - 1.25 is the standard error of a median over that of a mean (√(π/2), normal distribution).
 //! - `t` is Student's quantile of 99.5 % for `n - 1` degrees of freedom.
 //!
-//! So an expectation whose true gap is zero is taken for clear in one of a hundred looks, and one
-//! that is farther away more rarely on the wrong side. The margin is the same on both sides of the
-//! bound: stopping favours no verdict. It depends on nothing but the spread, and was fixed before
-//! it was used. Student's quantile assumes that gaps are about normal. Where it would say nothing,
-//! all seeds are taken: for expectations about *every* run, unless one run has broken them, and for
-//! gaps that were equal in fewer than seven runs.
+//! If the true gap of an expectation is zero, one look in a hundred takes it for clear. If the gap
+//! is larger, a look errs more rarely. The margin is the same on both sides of the bound, so that
+//! stopping favours no verdict. It depends on nothing but the spread, and was fixed before it was
+//! used. Student's quantile assumes that gaps are about normal. All seeds are taken where this says
+//! nothing: for expectations about *every* run, unless one run has broken them, and for gaps that
+//! were equal in fewer than seven runs.
 
 use anabranch_lab::compare::{deviation, student_t_995};
 
 use super::judgement::{Expect, Judgement, Reach};
 
-/// How many seeds are taken first.
+/// Number of seeds in the first look.
 const FIRST: u64 = 4;
-/// After how many equal gaps a median is taken to stay: if it were to change, one run in two would
-/// have to differ, and seven like these would come in one of 128 cases.
+/// Number of equal gaps after which a median is assumed to stay. For it to change, one run in two
+/// would have to differ; seven equal runs would then occur in one of 128 cases.
 const EQUAL: usize = 7;
-/// The standard error of a median over that of a mean.
+/// Standard error of a median over that of a mean.
 const OF_MEDIAN: f64 = 1.25;
 
-/// Up to how many seeds each look takes, the last up to `most`: 4, 7, 13, 23, ….
+/// Returns the number of seeds of each look; that of the last is `most`: 4, 7, 13, 23, ….
 pub(super) fn looks(most: u64) -> Vec<u64> {
     let next = |seeds: &u64| Some(seeds.saturating_mul(7).div_ceil(4));
     let before = core::iter::successors(Some(FIRST), next).take_while(|seeds| *seeds < most);
     before.chain([most]).collect()
 }
 
-/// Whether more seeds are not expected to change a verdict. `alone` are the judgements of each seed
-/// alone.
+/// Returns whether more seeds are not expected to change a verdict. `alone` has the judgement of
+/// each seed on its own.
 pub(super) fn is_settled(judgement: &Judgement, alone: &[Judgement]) -> bool {
     let count = judgement.expects.len();
     if alone.iter().any(|alone| alone.expects.len() != count) {
@@ -58,17 +57,18 @@ fn is_clear(expect: &Expect, alone: &[f64]) -> bool {
         Reach::Sure => true,
         Reach::Every => !expect.is_met,
         Reach::Any => expect.is_met,
-        // What one run could not measure, its median cannot be.
+        // If one run could not measure the value, its median is NaN.
         Reach::Typical if expect.gap == -f64::INFINITY => true,
         Reach::Typical => margin(alone).is_some_and(|margin| expect.gap.abs() > margin),
     }
 }
 
-/// Within how far of its bound an expectation is not clear; `None`: anywhere.
+/// Returns the distance from the bound within which an expectation is not clear; `None` if it is
+/// never clear.
 fn margin(gaps: &[f64]) -> Option<f64> {
     let deviation = deviation(gaps).filter(|deviation| deviation.is_finite())?;
     if gaps.iter().all(|gap| *gap == gaps[0]) {
-        // The gap may be zero, and is then what it is.
+        // Equal gaps are clear even at zero, so the margin is negative.
         return (gaps.len() >= EQUAL).then_some(-1.0);
     }
     let quantile = student_t_995(gaps.len() - 1);
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(looks(1), [1]);
     }
 
-    /// s of these is 1.29, the margin 1.25 × 5.841 × 1.29 / 2 = 4.71.
+    /// Their s is 1.29, the margin 1.25 × 5.841 × 1.29 / 2 = 4.71.
     #[test]
     fn the_margin_is_that_of_the_equation_on_both_sides() {
         let values = [9.0, 10.0, 11.0, 12.0];
@@ -151,7 +151,8 @@ mod tests {
         assert!(settled(&[1.0, f64::NAN, 2.0, 1.0], |m| m.at_most(9.0)));
     }
 
-    /// Normal gaps whose true median is the bound are taken for clear as rarely as is said.
+    /// Checks that normal gaps whose true median is the bound are clear as rarely as the module
+    /// says.
     #[test]
     fn the_margin_errs_in_one_of_a_hundred_looks() {
         let mut state = 1_u64;

@@ -1,4 +1,4 @@
-//! From claims to runs, each of which is run once, and back to verdicts.
+//! Runs for claims, each made once, and verdicts from them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use super::sequential::{is_settled, looks};
 use anabranch_lab::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
 use anabranch_lab::{Scenario, ScenarioError};
 
-/// How claims are tested.
+/// Options of a test of claims.
 #[derive(Clone, Debug)]
 pub struct StudyOptions {
-    /// Seeds 1 to this many at most.
+    /// Maximum number of seeds, from 1 on.
     pub seed_count: u64,
     /// Whether a claim takes all of them although its verdict is clear with fewer.
     pub takes_all_seeds: bool,
-    /// How many runs at a time; 0: one per core.
+    /// Number of concurrent runs; 0 for one per core.
     pub threads: usize,
-    /// Where runs are kept; `None`: in a temporary folder until the study is over.
+    /// Folder for runs; `None` for a temporary folder until the study is over.
     pub cache: Option<Cache>,
 }
 
-/// Why claims cannot be tested.
+/// Reason for which claims cannot be tested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StudyError {
@@ -38,7 +38,7 @@ pub enum StudyError {
     Scenario {
         /// The claim.
         id: &'static str,
-        /// Why not.
+        /// Cause.
         error: ScenarioError,
     },
     /// A scenario cannot be run.
@@ -49,7 +49,7 @@ pub enum StudyError {
     Cache(#[from] std::io::Error),
 }
 
-/// Claims, and the runs that they take.
+/// Claims and their runs.
 #[derive(Debug)]
 pub struct Study {
     claims: Vec<Planned>,
@@ -60,16 +60,16 @@ pub struct Study {
 struct Planned {
     claim: &'static Claim,
     cases: PlannedCases,
-    /// The same with the paper's algorithm as published, if ours is another.
+    /// Cases with the paper's algorithm as published, if ours is another.
     as_published: Option<(&'static Forms, PlannedCases)>,
-    /// The paper's algorithm on our endpoint, where the other column has it on a bare one.
+    /// Cases with the paper's algorithm on our endpoint, if the other column has it on a bare one.
     on_our_endpoint: Option<PlannedCases>,
 }
 
-/// Whose controller and whose endpoint cases are run with.
+/// Form in which cases are run: controller and endpoint.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As the claim has it: our controller on our endpoint, all others on a bare one.
+    /// The claim's own form: our controller on our endpoint, all others on a bare one.
     AsNamed,
     /// The paper's algorithm as published, on a bare endpoint.
     Published,
@@ -83,7 +83,7 @@ type PlannedCases = Vec<PlannedCase>;
 struct PlannedCase {
     name: String,
     command: Command,
-    /// Among the runs.
+    /// Index among the runs.
     place: usize,
     is_only_shown: bool,
     max_seeds: u64,
@@ -96,7 +96,7 @@ struct Item<'a> {
     cases: &'a PlannedCases,
 }
 
-/// A scenario that one case, or several of one or several claims, ask for.
+/// A scenario of one case, or of several cases of one or several claims.
 #[derive(Debug)]
 struct Run {
     key: String,
@@ -105,7 +105,7 @@ struct Run {
 }
 
 impl Study {
-    /// Plans the test of `claims`, each about what `swap` says.
+    /// Plans the test of `claims`, with the substitutes of `swap` for their subjects.
     ///
     /// # Errors
     /// [`StudyError::Scenario`].
@@ -144,7 +144,7 @@ impl Study {
         Ok(study)
     }
 
-    /// Plans the runs of `cases`: `None` if the form is no other than that of another column.
+    /// Plans the runs of `cases`; `None` if the form is the same as another column's.
     fn plan(
         &mut self,
         claim: &'static Claim,
@@ -189,21 +189,21 @@ impl Study {
         Ok(Some(planned))
     }
 
-    /// How much time one seed simulates.
+    /// Returns the simulated time of one seed.
     pub fn simulated(&self) -> Duration {
         let spans = self.runs.iter().map(|run| run.scenario.duration);
         spans.fold(Duration::ZERO, |sum, span| sum + span)
     }
 
-    /// How many scenarios are run.
+    /// Returns the number of scenarios.
     pub fn scenario_count(&self) -> usize {
         self.runs.len()
     }
 
-    /// Runs what is not in the cache, and judges: with few seeds first, and with more what these
-    /// leave open (`sequential.rs`). `progress` hears of simulated time, in all
-    /// [`Study::simulated`] × seeds; all at once of a run from the cache, and of seeds that are not
-    /// needed.
+    /// Makes the runs that are not in the cache, and judges the claims: with few seeds first, and
+    /// with more if these leave a verdict open (`sequential.rs`). `progress` receives simulated
+    /// time, [`Study::simulated`] × seeds in total. Runs from the cache, and seeds that are not
+    /// needed, are reported at once.
     ///
     /// # Errors
     /// [`StudyError`].
@@ -256,7 +256,7 @@ impl Study {
         Ok(self.claims.iter().map(finding).collect())
     }
 
-    /// Makes the runs that a look at `open` claims wants.
+    /// Makes the missing runs of a look at `open` claims.
     fn take(
         &self,
         open: &[(usize, Item<'_>)],
@@ -280,7 +280,7 @@ impl Study {
         made.into_iter().collect()
     }
 
-    /// What becomes of a claim; `None`: more seeds have to say.
+    /// Judges a claim; `None` if more seeds are needed.
     fn judge(
         &self,
         item: Item<'_>,
@@ -321,7 +321,7 @@ impl Study {
         Ok(is_settled.then(|| Judged::new(judgement, seed_count, runs)))
     }
 
-    /// Tells of seeds that are not needed.
+    /// Reports progress for seeds that are not needed.
     fn skip(&self, taken: &[u64], seed_count: u64, progress: &(dyn Fn(Progress) + Sync)) {
         for (run, taken) in self.runs.iter().zip(taken) {
             for seed in taken + 1..=seed_count {
@@ -336,7 +336,7 @@ impl Study {
 
 impl Form {
     /// Changes a scenario to this form, and the key of its runs with it. Returns whether that makes
-    /// it another one than the columns before this have.
+    /// it differ from the columns before this one.
     fn apply(self, algorithms: &Algorithms, scenario: &mut Scenario, key: &mut String) -> bool {
         let has_ours = match (self, algorithms) {
             (Form::Published | Form::PublishedOnOurs, Algorithms::Developed(forms)) => {
@@ -361,7 +361,7 @@ impl Form {
 }
 
 impl Planned {
-    /// As published first, if that is another; then on our endpoint.
+    /// Returns the published algorithm's items first, if there are any, then the claim's own.
     fn items(&self) -> impl Iterator<Item = Item<'_>> {
         let as_published = self.as_published.iter().map(|(_, cases)| cases);
         let published = as_published.chain(&self.on_our_endpoint);
@@ -373,11 +373,11 @@ impl Planned {
     }
 }
 
-/// How many seeds are looked at.
+/// Number of seeds of a look.
 #[derive(Clone, Copy)]
 struct Look {
     seeds: u64,
-    /// With the first look.
+    /// Number of seeds of the first look.
     first: u64,
     is_last: bool,
 }
@@ -391,7 +391,7 @@ impl Look {
         seeds.min(case.max_seeds)
     }
 
-    /// The most seeds of any case, and whether no case takes more than that.
+    /// Returns the most seeds of any case, and whether no case takes more than that.
     fn most_seeds_of(self, cases: &[PlannedCase]) -> (u64, bool) {
         let seeds = cases.iter().map(|case| self.seeds_of(case)).max();
         let is_all = |case: &PlannedCase| case.is_only_shown || case.max_seeds <= self.seeds;
@@ -410,7 +410,7 @@ impl Run {
             .ok_or_else(|| StudyError::Cache(std::io::Error::other("a run was removed from it")))
     }
 
-    /// Runs, if the run is not there.
+    /// Makes a run, unless it is kept.
     fn make(
         &self,
         seed: u64,

@@ -1,18 +1,18 @@
-//! What a paper does not print, as a space: a claim is judged at points of it that nobody picked.
+//! Spaces of the settings that a paper does not print: a claim is judged at points that nobody
+//! picked.
 //!
-//! A [`Space`] has a [`Dimension`] for each such thing (a base delay, a queue), with the two or
-//! three values that it may have had. [`Space::points`] are 9 or 27 combinations of these: an
-//! orthogonal array (Taguchi's L9 and L27, the linear codes over three elements), in which each
-//! value of one dimension meets each value of any other equally often. So the share of the points
-//! at which something is met, value by value, tells which dimension decides it, and no other
-//! dimension has a part in that. Of two values one takes the place of the third in turn, so that
-//! both come about as often; with these it is so nearly.
+//! A [`Space`] has a [`Dimension`] for each such setting (a base delay, a queue), with its two or
+//! three possible values. [`Space::points`] are 9 or 27 combinations of these: an orthogonal array
+//! (Taguchi's L9 and L27, the linear codes over three elements). In it each value of one dimension
+//! meets each value of any other equally often. The share of points at which an expectation is met,
+//! value by value, therefore shows the effect of one dimension alone. A dimension with two values
+//! fills the place of the third with each in turn, so that both occur nearly equally often.
 //!
-//! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and hands
-//! what it expects there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict:
-//! it holds if it does at half of the points or more, the same bound for all claims, and cannot be
-//! known if one dimension decides it: met at three quarters of the points with one of its values or
-//! more, and at a quarter of those with another or less.
+//! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and passes
+//! its expectations there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict.
+//! The claim holds if it does at half of the points or more, the same bound for all claims. It
+//! cannot be known if one dimension decides it: met at three quarters of the points or more with
+//! one of its values, and at a quarter or less with another.
 
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
@@ -20,13 +20,13 @@ use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
 use super::claim::Case;
 use super::judgement::{Expect, Judgement, Measured, Samples};
 
-/// At what share of the points a claim holds that is said to.
+/// Least share of the points for a claim to hold.
 const MOST: f64 = 0.5;
-/// At which shares of the points with two values of a dimension this decides. Of nine points, which
-/// is how many a value has of 27, two and seven: chance rarely comes that far from half of them.
+/// Shares of the points with two values of a dimension, below and above which this dimension
+/// decides. With nine points, a third of 27, these are two and seven: chance rarely gives such
+/// shares.
 const DECIDED: (f64, f64) = (0.25, 0.75);
-/// The columns of L27: how often each of three digits counts. Of the first three dimensions all
-/// combinations are there.
+/// Columns of L27: weights of three digits. The first three dimensions have all combinations.
 const OF_27: [[usize; 3]; 13] = [
     [1, 0, 0],
     [0, 1, 0],
@@ -42,30 +42,30 @@ const OF_27: [[usize; 3]; 13] = [
     [1, 0, 2],
     [0, 1, 2],
 ];
-/// Those of L9, with two digits.
+/// Columns of L9, with two digits.
 const OF_9: [[usize; 3]; 4] = [[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 2, 0]];
 
-/// Something that a paper does not print.
+/// A setting that a paper does not print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dimension {
     pub(crate) name: &'static str,
-    /// Two or three.
+    /// Two or three possible values.
     pub(crate) values: &'static [Value],
 }
 
-/// What it may have been.
+/// A possible value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value {
     pub(crate) name: &'static str,
-    /// The scenario's keys that say so, and their values.
+    /// Keys of the scenario, and their values.
     pub(crate) settings: &'static [(&'static str, &'static str)],
 }
 
-/// All that a paper does not print.
+/// All settings that a paper does not print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space(pub(crate) &'static [Dimension]);
 
-/// A value of each dimension, by its place.
+/// A value of each dimension, by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     number: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Point {
 }
 
 impl Space {
-    /// 9 points for up to four dimensions, 27 for up to 13.
+    /// Returns 9 points for up to four dimensions, 27 for up to 13.
     pub(crate) fn points(&self) -> Vec<Point> {
         let (count, columns) = match self.0.len() <= OF_9.len() {
             true => (9, &OF_9[..]),
@@ -98,7 +98,8 @@ impl Space {
         (0..count).map(&mut point).collect()
     }
 
-    /// The place of the point with the most middle values; of two values that is the first.
+    /// Returns the index of the point with the most middle values; of two values the first is the
+    /// middle one.
     pub(crate) fn middle(&self) -> usize {
         let is_middle =
             |(value, dimension): (&usize, &Dimension)| *value == (dimension.values.len() - 1) / 2;
@@ -112,7 +113,7 @@ impl Space {
         found.unwrap_or(0)
     }
 
-    /// A point's values, in a phrase.
+    /// Describes a point's values in a phrase.
     pub(crate) fn describe(&self, point: &Point) -> String {
         let values = self.0.iter().zip(&point.values);
         let names = values.map(|(dimension, value)| {
@@ -121,13 +122,13 @@ impl Space {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// `cases` at each point, [`Point::of`] of its name each.
+    /// Returns `cases` at each point, named by [`Point::of`].
     pub(crate) fn cases(&self, cases: &[Case]) -> Vec<Case> {
         let at = |point: Point| cases.iter().map(move |case| self.at(case, &point));
         self.points().into_iter().flat_map(at).collect()
     }
 
-    /// A case at a point: what the case sets itself stays.
+    /// Returns a case at a point. The case's own settings take precedence.
     pub(crate) fn at(&self, case: &Case, point: &Point) -> Case {
         let values = self.0.iter().zip(&point.values);
         let settings = values.flat_map(|(dimension, value)| dimension.values[*value].settings);
@@ -141,7 +142,7 @@ impl Space {
         at
     }
 
-    /// At which points all is met that `expects` says of them.
+    /// Tallies the points at which all of `expects` are met.
     pub(crate) fn tally(&self, expects: impl Fn(&Point) -> Vec<Expect>) -> Tally {
         let is_met = |point: &Point| {
             let expects = expects(point);
@@ -158,18 +159,18 @@ impl Space {
 }
 
 impl Point {
-    /// What a case is called here.
+    /// Returns the name of a case at this point.
     pub(crate) fn of(&self, case: &str) -> String {
         format!("{case}, point {}", self.number + 1)
     }
 
-    /// The place of the value of a dimension, by that one's place.
+    /// Returns the index of the value of a dimension.
     pub(crate) fn value(&self, dimension: usize) -> usize {
         self.values[dimension]
     }
 }
 
-/// At which points something was met.
+/// Points at which an expectation is met.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     space: Space,
@@ -178,7 +179,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// At how many points it is met, and how many there are.
+    /// Returns the number of points at which it is met, and the number of all points.
     pub(crate) fn count(&self) -> (usize, usize) {
         let met = self.is_met.iter().filter(|is_met| **is_met).count();
         (met, self.points.len())
@@ -189,7 +190,7 @@ impl Tally {
         met as f64 / all as f64
     }
 
-    /// For each value of a dimension, at how many points with it, and of how many.
+    /// Returns the same two numbers for each value of a dimension.
     pub(crate) fn by_value(&self, dimension: usize) -> Vec<(usize, usize)> {
         let of = |value: usize| {
             let points = self.points.iter().zip(&self.is_met);
@@ -203,8 +204,8 @@ impl Tally {
         (0..self.space.0[dimension].values.len()).map(of).collect()
     }
 
-    /// The dimension whose values differ most in their shares, of equal ones the first; `None`: no
-    /// value makes a difference.
+    /// Returns the dimension whose values differ most in their shares, the first of equal ones;
+    /// `None` if no value makes a difference.
     pub(crate) fn decisive(&self) -> Option<usize> {
         let spread = |dimension: usize| {
             let shares = self.shares(dimension);
@@ -221,7 +222,7 @@ impl Tally {
         best.map(|(_, dimension)| dimension)
     }
 
-    /// The dimension that decides, if one does.
+    /// Returns the dimension that decides, if there is one.
     fn deciding(&self) -> Option<usize> {
         const ROUNDING: f64 = 1e-9;
         let (little, much) = (DECIDED.0 + ROUNDING, DECIDED.1 - ROUNDING);
@@ -236,7 +237,7 @@ impl Tally {
         by_value.map(|(met, all)| met as f64 / all as f64).collect()
     }
 
-    /// In a sentence: at how many points, and what decides it.
+    /// Describes the number of points and the decisive dimension in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let (met, all) = self.count();
         let mut text = format!("Met at {met} of {all} points");
@@ -252,13 +253,13 @@ impl Tally {
         text
     }
 
-    /// The share of the points, as a number for reports.
+    /// Returns the share of the points, as a number for reports.
     pub(crate) fn measured(&self, name: &str) -> Measured {
         let name = format!("{name}: share of {} points", self.points.len());
         Measured::new(name, Unit::Share, Samples(vec![self.share()]))
     }
 
-    /// That it is met at half of the points or more.
+    /// Expects that it is met at half of the points or more.
     pub(crate) fn expect(&self, name: &str) -> Expect {
         let deciding = self.deciding();
         let mut text = format!("{name}: {} Expected: half of them.", self.sentence());
@@ -269,21 +270,21 @@ impl Tally {
         Expect::by(text, self.share() - MOST).open_if(deciding.is_some())
     }
 
-    /// That it is met at all. Where that is all that is met, what differs is how often.
+    /// Expects that it is met at one point at least.
     pub(crate) fn expect_some(&self, name: &str) -> Expect {
         let (met, all) = self.count();
         let text = format!("{name}: met at {met} of {all} points, expected one at least");
         Expect::by(text, met as f64 - 1.0)
     }
 
-    /// Reports it, draws it and makes the verdict depend on it.
+    /// Reports the tally, draws it and makes the verdict depend on it.
     pub(crate) fn tell(&self, name: &str, judgement: &mut Judgement) {
         self.show(name, judgement);
         judgement.expect(self.expect_some(name));
         judgement.expect(self.expect(name));
     }
 
-    /// Reports and draws it without any part in the verdict.
+    /// Reports and draws the tally without an effect on the verdict.
     pub(crate) fn show(&self, name: &str, judgement: &mut Judgement) {
         judgement.report(&self.measured(name));
         if let Some(dimension) = self.decisive() {
@@ -296,7 +297,7 @@ impl Tally {
         }
     }
 
-    /// The share of the points with each value of each dimension.
+    /// Draws the share of the points with each value of each dimension.
     fn chart(&self, name: &str) -> Chart {
         let (mut groups, mut bars) = (Vec::new(), Vec::new());
         for (place, dimension) in self.space.0.iter().enumerate() {
@@ -370,7 +371,7 @@ mod tests {
         let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
         let alone = |one: &&Point| all.iter().filter(|other| is_same(one, other)).count() == 1;
         assert_eq!(all.iter().filter(alone).count(), 27);
-        // Of two values, each of the third's three places goes to one in turn.
+        // The third's three places go to both of two values in turn.
         let fourths: Vec<usize> = FOUR.points().iter().map(|point| point.value(3)).collect();
         assert_eq!(fourths, [0, 1, 0, 1, 0, 1, 1, 0, 0]);
     }
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn the_middle_has_the_middle_values() {
         let middle = &FOUR.points()[FOUR.middle()];
-        // No point of the nine has four of them.
+        // No point of the nine has four middle values.
         let values: Vec<usize> = (0..4).map(|place| middle.value(place)).collect();
         assert_eq!(values, [1, 1, 2, 0]);
         assert_eq!(FOUR.describe(middle), "one y, two y, three z, four a");
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn half_of_the_points_make_a_claim_hold() {
-        // In an order by which no dimension decides.
+        // In this order no dimension decides.
         let order = [0, 4, 8, 5, 3, 7, 2, 6, 1];
         let verdict = |met: usize| {
             let mut judgement = Judgement::new();
@@ -437,7 +438,7 @@ mod tests {
         assert_eq!(verdict(1), Verdict::Differs);
         assert_eq!(verdict(4), Verdict::Differs);
         assert_eq!(verdict(5), Verdict::Holds);
-        // Of one value all, of another none.
+        // One value has all points, another has none.
         let mut decided = Judgement::new();
         FOUR.tally(|point| expects(point.value(1) != 2))
             .tell("it", &mut decided);

@@ -29,12 +29,12 @@ pub(super) const PAPER: Paper = Paper {
         published: "delay-bbr",
         ours: "live-bbr",
         why: "The authors' code has two modes. A start fills the queue; a flow that measures its \
-              base delay then takes the full queue for the path. If all flows do, none answers to \
+              base delay then takes the full queue for the path. If all flows do, none reacts to \
               delay any more, and the queue stays full to the end.",
     }),
 };
 
-/// By the kind of claim, in the paper's order.
+/// Claims by kind, in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &setup::TABLE_1,
     &framework::FIGURE_1,
@@ -106,13 +106,14 @@ const SETTINGS: [Setting; 9] = [
     setting!(9, 5, 600),
 ];
 
-/// Those that Table 2 and Figs. 8 to 10 show.
+/// Cases that Table 2 and Figs. 8 to 10 show.
 const SHOWN: [usize; 3] = [1, 4, 7];
 
-/// One greedy flow over 10 Mbit/s and 50 ms there and back, for what the paper says in passing.
+/// Scenario of one greedy flow over 10 Mbit/s and 50 ms of round trip, for the paper's remarks in
+/// passing.
 const TEST_BED: &str = include_str!("../../../scenarios/zhang-delay-bbr/test-bed.toml");
 
-/// A line of Table 1 by its number.
+/// Returns a line of Table 1 by its number.
 fn setting(number: usize) -> &'static Setting {
     &SETTINGS[number - 1]
 }
@@ -122,13 +123,13 @@ impl Setting {
         f64::from(self.megabits) * 1e6
     }
 
-    /// Three flows of one controller, which start at 0, 40 and 80 s, for 300 s.
+    /// Returns a case of three flows of one controller, which start at 0, 40 and 80 s, for 300 s.
     fn three_flows(&self, name: impl Into<String>, controller: &str) -> Case {
         let file = format!("zhang-delay-bbr/case-{}.toml", self.number);
         Case::new(name, file, self.text).controller(controller)
     }
 
-    /// "1: 3 Mbit/s, 300 ms"
+    /// Returns a label such as "1: 3 Mbit/s, 300 ms".
     fn label(&self) -> String {
         format!(
             "{}: {} Mbit/s, {} ms",
@@ -141,7 +142,7 @@ fn test_bed(name: &str, controller: &str) -> Case {
     Case::new(name, "zhang-delay-bbr/test-bed.toml", TEST_BED).controller(controller)
 }
 
-/// The first flow as TCP, as ns-3.26 has it: no SACK, 54 B of headers (TCP with its time stamp, IP,
+/// Makes the first flow TCP as in ns-3.26: no SACK, 54 B of headers (TCP with its time stamp, IP,
 /// PPP), an acknowledgement for every second segment or after 200 ms, and a first window of one.
 fn as_tcp(case: Case) -> Case {
     case.set("flows.0.kind", "bulk")
@@ -153,7 +154,7 @@ fn as_tcp(case: Case) -> Case {
 }
 
 const WHOLE: Span = (0.0, 300.0);
-/// When all three flows have had time to find their shares.
+/// Time in which all three flows have found their shares.
 const SHARED: Span = (100.0, 300.0);
-/// In the test bed, when the start is over.
+/// Time after the start, in the test bed.
 const STEADY: Span = (20.0, 60.0);

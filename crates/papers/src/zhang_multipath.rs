@@ -15,7 +15,7 @@ use super::claim::{Case, Claim};
 use super::record::RunRecord;
 use super::zhang_delay_bbr::PAPER;
 
-/// In the paper's order.
+/// Claims in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &water::FIGURE_2,
     &setup::FIGURE_11,
@@ -43,7 +43,7 @@ struct Link {
 /// A line of the candidate Table 3.
 pub(super) struct Configuration {
     number: u8,
-    /// The scenario file's, without ending.
+    /// Name of the scenario file, without its ending.
     pub(super) name: &'static str,
     links: [Link; 2],
     /// The scenario file.
@@ -88,7 +88,7 @@ pub(super) const CONFIGURATIONS: [Configuration; 10] = [
     configuration!(10, "10", link(3, 100, 300), link(2, 100, 200)),
 ];
 
-/// The paper's proposal and what it is compared with.
+/// The paper's proposal, and the schedulers that it is compared with.
 const SCHEDULERS: [(&str, &str); 4] = [
     ("min-cost", "min-cost"),
     ("WRR", "wrr"),
@@ -96,7 +96,7 @@ const SCHEDULERS: [(&str, &str); 4] = [
     ("SFL", "sfl"),
 ];
 
-/// Of other origin; shown beside them in Fig. 12, and no part of its claim.
+/// Schedulers of other origin, shown beside them in Fig. 12, and no part of its claim.
 const OTHER_SCHEDULERS: [&str; 3] = ["anabranch", "oms", "qaware"];
 
 impl Configuration {
@@ -105,7 +105,7 @@ impl Configuration {
         Case::new(name, file, self.text)
     }
 
-    /// Every scheduler, with another in the place of the first.
+    /// Returns a case for every scheduler, with another in the place of the first.
     fn all_schedulers(&self, first: &str) -> Vec<Case> {
         let case = |(place, (label, name)): (usize, &(&str, &str))| {
             let scheduler = if place == 0 { first } else { name };
@@ -114,14 +114,14 @@ impl Configuration {
         SCHEDULERS.iter().enumerate().map(case).collect()
     }
 
-    /// What a case is called.
+    /// Returns the name of a case.
     fn name(&self, label: &str) -> String {
         format!("configuration {}, {label}", self.number)
     }
 }
 
-/// Mean time from capture to the last packet's arrival of the flow over both paths, or to the
-/// frame's being given up (as in the authors' program), in ms.
+/// Returns the mean time from capture to the last packet's arrival of the flow over both paths, in
+/// ms. A frame that is given up counts until then, as in the authors' program.
 fn frame_delay_ms(run: &RunRecord) -> f64 {
     let frames = &run.statistics.flows[0].frames;
     frames

@@ -1,7 +1,8 @@
-//! Negative controls: that the verdicts of claims can fail.
+//! Negative controls: the verdicts of claims can fail.
 //!
-//! They are the weakest controls: what hears nothing. The strongest one of our controller is the
-//! published form, whose verdicts stand beside ours in every report, and in `data/expected.csv`.
+//! These are the weakest controls, algorithms that ignore the network. The strongest control of our
+//! controller is the published form, whose verdicts stand beside ours in every report, and in
+//! `data/expected.csv`.
 
 use anabranch_papers::{
     Cache, Claim, Columns, Expect, Finding, Study, StudyOptions, Subject, Swap, Verdict, claims,
@@ -21,7 +22,7 @@ fn findings(claims: &[&'static Claim], swap: Swap<'_>, cache: Option<Cache>) -> 
     study.findings(&options, &|_| ()).unwrap()
 }
 
-/// Whether `make test` runs a claim.
+/// Returns whether `make test` runs a claim.
 fn is_reduced(claim: &Claim) -> bool {
     let mut ids = EXPECTED.lines().filter_map(|line| line.split(',').next());
     ids.any(|id| id == claim.id)
@@ -49,7 +50,7 @@ fn all_claims_fail_with_a_scheduler_that_only_counts() {
     fails_with_a_scheduler_that_only_counts(|_| true);
 }
 
-/// A claim about a controller that holds for one which hears nothing says nothing.
+/// Asserts that claims about a controller fail for one that ignores reports.
 fn fails_at_a_fixed_rate(is_meant: fn(&Claim) -> bool) {
     let of_controllers = claims().filter(|claim| matches!(claim.subject, Subject::Controller(_)));
     let swap = Swap {
@@ -59,7 +60,7 @@ fn fails_at_a_fixed_rate(is_meant: fn(&Claim) -> bool) {
     no_claim_holds(of_controllers.filter(|claim| is_meant(claim)), &[swap]);
 }
 
-/// A claim about a scheduler that holds for one which only counts packets says nothing.
+/// Asserts that claims about a scheduler fail for one that only counts packets.
 fn fails_with_a_scheduler_that_only_counts(is_meant: fn(&Claim) -> bool) {
     let of_schedulers = claims().filter(|claim| matches!(claim.subject, Subject::Scheduler(_)));
     let swaps = ["wrr", "round-robin"].map(|scheduler| Swap {
@@ -69,13 +70,13 @@ fn fails_with_a_scheduler_that_only_counts(is_meant: fn(&Claim) -> bool) {
     no_claim_holds(of_schedulers.filter(|claim| is_meant(claim)), &swaps);
 }
 
-/// With none of what is swapped in a claim holds; and with some of it something is not as expected
-/// any more that was: what differs anyway proves nothing.
+/// Asserts that no claim holds with a swapped algorithm. At least one swap must also break an
+/// expectation that was met: expectations that differ anyway prove nothing.
 fn no_claim_holds(claims: impl Iterator<Item = &'static Claim>, swaps: &[Swap<'_>]) {
     let folder = tempfile::tempdir().unwrap();
     let claims: Vec<&'static Claim> = claims.collect();
     assert!(!claims.is_empty());
-    // The runs of those that a claim compares with are the same in all.
+    // All swaps share the runs of the algorithms that a claim compares with.
     let of = |swap| findings(&claims, swap, Cache::open(folder.path()).ok());
     let ours = of(Swap::default());
     let swapped: Vec<Vec<Finding>> = swaps.iter().map(|swap| of(*swap)).collect();
@@ -89,10 +90,10 @@ fn no_claim_holds(claims: impl Iterator<Item = &'static Claim>, swaps: &[Swap<'_
     }
 }
 
-/// What a claim expected of the one that it is about, and of the one in its place.
+/// Expectations of the claim's subject, and of its substitute.
 type Pairs = Vec<(Expect, Expect)>;
 
-/// What the claim expects, if nothing of it was met and is not any more.
+/// Returns the claim's expectations, unless one was met and is not met any more.
 fn not_moved(ours: &Finding, swapped: &Finding) -> Option<Pairs> {
     let (id, verdict) = (swapped.claim.id, swapped.judged.verdict);
     let [before, after] = [ours, swapped].map(|finding| &finding.judged.judgement.expects);
@@ -106,6 +107,6 @@ fn not_moved(ours: &Finding, swapped: &Finding) -> Option<Pairs> {
     let has_moved = pairs
         .iter()
         .any(|(ours, other)| ours.is_met && !other.is_met);
-    // Of what nobody can know there is nothing to expect.
+    // A claim that cannot be known has no expectations to break.
     (!has_moved && verdict != Verdict::CannotBeKnown).then_some(pairs)
 }

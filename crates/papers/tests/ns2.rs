@@ -1,6 +1,6 @@
-//! TFRC and Reno beside ns-2.35 itself: the reference numbers are in `data/ns2.csv`, with their
-//! source; the claims `S2-ns2-…` say how near is near. The mean of twenty seeds counts here: that
-//! of ten, over ten hops, has a standard error of a twelfth, and the bounds are a fifth off.
+//! TFRC and Reno beside ns-2.35 itself. The reference numbers are in `data/ns2.csv`, with their
+//! source; the claims `S2-ns2-…` have the bounds. The mean of twenty seeds counts here: that of
+//! ten, over ten hops, has a standard error of a twelfth, and the bounds are a fifth off.
 
 use anabranch_papers::{Columns, Study, StudyOptions, Swap, Verdict, selected};
 

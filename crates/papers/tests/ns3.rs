@@ -1,4 +1,4 @@
-//! Three TCP flows as ns-3.48 runs them: ours are near enough to be called by the same names.
+//! Three TCP flows as ns-3.48 runs them: ours are near enough to have the same names.
 
 use anabranch_papers::{Columns, Study, StudyOptions, Swap, Verdict, selected};
 

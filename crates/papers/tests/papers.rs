@@ -1,4 +1,4 @@
-//! Reports of claims: what they contain, and that runs which are kept change nothing.
+//! Reports of claims: their contents, and that kept runs change nothing.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -35,7 +35,7 @@ fn runs_from_the_cache_give_the_same_report() {
     let claims = named("S0-m10");
     let fresh = findings(&claims, Swap::default(), None);
     let written = findings(&claims, Swap::default(), cache());
-    // What an interrupted run leaves: some entries whole, one half.
+    // Leftovers of an interrupted run: some whole entries, and one half.
     let entries = || {
         let version = std::fs::read_dir(folder.path())
             .unwrap()
@@ -88,7 +88,7 @@ fn the_findings_keep_their_contract() {
     assert_eq!(finding["expects"][0]["is_met"], true);
 }
 
-/// Where all runs are alike, few seeds say what many do; who asks for all gets them.
+/// Few seeds suffice where all runs are equal; with the option, all are taken.
 #[test]
 fn a_clear_verdict_takes_few_seeds_unless_all_are_asked_for() {
     for (takes_all_seeds, expected) in [(false, 4), (true, 8)] {
@@ -107,7 +107,7 @@ fn a_clear_verdict_takes_few_seeds_unless_all_are_asked_for() {
     }
 }
 
-/// What was set up, or is so by construction, does not add to what was measured.
+/// Claims about the set-up and by construction are not counted as measured.
 #[test]
 fn claims_are_counted_by_their_kind() {
     let claims = [
@@ -127,7 +127,7 @@ fn claims_are_counted_by_their_kind() {
     }
 }
 
-/// Bounds for which a paper has no number are ours, and said to be.
+/// Claims without a number in the paper state our bounds as a criterion.
 #[test]
 fn claims_that_are_measured_say_what_is_taken_for_them() {
     for claim in claims() {
@@ -144,7 +144,7 @@ fn claims_that_are_measured_say_what_is_taken_for_them() {
 #[allow(dead_code, reason = "the test asks for a part of it")]
 mod build;
 
-/// Kept runs are valid for the code that they execute: not for the program, nor for the claims.
+/// Kept runs are valid for the code that they execute, whatever the program and the claims.
 #[test]
 fn the_code_of_a_run_is_that_of_the_laboratory() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -162,7 +162,7 @@ fn the_code_of_a_run_is_that_of_the_laboratory() {
     assert_eq!(crates, expected);
 }
 
-/// What the paper's algorithm does stands beside what ours does, and is something else.
+/// The verdict on the paper's algorithm stands beside the different one on ours.
 #[test]
 fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
     let study = Study::new(&named("S0-m11"), Swap::default(), Columns::Both);
@@ -186,7 +186,7 @@ fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
     );
 }
 
-/// ARC is run as its paper has it, so there is one column; our own experiments have the other.
+/// ARC runs as published, so it has one column; our own experiments have the other.
 #[test]
 fn what_is_published_or_ours_alone_has_one_column() {
     let columns = |id: &str| {
@@ -198,7 +198,7 @@ fn what_is_published_or_ours_alone_has_one_column() {
     assert_eq!(columns("own-stall"), [false, true]);
 }
 
-/// A spread of zero over many seeds is no precision where chance has no part.
+/// A spread of zero over many seeds is no precision if chance has no part.
 #[test]
 fn where_all_seeds_of_a_claim_give_the_same_result_it_is_said() {
     const SENTENCE: &str = "all seeds gave the same result";
@@ -286,7 +286,7 @@ fn outages_are_shaded_in_pictures_over_time() {
     assert!(of_id("own-outage").contains(shade) && !of_id("S0-F7").contains(shade));
 }
 
-/// A claim whose cases take one seed is judged by it, and makes no more runs.
+/// A claim whose cases take one seed is judged by one, and makes no more runs.
 #[test]
 fn a_case_takes_no_more_seeds_than_it_says() {
     static CLAIM: LazyLock<Claim> = LazyLock::new(|| Claim {

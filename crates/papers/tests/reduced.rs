@@ -1,6 +1,6 @@
-//! A part of the claims, with few seeds: that those which hold do, and that those which differ
-//! still do. `data/expected.csv` has both; `make papers` runs all claims. And that the page of
-//! results says what these runs say.
+//! A part of the claims, with few seeds: each has the verdict of `data/expected.csv`, *holds* or
+//! *differs*. `make papers` runs all claims. The page of results must show the numbers of these
+//! runs.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ const EXPECTED: &str = include_str!("data/expected.csv");
 const PAGE: &str = include_str!("../../../docs/results.md");
 const COLUMNS: [Column; 3] = [Column::Published, Column::PublishedOnOurs, Column::Ours];
 
-/// The claims of the file, with two seeds.
+/// Findings for the claims of the file, with two seeds.
 static FINDINGS: LazyLock<Vec<Finding>> = LazyLock::new(|| {
     let ids: Vec<String> = expected().keys().map(|id| (*id).to_owned()).collect();
     let claims = selected(&ids).unwrap_or_else(|id| panic!("expected.csv: no claim {id}"));
@@ -29,7 +29,7 @@ static FINDINGS: LazyLock<Vec<Finding>> = LazyLock::new(|| {
     study.findings(&options, &|_| ()).unwrap()
 });
 
-/// By claim, the verdict of each column; `-`: it has none.
+/// Returns the verdict of each column by claim; `-` for a column that it does not have.
 fn expected() -> BTreeMap<&'static str, [&'static str; 3]> {
     let lines = EXPECTED.lines().filter(|line| !line.starts_with('#'));
     let read = |line: &'static str| {
@@ -49,7 +49,7 @@ fn verdicts(finding: &Finding) -> [&'static str; 3] {
     })
 }
 
-/// What broke the expectation of a claim, for whoever has to find out why.
+/// Returns the expectations that a claim does not meet, for the message of a failed test.
 fn broken(finding: &Finding) -> Vec<&str> {
     let judged = COLUMNS
         .into_iter()
@@ -77,7 +77,7 @@ fn claims_hold_and_differ_as_expected() {
     assert!(changed.is_empty(), "{}", changed.join("\n"));
 }
 
-/// The cells of a table of the page, row by row, without its heading.
+/// Returns the cells of a table of the page, row by row, without its heading.
 fn rows(name: &str) -> Vec<Vec<&'static str>> {
     let (begin, end) = (
         format!("<!-- begin {name} -->"),
@@ -90,7 +90,7 @@ fn rows(name: &str) -> Vec<Vec<&'static str>> {
     lines.map(cells).collect()
 }
 
-/// Factor, digits and name of a unit on the page.
+/// Returns factor, digits and name of a unit on the page.
 fn shown_in(unit: Unit) -> (f64, i32, &'static str) {
     match unit {
         Unit::Share => (100.0, 2, " %"),
@@ -101,7 +101,8 @@ fn shown_in(unit: Unit) -> (f64, i32, &'static str) {
     }
 }
 
-/// The least and the largest number of a cell such as `12 (10–13) ms`, or of one without a range.
+/// Returns the least and the largest number of a cell such as `12 (10–13) ms`, or of one without a
+/// range.
 fn range(text: &str, unit: &str) -> Option<(f64, f64)> {
     let text = text.strip_suffix(unit)?;
     match text.split_once(" (") {
@@ -113,7 +114,7 @@ fn range(text: &str, unit: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// Whether all seeds lie within the range of a cell, which is of these seeds and others.
+/// Returns whether all seeds lie within the range of a cell, which is of these seeds and others.
 fn is_covered(text: &str, measured: &Measured) -> bool {
     let (factor, digits, unit) = shown_in(measured.unit);
     let Some((low, high)) = range(text, unit) else {
@@ -131,7 +132,7 @@ fn is_covered(text: &str, measured: &Measured) -> bool {
     values.all(|is_covered| is_covered)
 }
 
-/// Where a cell of the page differs from a run; `None`: nowhere.
+/// Returns the difference between a cell of the page and a run; `None` if there is none.
 fn contradiction(cell: &str, judged: Option<&Judged>) -> Option<String> {
     let Some(judged) = judged else {
         return (cell != "–").then(|| format!("{cell:?}, but there is no such column"));

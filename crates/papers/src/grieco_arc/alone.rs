@@ -1,4 +1,4 @@
-//! §§2 and 3: what ARC does on a path of its own.
+//! §§2 and 3: ARC on a path of its own.
 
 use anabranch_units::Duration;
 
@@ -13,16 +13,16 @@ const GAIN: f64 = 0.5;
 const ALPHA: f64 = 0.3;
 const RTT: f64 = 0.25;
 const PACKET_BITS: f64 = 12_000.0;
-/// When the start is over.
+/// Time after the start.
 const STEADY: Span = (40.0, 100.0);
-/// When the path goes out in [`TIMEOUT`].
+/// Start of the outage in [`TIMEOUT`], in s.
 const OUTAGE: f64 = 40.0;
 
 pub(super) fn case(name: &str, controller: &str) -> Case {
     Case::new(name, "grieco-arc/alone.toml", ALONE).set("flows.0.controller", controller)
 }
 
-/// So wide a path that nothing ever queues.
+/// Returns a case over a path that is too wide for a queue.
 fn wide(name: &str, controller: &str) -> Case {
     case(name, controller)
         .set("links.bottleneck.rate", "100 Mbit/s")
@@ -105,13 +105,13 @@ pub(super) const DEPLETION: Claim = Claim {
         judgement.expect(loss_count.at_least(3.0));
         judgement.because(
             "The rate law of eq. 1 approaches an empty queue exponentially, with 1/k as its time \
-             constant: after a round trip and 1/k, a third of what stood there is left, a packet \
-             more than the one in service.",
+             constant: after a round trip and 1/k, a third of the queue is left, a packet more \
+             than the one in service.",
         )
     },
 };
 
-/// The places of intervals in which something was lost, once the start is over.
+/// Returns the indices of intervals with losses, after the start.
 fn losses(run: &RunRecord) -> impl Iterator<Item = usize> {
     let dropped = &run.series().flows[0].dropped_packets;
     (400..970).filter(|place| dropped[*place] > 0)
@@ -121,7 +121,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
     id: "S2-C5",
     paper: &PAPER,
     figure: "§2",
-    claim: "What is outstanding never exceeds the window.",
+    claim: "The packets in flight never exceed the window.",
     criterion: "On a path without loss no run sends more than 2 + t/α packets within a round trip, \
             and the rate reaches 1 Mbit/s.",
     basis: Basis::ByConstruction,
@@ -132,7 +132,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        // Nothing is lost: the window is two packets, and one more every α.
+        // Without losses the window is two packets, and one more every α.
         let samples = evidence.each("wide", |run| {
             let packets = run.series().flows[0].sent_packets.iter().enumerate();
             let shares = packets.map(|(place, packets)| {
@@ -153,7 +153,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
         judgement.report(&share);
         judgement.report(&sent);
         judgement.expect(share.always_at_most(1.0));
-        // An empty window exceeds nothing.
+        // An empty window would pass without this.
         judgement.expect(sent.at_least(1e6));
         judgement
     },
@@ -183,7 +183,7 @@ pub(super) const SLOPE: Claim = Claim {
     },
 };
 
-/// Before and after, once the window has come to the threshold.
+/// Two spans after the window has come to the threshold.
 const EARLY: Span = (50.0, 60.0);
 const LATE: Span = (90.0, 100.0);
 
@@ -258,7 +258,7 @@ pub(super) const TIMEOUT: Claim = Claim {
             Unit::Milliseconds,
             samples,
         );
-        // The last report is under way for half a round trip, and they come once a round trip.
+        // The last report travels for half a round trip, and reports come once per round trip.
         judgement.report(&seen);
         judgement.expect(seen.at_least(1e3 * (2.0 * RTT - RTT / 2.0)));
         judgement.expect(seen.at_most(1e3 * (2.0 * RTT + RTT) + 200.0));
@@ -303,7 +303,7 @@ pub(super) const REPORTS: Claim = Claim {
             let reports = over(run, &flow.feedback_packets) - 1.0 / RTT;
             reports / over(run, &flow.dropped_packets)
         });
-        // The next one comes a round trip later, so that on average half a report is saved.
+        // The next report comes a round trip later, so that a loss saves half a report on average.
         let text = "reports beyond that, for each loss of 2 % lost by chance";
         let more = Measured::new(text, Unit::Number, samples);
         judgement.report(&more);

@@ -1,4 +1,4 @@
-//! §§1 and 3.1.2: what the paper says of TFRC and of rate-AIMD in passing.
+//! §§1 and 3.1.2: the paper's remarks on TFRC and rate-AIMD.
 
 use anabranch_units::Duration;
 
@@ -11,11 +11,11 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
-/// When the link falls, to what, and its round trip.
+/// Time of the link's fall, the rate after it, and the round trip.
 const FALL: f64 = 60.0;
 const AFTER: f64 = 2e6;
 
-/// 10 Mbit/s, 50 ms, and a queue of one bandwidth-delay product.
+/// Returns a case over 10 Mbit/s and 50 ms, with a queue of one bandwidth-delay product.
 fn test_bed(name: &str, controller: &str) -> Case {
     let case = Case::new(name, "grieco-arc/alone.toml", ALONE)
         .set("links.bottleneck.rate", "10 Mbit/s")
@@ -66,7 +66,7 @@ pub(super) const SETTLING: Claim = Claim {
             .for_each(|value| judgement.report(value));
         judgement.expect(ours.below(&plain));
         judgement.expect(ours.below(&standard));
-        // With 1.5 it is no faster: the claim is of self-clocking as the cited article has it.
+        // With 1.5 it is no faster: the claim is about self-clocking in the cited article.
         let samples = evidence.each("self-clocked TFRC", |run| {
             run.utilisation("bottleneck", (30.0, FALL))
         });
@@ -77,8 +77,8 @@ pub(super) const SETTLING: Claim = Claim {
     },
 };
 
-/// Seconds from the fall until the rate sent over half a second is no more than a fifth above what
-/// is left, and stays there for two seconds.
+/// Returns the seconds from the fall until the sending rate over half a second is at most a fifth
+/// above the remaining rate, and stays there for two seconds.
 fn settling(run: &RunRecord) -> f64 {
     let rate = |at: f64| run.sent_rate(&run.series().flows[0], (at, at + 0.5));
     let is_settled = |step: &u32| {
@@ -117,7 +117,7 @@ pub(super) const RATE_AIMD: Claim = Claim {
             judgement.report(&arc);
             judgement.expect(rap.below(&arc));
         }
-        // A rate that nothing moves would be no AIMD.
+        // A rate that never moves would be no AIMD.
         let samples = evidence.each("RAP, 3 hops", |run| {
             mean_variation(run, "forward", (10.0, 110.0))
         });

@@ -8,9 +8,9 @@ use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
-/// When the starts are over.
+/// Time after the starts.
 pub(super) const STEADY: Span = (50.0, 1000.0);
-/// What the figure shows of it.
+/// Capacity in the figure, in bit/s.
 const CAPACITY: f64 = 2e6;
 
 pub(super) fn case(name: &str, controller: &str) -> Case {
@@ -22,7 +22,7 @@ fn both(controller: &str) -> Vec<Case> {
     vec![case("ARC", controller), case("TFRC", TFRC)]
 }
 
-/// How much the rates of a group vary beside another's in the same runs.
+/// Returns the variation of a group's rates beside another group in the same runs.
 fn variation(evidence: &Evidence, case: &str, flows: &str) -> Measured {
     let samples = evidence.each(case, |run| mean_variation(run, flows, STEADY));
     let who = if flows == "rated" { case } else { "Reno" };
@@ -30,7 +30,7 @@ fn variation(evidence: &Evidence, case: &str, flows: &str) -> Measured {
     Measured::new(name, Unit::Number, samples)
 }
 
-/// Smoother than Reno by 30 % at least.
+/// Expects rates that are at least 30 % smoother than Reno's.
 fn expect_smoothness(judgement: &mut Judgement, evidence: &Evidence, case: &str) {
     let (ours, reno) = (
         variation(evidence, case, "rated"),
@@ -41,7 +41,7 @@ fn expect_smoothness(judgement: &mut Judgement, evidence: &Evidence, case: &str)
     judgement.expect(ours.at_most(0.7 * reno.samples.median()));
 }
 
-/// Who yields to nobody is smooth too.
+/// Expects a fair share for Reno, since a flow that never yields is smooth, too.
 fn expect_company(judgement: &mut Judgement, evidence: &Evidence) {
     let samples = evidence.each("ARC", |run| {
         let flows = group(run, "reno");

@@ -8,15 +8,15 @@ use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
 const HOPS: core::ops::RangeInclusive<u8> = 1..=10;
-/// Beyond it the paper says how the controllers compare.
+/// Numbers of hops at which the paper compares the controllers.
 const MANY: core::ops::RangeInclusive<u8> = 4..=10;
-/// Where the other constant of TFRC is tried.
+/// Numbers of hops at which the other constant of TFRC is tried.
 const SENSITIVITY: [u8; 2] = [5, 10];
-/// When c1 runs.
+/// Time in which c1 runs.
 const SPAN: (f64, f64) = (10.0, 110.0);
 const NAMES: [&str; 3] = ["ARC", "TFRC", "Reno"];
 
-/// For each of these the cases of 1 to 10 hops: the name, c1's controller, that of cross traffic.
+/// Returns the cases of 1 to 10 hops for each line: name, c1's controller, that of cross traffic.
 fn over_hops(lines: [(&str, &str, &str); 3]) -> Vec<Case> {
     let hops = |(name, c1, cross): (&str, &str, &str)| -> Vec<Case> {
         let case = |hops| multihop(case_name(name, hops), c1, cross, hops);
@@ -35,7 +35,7 @@ fn of_c1(evidence: &Evidence, name: &str, hops: u8) -> Measured {
     Measured::new(case, Unit::BitsPerSecond, samples)
 }
 
-/// Goodput against the number of hops, as the paper draws it.
+/// Draws goodput against the number of hops, as the paper does.
 fn picture(evidence: &Evidence, title: &str) -> Chart {
     let line = |name: &str| {
         let point = |hops: u8| {
@@ -53,7 +53,7 @@ fn picture(evidence: &Evidence, title: &str) -> Chart {
     })
 }
 
-/// Goodput falls with the number of hops.
+/// Expects goodput to fall with the number of hops.
 fn expect_fall(judgement: &mut Judgement, evidence: &Evidence, name: &str) {
     let at = |hops| of_c1(evidence, name, hops);
     judgement.expect(at(3).below(&at(1)));
@@ -103,7 +103,7 @@ pub(super) const FIGURE_7A: Claim = Claim {
     },
 };
 
-/// C1 is Reno, cross traffic of each kind in turn.
+/// Returns cases with Reno as c1, through cross traffic of each kind in turn.
 fn reno_through_each(controller: &str) -> Vec<Case> {
     over_hops([
         ("ARC", "reno", controller),
@@ -134,8 +134,8 @@ pub(super) const FIGURE_7B: Claim = Claim {
     },
 };
 
-/// Through ARC a Reno flow gets more than through Reno, and through that more than through TFRC,
-/// though ARC uses its links.
+/// Expects a Reno flow to get more through ARC than through Reno, and more through Reno than
+/// through TFRC, while ARC uses its links.
 fn expect_friendliness(
     judgement: &mut Judgement,
     evidence: &Evidence,

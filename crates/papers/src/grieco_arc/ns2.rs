@@ -1,5 +1,5 @@
-//! What ns-2.35 itself gives for some of the paper's scenarios, beside ours: whether TFRC and Reno
-//! are those that the paper compared with.
+//! Results of ns-2.35 for some of the paper's scenarios, beside ours. They show whether our TFRC
+//! and Reno are those that the paper compared with.
 
 use super::{four_and_four, goodput, multihop, ten_flows};
 use crate::claim::{Algorithms, Basis, Case, Claim, Paper, Subject};
@@ -31,9 +31,9 @@ pub(crate) const CLAIMS: &[&Claim] = &[
 ];
 
 const REFERENCES: &str = include_str!("../../tests/data/ns2.csv");
-/// By how much a rate of ours may be off where ns-2's own runs differ less.
+/// Margin of our rates where ns-2's own runs differ less.
 const MARGIN: f64 = 0.2;
-/// The index near the beginning.
+/// Claim about Jain's index near the beginning.
 const FIRST_JAIN: &str = "S2-ns2-jain-20";
 
 /// A line of the file.
@@ -48,10 +48,10 @@ struct Reference {
     max: f64,
 }
 
-/// The line of that name.
+/// Returns the line of that name.
 ///
 /// # Panics
-/// If there is none; every claim here has one.
+/// Panics if there is none; every claim here has one.
 fn reference(id: &str) -> Reference {
     let lines = REFERENCES.lines();
     let found = lines.filter_map(read).find(|reference| reference.id == id);
@@ -94,7 +94,7 @@ impl Reference {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let mut judgement = Judgement::new();
         self.expect_of(evidence, &mut judgement);
-        // Any flows are about fair for long; ns-2's become so from a known beginning.
+        // Any flows become about fair; ns-2's do so from a known beginning.
         if self.scenario == "ten-flows" && self.id != FIRST_JAIN {
             reference(FIRST_JAIN).expect_of(evidence, &mut judgement);
         }
@@ -112,7 +112,7 @@ impl Reference {
         };
         let mean = samples.0.iter().sum::<f64>() / samples.0.len() as f64;
         let ours = Measured::new(name.clone(), unit, samples).beside(self.mean * scale);
-        // A fifth is nothing to an index near 1.
+        // A fifth would be too much for an index near 1.
         let margin = if unit == Unit::Number { 0.0 } else { MARGIN };
         let low = scale * self.min.min(self.mean * (1.0 - margin));
         let high = scale * self.max.max(self.mean * (1.0 + margin));

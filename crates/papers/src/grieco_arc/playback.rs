@@ -1,4 +1,4 @@
-//! §1: how long a player has to wait before it can play without a stall.
+//! §1: time that a player must wait before it can play without a stall.
 
 use super::four_and_four::{STEADY, case};
 use super::{PAPER, TFRC, TFRC_NS2, group};
@@ -27,7 +27,7 @@ fn playback_delay_of(flow: &FlowSeries) -> f64 {
     behind.fold(0.0, f64::max)
 }
 
-/// The mean over a group's flows.
+/// Returns the mean over a group's flows.
 fn playback_delay(run: &RunRecord, name: &str) -> f64 {
     let flows = group(run, name);
     let delays = flows.iter().map(|flow| playback_delay_of(flow));
@@ -122,8 +122,8 @@ pub(super) const QUALITY: Claim = Claim {
         });
         let overlap = Measured::new("overlap of the two ranges", Unit::Number, overlap);
         let mut judgement = Judgement::new().because(
-            "Reno's playback delay is not three times TFRC's in each run, and what a delay of one \
-             flow averages out, that of another does not.",
+            "Reno's playback delay is not three times TFRC's in each run, and a delay that \
+             averages out one flow's variation does not average out another's.",
         );
         judgement.report(&overlap);
         judgement.report(&of("TFRC, least", &|run| fluctuations(run, "rated").0));

@@ -1,4 +1,4 @@
-//! Figs. 2 and 6: what was tested.
+//! Figs. 2 and 6: the tested network.
 
 use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
@@ -99,7 +99,7 @@ fn is_link(
     })
 }
 
-/// What propagation alone takes there and back.
+/// Returns the round trip's propagation delay.
 fn round_trip(scenario: &Scenario, flow: &str) -> Duration {
     let found = scenario.flows.iter().find(|other| other.name == flow);
     let route = found.map(|flow| &scenario.routes[flow.paths[0].route]);
@@ -110,7 +110,7 @@ fn round_trip(scenario: &Scenario, flow: &str) -> Duration {
     })
 }
 
-/// TCP and UDP at 0, rate-based flows at 10 s.
+/// Returns whether TCP and UDP start at 0 s, and rate-based flows at 10 s.
 fn starts_as_printed(scenario: &Scenario) -> bool {
     scenario.flows.iter().all(|flow| {
         let is_rated = matches!(flow.kind, FlowKind::Media(_));

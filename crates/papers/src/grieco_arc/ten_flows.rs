@@ -8,9 +8,9 @@ use crate::record::{Points, RunRecord, Span};
 use anabranch_lab::metrics::{Unit, jain_index};
 use anabranch_lab::{Chart, Line, Lines};
 
-/// When UDP is silent, but for a minute to take what it has left.
+/// Silence of UDP, except for a minute in which the flows take the free rate.
 const OFF: [Span; 2] = [(260.0, 400.0), (660.0, 800.0)];
-/// When it sends, but for the start and 5 s to give way.
+/// Times of UDP, except for the start and 5 s in which the flows give way.
 const ON: [Span; 3] = [(100.0, 200.0), (405.0, 600.0), (805.0, 1000.0)];
 
 pub(super) fn case(name: &str, controller: &str) -> Case {
@@ -25,8 +25,8 @@ pub(super) const FIGURE_3: Claim = Claim {
     id: "S2-F3",
     paper: &PAPER,
     figure: "Fig. 3, §4.1.1",
-    claim: "Ten ARC flows on 10 Mbit/s have rates close to each other and track what UDP leaves; \
-            TFRC's oscillate much more.",
+    claim: "Ten ARC flows on 10 Mbit/s have rates close to each other and track the rate that UDP \
+            leaves; TFRC's oscillate much more.",
     criterion: "ARC's 1 s rates vary at most half as much as TFRC's (c = 1.1 and 1.5) while UDP is \
             silent. The sum of ARC's rates is within 5 % of the free capacity, but for 60 s after \
             this has grown.",
@@ -80,7 +80,7 @@ fn worst(spans: &[Span], measure: impl Fn(Span) -> f64) -> f64 {
     spans.iter().map(|span| measure(*span)).fold(0.0, f64::max)
 }
 
-/// How far the flows' sum is from what UDP leaves, as a share of that.
+/// Returns the distance of the flows' sum from the rate that UDP leaves, as a share of that rate.
 fn deviation(run: &RunRecord, span: Span, free: f64) -> f64 {
     (sum(run, span) / free - 1.0).abs()
 }
@@ -106,9 +106,9 @@ pub(super) const FIGURE_4: Claim = Claim {
     id: "S2-F4",
     paper: &PAPER,
     figure: "Fig. 4, §4.1.1",
-    claim: "Jain's index of what ten ARC flows have got since the start is 0.9 before 100 s, and \
-            largest after 200 s; TFRC's is significantly unfair in the first 200 s, and reaches \
-            0.9 at the end.",
+    claim: "Jain's index of the bytes that ten ARC flows have received since the start is 0.9 \
+            before 100 s, and largest after 200 s; TFRC's is significantly unfair in the first \
+            200 s, and reaches 0.9 at the end.",
     criterion: "Largest: 0.99 at 250 s, at 95 % of the link. Significantly unfair: less than the \
             0.9 that the paper calls acceptable, at 200 s. Reaches 0.9: has it or more at the end.",
     basis: Basis::Measured,
@@ -149,7 +149,7 @@ pub(super) const FIGURE_4: Claim = Claim {
     },
 };
 
-/// Jain's index over what has arrived of each flow since the start.
+/// Returns Jain's index over the bytes of each flow that have arrived since the start.
 pub(super) fn jain_at(run: &RunRecord, at: f64) -> f64 {
     let flows = group(run, "flow");
     let arrived = flows.iter().map(|flow| run.rate(flow, (0.0, at)));

@@ -7,7 +7,7 @@ use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
-/// In per cent.
+/// Losses in per cent.
 const LOSSES: [u8; 5] = [0, 1, 2, 5, 10];
 const NAMES: [&str; 3] = ["ARC", "TFRC", "Reno"];
 
@@ -76,7 +76,7 @@ pub(super) const FIGURE_7D: Claim = Claim {
     },
 };
 
-/// ARC over Reno, seed by seed, at the loss at which the median of that is largest.
+/// Returns ARC's goodput over Reno's, seed by seed, at the loss with the largest median gain.
 fn largest_gain(evidence: &Evidence) -> Measured {
     let gain = |loss: u8| {
         let of = |name: &str| of_c1(evidence, name, loss).samples;

@@ -1,4 +1,4 @@
-//! A figure of the paper at the points of the space, by both readings and with both forms of BBR.
+//! A figure of the paper at the points of the space, with both readings and both forms of BBR.
 
 use super::{FORMS, Reading, SPACE, Scenario, Who, case_name};
 use crate::evidence::Evidence;
@@ -7,7 +7,7 @@ use crate::record::RunRecord;
 use crate::sweep::Point;
 use anabranch_lab::metrics::Unit;
 
-/// A point, by one reading, with one form of BBR.
+/// A point, with one reading and one form of BBR.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     evidence: &'a Evidence,
@@ -17,7 +17,7 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    /// BBR's film.
+    /// Returns BBR's film.
     pub(super) fn bbr(&self, scenario: Scenario) -> &RunRecord {
         self.run(scenario, self.bbr)
     }
@@ -32,17 +32,17 @@ impl At<'_> {
     }
 }
 
-/// Something that a figure shows.
+/// A statement that a figure shows.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) is_so: fn(&At<'_>) -> bool,
 }
 
-/// What a figure shows, part by part.
+/// Statements of a figure.
 pub(super) type Parts = &'static [Part];
 
-/// Whether all of a figure is to be seen.
+/// Returns whether all statements of a figure are true.
 pub(super) fn is_seen(parts: Parts, at: &At<'_>) -> bool {
     parts.iter().all(|part| (part.is_so)(at))
 }
@@ -51,7 +51,7 @@ fn expect(is_so: bool) -> Vec<Expect> {
     vec![Expect::that("", is_so)]
 }
 
-/// All points of a reading with a form of BBR.
+/// Returns `of` at all points, with a reading and a form of BBR.
 pub(super) fn each_point<T>(
     evidence: &Evidence,
     (reading, bbr): (Reading, Who),
@@ -68,7 +68,7 @@ pub(super) fn each_point<T>(
     SPACE.points().iter().map(at).collect()
 }
 
-/// In words.
+/// Returns the form in words.
 pub(super) fn form_name(reading: Reading, bbr: Who) -> String {
     let form = match bbr {
         Who::Today => "BBR of today",
@@ -77,8 +77,8 @@ pub(super) fn form_name(reading: Reading, bbr: Who) -> String {
     format!("{}, {form}", reading.name())
 }
 
-/// The verdict on a figure: the first reading and the paper's BBR decide, part by part and all at
-/// once; the others are shown.
+/// Judges a figure. The first reading and the paper's BBR decide, each statement and all at once;
+/// the others are shown.
 pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
     let mut judgement = Judgement::new();
     let mut sentences = Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
     judgement.because(format!("{why} {}", sentences.join(" ")))
 }
 
-/// A number of each point, for the report.
+/// Returns a number of each point, for the report.
 pub(super) fn over_points(
     evidence: &Evidence,
     name: &str,

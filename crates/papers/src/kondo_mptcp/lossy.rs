@@ -1,4 +1,4 @@
-//! §II, citing the authors' paper before: BBR over paths that lose packets.
+//! §II, citing the authors' earlier paper: BBR over paths that lose packets.
 
 use super::measures::viewer;
 use super::{BBR, CUBIC, PAPER, SPACE, STUDY};
@@ -8,7 +8,8 @@ use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::{DownloadStatistics, Unit};
 
-/// Each packet is lost with this chance on both ways; the delay does not change.
+/// Settings with which each packet is lost with this chance both ways, and the delay does not
+/// change.
 const LOSS: [(&str, &str); 4] = [
     ("links.wifi.loss", "1 %"),
     ("links.lte.loss", "1 %"),
@@ -24,14 +25,14 @@ fn lossy(name: &str, controller: &str) -> Case {
     case.set("flows.0.controller", controller).seeds(1)
 }
 
-/// Fewer discards or underflows, and more of neither.
+/// Returns whether BBR has fewer discards or underflows than CUBIC, and more of neither.
 fn is_superior(bbr: &DownloadStatistics, cubic: &DownloadStatistics) -> bool {
     let of = |it: &DownloadStatistics| [it.discarded, it.underflows];
     let (ours, others) = (of(bbr), of(cubic));
     ours != others && ours.iter().zip(others).all(|(ours, other)| *ours <= other)
 }
 
-/// As good, and the film is displayed without a stop.
+/// Returns whether the film is displayed without a stop, so that no film can be better.
 fn is_perfect(bbr: &DownloadStatistics) -> bool {
     (bbr.discarded, bbr.underflows) == (0, 1)
 }

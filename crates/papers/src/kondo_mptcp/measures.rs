@@ -1,15 +1,15 @@
-//! What the paper's figures show of a film.
+//! Measures of a film in the paper's figures.
 
 use super::{Reading, Scenario};
 use crate::record::{Points, RunRecord, Span};
 use anabranch_lab::metrics::{DownloadStatistics, PathSeries};
 
-/// The places of the paths.
+/// Indices of the paths.
 pub(super) const WIFI: usize = 0;
 pub(super) const LTE: usize = 1;
 
-/// From when on windows and rates count until when: the film is still coming then, wherever it
-/// plays without a stop.
+/// Span in which windows and rates count. The film is still being fetched then, wherever it plays
+/// without a stop.
 const COUNTED: Span = (10.0, 170.0);
 
 pub(super) fn viewer(run: &RunRecord) -> DownloadStatistics {
@@ -20,7 +20,7 @@ pub(super) fn switches(run: &RunRecord) -> f64 {
     run.statistics.flows[0].segment_path_switches as f64
 }
 
-/// Of the segments, the share that took another path than the one before.
+/// Returns the share of the segments that took another path than the one before.
 pub(super) fn switch_share(run: &RunRecord) -> f64 {
     let sent = run.statistics.flows[0].traffic.packets_sent;
     switches(run) / sent as f64
@@ -30,22 +30,22 @@ fn path(run: &RunRecord, path: usize) -> &PathSeries {
     &run.series().flows[0].paths[path]
 }
 
-/// Bits per second of a path that arrived, over what counts.
+/// Returns the delivery rate of a path over the counted span, in bit/s.
 pub(super) fn rate(run: &RunRecord, place: usize) -> f64 {
     run.path_rate(path(run, place), COUNTED)
 }
 
-/// The rate at which a path brought bytes over time, in kbit/s.
+/// Returns the delivery rate of a path over time, in kbit/s.
 pub(super) fn rates(run: &RunRecord, place: usize) -> Points {
     run.path_kbits(path(run, place))
 }
 
-/// A path's congestion window over time, in packets.
+/// Returns a path's congestion window over time, in packets.
 pub(super) fn windows(run: &RunRecord, place: usize) -> Points {
     run.window_packets(&run.series().flows[0], path(run, place))
 }
 
-/// The windows that count.
+/// Returns the windows of the counted span.
 fn counted(run: &RunRecord, place: usize) -> impl Iterator<Item = (f64, f64)> {
     let windows = windows(run, place).into_iter();
     windows.filter(|(at, _)| (COUNTED.0..=COUNTED.1).contains(at))
@@ -56,13 +56,13 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// The mean window in packets; not a number if there is none.
+/// Returns the mean window in packets; not a number if there is none.
 pub(super) fn window(run: &RunRecord, place: usize) -> f64 {
     let mean = mean(counted(run, place).map(|(_, packets)| packets));
     if mean > 0.0 { mean } else { f64::NAN }
 }
 
-/// The window that is exceeded for a tenth of the time.
+/// Returns the window that is exceeded for a tenth of the time.
 pub(super) fn window_p90(run: &RunRecord, place: usize) -> f64 {
     let mut windows: Vec<f64> = counted(run, place).map(|(_, packets)| packets).collect();
     windows.sort_by(f64::total_cmp);
@@ -72,7 +72,7 @@ pub(super) fn window_p90(run: &RunRecord, place: usize) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-/// Of a time in a run: whether the delay is on, and whether its phase is half over.
+/// Returns whether the delay is on at a time of a run, and whether its phase is half over.
 fn phase(at: f64, phase_s: u64) -> (bool, bool) {
     let phases = at / phase_s as f64;
     // Each entry is about the time before it.
@@ -81,7 +81,8 @@ fn phase(at: f64, phase_s: u64) -> (bool, bool) {
     (is_on, within > 0.5)
 }
 
-/// The mean window in the second halves of phases with the delay, over that without it.
+/// Returns the mean window in the second halves of phases with the delay, over that of phases
+/// without it.
 pub(super) fn tracking(run: &RunRecord, scenario: Scenario, reading: Reading) -> f64 {
     let of = |is_on: bool| {
         let is_meant = |at: f64| phase(at - 0.5, reading.phase_s(scenario)) == (is_on, true);
@@ -91,7 +92,7 @@ pub(super) fn tracking(run: &RunRecord, scenario: Scenario, reading: Reading) ->
     of(true) / of(false)
 }
 
-/// The Wi-Fi's rate while it is delayed over its rate while it is not.
+/// Returns the Wi-Fi's rate while it is delayed over its rate while it is not.
 pub(super) fn delayed_rate(run: &RunRecord, scenario: Scenario, reading: Reading) -> f64 {
     let of = |is_on: bool| {
         let is_meant = |at: f64| phase(at - 0.5, reading.phase_s(scenario)).0 == is_on;
@@ -106,12 +107,13 @@ pub(super) fn delayed_rate(run: &RunRecord, scenario: Scenario, reading: Reading
     of(true) / of(false)
 }
 
-/// The share of the time in which a path's window has no room for a packet.
+/// Returns the share of the time in which a path's window has no room for a packet.
 pub(super) fn blocked(run: &RunRecord, place: usize) -> f64 {
     blocked_while(run, place, |_| true)
 }
 
-/// The share of the time with the delay in which the Wi-Fi's window has no room for a packet.
+/// Returns the share of the time with the delay in which the Wi-Fi's window has no room for a
+/// packet.
 pub(super) fn blocked_when_delayed(run: &RunRecord, scenario: Scenario, reading: Reading) -> f64 {
     blocked_while(run, WIFI, |at| phase(at - 0.5, reading.phase_s(scenario)).0)
 }
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
     use anabranch_lab::metrics::{FlowSeries, Series};
 
-    /// A run of 180 s with this window, in packets, and this rate, in packets a second.
+    /// Makes a run of 180 s with this window, in packets, and this rate, in packets per second.
     fn run(window: impl Fn(f64) -> u64, rate: impl Fn(f64) -> u64) -> RunRecord {
         let seconds = || (0..180).map(|second| f64::from(second) + 0.5);
         let path = PathSeries {
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_window_that_follows_the_delay_is_told_from_one_that_does_not() {
-        // It follows after 12 s: within phases of 30 s, and not within 10 s.
+        // This window follows after 12 s: within phases of 30 s, and not within 10 s.
         let late = |at: f64| {
             if at % 60.0 >= 42.0 || at % 60.0 < 2.0 {
                 40
@@ -176,7 +178,7 @@ mod tests {
                 assert_eq!(tracking(&stuck, scenario, reading), 1.0);
             }
         }
-        // What is larger in the first halves alone does not count.
+        // A window that is larger in the first halves alone does not count.
         let early = run(
             |at| {
                 if (30.0..45.0).contains(&(at % 60.0)) {

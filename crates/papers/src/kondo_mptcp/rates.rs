@@ -1,4 +1,4 @@
-//! Figs. 5, 7 and 9, (c) and (d): what each path carries.
+//! Figs. 5, 7 and 9, (c) and (d): the rate of each path.
 
 use super::figure::{At, Part, Parts, judge, over_points};
 use super::measures::{LTE, WIFI, rate, rates};
@@ -9,21 +9,21 @@ use crate::judgement::Judgement;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
-/// Less than that is not to be seen in a figure.
+/// Least share that is visible in a figure.
 const SEEN: f64 = 0.02;
-/// The film's, in bit/s.
+/// Bitrate of the film, in bit/s.
 const FILM: f64 = 5.24e6;
 
 const WHY_A: &str = "Where a path carries less, a small receive window or read-ahead stops both.";
 const WHY_B: &str = "BBR's filter forgets the shorter round trip once the delay has lasted for 10 \
-                     s, and the Wi-Fi loses what it could carry until then, little with the delay \
+                     s, and until then the Wi-Fi loses a part of its rate, little with the delay \
                      one way and more with it each way. On links of 2.8 Mbit/s LTE is full with \
                      either, and cannot carry more.";
-const WHY_C: &str = "The delay decides: a fifth less than CUBIC's takes 60 ms each way, at 9 of 13 \
-                     points, and at none of 14 one way. While the delay is on BBR's Wi-Fi carries \
-                     27 to 98 % of what it carries without it, in the median 65, and CUBIC's 79 to \
-                     100. If the delay lasts for a whole cycle of 10 s, BBR's window follows it, \
-                     and nothing starves.";
+const WHY_C: &str = "The delay decides: a fifth less than CUBIC's takes 60 ms each way, at 9 of \
+                     13 points, and at none of 14 one way. While the delay is on BBR's Wi-Fi \
+                     carries 27 to 98 % of its rate without it, in the median 65, and CUBIC's 79 \
+                     to 100. If the delay lasts for a whole cycle of 10 s, BBR's window follows \
+                     it, and nothing starves.";
 
 type Run = fn(&At<'_>, Scenario, usize) -> f64;
 
@@ -69,7 +69,7 @@ const IN_B: Parts = &[
     },
 ];
 
-/// What a constant rate below the film's does not do.
+/// Statement that a constant rate below the film's cannot meet.
 pub(super) const FILM_COMES: Part = Part {
     name: "both of BBR's paths carry the film in A",
     is_so: |at| sum(BBRS, at, Scenario::A) >= FILM,

@@ -1,4 +1,4 @@
-//! §VII, the paper's future work: a scheduler that follows what BBR knows of its paths.
+//! §VII, the paper's future work: a scheduler that follows BBR's estimates of its paths.
 
 use super::measures::{LTE, WIFI, rate, switches, viewer};
 use super::{BBR, PAPER, Reading, SPACE, Scenario, Who, case};
@@ -9,11 +9,11 @@ use crate::record::RunRecord;
 use crate::sweep::{Point, Tally};
 use anabranch_lab::metrics::Unit;
 
-/// The path of the larger bandwidth-delay product, as the paper says it.
+/// Scheduler that takes the path of the larger bandwidth-delay product, as the paper proposes.
 const LARGEST_BDP: &str = "largest-bdp";
-/// Other readings of "more in harmony with BBR", ours.
+/// Our other readings of "more in harmony with BBR".
 const OTHERS: [&str; 2] = ["bbr-earliest", "bbr-sticky"];
-/// What cases with the paper's scheduler, and with the proposed one, are called.
+/// Names of the cases with the paper's scheduler, and with the proposed one.
 const DEFAULT: &str = "default";
 const PROPOSED: &str = "proposed";
 
@@ -106,10 +106,10 @@ pub(super) const FUTURE: Claim = Claim {
         });
         judgement.report(&same.measured("largest-bdp: the very run of the default"));
         judgement.because(format!(
-            "No scheduler that waits for room mends C: the Wi-Fi starves for its window, not for \
-             segments. BBR's pacers and windows let one packet through at a time, so that one path \
-             has room when a segment waits, and there is nothing to choose. The very run of the \
-             default scheduler: {}",
+            "No scheduler that waits for room improves C: the Wi-Fi starves for its window, not \
+             for segments. BBR's pacers and windows let one packet through at a time, so that one \
+             path has room when a segment waits, and there is nothing to choose. The very run of \
+             the default scheduler: {}",
             same.sentence()
         ))
     },

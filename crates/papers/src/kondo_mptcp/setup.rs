@@ -1,4 +1,4 @@
-//! Tables I and II, Fig. 3: what was tested.
+//! Tables I and II, Fig. 3: the tested network.
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 

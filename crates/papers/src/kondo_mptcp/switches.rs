@@ -86,10 +86,9 @@ pub(super) const FIGURE_10: Claim = Claim {
 
 const WHY_BACK: &str = "The shortest round trip of the last 10 s holds in C: the window stays at \
                         two bandwidth-delay products of the Wi-Fi without the delay, is full \
-                        while the delay is on, and the bandwidth filter follows down what it lets \
-                        through. With a round trip of 40 ms and the delay one way it is large \
-                        enough. With the delay each way and short queues CUBIC's window is too \
-                        small as well.";
+                        while the delay is on, and the bandwidth filter follows the falling rate. \
+                        With a round trip of 40 ms and the delay one way it is large enough. With \
+                        the delay each way and short queues CUBIC's window is too small as well.";
 
 const MECHANISM: Parts = &[
     Part {
@@ -151,7 +150,7 @@ pub(super) const BACK: Claim = Claim {
     },
 };
 
-/// A near path of little bandwidth, and a far one of much, at a point.
+/// Settings of a near path of little bandwidth, and a far one of much, at a point.
 const NARROW: [(&str, &str); 6] = [
     ("links.wifi.rate", "1 Mbit/s"),
     ("links.lte.rate", "6 Mbit/s"),
@@ -229,7 +228,7 @@ fn judge_blocked(evidence: &Evidence) -> Judgement {
         judgement.report(&Measured::new(name, Unit::Share, share(who)));
     }
     judgement.because(format!(
-        "The data take LTE, but no full window sends them there: BBR's pacer holds what is in \
+        "The data take LTE, but no full window sends them there: BBR's pacer limits the bytes in \
          flight to one bandwidth-delay product, and the window is two. The Wi-Fi has no room \
          between packets because of its pacing rate. {}",
         all.sentence()

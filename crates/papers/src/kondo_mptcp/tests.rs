@@ -1,4 +1,5 @@
-//! The judges, by films as the paper has them and by films that differ from these in one thing.
+//! The judges, tried with films like the paper's and with films that differ from these in one
+//! thing.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use anabranch_lab::metrics::{
 
 const PACKET: u64 = 1_500;
 
-/// A run whose viewer has seen this.
+/// Makes a run whose viewer has counted these.
 pub(super) fn seen(underflows: u64, discarded: u64) -> RunRecord {
     let download = DownloadStatistics {
         underflows,
@@ -33,14 +34,14 @@ pub(super) fn seen(underflows: u64, discarded: u64) -> RunRecord {
 struct Film {
     underflows: u64,
     discarded: u64,
-    /// Of the Wi-Fi, without the delay and with it.
+    /// Window of the Wi-Fi, without the delay and with it.
     window: [u64; 2],
     rate: [u64; 2],
     lte_rate: u64,
     switches: u64,
 }
 
-/// As the paper's figures have it.
+/// Returns a film like that of the paper's figures.
 fn paper(scenario: Scenario, is_bbr: bool) -> Film {
     let excellent = Film {
         underflows: 1,
@@ -128,7 +129,7 @@ fn claim(id: &str) -> &'static Claim {
     found.unwrap_or_else(|| panic!("no claim is called {id}"))
 }
 
-/// The verdict on films by the names of their cases.
+/// Returns the verdict on films by the names of their cases.
 fn verdict_by_name(id: &str, film: impl Fn(&str) -> (Film, u64)) -> Verdict {
     let claim = claim(id);
     let cases = (claim.cases)(claim.subject.name());
@@ -143,7 +144,7 @@ fn verdict_by_name(id: &str, film: impl Fn(&str) -> (Film, u64)) -> Verdict {
     (claim.judge)(&evidence).verdict()
 }
 
-/// The verdict on a figure, of films by scenario and by whether they are BBR's.
+/// Returns the verdict on a figure, of films by scenario and by whether they are BBR's.
 fn verdict(id: &str, film: impl Fn(Scenario, bool) -> Film) -> Verdict {
     verdict_by_name(id, |name| {
         let scenario = match &name[..1] {
@@ -249,7 +250,7 @@ fn switches_are_up_to_four_times_as_many_and_not_eight() {
     }
 }
 
-/// Of the claims whose cases have other names.
+/// These are the claims whose cases have other names.
 #[test]
 fn what_is_not_a_figure_is_judged_by_its_own_films() {
     let good = paper(Scenario::A, true);

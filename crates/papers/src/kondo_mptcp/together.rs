@@ -1,4 +1,4 @@
-//! Whether one network shows all that the paper's figures show.
+//! The number of the paper's figures that one network shows.
 
 use super::figure::{At, Parts, each_point, form_name, is_seen};
 use super::{BBR, FORMS, PAPER, Reading, SCENARIOS, SPACE, Who, cases};
@@ -8,7 +8,7 @@ use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use anabranch_lab::metrics::Unit;
 
-/// By figure, what it shows.
+/// Returns the figures and their statements.
 fn figures() -> [(&'static str, Parts); 10] {
     let [f4, f6, f8] = viewer::PARTS;
     let [f5ab, f7ab, f9ab] = windows::PARTS;
@@ -27,7 +27,7 @@ fn figures() -> [(&'static str, Parts); 10] {
     ]
 }
 
-/// Which figures are seen at each point.
+/// Returns the figures that are seen at each point.
 fn seen(evidence: &Evidence, reading: Reading, bbr: Who) -> Vec<Vec<&'static str>> {
     each_point(evidence, (reading, bbr), |at: &At<'_>| {
         let seen = figures()
@@ -37,7 +37,7 @@ fn seen(evidence: &Evidence, reading: Reading, bbr: Who) -> Vec<Vec<&'static str
     })
 }
 
-/// The place of the point with the most figures, the first of several.
+/// Returns the index of the point with the most figures, the first of several.
 fn best(seen: &[Vec<&'static str>]) -> usize {
     let most = seen.iter().map(Vec::len).max().unwrap_or(0);
     seen.iter().position(|it| it.len() == most).unwrap_or(0)
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(best(&[vec![], vec![]]), 0);
     }
 
-    /// Each figure of the paper that shows a measurement is one of them.
+    /// Every figure of the paper that shows a measurement is in the list.
     #[test]
     fn all_figures_are_there() {
         let names = figures().map(|(name, _)| name);

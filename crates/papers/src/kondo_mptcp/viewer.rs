@@ -1,4 +1,4 @@
-//! Figs. 4, 6 and 8: what the viewer sees.
+//! Figs. 4, 6 and 8: the viewer's picture.
 
 use super::figure::{At, Part, Parts, judge, over_points};
 use super::measures::viewer;
@@ -21,13 +21,14 @@ fn is_excellent(run: &RunRecord) -> bool {
     (underflows(run), discards(run)) == (1, 0)
 }
 
-/// More underflows or discards, and of neither fewer.
+/// Returns whether a run has more underflows or discards than another, and fewer of neither.
 fn is_worse(run: &RunRecord, than: &RunRecord) -> bool {
     let [ours, others] = [run, than].map(|run| [underflows(run), discards(run)]);
     ours != others && ours.iter().zip(others).all(|(ours, other)| *ours >= other)
 }
 
-/// Discards and underflows differ by half at most, or by a second of pictures and one underflow.
+/// Returns whether discards and underflows differ by half at most, or by a second of pictures and
+/// one underflow.
 fn is_comparable(run: &RunRecord, to: &RunRecord) -> bool {
     let is_near = |one: u64, other: u64, least: u64| {
         one.abs_diff(other) <= least || one.max(other) * 2 <= one.min(other) * 3
@@ -88,7 +89,7 @@ const IN_C: Parts = &[
 
 pub(super) const PARTS: [Parts; 3] = [IN_A, IN_B, IN_C];
 
-/// The numbers of both, at all points.
+/// Reports the numbers of both, at all points.
 fn numbers(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario, published: bool) {
     type Count = fn(&RunRecord) -> u64;
     let counts: [(&str, Count, f64); 2] =
@@ -118,9 +119,9 @@ pub(super) const FIGURE_4: Claim = Claim {
     cases: |bbr| cases(&[Scenario::A], bbr),
     judge: |evidence| {
         let why = "Two links of 2.8 Mbit/s do not carry the film and its headers, 72 B of 1,500: \
-                   none of their films comes without a stop. On faster ones most do; a player that \
-                   reads 2 s ahead lets links idle, and with queues of 2 s that fill the receive \
-                   window each path waits for what the other holds.";
+                   none of their films comes without a stop. On faster ones most do; a player \
+                   that reads 2 s ahead lets links idle, and with queues of 2 s that fill the \
+                   receive window each path waits for segments that the other holds.";
         let mut judgement = judge(evidence, IN_A, why);
         numbers(&mut judgement, evidence, Scenario::A, true);
         judgement

@@ -9,7 +9,7 @@ use crate::judgement::Judgement;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
-/// A window tracks the delay if it is so much larger with it.
+/// Least factor between windows with and without the delay for a window that tracks it.
 const TRACKS: f64 = 1.5;
 
 fn is_much_smaller(at: &At<'_>, scenario: Scenario) -> bool {
@@ -79,7 +79,7 @@ const IN_C: Parts = &[
 
 pub(super) const PARTS: [Parts; 3] = [IN_A, IN_B, IN_C];
 
-/// Windows over time at the point in the middle of the space, by both readings.
+/// Draws windows over time at the point in the middle of the space, with both readings.
 fn draw(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario) {
     let middle = &SPACE.points()[SPACE.middle()];
     for reading in [Reading::Both, Reading::Each] {

@@ -1,5 +1,4 @@
-//! What is run, and what of it is compared: the paper's three networks, its variants of TCP and its
-//! schedulers.
+//! Runs and their comparison: the paper's three networks, its variants of TCP and its schedulers.
 
 use core::cmp::Ordering;
 
@@ -14,7 +13,7 @@ use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
 use crate::sweep::{Point, Tally};
 
-/// One of the networks, and where the axes of its figures end.
+/// One of the networks, with the ends of its figures' axes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Network {
     /// Its round trips.
@@ -53,17 +52,17 @@ pub(super) const NETWORKS: [Network; 3] = [EQUAL, FAR_SECOND, FAR_FIRST];
 
 /// The paper's variants of TCP.
 pub(super) const VARIANTS: [&str; 5] = ["ccp", "cubic", "compound", "lia", "olia"];
-/// What the paper proposes, beside `spd`.
+/// Schedulers that the paper proposes, beside `spd`.
 pub(super) const SCHEDULERS: [&str; 3] = ["spd", "lpc", "let"];
 /// Another reading of LET, whose estimate the paper does not print.
 pub(super) const OTHER_LET: &str = "let-delivered";
-/// Rides along.
+/// Controller that is shown without being judged.
 const CCPD: &str = "ccpd";
 
 /// The paper's number of trials, each of the whole film.
 const TRIALS: u64 = 5;
 
-/// What a claim is about.
+/// Subject of a claim: networks, variants and schedulers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<'a> {
     pub(super) networks: &'a [Network],
@@ -72,7 +71,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Its cases, with `name` in the place of the variant or scheduler `subject`.
+    /// Returns its cases, with `name` in the place of the variant or scheduler `subject`.
     pub(super) fn cases(&self, subject: &str, name: &str) -> Vec<Case> {
         let swapped = |one: &'static str| match one == subject {
             true => name.to_owned(),
@@ -95,7 +94,7 @@ impl Plan<'_> {
         cases
     }
 
-    /// Networks, schedulers and variants.
+    /// Returns networks, schedulers and variants.
     pub(super) fn runs(&self) -> Vec<(Network, &'static str, &'static str)> {
         let mut runs = Vec::new();
         for network in self.networks {
@@ -107,7 +106,7 @@ impl Plan<'_> {
         runs
     }
 
-    /// CCPD, a whole film by each scheduler.
+    /// Returns cases of CCPD, a whole film by each scheduler.
     fn beside(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for network in self.networks {
@@ -124,7 +123,7 @@ fn case_name(network: &Network, variant: &str, scheduler: &str) -> String {
     format!("{variant}, {scheduler}, {}", network.name)
 }
 
-/// The whole film.
+/// Returns a case of the whole film.
 fn case(network: &Network, variant: &str, scheduler: &str) -> Case {
     Case::new(
         case_name(network, variant, scheduler),
@@ -135,20 +134,20 @@ fn case(network: &Network, variant: &str, scheduler: &str) -> Case {
     .set("flows.0.scheduler", scheduler)
 }
 
-/// The video as its viewer sees it, in the paper's order of importance: means of the trials.
+/// Counts of a film's viewer, in the paper's order of importance: means of the trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Video {
     /// Pictures discarded.
     pub(super) discards: f64,
-    /// Underflows, that of the start not counted.
+    /// Underflows except that of the start.
     pub(super) underflows: f64,
 }
 
 impl Video {
-    /// Less is better. Alike is what differs by a quarter of the larger or less, or by no more than
-    /// is read off the bars of the figures.
+    /// Compares by discards, then by underflows; less is better. Values are alike if they differ by
+    /// at most a quarter of the larger, or by at most the error of reading the figures' bars.
     pub(super) fn order(&self, other: &Video) -> Ordering {
-        /// A seventh of the axis that ends first, and a twentieth.
+        /// A seventh of the shortest axis, and a twentieth of it.
         const READ: [f64; 2] = [30.0, 10.0];
         let order = |one: f64, other: f64, read: f64| {
             let is_alike = (one - other).abs() <= read.max(one.max(other) / 4.0);
@@ -168,18 +167,18 @@ impl Video {
     }
 }
 
-/// What the viewer's end counted.
+/// Returns the counts of the viewer's end.
 pub(super) fn download(run: &RunRecord) -> DownloadStatistics {
     run.statistics.flows[0].download.expect("it is a download")
 }
 
-/// Underflows, that of the start not counted.
+/// Returns the underflows except that of the start.
 pub(super) fn underflows(run: &RunRecord) -> f64 {
     download(run).underflows.saturating_sub(1) as f64
 }
 
-/// Packets that a path sent again because it lost them, as TCP counts them. What MPTCP sends by
-/// another flow is new to TCP.
+/// Returns the packets that a path retransmitted after losses, as TCP counts them. Packets that
+/// MPTCP reinjects on another flow are new to TCP.
 pub(super) fn resent(path: &PathStatistics) -> f64 {
     let reinjected = path.traffic.reasons.iter();
     let reinjected = reinjected.filter(|sent| sent.reason == SendReason::Reinjection.name());
@@ -187,7 +186,7 @@ pub(super) fn resent(path: &PathStatistics) -> f64 {
     (path.traffic.packets_retransmitted - reinjected) as f64
 }
 
-/// A place of the space, or the base.
+/// A point of the space, or the base.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     pub(super) evidence: &'a Evidence,
@@ -214,7 +213,7 @@ impl At<'_> {
         }
     }
 
-    /// Packets resent, by flow.
+    /// Returns the retransmitted packets, by flow.
     pub(super) fn retransmissions(
         &self,
         network: &Network,
@@ -225,7 +224,7 @@ impl At<'_> {
         [0, 1].map(|flow| self.mean(film, |run| resent(&run.statistics.flows[0].paths[flow])))
     }
 
-    /// Whether all that a plan runs could be drawn in the paper's figures.
+    /// Returns whether all runs of a plan could be drawn in the paper's figures.
     fn is_within_axes(&self, plan: &Plan<'_>) -> bool {
         plan.runs().iter().all(|(network, scheduler, variant)| {
             let video = self.video(network, variant, scheduler);
@@ -236,7 +235,7 @@ impl At<'_> {
     }
 }
 
-/// At which points something is so.
+/// Tallies the points at which `is_so` is true.
 pub(super) fn tally(evidence: &Evidence, is_so: &dyn Fn(&At<'_>) -> bool) -> Tally {
     SPACE.tally(|point| vec![Expect::that("it is so", is_so(&At { evidence, point }))])
 }
@@ -244,8 +243,8 @@ pub(super) fn tally(evidence: &Evidence, is_so: &dyn Fn(&At<'_>) -> bool) -> Tal
 /// A sentence of the paper at a point.
 pub(super) type Sentence<'a> = (&'a str, &'a dyn Fn(&At<'_>) -> bool);
 
-/// Judges sentences of the paper over the space, and tells how many of the points that the figures'
-/// axes could show they are true of.
+/// Judges sentences of the paper over the space. The reason also reports at how many points within
+/// the figures' axes they are true.
 pub(super) fn judge(
     evidence: &Evidence,
     plan: &Plan<'_>,
@@ -267,7 +266,7 @@ pub(super) fn judge(
     judgement.because(format!("{told}{why}"))
 }
 
-/// The share of the points within the axes at which something is so.
+/// Returns the share of the points within the axes at which `is_so` is true.
 fn among(drawn: &[At<'_>], name: &str, is_so: &dyn Fn(&At<'_>) -> bool) -> Measured {
     let met = drawn.iter().filter(|at| is_so(at)).count();
     let name = format!("{name}: of the {} points within the axes", drawn.len());
@@ -316,7 +315,7 @@ fn show(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
     }
 }
 
-/// Means, and least and largest of the trials.
+/// Returns means, and minima and maxima of the trials.
 fn bars(
     network: &Network,
     scheduler: &str,
@@ -345,7 +344,7 @@ fn bars(
     })
 }
 
-/// That a variant's whole films stay within the axes of the figures.
+/// Expects that a variant's whole films stay within the axes of the figures.
 pub(super) fn within_axes(evidence: &Evidence, plan: &Plan<'_>, variant: &str) -> Vec<Expect> {
     let expect = |(network, scheduler): (&Network, &&str)| {
         let case = case_name(network, variant, scheduler);

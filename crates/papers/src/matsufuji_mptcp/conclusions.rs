@@ -1,4 +1,4 @@
-//! What §5 and §6 conclude, and what is said in passing.
+//! Conclusions of §5 and §6, and remarks in passing.
 
 use anabranch_core::SendReason;
 use anabranch_lab::metrics::{PathStatistics, Unit};
@@ -25,14 +25,14 @@ const fn plan<'a>(variants: &'a [&'static str], schedulers: &'a [&'static str]) 
     }
 }
 
-/// In no network worse, and better in one at least.
+/// Returns whether the first is worse in no network, and better in at least one.
 fn is_better_somewhere(of: impl Fn(&Network) -> (Video, Video)) -> bool {
     let pairs = NETWORKS.map(|network| of(&network));
     let is_never_worse = !pairs.iter().any(|(ours, other)| other.is_better_than(ours));
     is_never_worse && pairs.iter().any(|(ours, other)| ours.is_better_than(other))
 }
 
-/// With LPC against the same with SPD.
+/// Returns whether a variant is better with LPC than with SPD.
 fn gains_by_lpc(at: &At<'_>, variant: &str) -> bool {
     is_better_somewhere(|network| {
         let [spd, lpc] = ["spd", "lpc"].map(|scheduler| at.video(network, variant, scheduler));
@@ -40,7 +40,8 @@ fn gains_by_lpc(at: &At<'_>, variant: &str) -> bool {
     })
 }
 
-/// In no network; but OLIA's loss with 100/200 ms is what the paper says itself of Fig. 8.
+/// Returns whether a variant is worse with LPC in no network, except for OLIA's loss with 100/200
+/// ms, which the paper itself reports for Fig. 8.
 fn loses_nothing_by_lpc(at: &At<'_>, variant: &str) -> bool {
     NETWORKS.iter().all(|network| {
         let [spd, lpc] = ["spd", "lpc"].map(|scheduler| at.video(network, variant, scheduler));
@@ -49,7 +50,7 @@ fn loses_nothing_by_lpc(at: &At<'_>, variant: &str) -> bool {
     })
 }
 
-/// With all schedulers, in all networks.
+/// Returns whether all schedulers are alike in all networks.
 fn is_alike(at: &At<'_>, variant: &str) -> bool {
     NETWORKS.iter().all(|network| {
         let videos = SCHEDULERS.map(|scheduler| at.video(network, variant, scheduler));
@@ -111,8 +112,8 @@ pub(super) const OLIA_BETTER: Claim = Claim {
         let olia = |at: &At<'_>| olia_by(at, "olia", "lia");
         let sentences: [Sentence<'_>; 1] = [("OLIA better than LIA", &olia)];
         let why = "OLIA leaves the path that loses more to the other one, as it is made to. One \
-                   path carries 5 Mbit/s, and the film has 5.24: it is short of what LIA keeps on \
-                   flow 2.";
+                   path carries 5 Mbit/s, and the film has 5.24: it lacks the rate that LIA keeps \
+                   on flow 2.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         let lia = tally(evidence, &|at| olia_by(at, "lia", "olia"));
         lia.show("LIA better than OLIA", &mut judgement);
@@ -120,7 +121,7 @@ pub(super) const OLIA_BETTER: Claim = Claim {
     },
 };
 
-/// The share of a flow's new packets that one path carried.
+/// Returns the share of a flow's new packets that one path carried.
 fn share(run: &RunRecord, path: usize) -> f64 {
     let new = |path: &PathStatistics| {
         let reasons = path.traffic.reasons.iter();
@@ -154,8 +155,8 @@ pub(super) const SPD_AND_THE_LONG_PATH: Claim = Claim {
         };
         let sentences: [Sentence<'_>; 1] = [("SPD leaves the longer path alone", &sentence)];
         let why = "Random loss keeps the window of the lossy path small, and the film needs more \
-                   than half of what both paths carry: both windows are used up, in whatever \
-                   order they are offered. Without random loss SPD does what the paper says.";
+                   than half of both paths' rate: both windows are used up, in whatever order \
+                   they are offered. Without random loss SPD does as the paper says.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         for (network, path) in [(FAR_SECOND, 1), (FAR_FIRST, 0)] {
             for scheduler in SPD_AND_LPC {
@@ -169,7 +170,7 @@ pub(super) const SPD_AND_THE_LONG_PATH: Claim = Claim {
     },
 };
 
-/// The networks whose paths are uneven.
+/// Returns a plan with the networks whose paths are uneven.
 const fn uneven<'a>(variants: &'a [&'static str]) -> Plan<'a> {
     Plan {
         networks: &[FAR_SECOND, FAR_FIRST],
@@ -261,8 +262,8 @@ pub(super) const ADVICE: Claim = Claim {
             ("Cubic no worse than the coupled ones with LPC", &best),
             ("OLIA gains by LPC in one network", &olia),
         ];
-        let why = "Coupled windows are what is too small for the film; a scheduler cannot make \
-                   them larger.";
+        let why = "The coupled windows are too small for the film; a scheduler cannot make them \
+                   larger.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         judgement
             .expects
@@ -294,7 +295,7 @@ pub(super) const CCP_RESENDS: Claim = Claim {
             })
         };
         let sentences: [Sentence<'_>; 1] = [("CCP resends the most", &most)];
-        let why = "With a stable gain CCP loses what chance takes; Cubic fills the queues.";
+        let why = "With a stable gain CCP loses packets by chance alone; Cubic fills the queues.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         judgement
             .expects
@@ -327,13 +328,14 @@ pub(super) const LATENCY: Claim = Claim {
     },
 };
 
-/// How long bytes waited for those before them: mean and most, in ms.
+/// Returns the time for which bytes waited for earlier ones: mean and maximum, in ms.
 fn waited(run: &RunRecord) -> (f64, f64) {
     let line = run.statistics.flows[0].head_of_line;
     line.map_or((f64::NAN, f64::NAN), |line| (line.mean_ms, line.max_ms))
 }
 
-/// What the paper does not show: start-up, stalls, the paths' shares, switches, waiting.
+/// Reports numbers that the paper does not show: start-up, stalls, the paths' shares, switches,
+/// waiting.
 fn tell_more(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
     type Measure = fn(&RunRecord) -> f64;
     let measures: [(&str, Unit, Measure); 5] = [

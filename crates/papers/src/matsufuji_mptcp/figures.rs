@@ -1,5 +1,4 @@
-//! Figs. 4 to 12: what the viewer sees with each variant of TCP, scheduler by scheduler and network
-//! by network.
+//! Figs. 4 to 12: the viewer's counts with each variant of TCP, by scheduler and network.
 
 use super::PAPER;
 use super::bench::{
@@ -10,20 +9,20 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 
-pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, \
-    queues, Wi-Fi's delay and air, receive window, reinjection, cache and read-ahead, CCP's gain), \
-    by the means of five whole films each, and true if at half of them or more. Better: fewer \
-    pictures discarded; if these are alike, fewer underflows. Alike: within a quarter, or 30 \
-    pictures and 10 underflows of the whole film. Each is also counted over the points at which \
-    all bars lie within the axes.";
+pub(super) const CRITERION: &str = "Judged at 27 points of the settings that the paper does not \
+    print (losses, queues, Wi-Fi's delay and air, receive window, reinjection, cache and \
+    read-ahead, CCP's gain), by the means of five whole films each, and true if at half of them \
+    or more. Better: fewer pictures discarded; if these are alike, fewer underflows. Alike: \
+    within a quarter, or 30 pictures and 10 underflows of the whole film. Each is also counted \
+    over the points at which all bars lie within the axes.";
 
-/// The uncoupled ones that the paper recommends.
+/// Uncoupled variants, which the paper recommends.
 const UNCOUPLED: [&str; 2] = ["cubic", "compound"];
 
-const ALIKE_WHY: &str = "Where a viewer suffers, the windows are what the network leaves too \
-    small: segments wait for room, an acknowledgement makes room on one path at a time, and no \
-    scheduler has a choice; runs with SPD, LPC and LET are then often the same packet by packet. \
-    A scheduler matters where the receive window of 256 KiB is what is full, for better or worse.";
+const ALIKE_WHY: &str = "Where a viewer suffers, the network leaves the windows too small: \
+    segments wait for room, an acknowledgement makes room on one path at a time, and no scheduler \
+    has a choice; runs with SPD, LPC and LET are then often the same packet by packet. A \
+    scheduler matters where the receive window of 256 KiB is full, for better or worse.";
 
 const GAIN_WHY: &str = "CCP reacts to no loss, so random loss costs it nothing: with a stable gain \
     its film plays, better than any other's. Kp = 3 without a limiter is a cycle of overflow, and \
@@ -39,7 +38,7 @@ pub(super) struct Part {
 /// All sentences of a figure.
 pub(super) type Parts = &'static [Part];
 
-/// Sentences, and that a variant's bars lie within the figures' axes.
+/// Judges sentences, and expects a variant's bars within the figures' axes.
 fn judge_figure(
     evidence: &Evidence,
     plan: &Plan<'_>,
@@ -62,7 +61,7 @@ fn judge_figure(
     judgement
 }
 
-/// Better than each of `others`, by this scheduler.
+/// Returns whether the uncoupled variants are better than each of `others`, with this scheduler.
 fn are_best(at: &At<'_>, network: &Network, scheduler: &str, others: &[&str]) -> bool {
     others.iter().all(|other| {
         let other = at.video(network, other, scheduler);
@@ -72,7 +71,7 @@ fn are_best(at: &At<'_>, network: &Network, scheduler: &str, others: &[&str]) ->
     })
 }
 
-/// A variant by a scheduler against the same by `spd`.
+/// Returns whether a variant is better with a scheduler than with `spd`.
 fn improves(at: &At<'_>, network: &Network, variant: &str, scheduler: &str) -> bool {
     let before = at.video(network, variant, "spd");
     at.video(network, variant, scheduler)
@@ -91,7 +90,7 @@ fn are_alike(at: &At<'_>, network: &Network, variants: &[&str], scheduler: &str)
     })
 }
 
-/// Resent packets of both flows.
+/// Returns whether both flows together resend more packets with a scheduler than with `spd`.
 fn resends_more(at: &At<'_>, network: &Network, variant: &str, scheduler: &str) -> bool {
     let sum = |scheduler| -> f64 {
         let by_flow = at.retransmissions(network, variant, scheduler);
@@ -100,7 +99,7 @@ fn resends_more(at: &At<'_>, network: &Network, variant: &str, scheduler: &str) 
     sum(scheduler) > sum("spd")
 }
 
-/// Compound, LIA and OLIA like Cubic, by SPD.
+/// Returns whether Compound, LIA and OLIA are like Cubic with SPD.
 fn are_similar(at: &At<'_>, network: &Network) -> bool {
     let cubic = at.video(network, "cubic", "spd");
     let mut others = ["compound", "lia", "olia"].iter();
@@ -146,7 +145,7 @@ const IN_5: Parts = &[
     },
 ];
 
-/// By each reading of LET.
+/// Statements of Fig. 6 with each reading of LET.
 const IN_6: [Parts; 2] = [
     &[
         Part {
@@ -160,11 +159,11 @@ const IN_6: [Parts; 2] = [
     ],
     &[
         Part {
-            name: "OLIA better with LET by what is delivered",
+            name: "OLIA better with LET by delivery rate",
             is_so: |at| improves(at, &EQUAL, "olia", OTHER_LET),
         },
         Part {
-            name: "Cubic and Compound alike with LET by what is delivered",
+            name: "Cubic and Compound alike with LET by delivery rate",
             is_so: |at| are_alike(at, &EQUAL, &UNCOUPLED, OTHER_LET),
         },
     ],
@@ -200,14 +199,14 @@ const IN_8: Parts = &[
     },
 ];
 
-/// By each reading of LET.
+/// Statements of Fig. 9 with each reading of LET.
 const IN_9: [Parts; 2] = [
     &[Part {
         name: "Cubic and Compound alike with LET and SPD",
         is_so: |at| are_alike(at, &FAR_SECOND, &UNCOUPLED, "let"),
     }],
     &[Part {
-        name: "Cubic and Compound alike with LET by what is delivered",
+        name: "Cubic and Compound alike with LET by delivery rate",
         is_so: |at| are_alike(at, &FAR_SECOND, &UNCOUPLED, OTHER_LET),
     }],
 ];
@@ -238,14 +237,14 @@ const IN_11: Parts = &[
     },
 ];
 
-/// By each reading of LET.
+/// Statements of Fig. 12 with each reading of LET.
 const IN_12: [Parts; 2] = [
     &[Part {
         name: "Cubic, Compound, LIA and OLIA alike with LET and SPD",
         is_so: |at| are_alike(at, &FAR_FIRST, &ALL_BUT_CCP, "let"),
     }],
     &[Part {
-        name: "the same with LET by what is delivered",
+        name: "the same with LET by delivery rate",
         is_so: |at| are_alike(at, &FAR_FIRST, &ALL_BUT_CCP, OTHER_LET),
     }],
 ];

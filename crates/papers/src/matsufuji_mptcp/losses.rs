@@ -1,4 +1,4 @@
-//! What §4.E and §5 say of packets that are resent, and of a window that opens slowly.
+//! Sentences of §4.E and §5 about retransmitted packets, and about a window that opens slowly.
 
 use anabranch_lab::metrics::{PathStatistics, Unit};
 

@@ -1,4 +1,4 @@
-//! Table I and Fig. 3: what was tested.
+//! Table I and Fig. 3: the tested network.
 
 use anabranch_lab::{FlowKind, Scenario};
 use anabranch_units::{DataRate, Duration, Seed};
@@ -49,13 +49,14 @@ fn is_as_printed(network: &Network, trips: [u64; 2]) -> bool {
     })
 }
 
-/// Whether 1,470 B of payload in each 1,498 B make 5 Mbit/s, to the kbit/s.
+/// Returns whether 1,470 B of payload in each 1,498 B make 5 Mbit/s, to the kbit/s.
 fn is_measured_by_iperf(rate: DataRate) -> bool {
     let payload = rate.bits_per_second() as f64 * 1_470.0 / 1_498.0;
     (payload - 5e6).abs() < 1e3
 }
 
-/// Within 2 % of the bytes: sizes drift, and their mean is exact only in the long run.
+/// Returns whether the film's bytes are within 2 %: sizes drift, and their mean is exact only in
+/// the long run.
 fn is_film(scenario: &Scenario) -> bool {
     let FlowKind::Download(download) = &scenario.flows[0].kind else {
         return false;

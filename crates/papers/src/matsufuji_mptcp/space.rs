@@ -1,4 +1,4 @@
-//! What the paper does not print.
+//! Settings that the paper does not print.
 
 use crate::claim::Case;
 use crate::sweep::{Dimension, Point, Space, Value};
@@ -7,13 +7,14 @@ const fn value(name: &'static str, settings: &'static [(&'static str, &'static s
     Value { name, settings }
 }
 
-/// None: Wi-Fi sends again by itself what it loses, and the queues overflow anyway.
+/// Loss of flow 2. It may be none: Wi-Fi retransmits lost frames by itself, and the queues overflow
+/// anyway.
 const LOSS_2: Dimension = Dimension {
     name: "loss of flow 2",
     values: &[value("none", &[]), value("0.3 %", &[]), value("2 %", &[])],
 };
 
-/// Less than that of flow 2, which the paper says.
+/// Loss of flow 1, which is less than that of flow 2 by the paper's text.
 const LOSS_1: Dimension = Dimension {
     name: "loss of flow 1",
     values: &[
@@ -23,7 +24,7 @@ const LOSS_1: Dimension = Dimension {
     ],
 };
 
-/// By the values of [`LOSS_1`] and of [`LOSS_2`].
+/// Losses by the values of [`LOSS_1`] and of [`LOSS_2`].
 const LOSSES: [[&str; 3]; 3] = [
     ["0 %", "0 %", "0 %"],
     ["0 %", "0.01 %", "0.07 %"],
@@ -95,7 +96,7 @@ const REINJECTION: Dimension = Dimension {
     ],
 };
 
-/// How much of the film the player takes before it is seen.
+/// Play time of the film that the player buffers.
 const READ_AHEAD: Dimension = Dimension {
     name: "read-ahead",
     values: &[
@@ -136,7 +137,7 @@ const AIR: Dimension = Dimension {
     ],
 };
 
-/// Its values are [`CCPS`].
+/// Gain of CCP; the values are [`CCPS`].
 const GAIN: Dimension = Dimension {
     name: "CCP's gain",
     values: &[
@@ -146,11 +147,11 @@ const GAIN: Dimension = Dimension {
     ],
 };
 
-/// CCP is stable for Kp < 3 (`controllers/src/ccp.rs`, 3 and 4), and beyond that in a cycle of
-/// overflow.
+/// CCP is stable for Kp < 3 (`controllers/src/ccp.rs`, 3 and 4), and overflows in cycles beyond
+/// that.
 const CCPS: [&str; 3] = ["ccp:kp=1", "ccp:kp=2", "ccp:kp=3:limiter=off"];
 
-/// All combinations of the first three are there.
+/// Space of all settings. The first three dimensions occur in all combinations.
 pub(super) const SPACE: Space = Space(&[
     LOSS_2,
     GAIN,
@@ -164,7 +165,7 @@ pub(super) const SPACE: Space = Space(&[
     AIR,
 ]);
 
-/// A case at a point; `is_ccp`: with the gain of the point.
+/// Returns a case at a point; with `is_ccp` it has the gain of the point.
 pub(super) fn at(case: &Case, point: &Point, is_ccp: bool) -> Case {
     let [loss_2, gain, loss_1] = [0, 1, 3].map(|dimension| point.value(dimension));
     let case = SPACE.at(case, point);

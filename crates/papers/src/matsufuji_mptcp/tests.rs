@@ -1,5 +1,5 @@
-//! The judges, by runs that are made up: what the paper saw holds, and each sentence of it can
-//! fail.
+//! The judges, tried with made-up runs: they confirm the paper's observations, and each sentence of
+//! it can fail.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use crate::evidence::Evidence;
 use crate::judgement::Verdict;
 use crate::record::RunRecord;
 
-/// What the viewer of a whole film saw, and what of it was sent how.
+/// Counts of the viewer of a whole film, and the origin of its packets.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     discards: f64,
     underflows: u64,
-    /// By flow 2, and by flow 1.
+    /// Packets resent by flow 2, and by flow 1.
     resent: u64,
     resent_by_1: u64,
     /// The share of the longer path, in per cent.
     longer: u64,
     waited_ms: f64,
-    /// Of each flow, in packets.
+    /// Window of each flow, in packets.
     window: u64,
 }
 
-/// A change of what the paper saw, with these variants, schedulers and networks; empty: with any.
+/// Change of the paper's observations, with these variants, schedulers and networks; empty for any.
 type Change = (&'static str, &'static str, &'static str, fn(&mut Seen));
 
-/// What the paper says, with numbers that are ours.
+/// Returns the paper's observations, with numbers that are ours.
 fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
     let discards = match (variant, network, scheduler) {
         ("cubic" | "compound" | "new-reno", "200/100 ms", _) => 60.0,
@@ -66,7 +66,7 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
     }
 }
 
-/// A run that counts so.
+/// Makes a run with these counts.
 fn run(seen: Seen, network: &str) -> RunRecord {
     let path = |new: u64, resent: u64| {
         let mut path = PathStatistics::default();
@@ -164,7 +164,8 @@ fn what_the_paper_saw_holds() {
         let (verdict, unmet) = verdict(claim, &[]);
         assert_eq!(verdict, Verdict::Holds, "{}: {unmet:#?}", claim.id);
     }
-    // Its figures say that schedulers matter, its conclusion that they do not: both cannot be.
+    // Its figures say that schedulers matter, its conclusion that they do not: only one can be
+    // true.
     let (with_figures, _) = verdict(claim("S3-C4"), &[]);
     assert_eq!(with_figures, Verdict::Differs);
     let alike: Change = ("", "", "", |seen| seen.discards = 50.0);

@@ -1,4 +1,4 @@
-//! Whether one network shows all figures.
+//! The number of figures that one network shows.
 
 use anabranch_lab::metrics::Unit;
 
@@ -40,7 +40,7 @@ pub(super) const TOGETHER: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let mut best = (0, String::new());
-        for (reading, name) in ["LET", "LET by what is delivered"].into_iter().enumerate() {
+        for (reading, name) in ["LET", "LET by delivery rate"].into_iter().enumerate() {
             let seen = seen(evidence, reading);
             let counts: Vec<f64> = seen.iter().map(|seen| seen.len() as f64).collect();
             let text = format!("figures at a point, {name}");

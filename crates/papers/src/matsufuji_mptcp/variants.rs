@@ -1,4 +1,4 @@
-//! What §4 says of the variants of TCP, apart from what CCP resends.
+//! Sentences of §4 about the variants of TCP, except for CCP's retransmissions.
 
 use anabranch_lab::metrics::Unit;
 
@@ -8,9 +8,9 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::Measured;
 use crate::record::RunRecord;
 
-/// What the paper holds the variants against: uncoupled, without a delay part.
+/// Baseline of the paper for the variants: uncoupled, without a delay part.
 const RENO: &str = "new-reno";
-/// The part of a run that counts, in seconds: the film is still coming.
+/// Counted part of a run, in seconds: the film is still being fetched.
 const COUNTED: (f64, f64) = (10.0, 80.0);
 /// Windows that differ by less are alike.
 const ALIKE: f64 = 1.05;
@@ -26,7 +26,7 @@ const fn plan<'a>(variants: &'a [&'static str]) -> Plan<'a> {
 const COMPOUND_AND_RENO: &[&str] = &["compound", RENO];
 const COUPLED_AND_RENO: &[&str] = &["lia", "olia", RENO];
 
-/// The mean window of each flow, in packets.
+/// Returns the mean window of each flow, in packets.
 fn windows(run: &RunRecord) -> [f64; 2] {
     let series = &run.series().flows[0];
     [0, 1].map(|flow| {
@@ -50,8 +50,8 @@ pub(super) const COMPOUND: Claim = Claim {
     id: "S3-C8",
     paper: &PAPER,
     figure: "§4.E",
-    claim: "Compound is dominated by its loss based component, and slow to respond to what \
-            bandwidth there is.",
+    claim: "Compound is dominated by its loss based component, and slow to respond to the \
+            available bandwidth.",
     criterion: "With SPD its video is in every network like that of New Reno, which is that \
                 component alone, uncoupled. Else as for Fig. 4.",
     basis: Basis::Measured,

@@ -1,4 +1,4 @@
-//! What our scheduler was meant to be: well ahead of the best other one in every scenario.
+//! The aim of our scheduler: well ahead of the best other one in every scenario.
 
 use anabranch_units::Duration;
 
@@ -13,14 +13,14 @@ use anabranch_lab::Spread;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
-/// The delay that was aimed at, over the best other's: in the median scenario, and in the worst.
+/// Target of the delay over the best other's: in the median scenario, and in the worst.
 const MEDIAN_RATIO: f64 = 0.8;
 const WORST_RATIO: f64 = 1.05;
-/// Of the frames that the best other has late.
+/// Target of the late frames, over those of the best other.
 const LATE_RATIO: f64 = 0.5;
-/// What may be sent beyond the pictures, over these.
+/// Maximum of the bytes sent beyond the pictures, over the pictures.
 const MAX_OVERHEAD: f64 = 0.15;
-/// What sends everything twice is no peer, whatever the others' overhead.
+/// A scheduler that sends everything twice; it is no peer, whatever the others' overhead.
 const DOUBLING: &str = "redundant";
 
 macro_rules! claim {
@@ -54,17 +54,17 @@ pub(super) const WITH_FEC: Claim = claim!(
     "The same with adaptive FEC, repairs 15 % of the rate at most."
 );
 
-/// Those that spread packets by counting them, and heed no delay.
+/// Schedulers that spread packets by counting them, and ignore delay.
 const COUNTING: [&str; 2] = ["wrr", "round-robin"];
-/// "In most of them".
+/// Share of the scenarios that "in most of them" stands for.
 const MOST: f64 = 2.0 / 3.0;
 
 pub(super) const HEEDING: Claim = Claim {
     id: "own-heeding",
     paper: &PAPER,
     figure: "aim",
-    claim: "In most of these scenarios a scheduler that heeds delay is sooner than those that only \
-            count packets.",
+    claim: "In most of these scenarios a scheduler that considers delay has less of it than those \
+            that only count packets.",
     criterion: "Most: two thirds, against wrr and against round-robin.",
     basis: Basis::Measured,
     subject: Subject::Scheduler(OURS),
@@ -78,8 +78,9 @@ pub(super) const HEEDING: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
-            "Alone it is sooner than round-robin in nine of eleven; in company, as in the ten \
-             configurations, who takes turns keeps its share of every link.",
+            "Alone it has less delay than round-robin in nine of eleven; with cross traffic, as \
+             in the ten configurations, a scheduler that takes turns keeps its share of every \
+             link.",
         );
         for other in COUNTING {
             let ratios = against(evidence, OURS, other);
@@ -112,7 +113,7 @@ const WHY: &str = "Most of the delay is the time that a key frame's bytes over c
      scenarios (`make schedulers`). In the configurations headers, reports and padding of a flow \
      of 1 to 2 Mbit/s are more than 15 % with any scheduler.";
 
-/// Every scenario of several paths.
+/// Returns every scenario of several paths.
 fn experiments() -> impl Iterator<Item = Experiment> {
     let configurations = CONFIGURATIONS.iter().map(|configuration| Experiment {
         name: configuration.name,
@@ -195,7 +196,7 @@ fn judge(evidence: &Evidence, label: &str) -> Judgement {
     judgement
 }
 
-/// Something is so in all scenarios, in each by a gap of at least zero; where it is not is told.
+/// Expects a gap of at least zero in every scenario. The text names the scenarios that fail.
 fn everywhere(duels: &[Duel], text: &str, gap: impl Fn(&Duel) -> f64) -> Expect {
     let each: Vec<Expect> = duels.iter().map(|duel| Expect::by("", gap(duel))).collect();
     let failing: Vec<&str> = duels
@@ -213,7 +214,7 @@ fn everywhere(duels: &[Duel], text: &str, gap: impl Fn(&Duel) -> f64) -> Expect 
     Expect::all_of(text, &each)
 }
 
-/// The delay over that of one other scheduler, scenario by scenario.
+/// Returns the delay over that of one other scheduler, scenario by scenario.
 fn against(evidence: &Evidence, label: &str, other: &str) -> Measured {
     let ratio = |experiment: Experiment| {
         let of = |label| experiment.measured(evidence, label, &EXCESS);

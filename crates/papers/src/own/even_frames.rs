@@ -1,4 +1,4 @@
-//! What frames of even size give, where no scheduler can: most of a frame's delay is the wait
+//! Effect of frames of even size, which no scheduler has: most of a frame's delay is the wait
 //! behind a key frame.
 
 use super::PAPER;
@@ -10,16 +10,15 @@ use crate::judgement::{Expect, Judgement, Measured, Samples};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, ORACLE};
 
-/// The delay that is aimed at, over that of the best scheduler with key frames of five times the
-/// others.
+/// Target of the delay, over that of the best scheduler with key frames of five times the others.
 const RATIO: f64 = 0.7;
-/// Whose goodput may differ by this share.
+/// Share by which the goodput may differ.
 const SAME_GOODPUT: f64 = 0.1;
 /// Scenarios whose video has key frames of five times the others.
 const NAMES: [&str; 3] = ["three-paths", "outage", "four-paths"];
-/// Twice the others, and as all others, as with intra refresh.
+/// Key frames of twice the others, and of the others' size, as with intra refresh.
 const SHAPES: [(&str, &str); 2] = [("key-2x", "2"), ("even", "1")];
-/// What sends everything twice, and what knows everything, are no peers.
+/// Schedulers that are no peers: one sends everything twice, one knows everything.
 const NO_PEERS: [&str; 2] = ["redundant", ORACLE];
 
 pub(super) const EVEN_FRAMES: Claim = Claim {
@@ -29,9 +28,9 @@ pub(super) const EVEN_FRAMES: Claim = Claim {
     claim: "Three paths, an outage and four paths: with frames of even size (intra refresh), the \
             usual scheduler's frame delay above propagation, 95th percentile, is at most 0.7 x \
             that of the best scheduler with key frames of five times the others.",
-    criterion: "In the median scenario; goodput at most 10 % below. Key frames of twice the others \
-                and the 99th percentile are shown beside it. The source has sizes and no pictures: \
-                what quality intra refresh costs is not part of it.",
+    criterion: "In the median scenario; goodput at most 10 % below. Key frames of twice the \
+                others and the 99th percentile are shown beside it. The source has sizes and no \
+                pictures: the cost of intra refresh in quality is not part of it.",
     basis: Basis::Measured,
     subject: Subject::Scenario,
     cases,
@@ -55,7 +54,7 @@ fn cases(_: &str) -> Vec<Case> {
     experiments().flat_map(of).collect()
 }
 
-/// The scheduler with the least delay, alone.
+/// Returns the delay of the scheduler with the least.
 fn best(evidence: &Evidence, experiment: &Experiment) -> Measured {
     let peers = labels().filter(|label| !NO_PEERS.contains(label));
     let of = |label| experiment.measured(evidence, label, &EXCESS);

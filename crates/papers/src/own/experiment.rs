@@ -13,26 +13,26 @@ use anabranch_lab::metrics::{FlowStatistics, Unit};
 pub(super) const OURS: &str = "anabranch";
 pub(super) const OURS_WITH_FEC: &str = "anabranch-with-FEC";
 const FEC: &str = "adaptive:cap=0.15";
-/// What the bound's runs are called.
+/// Name of the bound's runs.
 const BOUND: &str = ORACLE;
 
 /// A scenario whose first flow is the video that counts.
 #[derive(Clone, Copy)]
 pub(super) struct Experiment {
     pub(super) name: &'static str,
-    /// Below `scenarios`.
+    /// Folder below `scenarios`.
     pub(super) folder: &'static str,
     pub(super) text: &'static str,
-    /// The files that it names, and their texts.
+    /// Files that the scenario names, and their texts.
     pub(super) files: &'static [(&'static str, &'static str)],
-    /// How finely it is recorded.
+    /// Recording interval.
     pub(super) interval: Duration,
-    /// Whether what its file expects of `anabranch run` counts.
+    /// Whether the expectations of its file for `anabranch run` count.
     pub(super) has_promises: bool,
 }
 
 impl Experiment {
-    /// With every scheduler, `subject` in the place of ours.
+    /// Returns a case for every scheduler, with `subject` in the place of ours.
     pub(super) fn cases(&self, subject: &str) -> Vec<Case> {
         let case = |label: &str, scheduler: &str| self.case(label).scheduler(scheduler);
         let mut cases = vec![
@@ -44,7 +44,7 @@ impl Experiment {
         cases
     }
 
-    /// One of them, without a scheduler of its own.
+    /// Returns one of the cases, without a scheduler of its own.
     pub(super) fn case(&self, label: &str) -> Case {
         let Experiment { name, folder, .. } = self;
         let file = format!("{folder}/{name}.toml");
@@ -57,12 +57,12 @@ impl Experiment {
         }
     }
 
-    /// What a case is called.
+    /// Returns the name of a case.
     pub(super) fn named(&self, label: &str) -> String {
         format!("{}, {label}", self.name)
     }
 
-    /// A number of the video, run by run.
+    /// Returns a number of the video, run by run.
     pub(super) fn measured(
         &self,
         evidence: &Evidence,
@@ -77,19 +77,19 @@ impl Experiment {
     }
 }
 
-/// What the cases of an experiment are called, ours first and the bound last.
+/// Returns the names of an experiment's cases, ours first and the bound last.
 pub(super) fn labels() -> impl Iterator<Item = &'static str> {
     let ours = [OURS, OURS_WITH_FEC].into_iter();
     ours.chain(others()).chain([BOUND])
 }
 
-/// All schedulers but ours.
+/// Returns all schedulers but ours.
 pub(super) fn others() -> impl Iterator<Item = &'static str> {
     let names = SCHEDULERS.iter().map(|entry| entry.name);
     names.filter(|name| *name != OURS)
 }
 
-/// Something that is measured of a flow.
+/// A measured quantity of a flow.
 pub(super) struct Quantity {
     name: &'static str,
     unit: Unit,
@@ -129,14 +129,14 @@ pub(super) const EXCESS_P99: Quantity = Quantity {
     of: |flow| flow.frames.delay_excess_of_all_ms.map(|delay| delay.p99),
 };
 
-/// What the pictures have.
+/// Goodput of the pictures.
 pub(super) const GOODPUT: Quantity = Quantity {
     name: "goodput",
     unit: Unit::BitsPerSecond,
     of: |flow| Some(flow.goodput_bits_per_second),
 };
 
-/// What is sent beyond the pictures, over these.
+/// Bytes sent beyond the pictures, over the pictures.
 pub(super) const OVERHEAD: Quantity = Quantity {
     name: "overhead",
     unit: Unit::Share,

@@ -1,4 +1,5 @@
-//! One claim a scenario: it keeps what its file promises, with the usual scheduler and with ours.
+//! One claim per scenario: it keeps the promises of its file, with the default scheduler and with
+//! ours.
 
 use anabranch_units::Duration;
 
@@ -11,9 +12,9 @@ use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
 
-/// The scheduler that a flow has which says nothing.
+/// Scheduler of flows that name none.
 pub(super) const USUAL: &str = "min-cost";
-/// Whose delay is drawn over time.
+/// Schedulers whose delay is drawn over time.
 const DRAWN: [&str; 4] = [OURS, OURS_WITH_FEC, USUAL, "wrr"];
 
 macro_rules! experiment {
@@ -39,7 +40,7 @@ macro_rules! trace {
     };
 }
 
-/// Those of the claims below, in their order.
+/// Experiments of the claims below, in their order.
 pub(super) const EXPERIMENTS: [Experiment; 11] = [
     experiment!("outage", &[]),
     experiment!("outage-for-good", &[]),
@@ -64,8 +65,8 @@ macro_rules! claim {
             paper: &PAPER,
             figure: EXPERIMENTS[$place].name,
             claim: $claim,
-            criterion: "Every run keeps what the scenario's file expects, with min-cost and with \
-                        anabranch; other schedulers are shown beside them.",
+            criterion: "Every run meets the expectations of the scenario's file, with min-cost \
+                        and with anabranch; other schedulers are shown beside them.",
             basis: Basis::Measured,
             subject: Subject::Scenario,
             cases: |_| cases(&EXPERIMENTS[$place]),
@@ -77,14 +78,14 @@ macro_rules! claim {
 pub(super) const OUTAGE: Claim = claim!(
     0,
     "own-outage",
-    "One of two paths is dead for 5 s: the picture goes on, what was on the path comes by the \
-     other in time, and the path is used again once it is back."
+    "One of two paths is dead for 5 s: the picture goes on, packets in flight on the path arrive \
+     by the other in time, and the path is used again once it is back."
 );
 
 pub(super) const OUTAGE_FOR_GOOD: Claim = claim!(
     1,
     "own-outage-for-good",
-    "One of two paths dies for good: the picture goes on at what the other carries."
+    "One of two paths dies for good: the picture goes on at the other's rate."
 );
 
 pub(super) const STALL: Claim = claim!(
@@ -97,9 +98,9 @@ pub(super) const HAND_OVER: Claim = claim!(
     3,
     "own-hand-over",
     "Out of the Wi-Fi and into the cell: the video moves without a gap.",
-    "Where Wi-Fi halves under a key frame, more has been captured before anybody can know than is \
-     in time by any path: in some runs a frame is given up, and the picture waits for the next \
-     key frame."
+    "If Wi-Fi halves under a key frame, more bytes are captured before a report shows it than can \
+     arrive in time by any path: in some runs a frame is given up, and the picture waits for the \
+     next key frame."
 );
 
 pub(super) const CELLULAR: Claim = claim!(
@@ -145,7 +146,7 @@ pub(super) const START_UP: Claim = claim!(
     "The first five seconds: frames are in time from the first on, and the rate is found."
 );
 
-/// Whose promises count.
+/// Schedulers whose promises count.
 const JUDGED: [&str; 2] = [USUAL, OURS];
 
 fn cases(experiment: &Experiment) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! §1: how far WebRTC's controller backs off.
+//! §1: the back-off of WebRTC's controller.
 
 use anabranch_units::Duration;
 
@@ -8,7 +8,7 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
-/// When the link falls to a third.
+/// Time at which the link falls to a third.
 const FALL_S: usize = 30;
 
 pub(super) const CLAIM: Claim = Claim {

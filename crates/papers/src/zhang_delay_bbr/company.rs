@@ -1,4 +1,4 @@
-//! §§4.1 and 5.1: what loss, and what TCP on the same link, do to a flow.
+//! §§4.1 and 5.1: effects of loss, and of TCP on the same link, on a flow.
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
 use crate::claim::{Basis, Case, Claim, Subject};
@@ -40,10 +40,10 @@ pub(super) const LOSS: Claim = Claim {
     },
 };
 
-/// Four bandwidth-delay products.
+/// Queue of four bandwidth-delay products.
 const DEEP_QUEUE: &str = "250000 B";
 
-/// The paper's own experiment.
+/// Returns a case of the paper's own experiment.
 fn case_2(name: &str, controller: &str) -> Case {
     Case::new(name, "zhang-delay-bbr/reno.toml", super::reno::SCENARIO)
         .set("flows.0.controller", controller)
@@ -63,7 +63,7 @@ pub(super) const STARVATION: Claim = Claim {
             Case::new(name, "zhang-delay-bbr/rival.toml", RIVAL).controller(controller)
         };
         let deep = |case: Case| case.set("links.bottleneck.queue", DEEP_QUEUE);
-        // A round trip of 200 ms, and still one bandwidth-delay product of queue.
+        // A round trip of 200 ms, and still a queue of one bandwidth-delay product.
         let long = |case: Case| {
             case.set("links.bottleneck.delay", "100 ms")
                 .set("links.return.delay", "100 ms")

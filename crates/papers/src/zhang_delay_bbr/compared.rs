@@ -14,17 +14,17 @@ type Column = [(f64, f64); 3];
 const GCC: Column = [(118.20, 0.0997), (117.86, 0.1015), (124.93, 0.1157)];
 const WEBRTC_BBR: Column = [(369.82, 0.1159), (367.90, 0.1006), (355.02, 0.1026)];
 
-/// As in the authors' program of GCC, which switches its probes off.
+/// GCC as in the authors' program, which switches its probes off.
 pub(super) const GCC_CONTROLLER: &str = "gcc:probing=off";
-/// The pacer that WebRTC's test framework has for this estimator, and that the authors' copy of it
-/// contains (`BbrPacedSender`), sends nothing beyond the window.
+/// BBR of WebRTC with the pacer of WebRTC's test framework (`BbrPacedSender`), which the authors'
+/// copy contains. It sends nothing beyond the window.
 pub(super) const WEBRTC_BBR_CONTROLLER: &str = "bbr-webrtc:enforce-cwnd=on";
 
-/// Names, controllers, padding, whether with the error model, and the paper's numbers.
+/// Name, controller, padding, whether the error model applies, and the paper's numbers.
 type Shown = (&'static str, &'static str, Padding, bool, Column);
 type Padding = fn(Case) -> Case;
 
-/// What the table shows.
+/// Columns of the table.
 const COLUMNS: [Shown; 6] = [
     ("Delay-BBR", "live-bbr", as_it_is, false, DELAY_BBR),
     ("GCC", GCC_CONTROLLER, as_gcc, false, GCC),
@@ -58,7 +58,7 @@ const COLUMNS: [Shown; 6] = [
     ),
 ];
 const ALL_COLUMNS: [usize; 6] = [0, 1, 2, 3, 4, 5];
-/// Those of which something is expected.
+/// Columns with expectations.
 const JUDGED: [usize; 3] = [0, 1, 3];
 
 fn cases(controller: &str) -> Vec<Case> {
@@ -82,21 +82,21 @@ fn as_it_is(case: Case) -> Case {
     case
 }
 
-/// As the authors' program sends with GCC: the encoder has all of the target, and what the pacer
-/// asks for as padding is counted, but never put on the wire.
+/// Sends as the authors' program does with GCC: the encoder has all of the target. Padding that the
+/// pacer asks for is counted, but never sent.
 pub(super) fn as_gcc(case: Case) -> Case {
     case.set("flow-defaults.padding", "never")
         .set("flow-defaults.target-fraction", "100 %")
 }
 
-/// As WebRTC sends with BBR: the encoder has all of the target, and there is padding only where the
-/// controller probes.
+/// Sends as WebRTC does with BBR: the encoder has all of the target, and there is padding only
+/// while the controller probes.
 pub(super) fn as_webrtc_bbr(case: Case) -> Case {
     case.set("flow-defaults.padding", "while-probing")
         .set("flow-defaults.target-fraction", "100 %")
 }
 
-/// With a tenth of all packets lost by chance.
+/// Loses a tenth of all packets by chance.
 pub(super) fn lossy(case: Case) -> Case {
     case.set("links.bottleneck.loss", "10 %")
 }

@@ -8,12 +8,12 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
-/// When the third flow starts, and when all end.
+/// Start of the third flow, and end of all.
 const THIRD: f64 = 80.0;
 const END: f64 = 300.0;
 /// Span of the mean rates, in s.
 const SPAN: f64 = 10.0;
-/// The margin of Fig. 8's claim.
+/// Margin of Fig. 8's claim.
 const NEAR: f64 = 0.25;
 
 /// Returns the time from the third flow's start after which each flow has its share over any 10 s,
@@ -40,7 +40,7 @@ fn name(number: usize, who: &str) -> String {
     format!("case {number}, {who}")
 }
 
-/// Of a case: the time until the link is used, and the time until it is shared.
+/// Returns two times of a case: until the link is used, and until it is shared.
 fn times(evidence: &Evidence, setting: &Setting, who: &str) -> [Measured; 2] {
     let case = name(setting.number.into(), who);
     // No flow's video exceeds 3 Mbit/s.
@@ -59,9 +59,10 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§1, Figs. 8 and 9",
     claim: "Delay-BBR converges fast to the available bandwidth, and so do flows that share it.",
-    criterion: "Cases 1, 4 and 7, beside GCC, of which the paper says that it ramps up slowly: the \
-                first flow has 90 % of what it can use sooner, and after the third has come the \
-                three flows are sooner within 25 % of their shares, over any 10 s to the end.",
+    criterion: "Cases 1, 4 and 7, beside GCC, of which the paper says that it ramps up slowly: \
+                the first flow has 90 % of its usable rate earlier, and after the third has \
+                started the three flows are earlier within 25 % of their shares, over any 10 s to \
+                the end.",
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
@@ -75,8 +76,8 @@ pub(super) const CLAIM: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
-            "With a full queue from the first start on, the published flows' rates follow what \
-             each has in the queue, and shares change slowly.",
+            "With a full queue from the first start on, the published flows' rates follow their \
+             parts of the queue, and shares change slowly.",
         );
         for number in SHOWN {
             let ours = times(evidence, setting(number), "Delay-BBR");

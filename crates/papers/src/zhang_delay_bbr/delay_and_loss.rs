@@ -10,7 +10,7 @@ use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 const QUIC_BBR: &str = "bbr-quic";
 
-/// QUIC-BBR's numbers in the data files beside the authors' code, by case; they may be the bars of
+/// Numbers of QUIC-BBR in the data files beside the authors' code, by case; they may be the bars of
 /// these figures.
 const FILES_DELAY_MS: [f64; 9] = [
     381.0, 467.2, 626.8, 380.2, 451.0, 621.4, 379.2, 453.4, 496.1,
@@ -32,7 +32,7 @@ fn name(setting: &Setting, form: &str) -> String {
     format!("case {}, {form}", setting.number)
 }
 
-/// One number of every case.
+/// Returns one number of every case.
 fn measured(
     evidence: &Evidence,
     form: &str,

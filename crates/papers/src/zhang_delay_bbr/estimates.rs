@@ -1,4 +1,4 @@
-//! §5.1: what flows believe together, and what there is.
+//! §5.1: the sum of the flows' estimates, and the capacity.
 
 use super::{PAPER, SHARED, setting};
 use crate::claim::{Basis, Claim, Subject};
@@ -21,7 +21,7 @@ pub(super) const CLAIM: Claim = Claim {
         let samples = evidence.each("case 2", |run| run.believed_bandwidth(SHARED) / capacity);
         let name = "sum of the flows' estimates over the capacity, 100-300 s";
         let believed = Measured::new(name, Unit::Number, samples);
-        // Believing in one's own rate is no measurement: alone, a flow finds the capacity.
+        // A constant estimate would pass without this: alone, a flow must find the capacity.
         let samples = evidence.each("case 2", |run| {
             run.believed_bandwidth((20.0, 40.0)) / capacity
         });

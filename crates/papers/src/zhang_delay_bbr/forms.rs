@@ -12,7 +12,7 @@ use anabranch_lab::{Bar, BarKind, Bars, Chart};
 pub(super) const PUBLISHED: [(f64, f64); 3] =
     [(231.51, 0.0111), (199.11, 0.0083), (235.19, 0.0123)];
 
-/// The published forms: names and controllers.
+/// Published forms: names and controllers.
 const FORMS: [(&str, &str); 2] = [
     ("as printed", "delay-bbr-text"),
     ("authors' code", "delay-bbr"),
@@ -91,7 +91,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     judgement
 }
 
-/// Whether the paper's number is in the range of ours.
+/// Expects the paper's number within the range of ours.
 fn contains(measured: &Measured) -> Expect {
     let published = measured.published.unwrap_or(f64::NAN);
     let spread = measured.samples.spread();
@@ -107,7 +107,7 @@ fn contains(measured: &Measured) -> Expect {
     Expect::by(text, gap).by_any_run()
 }
 
-/// Delay and loss of a case.
+/// Returns delay and loss of a case.
 fn measured(evidence: &Evidence, case: &str) -> [Measured; 2] {
     let delay = evidence.each(case, |run| run.delay_ms(WHOLE));
     let loss = evidence.each(case, |run| run.loss(WHOLE));
@@ -117,7 +117,7 @@ fn measured(evidence: &Evidence, case: &str) -> [Measured; 2] {
     ]
 }
 
-/// What the shown cases of our own form have not reported yet.
+/// Reports the numbers of our own form that are not in the report yet.
 fn report_all(judgement: &mut Judgement, evidence: &Evidence, setting: &Setting, form: &str) {
     let case = name(setting, form);
     let place = SHOWN
@@ -193,17 +193,16 @@ fn picture(
     })
 }
 
-/// Why ours differ from the paper's, as traces of these runs show it.
-const DIFFERENCES: &str = "\
-    The paper's figures are of single runs; it does not say of how many, nor their seeds. \
-    live-bbr lies below the paper's delay and loss in every run: its Startup ends when the delay \
-    rises, so that no start fills the queue, which is where the published forms lose their \
-    packets. As printed, in case 1 all losses fall into the 20 s after a start: the gain of 2.885 \
-    that the text quotes runs until three rounds show no growth; later nothing is lost. That form \
-    is unfair because Algorithm 5, as printed, never renews an expired least round-trip time: a \
-    flow that saw the empty path stays in ProbeRTT nearly all of its time. The authors' code has \
-    two modes. The start at 80 s fills the queue; a flow that measures its base delay then takes \
-    the full queue for the path. In most runs all do, none answers to delay any more, and the \
-    queue stays full and overflows to the end; in the others it stays part full. The paper's \
-    losses are below those of all of these runs: the start-ups alone, at the code's gain of 2, \
-    lose more here than the paper's whole runs.";
+/// Causes of our differences from the paper, as traces of these runs show them.
+const DIFFERENCES: &str = "The paper's figures are of single runs; it does not say of how many, \
+    nor their seeds. live-bbr lies below the paper's delay and loss in every run: its Startup \
+    ends when the delay rises, so that no start fills the queue, which is where the published \
+    forms lose their packets. As printed, in case 1 all losses fall into the 20 s after a start: \
+    the gain of 2.885 that the text quotes runs until three rounds show no growth; later nothing \
+    is lost. That form is unfair because Algorithm 5, as printed, never renews an expired least \
+    round-trip time: a flow that saw the empty path stays in ProbeRTT nearly all of its time. The \
+    authors' code has two modes. The start at 80 s fills the queue; a flow that measures its base \
+    delay then takes the full queue for the path. In most runs all do, none reacts to delay any \
+    more, and the queue stays full and overflows to the end; in the others it stays part full. \
+    The paper's losses are below those of all of these runs: the start-ups alone, at the code's \
+    gain of 2, lose more here than the paper's whole runs.";

@@ -1,4 +1,4 @@
-//! Fig. 1: the framework, seen at work over two paths.
+//! Fig. 1: the framework at work over two paths.
 
 use super::PAPER;
 use crate::claim::{Basis, Case, Claim, Subject};
@@ -29,14 +29,11 @@ pub(super) const FIGURE_1: Claim = Claim {
             let least = sent.iter().copied().fold(f64::INFINITY, f64::min);
             least / sent.iter().sum::<f64>()
         });
-        let feedback = each(
-            "least ratio of a path's feedback to what it carries",
-            |run| {
-                let paths = run.statistics.flows[0].paths.iter();
-                let ratios = paths.map(|path| path.traffic.feedback_ratio.unwrap_or(f64::NAN));
-                ratios.fold(f64::INFINITY, f64::min)
-            },
-        );
+        let feedback = each("least ratio of a path's feedback to its traffic", |run| {
+            let paths = run.statistics.flows[0].paths.iter();
+            let ratios = paths.map(|path| path.traffic.feedback_ratio.unwrap_or(f64::NAN));
+            ratios.fold(f64::INFINITY, f64::min)
+        });
         let whole = each("frames complete in time", |run| {
             let frames = &run.statistics.flows[0].frames;
             frames.complete_on_time_ratio.unwrap_or(f64::NAN)

@@ -1,4 +1,4 @@
-//! §4.1: why probing is gentler than BBR's.
+//! §4.1: the reason for which probing is gentler than BBR's.
 
 use super::rates::mean_variation;
 use super::{PAPER, setting};
@@ -36,7 +36,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     judgement.report(&gentle);
     judgement.report(&usual);
     judgement.expect(gentle.below(&usual));
-    // A rate that nothing moves is more stable still; it does not probe.
+    // A constant rate is more stable still, but it does not probe.
     let samples = evidence.each("1.11 and 0.9", |run| {
         run.sent_rate(&run.series().flows[0], (20.0, 40.0))
     });

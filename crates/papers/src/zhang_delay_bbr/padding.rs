@@ -1,11 +1,11 @@
-//! §4.1: what a path is worth has to be found out even when there is little video.
+//! §4.1: a path's bandwidth must be found even when there is little video.
 
 use super::{PAPER, STEADY, test_bed};
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 
-/// Of the test bed.
+/// Capacity of the test bed, in bit/s.
 const CAPACITY: f64 = 10e6;
 
 pub(super) const CLAIM: Claim = Claim {
@@ -13,8 +13,9 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§4.1",
     claim: "Where there is no video to send, padding has to be sent to probe for bandwidth.",
-    criterion: "1 Mbit/s of video on 10 Mbit/s: the estimate is at least 90 % of the capacity with \
-            padding, and at most 50 % without (a delivery rate cannot exceed what is sent).",
+    criterion: "1 Mbit/s of video on 10 Mbit/s: the estimate is at least 90 % of the capacity \
+            with padding, and at most 50 % without (a delivery rate cannot exceed the sending \
+            rate).",
     basis: Basis::ByConstruction,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {

@@ -1,4 +1,4 @@
-//! §4.1: what looking for the least round-trip time costs.
+//! §4.1: the cost of measuring the least round-trip time.
 
 use anabranch_units::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const GENTLE: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        // Video that leaves the path room, so that what waits waits for ProbeRTT.
+        // Video below the path's capacity, so that a backlog is due to ProbeRTT.
         let video = |name: &str, controller: &str| {
             test_bed(name, controller)
                 .set("flow-defaults.source.max", "10 Mbit/s")
@@ -89,7 +89,7 @@ pub(super) const INTERVAL: Claim = Claim {
         judgement.report(&entries);
         judgement.expect(entries.within(0.25, 4.0));
         judgement.expect(stay.at_least(200.0));
-        // Two rounds and what sampling adds.
+        // Two rounds and the sampling interval.
         judgement.expect(stay.at_most(400.0));
         judgement
     },

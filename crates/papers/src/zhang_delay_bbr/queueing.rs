@@ -1,4 +1,4 @@
-//! What the paper says of TCP and of queues in passing (§§1, 2 and 5.1).
+//! The paper's remarks on TCP and on queues (§§1, 2 and 5.1).
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
 use crate::claim::{Basis, Case, Claim, Subject};
@@ -7,7 +7,7 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
-/// The window algorithm that stands for TCP.
+/// Window algorithm that stands for TCP.
 const TCP: &str = "reno";
 
 pub(super) const SAW_TOOTH: Claim = Claim {
@@ -50,7 +50,7 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller(TCP),
     cases: |tcp| {
-        // Five times the bandwidth-delay product.
+        // A queue of five bandwidth-delay products.
         let deep = |name: &str, controller: &str| {
             test_bed(name, controller).set("links.bottleneck.queue", "312500 B")
         };
@@ -77,7 +77,8 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
     },
 };
 
-/// Mean one-way delay beyond that of the empty path, which is 25 ms and the time to send a packet.
+/// Returns the mean one-way delay beyond that of the empty path, which is 25 ms and the time to
+/// send a packet.
 fn queueing_ms(run: &RunRecord) -> f64 {
     run.delay_ms(STEADY) - 25.0
 }
@@ -129,7 +130,7 @@ fn occupancy(evidence: &Evidence) -> Judgement {
     judgement.expect(delays[1].below(&delays[2]));
     judgement.expect(losses[0].at_most(0.0));
     judgement.expect(losses[1].at_most(0.0));
-    // 1 - 10/11 of what is sent has no room.
+    // There is no room for 1 - 10/11 of the packets.
     judgement.expect(losses[2].within(0.05, 1.0 - 10.0 / 11.0));
     judgement
 }

@@ -77,7 +77,7 @@ pub(super) const FIGURE_8: Claim = Claim {
     },
 };
 
-/// Jain's index once all flows have had time to find their shares.
+/// Returns Jain's index for the time in which all flows have found their shares.
 fn jain(evidence: &Evidence, case: &str) -> Measured {
     let samples = evidence.each(case, |run| run.jain(SHARED));
     Measured::new(
@@ -87,8 +87,8 @@ fn jain(evidence: &Evidence, case: &str) -> Measured {
     )
 }
 
-/// The first flow takes the whole link while it is alone; later each has a third, but for a share
-/// `margin` of it. Without the first, flows that nothing moves would do.
+/// Expects the first flow to take the whole link while it is alone, and each flow to get a third
+/// later, within a share `margin`. Without the first, flows of constant rate would pass.
 fn converge(
     judgement: &mut Judgement,
     evidence: &Evidence,
@@ -121,7 +121,7 @@ fn converge(
     judgement.expect(alone.at_least(0.8 * setting.bits_per_second().min(3e6)));
 }
 
-/// Over the flows.
+/// Returns the mean variation over the flows.
 pub(super) fn mean_variation(run: &RunRecord) -> f64 {
     let flows = run.series().flows.iter();
     let sum: f64 = flows.map(|flow| run.variation(flow, SHARED)).sum();
@@ -135,7 +135,7 @@ fn worst_variation(run: &RunRecord) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Sending rates over time, as the paper draws them.
+/// Draws sending rates over time, as the paper does.
 fn sending_rates(title: &str, run: &RunRecord) -> Chart {
     let flows = run.series().flows.iter();
     let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
@@ -210,10 +210,10 @@ pub(super) const FIGURE_9: Claim = Claim {
     cases: |controller| with_and_without_loss(controller, as_gcc),
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
-            "Jain's index is above 0.9 in all cases; in case 4 the first flow keeps 1.7 times \
-             what the others have, from 120 s to the end. An overuse leaves every flow 85 % of \
-             its rate, and away from its last maximum a rate grows by 8 % a second: both keep the \
-             ratio of two flows; only the additive growth near the maximum evens them out.",
+            "Jain's index is above 0.9 in all cases; in case 4 the first flow keeps 1.7 times the \
+             others' rate, from 120 s to the end. An overuse leaves every flow 85 % of its rate, \
+             and away from its last maximum a rate grows by 8 % a second: both keep the ratio of \
+             two flows; only the additive growth near the maximum evens them out.",
         );
         for number in SHOWN {
             let case = format!("case {number}");
@@ -269,7 +269,7 @@ pub(super) const FIGURE_10: Claim = Claim {
     },
 };
 
-/// The shown cases as they are, and with the error model of the authors' test program.
+/// Returns the shown cases without and with the error model of the authors' test program.
 fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Case> {
     let case = |number| padding(setting(number).three_flows(format!("case {number}"), controller));
     let with_loss = |number| {
@@ -285,7 +285,7 @@ fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Cas
 
 const WITH_LOSS: &str = ", 10 % lost by chance";
 
-/// What was judged, and beside it the same with loss.
+/// Draws the judged case, and beside it the same with loss.
 fn draw_both(judgement: &mut Judgement, evidence: &Evidence, title: &str, case: &str) {
     let with_loss = format!("{case}{WITH_LOSS}");
     judgement.report(&jain(evidence, &with_loss));

@@ -9,7 +9,7 @@ use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
 pub(super) const SCENARIO: &str = include_str!("../../../../scenarios/zhang-delay-bbr/reno.toml");
-/// Of case 2.
+/// Capacity of case 2, in bit/s.
 const CAPACITY: f64 = 3e6;
 
 pub(super) const FIGURE_7: Claim = Claim {

@@ -7,7 +7,7 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::Span;
 use anabranch_lab::metrics::Unit;
 
-/// Reno runs from 50 to 200 s.
+/// Time beside Reno, which runs from 50 to 200 s.
 const BESIDE: Span = (60.0, 200.0);
 
 fn beside_reno(name: &str, controller: &str) -> Case {

@@ -1,4 +1,4 @@
-//! Table 1: what was tested.
+//! Table 1: the tested network.
 
 use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};

@@ -1,4 +1,4 @@
-//! §4.1: how BBR starts.
+//! §4.1: the start of BBR.
 
 use anabranch_units::Duration;
 
@@ -10,7 +10,7 @@ use anabranch_lab::metrics::Unit;
 
 /// The test bed's round-trip time without a queue.
 const ROUND_MS: u64 = 50;
-/// High enough for some rounds of doubling.
+/// Capacity that is high enough for some rounds of doubling.
 const CAPACITY: f64 = 100e6;
 
 pub(super) const CLAIM: Claim = Claim {
@@ -35,7 +35,7 @@ pub(super) const CLAIM: Claim = Claim {
     },
     judge: |evidence| {
         let growth = Measured::new(
-            "growth of what is sent in a round trip, rounds 2 to 5",
+            "growth of the bytes sent in a round trip, rounds 2 to 5",
             Unit::Number,
             evidence.each("start", growth),
         );
@@ -52,7 +52,7 @@ pub(super) const CLAIM: Claim = Claim {
         judgement.report(&stay.clone().beside(3.0));
         judgement.expect(growth.within(0.15, 2.0));
         judgement.expect(stay.at_least(2.0));
-        // The queue that Startup makes lengthens its rounds.
+        // Startup's own queue lengthens its rounds.
         judgement.expect(stay.at_most(8.0));
         judgement
     },

@@ -1,4 +1,4 @@
-//! That delay is not bought with capacity.
+//! Check that low delay is not bought with capacity.
 
 use super::{PAPER, SETTINGS, WHOLE};
 use crate::claim::{Basis, Claim, Subject};

@@ -1,4 +1,4 @@
-//! §§3.2 and 4.2: what costs, order and intervals a scheduler makes.
+//! §§3.2 and 4.2: costs, order and intervals that a scheduler produces.
 
 use super::bench::{FAR_MS, NEAR_MS, bench, smooth};
 use super::frame_delay::{TABLE_IS_LOST, in_most};
@@ -9,7 +9,7 @@ use crate::judgement::{Expect, Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::{FragmentStatistics, Unit};
 
-/// More than the near path carries, and a tenth less than both.
+/// Load above the near path's rate, and a tenth below both.
 const LOAD: &str = "7 Mbit/s";
 
 pub(super) const BALANCE: Claim = Claim {
@@ -63,7 +63,7 @@ pub(super) const BALANCE: Claim = Claim {
         for value in [&difference, &cost(0), &cost(1), &both, &alone] {
             judgement.report(value);
         }
-        // A scheduler that does not look at costs leaves all of the difference.
+        // A scheduler that ignores costs leaves all of the difference.
         judgement.expect(difference.less_than((FAR_MS - NEAR_MS) / 2.0));
         judgement.expect(both.at_least(0.99));
         judgement.expect(alone.less_than(1.0));
@@ -102,7 +102,7 @@ pub(super) const REASSEMBLY: Claim = Claim {
             judgement.report(value);
         }
         judgement.expect(order.at_least(0.1));
-        // A frame.
+        // The size of a frame.
         judgement.expect(peak.at_least(35_000.0));
         judgement.expect(dropped.always_at_most(0.0));
         judgement
@@ -113,7 +113,8 @@ fn fragments(run: &RunRecord) -> Option<FragmentStatistics> {
     run.statistics.flows[0].fragments
 }
 
-/// A number of all configurations and schedulers, the least of which is to be min-cost's in most.
+/// Expects min-cost's number to be the least in most configurations, and reports it for all
+/// schedulers.
 fn least_in_most(
     mut judgement: Judgement,
     evidence: &Evidence,
@@ -174,9 +175,9 @@ pub(super) const AGGREGATE_COST: Claim = Claim {
 };
 
 const WHY_COST: &str = "The paper argues, and measures neither surplus nor q, which is reported \
-     here. It is no argument for min-cost: what is best for each packet keeps a queue on the \
-     nearer path that later packets wait behind, and EDCLD and WRR, which fill it less, have \
-     less q in most configurations.";
+     here. It is no argument for min-cost: the best choice for each packet keeps a queue on the \
+     nearer path that later packets wait behind, and EDCLD and WRR, which fill it less, have less \
+     q in most configurations.";
 
 pub(super) const INTERVAL: Claim = Claim {
     id: "S0-m12",

@@ -1,4 +1,4 @@
-//! §5.2: how many frames its figures are about.
+//! §5.2: the number of frames that its figures are about.
 
 use super::{CONFIGURATIONS, Configuration};
 use crate::claim::{Basis, Claim, Subject};
@@ -15,8 +15,8 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§5.2",
     claim: "There are about 7000 frames in 300 s of simulation.",
-    criterion: "Frames that came whole, in the mean of the ten candidate configurations, rounded \
-                to thousands.",
+    criterion: "Complete frames, on average over the ten candidate configurations, rounded to \
+                thousands.",
     basis: Basis::Measured,
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {

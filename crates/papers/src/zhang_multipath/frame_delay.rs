@@ -1,4 +1,4 @@
-//! Figs. 12 and 13: how long frames take, by scheduler.
+//! Figs. 12 and 13: the delay of frames, by scheduler.
 
 use anabranch_units::Duration;
 
@@ -10,11 +10,11 @@ use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
 
-/// Of claims about the configurations of Table 3.
+/// Reason for claims about the configurations of Table 3.
 pub(super) const TABLE_IS_LOST: &str = "The paper's Table 3 is lost, and with it the networks of \
      this claim; those of the authors' test program are a candidate that nothing proves.";
 
-/// "In most test cases".
+/// Number of configurations for "in most test cases".
 const MOST: usize = 6;
 
 pub(super) const FIGURE_12: Claim = Claim {
@@ -61,17 +61,17 @@ pub(super) const FIGURE_12: Claim = Claim {
     },
 };
 
-/// Something is so in most of the configurations.
+/// Expects that most of the configurations meet their expectation.
 pub(super) fn in_most(text: &str, each: &[Expect]) -> Expect {
     let count = each.iter().filter(|expect| expect.is_met).count();
     let text = format!("{text} in {count} of 10 configurations, expected at least {MOST}");
     Expect::at_least_of(text, MOST, each)
 }
 
-const WHY_12: &str = "It is below WRR in nearly all, and as good as EDCLD and SFL: these \
-     differ by less than seeds do. EDCLD's published program deviates from its own derivation, and \
-     SFL's fills the nearest path beyond the level; here both are as derived, and heed what waits \
-     locally, as min-cost does.";
+const WHY_12: &str = "It is below WRR in nearly all, and as good as EDCLD and SFL: these differ \
+     by less than seeds do. EDCLD's published program deviates from its own derivation, and SFL's \
+     fills the nearest path beyond the level; here both are as derived, and count the local \
+     backlog, as min-cost does.";
 
 fn delays(evidence: &Evidence, configuration: &Configuration) -> [Measured; 4] {
     SCHEDULERS.map(|(label, _)| delay(evidence, configuration, label))
@@ -106,12 +106,12 @@ fn bars(evidence: &Evidence) -> Chart {
     })
 }
 
-/// The configuration that Fig. 13 shows.
+/// Returns the configuration that Fig. 13 shows.
 fn shown() -> &'static Configuration {
     &CONFIGURATIONS[5]
 }
 
-/// Before any other flow, once the start is over, and when all of them run.
+/// Time before any other flow, after the start, and time in which all of them run.
 const ALONE: Span = (10.0, 40.0);
 const IN_COMPANY: Span = (80.0, 300.0);
 
@@ -119,8 +119,8 @@ fn mean_delay(name: &str, run: &RunRecord, span: Span) -> f64 {
     run.frame_delay_ms(run.flow(name), span)
 }
 
-const WHY_13: &str = "Frames take longer in company, and longer with WRR; EDCLD and SFL, built as \
-     derived, are within 2 % of min-cost.";
+const WHY_13: &str = "Frames take longer with cross traffic, and longer with WRR; EDCLD and SFL, \
+     built as derived, are within 2 % of min-cost.";
 
 pub(super) const FIGURE_13: Claim = Claim {
     id: "S0-F13",

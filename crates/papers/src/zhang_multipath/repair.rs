@@ -1,4 +1,4 @@
-//! §4.2: what is sent again, where, and for how long.
+//! §4.2: retransmitted packets, their paths, and the time for which they are kept.
 
 use super::PAPER;
 use super::bench::{FAR_MS, NEAR_MS, bench, smooth};
@@ -7,10 +7,10 @@ use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
-/// How long lost packets are kept.
+/// Time for which lost packets are kept, in ms.
 const KEPT_MS: f64 = 500.0;
 
-/// Outages, named by what is captured first in them.
+/// Outages, named by the first frame that is captured in them.
 const KEY: &str = "outage, key frame";
 const NO_KEY: &str = "outage, no key frame";
 
@@ -27,7 +27,8 @@ pub(super) const CLAIM: Claim = Claim {
     subject: Subject::Scenario,
     cases: |_| {
         let lossy = bench("the far path loses 5 %", "wrr").set("links.far.loss", "5 %");
-        // One path: what is lost for 600 ms cannot go elsewhere. A frame is captured at 10 s.
+        // With one path, packets that are lost for 600 ms cannot take another. A frame is captured
+        // at 10 s.
         let outage = |name: &str, interval: &str| -> Case {
             let gop = format!(
                 "{{ kind = \"gop\", fps = 25, min = \"2 Mbit/s\", max = \"2 Mbit/s\", \
@@ -95,7 +96,7 @@ pub(super) const CLAIM: Claim = Claim {
         judgement.expect(share.at_least(0.95));
         judgement.expect(whole.at_least(0.99));
         judgement.expect(longest(KEY).at_least(KEPT_MS + FAR_MS));
-        // Sent within 500 ms, and then on its way.
+        // Sent within 500 ms, and then in flight.
         judgement.expect(longest(NO_KEY).at_most(KEPT_MS + NEAR_MS + 5.0));
         judgement.expect(given_up(NO_KEY).at_least(1.0));
         judgement

@@ -1,4 +1,4 @@
-//! Fig. 11 and Table 3: what was tested.
+//! Fig. 11 and Table 3: the tested network.
 
 use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
@@ -30,8 +30,8 @@ pub(super) const FIGURE_11: Claim = Claim {
     },
 };
 
-/// The first flow has two paths without a common link; of the others, which have its controller,
-/// two are on the first and one on the second.
+/// Returns whether the flows are those of Fig. 11. The first flow has two paths without a common
+/// link. Of the others, which have its controller, two are on the first and one on the second.
 fn is_figure_11(scenario: &Scenario) -> bool {
     let [both, cross @ ..] = &scenario.flows[..] else {
         return false;

@@ -1,4 +1,5 @@
-//! §4.1: a controller that grows by what it sends, behind a scheduler that favours the faster path.
+//! §4.1: a controller that grows with its sending rate, behind a scheduler that favours the faster
+//! path.
 
 use super::PAPER;
 use crate::claim::{Basis, Case, Claim, Subject};
@@ -7,7 +8,7 @@ use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
 const UNDERLOAD: &str = include_str!("../../../../scenarios/zhang-multipath/underload.toml");
-/// Of the far path.
+/// Capacity of the far path, in bit/s.
 const CAPACITY: f64 = 10e6;
 
 fn case(name: &str, controller: &str) -> Case {

@@ -1,4 +1,4 @@
-//! Fig. 2: how water is filled in.
+//! Fig. 2: filling paths like water.
 
 use super::PAPER;
 use super::bench::{FAR_MS, NEAR_MS, bench, path_share};
@@ -6,8 +6,8 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 
-/// Frames of 50,000 B over paths of 4 Mbit/s, 20 and 60 ms long: the level is 90 ms at one way, 70
-/// and 30 ms above the beds, and so much of each path's rate.
+/// Share of the near path for frames of 50,000 B over paths of 4 Mbit/s, 20 and 60 ms long. The
+/// level is 90 ms at one way, 70 and 30 ms above the beds.
 const FIRST_SHARE: f64 = 0.7;
 
 pub(super) const FIGURE_2: Claim = Claim {
@@ -24,10 +24,10 @@ pub(super) const FIGURE_2: Claim = Claim {
     judge: |evidence| {
         let share = path_share(evidence, "large frames", 0);
         let spread = evidence.each("large frames", |run| {
-            // The last packet of a frame on a path comes after wait and delay.
+            // The last packet of a frame on a path arrives after wait and delay.
             let paths = &run.statistics.flows[0].paths;
             let cost = |place: usize| paths[place].cost_ms.unwrap_or(f64::NAN);
-            // The mean is that of the wait's middle: bed + (level - bed) / 2.
+            // The mean is that of the middle of the wait: bed + (level - bed) / 2.
             let level = |place: usize, bed: f64| 2.0 * cost(place) - bed;
             (level(0, NEAR_MS) - level(1, FAR_MS)).abs()
         });
@@ -37,7 +37,7 @@ pub(super) const FIGURE_2: Claim = Claim {
         judgement.report(&share);
         judgement.report(&spread);
         judgement.expect(share.within(0.05, FIRST_SHARE));
-        // Two packets' time, the first's and the last's.
+        // The time of two packets, the first and the last.
         judgement.expect(spread.at_most(5.0));
         judgement
     },

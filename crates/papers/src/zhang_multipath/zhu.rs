@@ -1,4 +1,4 @@
-//! §2: what the paper says of its reference 24, whose M/M/1 queues it doubts.
+//! §2: the paper's sentences about its reference 24, whose M/M/1 queues it doubts.
 
 use super::{CONFIGURATIONS, Configuration, PAPER, frame_delay_ms};
 use crate::claim::{Basis, Case, Claim, Subject};
@@ -12,7 +12,7 @@ use anabranch_lab::{Bar, BarKind, Bars, Chart};
 const LABELS: [&str; 3] = ["Delay-BBR", "Zhu et al.", "Zhu et al., AIMD"];
 /// The links of the configurations.
 const LINKS: [&str; 2] = ["l1", "l2"];
-/// A theory that shows the state of a queue is not off by this factor.
+/// Least factor by which a theory must be wrong to be doubted.
 const OFF: f64 = 2.0;
 
 pub(super) const COMPARISON: Claim = Claim {
@@ -33,7 +33,7 @@ pub(super) const COMPARISON: Claim = Claim {
                 let case = configuration
                     .case(configuration.name(label))
                     .controller(controller);
-                // The allocation leaves room itself, and asks for padding when it probes.
+                // The allocation leaves room by itself, and asks for padding when it probes.
                 case.set("flow-defaults.target-fraction", "100 %")
                     .set("flow-defaults.path-target-min", "0 bit/s")
                     .set("flow-defaults.padding", "while-probing")
@@ -79,8 +79,8 @@ pub(super) const COMPARISON: Claim = Claim {
 const WHY: &str = "Where flows leave room, the queue of paced packets is shorter than that of an \
      M/M/1 system.";
 
-/// The mean wait before transmission over that of an M/M/1 queue with this load: ρ / (1 - ρ) times
-/// the time that a packet takes.
+/// Returns the mean wait before transmission over that of an M/M/1 queue with this load: ρ / (1 -
+/// ρ) times the time that a packet takes.
 fn wait_over_theory(
     evidence: &Evidence,
     configuration: &Configuration,
@@ -97,7 +97,7 @@ fn wait_over_theory(
 }
 
 fn ratio(link: &LinkStatistics) -> f64 {
-    // Below one, so that the theory has a wait at all.
+    // The load stays below one, so that the theory has a wait at all.
     let load = link.utilisation.unwrap_or(f64::NAN).min(1.0 - 1e-6);
     let packet_bits = PACKET_BYTES * 8.0;
     let capacity = link.throughput_bits_per_second / load;
@@ -105,10 +105,10 @@ fn ratio(link: &LinkStatistics) -> f64 {
     link.queue_wait_mean_ms / (load / (1.0 - load) * service_ms)
 }
 
-/// Of a full packet on the wire, which most are.
+/// Size of a full packet on the wire, as most packets are.
 const PACKET_BYTES: f64 = 1_040.0;
 
-/// Whether the ratio is two or more, or a half or less.
+/// Expects a ratio of two or more, or of a half or less.
 fn is_off(wait: &Measured) -> Expect {
     let of_seed = |ratio: f64| ratio.max(1.0 / ratio);
     let samples = wait.samples.0.iter().map(|ratio| of_seed(*ratio));
