@@ -51,7 +51,7 @@ pub struct PathCounters {
 }
 
 impl PathCounters {
-    /// The sum of both, field by field.
+    /// Returns the sum of both, field by field.
     #[must_use]
     pub fn plus(&self, other: &PathCounters) -> PathCounters {
         PathCounters {
@@ -81,7 +81,7 @@ impl PathCounters {
 }
 
 impl SessionCounters {
-    /// The sum of both, field by field; of peaks the greater.
+    /// Returns the sum of both, field by field; of peaks the greater.
     #[must_use]
     pub fn plus(&self, other: &SessionCounters) -> SessionCounters {
         SessionCounters {

@@ -63,7 +63,7 @@ pub struct RepairHeader {
 }
 
 impl RepairHeader {
-    /// The number after the last of its window; `None` for what no sender can mean.
+    /// Returns the number after the last of its window; `None` for a header that no sender writes.
     fn end(self) -> Option<u64> {
         let is_meant = (1..=MAX_WINDOW).contains(&self.count) && self.row < MAX_ROWS;
         is_meant.then(|| self.first.checked_add(u64::from(self.count)))?

@@ -60,12 +60,12 @@ impl Forecast {
         self.ready_at.saturating_since(self.made_at)
     }
 
-    /// After how long the last of `bytes` bytes arrives that leave from now on.
+    /// Returns the time until the last of `bytes` bytes arrives that leave from now on.
     pub fn arrival(&self, bytes: u64) -> Duration {
         self.ready_in() + self.transit + self.rate.time_for(bytes)
     }
 
-    /// Whether more is sent than comes out.
+    /// Returns whether the path delivers less than is sent.
     pub fn is_congested(&self) -> bool {
         self.backed_up_bytes > 0
     }

@@ -127,7 +127,7 @@ impl Places {
         self.0.entry((frame, fragment)).or_default()
     }
 
-    /// A packet is bound to a path. Returns whether it is the only copy there.
+    /// Adds a packet bound to a path. Returns whether it is the only copy there.
     pub(crate) fn add_bound(&mut self, path: PathId, packet: &PacketView) -> bool {
         if packet.kind() == PacketKind::Repair {
             return true;
@@ -142,7 +142,7 @@ impl Places {
         is_first
     }
 
-    /// A packet is outstanding on a path.
+    /// Adds a packet outstanding on a path.
     pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {

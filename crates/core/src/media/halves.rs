@@ -21,7 +21,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// The other half.
+    /// Returns the other half.
     pub const fn other(self) -> Half {
         match self {
             Half::First => Half::Second,
@@ -29,7 +29,7 @@ impl Half {
         }
     }
 
-    /// This half of a fragment's payload.
+    /// Returns this half of a fragment's payload.
     pub(crate) fn of(self, payload: &[u8]) -> &[u8] {
         let (first, second) = payload.split_at(payload.len().div_ceil(2));
         match self {
@@ -55,7 +55,7 @@ struct Waiting {
 }
 
 impl Halves {
-    /// A half has arrived. Returns the whole payload if the other half has, too.
+    /// Adds a half that has arrived. Returns the whole payload if the other half has, too.
     pub(crate) fn join(
         &mut self,
         (frame, fragment): (FrameId, u16),

@@ -44,7 +44,7 @@ impl Bandwidth {
         backlog_bytes.checked_sub(self.total.bytes_in(FREE_BACKLOG))
     }
 
-    /// The encoder's share, less what drains the excess.
+    /// Returns the encoder's share, less the rate that drains the excess.
     fn share_without(self, excess_bytes: Option<u64>) -> DataRate {
         let target = self.total.mul_f64(self.fraction) + self.shortfall;
         match excess_bytes {

@@ -39,7 +39,7 @@ impl Outflow {
         }
     }
 
-    /// The path has moved since then, after it had stood still.
+    /// Restarts the measurement on a path that has moved since `moves_since`, after a standstill.
     fn restart(&mut self, moves_since: Instant) {
         *self = Outflow {
             unknown: 1.0,
@@ -60,7 +60,7 @@ impl Outflow {
         self.at = now;
     }
 
-    /// Never zero.
+    /// Returns the delivery rate. Never zero.
     pub(super) fn rate(&self, now: Instant) -> DataRate {
         let kept = self.kept(now);
         let bytes = (self.bytes * kept).max(1.0) as u64;
@@ -219,7 +219,7 @@ impl Path {
         self.noted_rate = self.control.target_rate;
     }
 
-    /// Whether the path is believed to carry far less or more than was noted.
+    /// Returns whether the path's estimated rate is far below or above the noted one.
     pub(crate) fn has_rate_changed(&self) -> bool {
         let (noted, rate) = (self.noted_rate, self.control.target_rate);
         rate > noted.mul_f64(RATE_CHANGE) || noted > rate.mul_f64(RATE_CHANGE)

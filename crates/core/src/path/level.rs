@@ -46,7 +46,7 @@ impl Level {
         level
     }
 
-    /// Whether one of the paths is expected back or has just come back.
+    /// Returns whether one of the paths is expected back or has just come back.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
@@ -68,7 +68,7 @@ impl Level {
             .max(DataRate::from_bits_per_second(1))
     }
 
-    /// The time over the nearest path, if it is idle.
+    /// Returns the time over the nearest path, if it is idle.
     pub(crate) fn least_transit(&self) -> Duration {
         self.ways[0].0
     }

@@ -70,7 +70,7 @@ impl Stretch {
 }
 
 impl JitterEstimator {
-    /// A packet that left at `sent_at` had this round-trip time, on a path whose least one is
+    /// Adds a packet that left at `sent_at` with this round-trip time, on a path whose least one is
     /// `min_rtt`.
     pub(super) fn on_packet(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
         let before = self.jitter;
@@ -78,7 +78,7 @@ impl JitterEstimator {
         self.note_floor(sent_at, rtt, self.jitter != before);
     }
 
-    /// By how much round-trip times vary within a round trip, whatever the queue does.
+    /// Returns the variation of round-trip times within a round trip, whatever the queue does.
     pub(super) fn jitter(&self) -> Duration {
         self.jitter
     }
@@ -88,7 +88,8 @@ impl JitterEstimator {
         self.stretch_count > 0
     }
 
-    /// The least round-trip time of packets sent lately: the latest where there is no jitter.
+    /// Returns the least round-trip time of recently sent packets: the latest if there is no
+    /// jitter.
     pub(super) fn floor(&self) -> Option<Duration> {
         self.floor
     }

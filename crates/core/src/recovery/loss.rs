@@ -44,7 +44,7 @@ impl LossDetection {
         Self::NAMES[1],
     ];
 
-    /// Whether the rule needs the order of a stream's bytes.
+    /// Returns whether the rule needs the order of a stream's bytes.
     pub(crate) fn is_of_streams(self) -> bool {
         matches!(self, LossDetection::TcpCumulative | LossDetection::TcpSack)
     }
@@ -92,7 +92,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Until when the packet may just be late; the origin if it may not.
+    /// Returns the time until which the packet may just be late; the origin if it may not.
     fn excused_until(&self, packet: &SentPacket) -> Instant {
         let window = self.reordering_window;
         if window.is_zero() {

@@ -20,7 +20,7 @@ const MAX_PACKETS: usize = 256;
 pub(super) struct ToldElsewhere(VecDeque<(u64, Instant)>);
 
 impl ToldElsewhere {
-    /// A packet has been acknowledged by way of another path.
+    /// Notes a packet that has been acknowledged by way of another path.
     pub(super) fn note(&mut self, packet_number: u64, sent_at: Instant) {
         if self.0.len() == MAX_PACKETS {
             self.0.pop_front();

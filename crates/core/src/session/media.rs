@@ -202,7 +202,7 @@ impl MediaSession {
         self.content.send_buffer.set_deadline(deadline);
     }
 
-    /// Bitrate requested from the encoder.
+    /// Returns the bitrate requested from the encoder.
     pub fn target_bitrate(&self) -> DataRate {
         self.content.target_bitrate
     }

@@ -321,7 +321,8 @@ impl Hooks for Stream {
         session.on_loss_timeout(now, id, digest);
     }
 
-    /// Over its last path a stream waits for ever longer, but does not give up.
+    /// Handles a timeout of a path. On its last path a stream waits longer each time, but does not
+    /// give up.
     fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
         session.on_stream_timeout(now, id);
         session.challenge_again(now, id);

@@ -37,7 +37,7 @@ impl<C: Content> Session<C> {
         None
     }
 
-    /// Apart, as most calls find nothing to send.
+    /// Writes the next datagram. Apart, as most calls find nothing to send.
     #[inline(never)]
     fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         if self.closing != Closing::Open {
@@ -74,7 +74,8 @@ impl<C: Content> Session<C> {
         None
     }
 
-    /// Feedback, answers, the state of paths, and the end: all that has no packet number.
+    /// Writes feedback, answers, the state of paths, and the end: all frames without a packet
+    /// number.
     fn write_untracked(
         &mut self,
         now: Instant,

@@ -35,7 +35,7 @@ impl SendBuffer {
         self.last_calls.lead = lead;
     }
 
-    /// A copy of a last try is to leave then.
+    /// Schedules the copy of a last try for `at`.
     pub(crate) fn call_copy(&mut self, at: Instant, id: FragmentId) {
         self.last_calls.copies.push((at, id));
     }

@@ -58,7 +58,8 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    /// Whether another copy, sent when the fate of those under way is known, arrives by `due_at`.
+    /// Returns whether another copy, sent when the fates of those in flight are known, arrives by
+    /// `due_at`.
     fn is_there_time(&self, due_at: Instant) -> bool {
         self.now + self.known_after + self.arrives_after <= due_at
     }
@@ -77,9 +78,9 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
-/// Which probability to arrive in time is enough. With a fragment its frame is lost, and all that
-/// need it: hundreds of packets, for one more. What no other frame needs gets another copy only
-/// when those under way will hardly arrive.
+/// Returns the sufficient probability to arrive in time. If a fragment is lost, so is its frame and
+/// all that need it: hundreds of packets, for one more. A frame that no other needs gets another
+/// copy only if those in flight will hardly arrive.
 fn enough(importance: Importance) -> f64 {
     match importance {
         Importance::Key | Importance::Reference => 0.999,
@@ -87,15 +88,15 @@ fn enough(importance: Importance) -> f64 {
     }
 }
 
-/// Whether it may wait for the repairs that are under way: not if its copy may arrive yet, nor if
-/// it has waited.
+/// Returns whether a fragment may wait for the repairs in flight: not if its copy may still arrive,
+/// nor if it has waited.
 fn may_wait(reason: SendReason) -> bool {
     use SendReason::{Lost, PathOut, PathRemoved};
     matches!(reason, Lost | PathOut | PathRemoved)
 }
 
 impl SendBuffer {
-    /// A copy of the fragment on `path` is lost.
+    /// Notes that a copy of the fragment on `path` is lost.
     pub(crate) fn on_lost(&mut self, id: FragmentId, path: PathId) {
         let Some(state) = self.state_mut(id) else {
             return;

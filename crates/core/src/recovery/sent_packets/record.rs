@@ -80,7 +80,7 @@ impl Record {
         }
     }
 
-    /// The packet, whose number is this; `newest` is the newest one's.
+    /// Returns the packet with this number; `newest` is the newest one's snapshot.
     #[inline]
     pub(super) fn packet(&self, packet_number: u64, newest: &DeliverySnapshot) -> SentPacket {
         let sent_bytes = before(newest.sent_bytes, self.sent_bytes);
@@ -154,7 +154,8 @@ fn clamp(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The value of a counter whose lowest bits are `low`, at `newest` or less than 2^32 before.
+/// Returns the value of a counter whose lowest bits are `low`, at `newest` or less than 2^32
+/// before.
 fn before(newest: u64, low: u32) -> u64 {
     newest - u64::from((newest as u32).wrapping_sub(low))
 }

@@ -34,7 +34,7 @@ struct Admission {
 }
 
 impl Admission {
-    /// Whether a frame is to be given up that leaves behind `ahead_bytes`.
+    /// Returns whether to give up a frame that leaves behind `ahead_bytes`.
     fn refuses(&self, frame: &Unsent, ahead_bytes: u64, level: &Level) -> bool {
         let arrives_at = self.now + level.time_for(ahead_bytes + frame.bytes);
         let is_new = self.new == Some(frame.frame);

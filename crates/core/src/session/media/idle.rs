@@ -57,8 +57,8 @@ impl MediaSession {
         self.ask(id, SendReason::IdleProbe);
     }
 
-    /// Whether all that the report is about is a probe of an idle path. It is a sample of
-    /// the round-trip time, but would make a controller believe that the path carries no more.
+    /// Returns whether the report is only about a probe of an idle path. It is a sample of the
+    /// round-trip time, but would lower a controller's estimate of the rate.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
         let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
         // A path in doubt is challenged too.

@@ -138,7 +138,7 @@ impl MediaSession {
     }
 }
 
-/// Why the copy of a last try leaves.
+/// Returns the reason of the copy of a last try.
 fn reason_of_copy(is_elsewhere: bool) -> SendReason {
     match is_elsewhere {
         true => SendReason::LastTry,

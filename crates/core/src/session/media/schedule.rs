@@ -92,7 +92,7 @@ impl MediaSession {
         };
     }
 
-    /// When the scheduler is to be asked again for packets that it holds.
+    /// Returns when to call the scheduler again for packets that it holds.
     #[inline]
     pub(super) fn held_until(&self) -> Option<Instant> {
         match self.content.send_buffer.has_waiting() {

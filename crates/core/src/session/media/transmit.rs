@@ -86,7 +86,7 @@ impl MediaSession {
         }
     }
 
-    /// A packet has been dropped that would have come too late.
+    /// Handles a packet that was dropped, since it would have come too late.
     #[cold]
     fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
         // A copy in flight or bound to another path may yet arrive in time.
@@ -116,7 +116,7 @@ impl MediaSession {
         Some((PacketContent::Padding, SendReason::Padding))
     }
 
-    /// When padding is due on a path; `None` while none is wanted.
+    /// Returns when padding is due on a path; `None` while none is wanted.
     pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
         if !self.content.has_sent_media || self.closing != Closing::Open {
             return None;

@@ -7,7 +7,8 @@ use crate::invariants::{Checker, Invariant};
 use crate::recovery::{PacketContent, SentPacket};
 
 impl SendStream {
-    /// `outstanding`: on all paths. `bound`: the offsets of the packets bound to any.
+    /// Checks the stream. `outstanding` holds packets of all paths, `bound` the offsets of packets
+    /// bound to any.
     pub(crate) fn check(
         &self,
         outstanding: impl Iterator<Item = SentPacket>,
