@@ -46,7 +46,7 @@ pub struct Config {
     pub initial_window_packets: u32,
     /// The rate of the controller `fixed`.
     pub fixed_rate: DataRate,
-    /// When the peer shall report, if not as the controller asks.
+    /// Feedback schedule of the peer, if it is not the controller's choice.
     pub feedback: Option<FeedbackSchedule>,
 }
 
@@ -123,8 +123,8 @@ pub struct StreamConfig {
     /// Delay of the receiver's acknowledgement of a segment that came in order; every second one is
     /// acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
-    /// Over several paths: whether a lost segment is sent again by the path that lost it, as each
-    /// flow of MPTCP does, and not by the scheduler's choice.
+    /// Whether, with several paths, a lost segment is resent by the path that lost it, as each flow
+    /// of MPTCP does, and not by the scheduler's choice.
     pub retransmits_on_same_path: bool,
     /// Condition, with several paths, for copies of segments in flight on another path.
     pub reinjection: Reinjection,
@@ -254,9 +254,9 @@ pub enum Endpoint {
     #[default]
     Anabranch,
     /// A sender as papers about controllers and schedulers describe it, for their experiments. The
-    /// encoder's target and the scheduler go by the controllers' estimates alone, which hear
-    /// nothing of the source's rate. Frames are sent up to their deadline, and a lost packet is
-    /// sent again once.
+    /// encoder's target and the scheduler follow the controllers' estimates alone, and controllers
+    /// do not learn the source's rate. Frames are sent up to their deadline, and a lost packet is
+    /// retransmitted once.
     Bare,
 }
 

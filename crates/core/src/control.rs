@@ -1,9 +1,9 @@
 //! Congestion control as the session sees it: one controller per path, a pure function of its
 //! inputs.
 //!
-//! A controller hears of every packet sent, of every feedback report (digested once by
-//! [`crate::recovery`]) and of timeouts, and answers with [`ControlParameters`]. It knows neither
-//! media nor streams nor schedulers. The algorithms are in a crate of their own,
+//! A controller receives every packet sent, except probes of a path in use, every feedback report
+//! (digested once by [`crate::recovery`]) and timeouts. It answers with [`ControlParameters`]. It
+//! knows neither media nor streams nor schedulers. The algorithms are in a crate of their own,
 //! `anabranch-controllers`; the session is handed a [`Controller`] and knows none of them.
 
 mod controller;
@@ -18,7 +18,7 @@ use crate::session_view::SessionView;
 
 pub use controller::{Controller, ControllerConfig, RateKind};
 
-/// Decides how fast one path may send.
+/// Algorithm that decides how fast one path may send.
 pub trait CongestionController: Debug + Send {
     /// Handles a tracked packet that has left. `packet` holds the state with this packet in flight.
     fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}

@@ -57,8 +57,8 @@ pub struct RepairHeader {
     pub first: u64,
     /// Symbols in its window, 1 to [`MAX_WINDOW`].
     pub count: u16,
-    /// The row of its coefficients, below [`MAX_ROWS`]. Repair symbols that are to recover the
-    /// same loss need different rows.
+    /// The row of its coefficients, below [`MAX_ROWS`]. Repair symbols that recover the same loss
+    /// need different rows.
     pub row: u8,
 }
 

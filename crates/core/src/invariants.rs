@@ -31,7 +31,7 @@ pub enum Invariant {
     Lists,
     /// Datagrams counted by reason add up to those counted otherwise.
     Reasons,
-    /// The segments of a stream lie side by side, and those to be sent again are not in flight.
+    /// The segments of a stream lie side by side, and waiting retransmissions are not in flight.
     Segments,
     /// Repairs are paid from their budget.
     Budget,

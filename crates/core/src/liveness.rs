@@ -32,7 +32,7 @@ const PATIENCE: u64 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Liveness {
-    /// For how long an acknowledgement that is due, of a path in use, is waited for at most.
+    /// Longest wait for an overdue acknowledgement of a path in use.
     patience: Duration,
     is_only: bool,
     state: PathState,

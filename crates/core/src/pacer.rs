@@ -12,7 +12,8 @@ pub(crate) struct Pacer {
     next_at: Instant,
     /// Size of the last packet that left.
     last_bytes: u64,
-    /// When the present group of packets began to leave, and how many bytes it still has room for.
+    /// Time at which the present group of packets began to leave, and the bytes for which it has
+    /// room.
     group_at: Instant,
     group_room: u64,
 }

@@ -38,7 +38,7 @@ pub(crate) const SPARE_LIFETIME: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Path {
-    // Whether and when anything is to leave: for every call.
+    // State that every call uses: whether and when a packet leaves.
     control: ControlParameters,
     pub(crate) liveness: Liveness,
     pacer: Pacer,
@@ -52,15 +52,15 @@ pub(crate) struct Path {
     pub(crate) is_window_limited: bool,
     /// Whether the receiver acknowledges by the stream's order, until it receives a schedule.
     acks_follow_stream: bool,
-    /// Whether the close is to be said on this path.
+    /// Whether the announcement of the end is due on this path.
     pub(crate) says_close: bool,
     /// Pending report to the peer: whether this path is in doubt.
     pub(crate) status_to_tell: Option<bool>,
-    /// The doubted path whose report is to be repeated on this one.
+    /// The doubted path whose report this one repeats.
     pub(crate) report_elsewhere: Option<PathId>,
     /// The token to be echoed.
     pub(crate) response: Option<u64>,
-    /// The path challenge that is to leave, and why.
+    /// The path challenge that is due, and its reason.
     pub(crate) challenge: Option<(u64, SendReason)>,
     // For packets that leave, and reports on them.
     pub(crate) recovery: Recovery,
@@ -397,10 +397,10 @@ impl Path {
             DataRate::ZERO => now,
             rate => now + rate.time_for(u64::from(bytes)),
         };
-        // It does not hear of the answer to a probe of an idle path either.
+        // The controller does not learn of the answer to a probe of an idle path either.
         if !content.is_probe() || self.state() != PathState::Active {
             self.controller.on_sent(now, &packet);
-            // The first packet after idleness may begin with another window, which is to hold for
+            // The first packet after idleness may begin with another window, which must hold for
             // the second.
             if packet.bytes_in_flight <= u64::from(bytes) {
                 self.control = self.options.limit(self.controller.control());

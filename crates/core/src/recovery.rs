@@ -52,8 +52,8 @@ pub(crate) struct Recovery {
     told_elsewhere: ToldElsewhere,
     rtt: RttEstimator,
     delivery: DeliveryRate,
-    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
-    /// knows which they are.
+    /// Bytes of segments that left the network according to duplicate acknowledgements, which do
+    /// not identify them.
     departed_bytes: u64,
     loss_detection: LossDetection,
     rack: Rack,
@@ -138,7 +138,7 @@ impl Recovery {
         self.outstanding().any(is_content)
     }
 
-    /// Sets how many bytes duplicate acknowledgements have taken out of flight.
+    /// Sets the number of bytes that duplicate acknowledgements have taken out of flight.
     pub(crate) fn set_departed_bytes(&mut self, bytes: u64) {
         self.departed_bytes = bytes;
     }
@@ -421,7 +421,7 @@ impl Recovery {
     /// due to silence.
     fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         self.loss_timer = None;
-        // As mostly: nothing is missing.
+        // In the usual case nothing is missing.
         if self.sent.has_open_holes() || self.trusts_report_times {
             self.judge_missing(now, is_by_report, digest);
         }
@@ -568,7 +568,7 @@ mod tests {
 
     #[test]
     fn a_path_that_answers_is_not_suspect_for_a_packet_that_is_lost() {
-        // The packet is overdue by seconds; the path was heard a moment ago.
+        // The packet is overdue by seconds; the path answered a moment ago.
         let path = path([300, 480], 1_000, 4_000);
         assert_eq!(suspect_after(&path, 140, 4_000), 140);
     }

@@ -101,7 +101,7 @@ pub struct PacketView {
     pub fragment: u16,
     /// Number of fragments of the frame.
     pub fragment_count: u16,
-    /// Why it is to be sent.
+    /// Reason of the packet.
     pub reason: SendReason,
     /// Effect of the loss of its frame.
     pub importance: Importance,

@@ -1,4 +1,4 @@
-//! Why a datagram was sent, and how many were for which reason.
+//! Reasons for which datagrams were sent, and their counts.
 //!
 //! Each datagram has one reason: the event without which it would not have left. A retransmission
 //! keeps its reason on every path that the scheduler gives it to.
@@ -31,8 +31,8 @@ pub enum SendReason {
     NotRecovered,
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
     Duplicate,
-    /// A segment in flight on another path, which is slow to bring it: the peer waits for it, or
-    /// nothing else is to be sent.
+    /// A segment in flight on another path, which is slow to deliver it: the peer waits for it, or
+    /// there is nothing else to send.
     Reinjection,
     /// A stream's retransmission timer expired.
     RetransmissionTimeout,

@@ -54,7 +54,7 @@ pub struct Session<C> {
     events: VecDeque<Event>,
     /// The most bytes on the wire of a packet.
     max_packet_bytes: u32,
-    /// Shared by all who are set up alike: theirs are the same lines of the cache.
+    /// Shared by all sessions with the same configuration, and with it the lines of the cache.
     config: Arc<Config>,
     views: Vec<PathView>,
     scratch: Scratch,

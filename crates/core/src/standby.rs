@@ -20,7 +20,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::SourceLimits;
 
-/// By how much the bandwidth has to exceed the needed rate: an encoder is asked for 0.8 of it.
+/// Factor by which the bandwidth has to exceed the needed rate: an encoder is asked for 0.8 of it.
 const MARGIN: f64 = 1.25;
 
 /// Time for which the other paths must fall short before metered ones help.
@@ -29,7 +29,7 @@ const SHORT_FOR: Duration = Duration::from_millis(100);
 /// Time for which the other paths must suffice before metered ones are held in reserve.
 const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 
-/// Over how long the rate of a source is measured.
+/// Time over which the rate of a source is measured.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
 /// Decides whether metered paths are held in reserve.
@@ -39,7 +39,7 @@ pub(crate) struct Standby {
     /// Whether the other paths' bandwidth is below the one at which metered paths return to
     /// reserve.
     is_scarce: bool,
-    /// Since when the opposite of `is_in_reserve` has seemed right.
+    /// Time since which the opposite of `is_in_reserve` has seemed right.
     doubted_since: Option<Instant>,
     /// Media bytes since the moment, and the rate over the span before.
     media_bytes: u64,

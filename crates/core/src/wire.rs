@@ -119,7 +119,7 @@ pub(crate) enum WireFrame<'a> {
     SymbolsRecovered(RecoveredSymbols<'a>),
     /// A report about `path`, in the [`FeedbackReport`] given to [`Frames::next`].
     Feedback { path: PathId },
-    /// When the receiver of this frame shall report about the path that it came on.
+    /// Schedule of the receiver's reports about the path of this frame.
     FeedbackSchedule(FeedbackSchedule),
     /// "Answer with this token on the path that this came on."
     PathChallenge(u64),

@@ -87,7 +87,7 @@ impl RateKind {
 /// Parameters of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerConfig {
-    /// The rate below which the controller shall not go.
+    /// Minimum rate of the controller.
     pub min_rate: DataRate,
     /// The rate above which it is of no use to go: the most that the media can use. NADA's RMAX,
     /// SCReAM's maximum. [`DataRate::MAX`] without one.

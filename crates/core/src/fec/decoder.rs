@@ -6,8 +6,8 @@ use std::mem;
 use super::RepairHeader;
 use super::elimination::Elimination;
 
-/// Symbols that are remembered, counted back from the highest number heard of: a quarter of a
-/// second at 50 Mbit/s.
+/// Number of remembered symbols, counted back from the highest known number: a quarter of a second
+/// at 50 Mbit/s.
 const RETAINED_SYMBOLS: u64 = 1_024;
 
 /// Recovers lost symbols from repair symbols, of blocks and of sliding windows alike.
@@ -21,7 +21,7 @@ const RETAINED_SYMBOLS: u64 = 1_024;
 pub struct Decoder {
     /// A ring: a symbol is at its number modulo the length.
     symbols: Vec<Symbol>,
-    /// The number after the highest heard of.
+    /// The number after the highest known one.
     end: u64,
     elimination: Elimination,
     /// At most the lowest number in any window of the elimination's.

@@ -63,7 +63,7 @@ impl Halves {
         payload: &[u8],
     ) -> Option<Vec<u8>> {
         let is_of_it = |one: &Waiting| one.frame == frame && one.fragment == fragment;
-        // The other half mostly came just before.
+        // In the usual case the other half came just before.
         let index = self.waiting.iter().rposition(is_of_it);
         match index.filter(|&index| self.waiting[index].half == half.other()) {
             Some(index) => {

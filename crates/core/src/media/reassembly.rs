@@ -75,7 +75,7 @@ struct IncomingFrame {
     last: Vec<u8>,
     has_arrived: Vec<bool>,
     missing_count: u16,
-    /// Number of fragments from the first on without a gap, as far as it was last counted.
+    /// Number of fragments from the first on without a gap, by the last count.
     prefix_count: u16,
     /// Bytes that were handed out as parts.
     parted_bytes: usize,
@@ -373,7 +373,7 @@ impl Reassembly {
             });
             self.first.0 += 1;
         }
-        // Mostly it is one frame, the first of all.
+        // The usual case is one frame, the first of all.
         for frames in [&mut self.known, &mut self.whole] {
             while frames.first().is_some_and(|frame| *frame < self.first) {
                 frames.pop_first();

@@ -50,8 +50,7 @@ struct OutgoingFrame {
     first_symbol: u64,
     /// The length of every fragment but the last.
     fragment_bytes: u16,
-    /// Whether there have been repairs that cover any of it: though it cannot be sent again in
-    /// time, it may complete.
+    /// Whether repairs cover any part of it: it may complete though a retransmission would be late.
     is_protected: bool,
 }
 
@@ -309,7 +308,7 @@ impl SendBuffer {
         self.acked_frame_count
     }
 
-    /// Queues a fragment for being sent again.
+    /// Queues a fragment for retransmission.
     pub(crate) fn queue_again(&mut self, id: FragmentId, avoid: PathSet, reason: SendReason) {
         debug_assert!(reason.is_retransmission(), "{reason} is no retransmission");
         if let Some(view) = self.view(id.frame, id.fragment, reason, avoid) {

@@ -4,7 +4,8 @@ use anabranch_units::{DataRate, Duration};
 
 use crate::config::{MediaConfig, SourceLimits};
 
-/// A backlog of up to this long at the paths' rate is a frame on its way out, and asks for nothing.
+/// Backlog, as a time at the paths' rate, that is a frame on its way out and does not reduce the
+/// target.
 const FREE_BACKLOG: Duration = Duration::from_millis(60);
 
 /// Time within which an excess of the backlog must drain.

@@ -5,7 +5,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use super::Path;
 use crate::path_view::PathState;
 
-/// The most paths that are looked at; more are as good as these.
+/// Maximum number of paths considered; more would hardly change the result.
 const MAX_WAYS: usize = 8;
 
 /// Capacity of all paths together, as a fluid that is poured over them so that it arrives as early

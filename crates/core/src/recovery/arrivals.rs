@@ -304,7 +304,7 @@ impl Arrivals {
         self.unreported_count = 0;
         self.due_at = None;
         self.reported_at = now;
-        // Mostly the first alone, so that a search would take longer.
+        // The result is mostly the first alone, so a search would take longer.
         let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
         let new_ranges = self.ranges.iter().take_while(is_new).count();
         let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());

@@ -23,14 +23,14 @@ const FEW_STRETCHES: usize = STRETCHES / 2;
 /// Length of the floor's span as a multiple of the jitter: a delayed packet delays later ones for
 /// as long.
 const FLOOR_SPANS: u64 = 3;
-/// In how many parts the span of the floor is remembered.
+/// Number of parts of the floor's span.
 const PARTS: usize = 4;
 
 /// Estimator of the jitter of a path's round-trip times, and of their floor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct JitterEstimator {
     stretch: Stretch,
-    /// By how much the round-trip times of the last stretches rose and fell, in a ring.
+    /// Amounts by which the round-trip times of the last stretches rose and fell, in a ring.
     swings: [Duration; STRETCHES],
     stretch_count: usize,
     jitter: Duration,

@@ -7,8 +7,8 @@ use anabranch_units::Duration;
 
 use super::rtt::RttEstimator;
 
-/// Acknowledged packets beyond a hole after which nothing more is waited for, unless reordering has
-/// been seen (RFC 8985 §6.2 step 4: DupThresh).
+/// Acknowledged packets beyond a hole after which the wait for it ends, unless reordering has been
+/// seen (RFC 8985 §6.2 step 4: DupThresh).
 const DUPLICATE_THRESHOLD: u64 = 3;
 /// Recoveries for which a widened window is kept (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;

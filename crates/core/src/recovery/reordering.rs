@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(window, Duration::from_millis(25));
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
         let packets: Vec<SentPacket> = (0..100).map(|_| acked(&mut recovery, 0).sent).collect();
-        // The last report was made when packet 99 came, at 129 ms, and was heard 30 ms later.
+        // The last report was made when packet 99 came, at 129 ms, and arrived 30 ms later.
         let delay = Duration::from_millis(7);
         let until = |number: usize| reordering.excused_until(&packets[number], window, delay);
         assert_eq!(until(74), None, "25 ms late");

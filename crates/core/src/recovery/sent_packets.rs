@@ -41,7 +41,7 @@ pub enum PacketContent {
         /// Which fragment of it, from zero.
         fragment: u16,
     },
-    /// A repair symbol; never sent again.
+    /// A repair symbol; never retransmitted.
     Repair {
         /// The newest frame that it covers.
         frame: FrameId,
@@ -53,7 +53,7 @@ pub enum PacketContent {
         /// The offset of its first byte.
         offset: u64,
     },
-    /// Useless bytes that probe for bandwidth; never sent again.
+    /// Useless bytes that probe for bandwidth; never retransmitted.
     Padding,
     /// A path challenge.
     Challenge,
@@ -66,7 +66,7 @@ pub enum PacketContent {
         /// Which half.
         half: Half,
     },
-    /// Useless bytes that probe for a larger MTU; never sent again, and no sign of congestion.
+    /// Useless bytes that probe for a larger MTU; never retransmitted, and no sign of congestion.
     MtuProbe,
 }
 

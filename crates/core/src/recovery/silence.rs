@@ -37,12 +37,12 @@ impl Recovery {
         Some(self.silent_since()? + self.usual_answer_time())
     }
 
-    /// Returns when the path was last heard.
+    /// Returns when the path last answered.
     pub(crate) fn last_acked_at(&self) -> Instant {
         self.last_acked_at
     }
 
-    /// Returns whether the path was heard less than half of the receiver's delay ago, so that no
+    /// Returns whether the path answered less than half of the receiver's delay ago, so that no
     /// report is due. With all of the delay, paths that fail together vouch for one another.
     pub(crate) fn is_just_heard(&self, now: Instant) -> bool {
         self.last_acked_at + self.max_feedback_delay / 2 > now

@@ -187,7 +187,7 @@ impl<C: Content> Session<C> {
     #[cold]
     fn judge_answer_elsewhere(&mut self, now: Instant, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
-        // The way back is still broken: the peer is to keep on reporting by the other path.
+        // The way back is still broken: the peer must keep on reporting by the other path.
         if path.doubt_told_at + DOUBT_LIFETIME / 2 <= now {
             path.status_to_tell = Some(true);
         }

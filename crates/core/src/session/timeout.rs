@@ -15,11 +15,11 @@ pub enum Timer {
     Pacing,
     /// A packet may count as lost.
     LossDetection,
-    /// A path has been silent for too long, or is to be challenged.
+    /// A path has been silent for too long, or a challenge is due.
     PathSilence,
-    /// A stream's path has been silent for too long, or its tail is to be probed.
+    /// A stream's path has been silent for too long, or a tail loss probe is due.
     Retransmission,
-    /// The peer is to be asked for a larger window.
+    /// A question for a larger window of the peer is due.
     Blocked,
     /// A report is due.
     Feedback,
@@ -143,7 +143,7 @@ impl<C: Content> Session<C> {
         C::on_path_timeout(self, now, id);
     }
 
-    /// Takes all that flies on the path out of flight. `reason` is why it may be sent again.
+    /// Takes all packets of the path out of flight. `reason` is that of their retransmissions.
     pub(super) fn declare_silent(&mut self, now: Instant, id: PathId, reason: SendReason) {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         let path = &mut self.paths[id.index()];

@@ -142,7 +142,7 @@ impl<C: Content> Session<C> {
     }
 
     /// Writes the report about path `about`. While the peer doubts that path, the next datagram on
-    /// the best other one brings the report too.
+    /// the best other one carries the report too.
     fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
         let is_doubted = self.paths[about.index()].doubted_until > now;
         let is_told = self.content.is_report_wanted();

@@ -9,7 +9,7 @@ use crate::recovery::RttEstimator;
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// The granularity `G`: ns-2's tick, and that of a kernel that counts 100 a second.
 const GRANULARITY: Duration = Duration::from_millis(10);
-/// Beyond it the timeout is [`MAX_TIMEOUT`] anyway, however short it was.
+/// Number of doublings from which the timeout is [`MAX_TIMEOUT`], however short it was.
 const MAX_BACKOFF: u32 = 16;
 
 /// Round-trip time in ticks of [`GRANULARITY`], as a clock with ticks measures it: smoothed in
@@ -42,7 +42,7 @@ impl Ticks {
     }
 }
 
-/// When silence means that something is to be sent again.
+/// Timer after which silence causes a retransmission.
 #[derive(Debug)]
 pub(crate) struct RetransmissionTimer {
     expires_at: Option<Instant>,

@@ -22,7 +22,7 @@ pub(crate) use written::Head;
 /// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
 pub(crate) struct SendStream {
-    /// The segments that are to be sent, mostly again, by their offsets.
+    /// Waiting segments, mostly retransmissions, by their offsets.
     waiting: BTreeMap<u64, Waiting>,
     /// Nothing from here on is in a segment. With one path, nothing from here on has ever been
     /// sent: segments are cut as they leave.
@@ -403,7 +403,7 @@ impl SendStream {
 
     /// Removes the segment at `offset` from the queue, if it waits.
     fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
-        // It is asked for every segment that leaves or arrives, and mostly none waits.
+        // The call comes for every segment that leaves or arrives, and mostly none waits.
         if self.waiting.is_empty() {
             return None;
         }

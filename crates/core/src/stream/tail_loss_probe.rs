@@ -17,7 +17,7 @@ const MIN_TIMEOUT: Duration = RttEstimator::HOST_DELAY;
 #[derive(Debug, Default)]
 pub(crate) struct TailLossProbe {
     due_at: Option<Instant>,
-    /// Whether a probe is to leave now.
+    /// Whether a probe is due now.
     is_wanted: bool,
     /// The probe that has been sent and is not acknowledged.
     outstanding: Option<u64>,

@@ -1,10 +1,9 @@
-//! The one rule by which a fragment that has left is sent again, waits, or is given up.
+//! The one rule by which a fragment that has left is retransmitted, waits, or is given up.
 //!
-//! A fragment gets another copy when the probability that those under way arrive in time is less
-//! than its frame deserves, no later moment would do, and a path makes the deadline. If none does
-//! and nothing is under way, its frame is given up. That a copy is lost, that its path is in doubt
-//! or congested, that it has not been heard of when it should have been: all that only changes the
-//! probability.
+//! A fragment gets another copy if three conditions hold. The probability that those in flight
+//! arrive in time is less than its frame deserves, no later moment would do, and a path makes the
+//! deadline. If no path does and nothing is in flight, its frame is given up. The loss of a copy, a
+//! path that is in doubt or congested, an overdue report: all these only change the probability.
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -51,7 +50,7 @@ pub(crate) struct Outlook {
     pub(crate) known_after: Duration,
     /// Time until another copy that leaves now arrives.
     pub(crate) arrives_after: Duration,
-    /// By how much that may be later.
+    /// Possible excess over this time.
     pub(crate) doubt: Duration,
     /// Time until the loss of another copy would be reported.
     pub(crate) told_after: Duration,
@@ -70,7 +69,7 @@ impl Outlook {
 pub(crate) enum Verdict {
     /// Nothing to do: it has arrived, waits already, or its copies in flight suffice for now.
     Settled,
-    /// It is sent again.
+    /// Another copy is sent.
     SendAgain,
     /// Repairs that cover it are under way: it is judged again when they have arrived or not.
     Wait,

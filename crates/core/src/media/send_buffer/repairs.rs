@@ -173,8 +173,8 @@ impl SendBuffer {
         }
     }
 
-    /// Queues one repair over the symbols from `first` on and before `end`, as far as their frames
-    /// are still here.
+    /// Queues one repair over the symbols from `first` on and before `end` whose frames are still
+    /// kept.
     fn queue_repair(&mut self, id: FrameId, index: u16, first: u64, end: u64) {
         let oldest = self.frames.front().map_or(end, |frame| frame.first_symbol);
         let first = first.max(oldest);

@@ -33,7 +33,7 @@ fn hopeless(now: Instant, arrives_at: Instant) -> Outlook {
     }
 }
 
-/// Reconsiders a fragment, and queues it if it is to be sent again.
+/// Reconsiders a fragment, and queues it for a retransmission if the verdict asks for one.
 fn reconsider(
     buffer: &mut SendBuffer,
     id: FragmentId,

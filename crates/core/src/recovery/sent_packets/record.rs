@@ -8,8 +8,8 @@ use crate::media::{FrameId, Half};
 /// A [`SentPacket`] without its number, and its fate.
 ///
 /// Counters are kept by their lowest 32 bits, or as distances: they are compared with those of the
-/// newest packet, before which less than 4 GiB were sent, delivered and lost. How long before a
-/// packet something happened is kept in 40 bits, which are 18 minutes.
+/// newest packet, before which less than 4 GiB were sent, delivered and lost. The time between an
+/// event and the packet takes 40 bits, which are 18 minutes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     sent_at: Instant,

@@ -32,7 +32,7 @@ impl MediaSession {
         }
         let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        // How far a path leads is to be known before media comes.
+        // The distance of a path must be known before media comes.
         let is_unknown = !path.recovery.rtt().has_sample() && path.is_at_rest();
         let interval = match self.paths.len() {
             _ if is_unknown => questions::doubled_interval(path.unanswered_questions),

@@ -78,7 +78,7 @@ impl MediaSession {
     /// Returns when a notice is due, and on which path. A session that ends does not wait for one.
     #[inline]
     pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
-        // Mostly there is none.
+        // The usual case is none.
         match self.content.notices.ranges.is_empty() || self.closing != Closing::Open {
             true => None,
             false => self.next_notice(),

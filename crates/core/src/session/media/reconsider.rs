@@ -1,5 +1,5 @@
-//! The one place that decides whether a fragment is sent again: whatever becomes known of its
-//! copies comes here, and is weighed by the paths' forecasts.
+//! The one place that decides whether a fragment is retransmitted: all news of its copies comes
+//! here, and is weighed by the paths' forecasts.
 
 use anabranch_units::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const SHORT_BURST: f64 = 1.5;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) path: PathId,
-    /// The paths that it shall not take, if it need not.
+    /// The paths that it must not take unless no other is left.
     pub(super) avoid: PathSet,
 }
 

@@ -27,7 +27,7 @@ impl MediaSession {
     pub(super) fn schedule(&mut self, now: Instant) {
         self.content.is_schedule_due = false;
         self.content.scheduled_at = now;
-        // Every acknowledgement makes it due, but mostly nothing waits.
+        // Every acknowledgement makes a call due, but in the usual case nothing waits.
         if self.content.send_buffer.has_waiting() {
             self.bind_waiting(now);
         } else {

@@ -79,7 +79,8 @@ impl StreamSession {
             true => own.duplicate_acks.on_advance(now, offset),
             false => None,
         };
-        // As Vegas keeps the time of each segment, but for those that may be taken for another's.
+        // Like Vegas, which keeps the time of each segment, except for segments that may be taken
+        // for others.
         let newest_resent = own.newest_resent;
         let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
         let settled = settled.iter().map(|copy| copy.packet);

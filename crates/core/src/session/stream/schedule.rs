@@ -32,9 +32,9 @@ pub(super) struct Binding {
     /// Whether segments may find a path that they did not find before.
     is_due: bool,
     asked_at: Instant,
-    /// Since when segments have waited though the scheduler was asked.
+    /// Time since which segments have waited though the scheduler was called.
     held_since: Option<Instant>,
-    /// By path: since when its window has let a packet go.
+    /// Time since which each path's window has let a packet go.
     open_since: Vec<Instant>,
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,

@@ -14,7 +14,7 @@ impl StreamSession {
     /// Maximum length of a message's head in [`write_behind`](Self::write_behind).
     pub const MAX_HEAD_BYTES: usize = Head::MAX_BYTES;
 
-    /// Copies bytes for sending, as many as there is room for. Returns how many. If not all fit,
+    /// Copies as many bytes for sending as there is room for. Returns their number. If not all fit,
     /// [`StreamWritable`](crate::Event::StreamWritable) says when to try again.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl StreamSession {
         Ok(())
     }
 
-    /// Moves all bytes that have arrived in order to the end of `out`. Returns how many.
+    /// Moves all bytes that have arrived in order to the end of `out`. Returns their number.
     pub fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let before = out.len();
         while let Some(bytes) = self.read_bytes() {

@@ -57,7 +57,7 @@ impl Messages {
     /// Takes a message of which no more than one half has arrived.
     pub(super) fn take(&mut self, offset: u64, payload: &[u8]) {
         let end = offset + payload.len() as u64;
-        // Mostly there are none.
+        // The usual case is none.
         while let Some(half) = self.halves.range(offset..end).next() {
             let half = *half.0;
             self.halves.remove(&half);

@@ -19,7 +19,7 @@ pub(super) struct Pieces {
 struct Piece {
     /// The offset that follows the last one.
     end: u64,
-    /// They themselves; none if nobody reads them.
+    /// The bytes themselves; none if nobody reads them.
     bytes: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl Pieces {
         before.map(|(start, _)| *start)
     }
 
-    /// Keeps those of the bytes that are not there yet: the others are the same.
+    /// Keeps bytes that have not arrived before: the others are the same.
     pub(super) fn insert(&mut self, mut offset: u64, mut payload: &[u8]) {
         while !payload.is_empty() {
             let before = self.by_offset.range(..=offset).next_back();
