@@ -269,7 +269,7 @@ impl Bed {
         self.spare.push(datagram.bytes);
     }
 
-    /// Whether nothing passes on a path, either way: on the first, now and then.
+    /// Returns whether nothing passes on a path, either way: on the first, now and then.
     fn is_out(&self, path: PathId) -> bool {
         let interval = OUTAGE_INTERVAL.as_nanos();
         let since = Duration::from_nanos(self.now.as_nanos() % interval);
@@ -309,7 +309,7 @@ impl Bed {
     }
 }
 
-/// Whether the sender allocated nothing, and the receiver nothing but frames.
+/// Returns whether the sender allocated nothing, and the receiver nothing but frames.
 fn measure(session: &Session) -> bool {
     let bytes = Bytes::from(vec![7; 5 * FRAME_BYTES]);
     let mut bed = Bed::new(session);

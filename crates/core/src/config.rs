@@ -46,12 +46,13 @@ pub struct Config {
     pub initial_window_packets: u32,
     /// The rate of the controller `fixed`.
     pub fixed_rate: DataRate,
-    /// When the peer shall report, if not as the controller asks.
+    /// Feedback schedule of the peer, if it is not the controller's choice.
     pub feedback: Option<FeedbackSchedule>,
 }
 
 impl Config {
-    /// The usual set-up of a media session, with this controller on every path and this scheduler.
+    /// Returns the usual configuration of a media session, with this controller on every path and
+    /// this scheduler.
     pub fn new(controller: Controller, scheduler: SchedulerFactory) -> Self {
         Config {
             controller,
@@ -90,7 +91,8 @@ pub struct MtuDiscovery {
 }
 
 impl MtuDiscovery {
-    /// From 1200 B of UDP payload (RFC 9000 §14) with `header_bytes` of IP and UDP to 1500 B.
+    /// Returns a search from 1200 B of UDP payload (RFC 9000 §14) with `header_bytes` of IP and UDP
+    /// to 1500 B.
     pub const fn of_internet(header_bytes: u32) -> Self {
         MtuDiscovery {
             base_bytes: 1_200 + header_bytes,
@@ -121,8 +123,8 @@ pub struct StreamConfig {
     /// Delay of the receiver's acknowledgement of a segment that came in order; every second one is
     /// acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
-    /// Over several paths: whether a lost segment is sent again by the path that lost it, as each
-    /// flow of MPTCP does, and not by the scheduler's choice.
+    /// Whether, with several paths, a lost segment is resent by the path that lost it, as each flow
+    /// of MPTCP does, and not by the scheduler's choice.
     pub retransmits_on_same_path: bool,
     /// Condition, with several paths, for copies of segments in flight on another path.
     pub reinjection: Reinjection,
@@ -239,7 +241,7 @@ impl Default for MediaConfig {
 }
 
 impl MediaConfig {
-    /// Whether copies of a fragment may leave before the last one is known to be lost.
+    /// Returns whether copies of a fragment may leave before the last one is known to be lost.
     pub(crate) fn sends_last_tries(&self) -> bool {
         self.retransmission_copies == RetransmissionCopies::Adaptive && !self.endpoint.is_bare()
     }
@@ -252,9 +254,9 @@ pub enum Endpoint {
     #[default]
     Anabranch,
     /// A sender as papers about controllers and schedulers describe it, for their experiments. The
-    /// encoder's target and the scheduler go by the controllers' estimates alone, which hear
-    /// nothing of the source's rate. Frames are sent up to their deadline, and a lost packet is
-    /// sent again once.
+    /// encoder's target and the scheduler follow the controllers' estimates alone, and controllers
+    /// do not learn the source's rate. Frames are sent up to their deadline, and a lost packet is
+    /// retransmitted once.
     Bare,
 }
 
@@ -263,7 +265,7 @@ impl Endpoint {
     pub const NAMES: [(&'static str, Endpoint); 2] =
         [("anabranch", Endpoint::Anabranch), ("bare", Endpoint::Bare)];
 
-    /// Whether it is the one of papers.
+    /// Returns whether the sender is the bare one of papers.
     pub const fn is_bare(self) -> bool {
         matches!(self, Endpoint::Bare)
     }
@@ -379,7 +381,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// The rate above which it is of no use to go, if the encoder gets this share of it.
+    /// Returns the highest useful rate of a controller, if the encoder gets this share of it.
     pub(crate) fn max_rate(&self, target_fraction: f64) -> DataRate {
         let of_source = match self.media.source {
             SourceLimits::Adaptive { max, .. } => max.mul_f64(1.0 / target_fraction),
@@ -388,8 +390,9 @@ impl Config {
         self.max_rate.unwrap_or(of_source)
     }
 
-    /// The most payload in a fragment that fits packets of `packet_bytes`, of which `header_bytes`
-    /// are not payload: whole units if it is not all that is wanted.
+    /// Returns the largest payload of a fragment in packets of `packet_bytes`, of which
+    /// `header_bytes` are not payload. It is a multiple of the unit unless it is the configured
+    /// size.
     pub(crate) fn fragment_bytes_in(&self, packet_bytes: u32, header_bytes: u32) -> u16 {
         let room = packet_bytes.saturating_sub(header_bytes);
         if room >= u32::from(self.fragment_bytes) {

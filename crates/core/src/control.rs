@@ -1,9 +1,9 @@
 //! Congestion control as the session sees it: one controller per path, a pure function of its
 //! inputs.
 //!
-//! A controller hears of every packet sent, of every feedback report (digested once by
-//! [`crate::recovery`]) and of timeouts, and answers with [`ControlParameters`]. It knows neither
-//! media nor streams nor schedulers. The algorithms are in a crate of their own,
+//! A controller receives every packet sent, except probes of a path in use, every feedback report
+//! (digested once by [`crate::recovery`]) and timeouts. It answers with [`ControlParameters`]. It
+//! knows neither media nor streams nor schedulers. The algorithms are in a crate of their own,
 //! `anabranch-controllers`; the session is handed a [`Controller`] and knows none of them.
 
 mod controller;
@@ -18,9 +18,9 @@ use crate::session_view::SessionView;
 
 pub use controller::{Controller, ControllerConfig, RateKind};
 
-/// Decides how fast one path may send.
+/// Algorithm that decides how fast one path may send.
 pub trait CongestionController: Debug + Send {
-    /// A tracked packet has left. `packet` holds the state as it was with this packet in flight.
+    /// Handles a tracked packet that has left. `packet` holds the state with this packet in flight.
     fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}
 
     /// Notes the rate of a source that does not follow the target, as bytes of media: the path may
@@ -28,14 +28,14 @@ pub trait CongestionController: Debug + Send {
     /// source.
     fn on_source_rate(&mut self, _rate: DataRate) {}
 
-    /// Whether [`CongestionController::on_feedback`] looks at `paths`. If not, they need not be
-    /// worked out at every report, and none may be shown.
+    /// Returns whether [`CongestionController::on_feedback`] uses `paths`. If not, they need not be
+    /// computed at every report, and none may be passed.
     fn looks_at_paths(&self) -> bool {
         true
     }
 
-    /// A feedback report has been digested. `paths` holds all paths of the session, this one too,
-    /// for controllers that are coupled.
+    /// Handles a digested feedback report. `paths` holds all paths of the session, this one too,
+    /// for coupled controllers.
     fn on_feedback(
         &mut self,
         now: Instant,
@@ -49,23 +49,23 @@ pub trait CongestionController: Debug + Send {
     /// a round trip). Only streams over several paths call it.
     fn on_penalty(&mut self) {}
 
-    /// When the controller wants [`Timeout::Own`]; `None` for never.
+    /// Returns when the controller wants [`Timeout::Own`]; `None` for never.
     fn next_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// A timer has run out.
+    /// Handles a timer that has expired.
     fn on_timeout(&mut self, now: Instant, cause: Timeout);
 
     /// Returns the limits for sending on the path now.
     fn control(&self) -> ControlParameters;
 
-    /// When the receiver should report.
+    /// Returns when the receiver should report.
     fn feedback_schedule(&self) -> FeedbackSchedule {
         FeedbackSchedule::default()
     }
 
-    /// The phase of the algorithm by its source's own name, such as `"ProbeRTT"`.
+    /// Returns the phase of the algorithm by its source's own name, such as `"ProbeRTT"`.
     fn state(&self) -> &'static str;
 }
 
@@ -90,8 +90,8 @@ pub enum Timeout {
 }
 
 impl Timeout {
-    /// RFC 5681's FlightSize, if all that was in flight counts as lost; `None`: the timer was the
-    /// controller's own.
+    /// Returns RFC 5681's FlightSize, if all bytes in flight count as lost; `None`: the timer was
+    /// the controller's own.
     pub fn flight_size(&self) -> Option<u64> {
         match *self {
             Timeout::Retransmission {
@@ -134,8 +134,8 @@ pub struct ControlParameters {
 }
 
 impl ControlParameters {
-    /// A path that is believed to carry `target_rate`, without window, pacing, padding or ECN: for
-    /// `..` in a controller's own.
+    /// Returns the parameters of a path with this `target_rate`, without window, pacing, padding or
+    /// ECN: for `..` in a controller's own.
     pub const fn of(target_rate: DataRate) -> Self {
         ControlParameters {
             congestion_window: None,

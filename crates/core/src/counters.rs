@@ -21,7 +21,7 @@ pub struct PathCounters {
     pub lost_packets: u64,
     /// Packets declared lost that arrived after all.
     pub spurious_losses: u64,
-    /// Fragments and segments sent again, among the sent.
+    /// Retransmitted fragments and segments, among the sent.
     pub retransmitted_packets: u64,
     /// Their bytes.
     pub retransmitted_bytes: u64,
@@ -51,7 +51,7 @@ pub struct PathCounters {
 }
 
 impl PathCounters {
-    /// The sum of both, field by field.
+    /// Returns the sum of both, field by field.
     #[must_use]
     pub fn plus(&self, other: &PathCounters) -> PathCounters {
         PathCounters {
@@ -81,7 +81,7 @@ impl PathCounters {
 }
 
 impl SessionCounters {
-    /// The sum of both, field by field; of peaks the greater.
+    /// Returns the sum of both, field by field; of peaks the greater.
     #[must_use]
     pub fn plus(&self, other: &SessionCounters) -> SessionCounters {
         SessionCounters {
@@ -124,8 +124,8 @@ pub struct SessionCounters {
     pub frames_dropped: u64,
     /// Media bytes received in whole frames.
     pub media_bytes_received: u64,
-    /// The most frames held at a time until they were whole or their turn came, among them those
-    /// of which nothing had arrived yet.
+    /// Maximum number of frames held at a time until they were whole or their turn came, also
+    /// frames of which nothing had arrived.
     pub reassembly_peak_frames: u64,
     /// The most bytes of media held so at a time.
     pub reassembly_peak_bytes: u64,

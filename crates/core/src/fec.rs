@@ -57,13 +57,13 @@ pub struct RepairHeader {
     pub first: u64,
     /// Symbols in its window, 1 to [`MAX_WINDOW`].
     pub count: u16,
-    /// The row of its coefficients, below [`MAX_ROWS`]. Repair symbols that are to recover the
-    /// same loss need different rows.
+    /// The row of its coefficients, below [`MAX_ROWS`]. Repair symbols that recover the same loss
+    /// need different rows.
     pub row: u8,
 }
 
 impl RepairHeader {
-    /// The number after the last of its window; `None` for what no sender can mean.
+    /// Returns the number after the last of its window; `None` for a header that no sender writes.
     fn end(self) -> Option<u64> {
         let is_meant = (1..=MAX_WINDOW).contains(&self.count) && self.row < MAX_ROWS;
         is_meant.then(|| self.first.checked_add(u64::from(self.count)))?

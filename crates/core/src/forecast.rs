@@ -8,12 +8,12 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::path_view::PathView;
 
-/// Which of the packets that wait on a path go before one.
+/// Position of a packet in a path's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It is sent for the first time: all that wait.
+    /// It is a first transmission: it leaves behind all waiting packets.
     First,
-    /// It is sent again: those that are sent again too.
+    /// It is a retransmission: it leaves behind other retransmissions only.
     Again,
 }
 
@@ -22,13 +22,13 @@ pub enum Turn {
 pub struct Forecast {
     /// When it was made.
     pub made_at: Instant,
-    /// When the pacer lets the next packet go; in the past if it might have gone already.
+    /// When the pacer lets the next packet go; in the past if it was free before.
     pub ready_at: Instant,
     /// No packet takes less time to the receiver: half of the least round-trip time.
     pub least_transit: Duration,
     /// Time to the receiver of a packet that leaves now, behind the network's queues.
     pub transit: Duration,
-    /// By how much it may take longer: two mean deviations of the round-trip time.
+    /// Possible excess over this time: two mean deviations of the round-trip time.
     pub doubt: Duration,
     /// Delivery rate of the path with a standing queue: the controller's estimate, or the measured
     /// rate if that is lower. Never zero.
@@ -60,12 +60,12 @@ impl Forecast {
         self.ready_at.saturating_since(self.made_at)
     }
 
-    /// After how long the last of `bytes` bytes arrives that leave from now on.
+    /// Returns the time until the last of `bytes` bytes arrives that leave from now on.
     pub fn arrival(&self, bytes: u64) -> Duration {
         self.ready_in() + self.transit + self.rate.time_for(bytes)
     }
 
-    /// Whether more is sent than comes out.
+    /// Returns whether the path delivers less than is sent.
     pub fn is_congested(&self) -> bool {
         self.backed_up_bytes > 0
     }

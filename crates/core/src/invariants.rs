@@ -31,7 +31,7 @@ pub enum Invariant {
     Lists,
     /// Datagrams counted by reason add up to those counted otherwise.
     Reasons,
-    /// The segments of a stream lie side by side, and those to be sent again are not in flight.
+    /// The segments of a stream lie side by side, and waiting retransmissions are not in flight.
     Segments,
     /// Repairs are paid from their budget.
     Budget,
@@ -127,7 +127,7 @@ impl Places {
         self.0.entry((frame, fragment)).or_default()
     }
 
-    /// A packet is bound to a path. Returns whether it is the only copy there.
+    /// Adds a packet bound to a path. Returns whether it is the only copy there.
     pub(crate) fn add_bound(&mut self, path: PathId, packet: &PacketView) -> bool {
         if packet.kind() == PacketKind::Repair {
             return true;
@@ -142,7 +142,7 @@ impl Places {
         is_first
     }
 
-    /// A packet is outstanding on a path.
+    /// Adds a packet outstanding on a path.
     pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {

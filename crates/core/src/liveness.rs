@@ -32,7 +32,7 @@ const PATIENCE: u64 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Liveness {
-    /// For how long an acknowledgement that is due, of a path in use, is waited for at most.
+    /// Longest wait for an overdue acknowledgement of a path in use.
     patience: Duration,
     is_only: bool,
     state: PathState,
@@ -79,7 +79,7 @@ impl Liveness {
         self.state
     }
 
-    /// The path has answered. Returns whether it was in doubt.
+    /// Handles an answer of the path. Returns whether it was in doubt.
     pub(crate) fn on_answer(&mut self) -> bool {
         if self.state == PathState::Removed || self.state == PathState::Active {
             return false;
@@ -90,7 +90,8 @@ impl Liveness {
         true
     }
 
-    /// The path cannot be sent on, as its driver knows. Returns whether it was trusted until then.
+    /// Takes the path out, since its driver cannot send on it. Returns whether it was usable
+    /// before.
     pub(crate) fn suspend(&mut self, now: Instant) -> bool {
         if !matches!(self.state, PathState::Active | PathState::Suspect) {
             return false;
@@ -107,7 +108,7 @@ impl Liveness {
         self.challenge_at = None;
     }
 
-    /// When the path last became suspect.
+    /// Returns when the path last became suspect.
     pub(crate) fn doubted_since(&self) -> Instant {
         self.doubted_since
     }
@@ -117,7 +118,7 @@ impl Liveness {
         self.silent_since
     }
 
-    /// When [`Liveness::on_timeout`] has something to say.
+    /// Returns when [`Liveness::on_timeout`] has an alarm.
     pub(crate) fn due_at(&self, recovery: &Recovery) -> Option<Instant> {
         match self.state {
             PathState::Active => recovery.suspect_at(self.patience),
@@ -130,7 +131,7 @@ impl Liveness {
         }
     }
 
-    /// [`Liveness::due_at`] is no earlier than this, which is found out with less work.
+    /// Returns a lower bound of [`Liveness::due_at`], which takes less work.
     pub(crate) fn due_at_earliest(&self, recovery: &Recovery) -> Option<Instant> {
         match self.state {
             PathState::Active => recovery.suspect_at_earliest(),
@@ -138,7 +139,7 @@ impl Liveness {
         }
     }
 
-    /// When a suspect path is out.
+    /// Returns when a suspect path is out.
     fn out_at(&self, recovery: &Recovery) -> Option<Instant> {
         let at_least = match self.is_only {
             true => ONLY_PATH_OUT_AFTER_AT_LEAST,

@@ -1,8 +1,8 @@
 //! The media session: frames in, fragments over the paths, frames out in order.
 //!
 //! A frame is cut into fragments, all but the last of the same length. The sender keeps it until it
-//! is acknowledged or worthless, and sends lost fragments again while that is of use; the receiver
-//! puts frames together and gives up those that do not complete in time. Key frames are waited for.
+//! is acknowledged or worthless, and retransmits lost fragments while that is of use. The receiver
+//! puts frames together and gives up those that do not complete in time. It waits for key frames.
 
 mod halves;
 mod peer_clock;
@@ -75,8 +75,8 @@ pub struct ReceivedFrame {
     pub parted_bytes: usize,
 }
 
-/// Bytes of a frame that is not whole yet and that all frames before it have made way for. They
-/// come in order; the rest comes with [`ReceivedFrame`], or never if the frame is dropped.
+/// Bytes of an incomplete frame, all frames before which are settled. They come in order; the rest
+/// comes with [`ReceivedFrame`], or never if the frame is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FramePart {
     /// Number of the frame.

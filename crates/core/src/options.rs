@@ -80,7 +80,7 @@ impl AlgorithmOptions {
         set.collect::<Result<_, _>>().map(AlgorithmOptions)
     }
 
-    /// The word that `option` is set to, or its usual one.
+    /// Returns the word that `option` is set to, or its usual one.
     ///
     /// # Panics
     /// If the option is a number.
@@ -92,7 +92,7 @@ impl AlgorithmOptions {
         }
     }
 
-    /// The number that `option` is set to, or its usual one.
+    /// Returns the number that `option` is set to, or its usual one.
     ///
     /// # Panics
     /// If the option is a word.

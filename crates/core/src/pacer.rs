@@ -12,7 +12,8 @@ pub(crate) struct Pacer {
     next_at: Instant,
     /// Size of the last packet that left.
     last_bytes: u64,
-    /// When the present group of packets began to leave, and how many bytes it still has room for.
+    /// Time at which the present group of packets began to leave, and the bytes for which it has
+    /// room.
     group_at: Instant,
     group_room: u64,
 }
@@ -31,7 +32,8 @@ impl Pacer {
         }
     }
 
-    /// When the next packet may leave, with `burst_bytes` let through ahead of the schedule.
+    /// Returns when the next packet may leave, with `burst_bytes` let through ahead of the
+    /// schedule.
     pub(crate) fn ready_at(&self, rate: Option<DataRate>, burst_bytes: u64) -> Instant {
         match rate {
             Some(_) if self.group_room > 0 => self.group_at,
@@ -43,7 +45,7 @@ impl Pacer {
         }
     }
 
-    /// There was nothing to send until now: no credit is kept for that time.
+    /// Restarts the schedule after a time with nothing to send, for which no credit is kept.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.next_at = self.next_at.max(now);
         self.group_room = 0;
@@ -55,8 +57,8 @@ impl Pacer {
         self.group_room = 0;
     }
 
-    /// A wait of more than a round trip was set by the rate of long ago, before anything was known
-    /// of the path: it ends a packet's gap at the present rate from now, if that is sooner.
+    /// Shortens a wait of more than a round trip, which an old rate set before the path was known.
+    /// It then ends a packet's gap at the present rate from now, if that is sooner.
     pub(crate) fn forget_old_rate(&mut self, now: Instant, rtt: Duration, rate: Option<DataRate>) {
         if let Some(rate) = rate
             && self.next_at > now + rtt
@@ -65,9 +67,9 @@ impl Pacer {
         }
     }
 
-    /// A packet of `bytes` bytes leaves: the next gap is its serialization time at `rate`, counted
-    /// from the schedule rather than from the moment the driver got to it. Packets of a group of
-    /// `group_bytes` leave together, and their gaps follow.
+    /// Notes a packet of `bytes` bytes that leaves. The next gap is its serialization time at
+    /// `rate`, counted from the schedule rather than from the moment of the driver's call. Packets
+    /// of a group of `group_bytes` leave together, and their gaps follow.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,

@@ -38,7 +38,7 @@ pub(crate) const SPARE_LIFETIME: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Path {
-    // Whether and when anything is to leave: for every call.
+    // State that every call uses: whether and when a packet leaves.
     control: ControlParameters,
     pub(crate) liveness: Liveness,
     pacer: Pacer,
@@ -52,15 +52,15 @@ pub(crate) struct Path {
     pub(crate) is_window_limited: bool,
     /// Whether the receiver acknowledges by the stream's order, until it receives a schedule.
     acks_follow_stream: bool,
-    /// Whether the close is to be said on this path.
+    /// Whether the announcement of the end is due on this path.
     pub(crate) says_close: bool,
     /// Pending report to the peer: whether this path is in doubt.
     pub(crate) status_to_tell: Option<bool>,
-    /// The doubted path whose report is to be repeated on this one.
+    /// The doubted path whose report this one repeats.
     pub(crate) report_elsewhere: Option<PathId>,
     /// The token to be echoed.
     pub(crate) response: Option<u64>,
-    /// The path challenge that is to leave, and why.
+    /// The path challenge that is due, and its reason.
     pub(crate) challenge: Option<(u64, SendReason)>,
     // For packets that leave, and reports on them.
     pub(crate) recovery: Recovery,
@@ -205,7 +205,7 @@ impl Path {
         self.liveness.state()
     }
 
-    /// The controller's last word, without a virtual call.
+    /// Returns the controller's last parameters, without a virtual call.
     pub(crate) fn control(&self) -> &ControlParameters {
         &self.control
     }
@@ -267,7 +267,7 @@ impl Path {
         }
     }
 
-    /// By how much round trips exceed the least, as far as that is no jitter.
+    /// Returns the queueing delay: the excess of round trips over the least, without jitter.
     pub(crate) fn queueing_delay(&self) -> Duration {
         self.recovery.rtt().queueing_delay()
     }
@@ -283,13 +283,13 @@ impl Path {
             || self.says_close
     }
 
-    /// Whether nothing is sent here, and nothing is awaited.
+    /// Returns whether nothing is sent here, and nothing is awaited.
     pub(crate) fn is_at_rest(&self) -> bool {
         let has_outstanding = self.recovery.outstanding_bytes() > 0;
         self.state() == PathState::Active && !has_outstanding && !self.has_bound()
     }
 
-    /// Whether segments have left or are about to, and nothing has been heard of the path yet.
+    /// Returns whether segments have left or are about to, and the path has not answered yet.
     pub(crate) fn has_unanswered_segments(&self) -> bool {
         self.state() == PathState::Active
             && !self.recovery.rtt().has_sample()
@@ -301,7 +301,7 @@ impl Path {
         self.leave_idleness_since(now, self.window_open_since);
     }
 
-    /// The same, if the window has let a packet go since that moment.
+    /// Does the same, if the window has let a packet go since that moment.
     pub(crate) fn leave_idleness_since(&mut self, now: Instant, window_open_since: Instant) {
         let could_send_since = self.ready_at().max(window_open_since);
         if could_send_since < now && self.has_window() {
@@ -310,8 +310,8 @@ impl Path {
         }
     }
 
-    /// Whether the packet, if it leaves now, arrives after its deadline, even if nothing else
-    /// queues: which way the queues of the latest round trip were, nobody knows.
+    /// Returns whether the packet, if it leaves now, arrives after its deadline, even if nothing
+    /// else queues. In which direction the queues of the latest round trip were is unknown.
     pub(crate) fn is_too_late_for(
         &self,
         now: Instant,
@@ -327,12 +327,13 @@ impl Path {
             .is_none_or(|window| self.recovery.bytes_in_flight() < window)
     }
 
-    /// Whether `bytes` more fit the window. One packet always does, or it would stop everything.
+    /// Returns whether `bytes` more fit the window. One packet always does, or nothing could be
+    /// sent.
     pub(crate) fn has_window_for(&self, bytes: u64) -> bool {
         self.has_window_beyond(bytes) || self.recovery.bytes_in_flight() == 0
     }
 
-    /// Whether `bytes` more fit the window.
+    /// Returns whether `bytes` more fit the window.
     pub(crate) fn has_window_beyond(&self, bytes: u64) -> bool {
         let in_flight = self.recovery.bytes_in_flight();
         self.window()
@@ -351,13 +352,13 @@ impl Path {
         self.loss_window = bytes;
     }
 
-    /// When the pacer lets the next packet go.
+    /// Returns when the pacer lets the next packet go.
     pub(crate) fn ready_at(&self) -> Instant {
         self.pacer
             .ready_at(self.control.pacing_rate, self.control.burst_bytes)
     }
 
-    /// When padding is due; `None` while it is not wanted.
+    /// Returns when padding is due; `None` while it is not wanted.
     pub(crate) fn padding_due_at(
         &self,
         policy: PaddingPolicy,
@@ -377,7 +378,7 @@ impl Path {
         Some(self.ready_at().max(not_before))
     }
 
-    /// A tracked packet of `bytes` bytes on the wire leaves.
+    /// Notes a tracked packet of `bytes` bytes on the wire that leaves.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -396,10 +397,10 @@ impl Path {
             DataRate::ZERO => now,
             rate => now + rate.time_for(u64::from(bytes)),
         };
-        // It does not hear of the answer to a probe of an idle path either.
+        // The controller does not learn of the answer to a probe of an idle path either.
         if !content.is_probe() || self.state() != PathState::Active {
             self.controller.on_sent(now, &packet);
-            // The first packet after idleness may begin with another window, which is to hold for
+            // The first packet after idleness may begin with another window, which must hold for
             // the second.
             if packet.bytes_in_flight <= u64::from(bytes) {
                 self.control = self.options.limit(self.controller.control());
@@ -455,7 +456,7 @@ impl Path {
         self.control = self.options.limit(self.controller.control());
     }
 
-    /// All that flew on the path has been taken out of flight: it has been silent.
+    /// Handles a silence, after which no packet is in flight on the path.
     pub(crate) fn on_silence(&mut self) {
         if let Some(fates) = &mut self.fates {
             fates.skip_until(self.recovery.next_packet_number());

@@ -16,7 +16,7 @@ impl PathId {
     /// Maximum number of paths of a session at a time.
     pub const LIMIT: usize = 32;
 
-    /// The path's number, for indexing.
+    /// Returns the path's number, for indexing.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -36,7 +36,7 @@ impl PathSet {
     /// No path.
     pub const EMPTY: PathSet = PathSet(0);
 
-    /// The set of this one path.
+    /// Returns the set of this one path.
     pub const fn only(path: PathId) -> Self {
         PathSet(1 << path.0)
     }
@@ -51,12 +51,12 @@ impl PathSet {
         self.0 &= !(1 << path.0);
     }
 
-    /// Whether the path is in the set.
+    /// Returns whether the path is in the set.
     pub const fn contains(self, path: PathId) -> bool {
         self.0 & (1 << path.0) != 0
     }
 
-    /// Whether no path is in the set.
+    /// Returns whether no path is in the set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -66,7 +66,7 @@ impl PathSet {
         self.0.count_ones() as usize
     }
 
-    /// The paths in ascending order.
+    /// Iterates over the paths in ascending order.
     pub fn iter(self) -> impl Iterator<Item = PathId> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
@@ -101,7 +101,7 @@ pub enum PathState {
 }
 
 impl PathState {
-    /// Whether anything but a path challenge may be sent.
+    /// Returns whether packets other than path challenges may be sent.
     pub const fn is_usable(self) -> bool {
         matches!(self, PathState::Active | PathState::Suspect)
     }
@@ -160,7 +160,7 @@ pub struct PathRtt {
 }
 
 impl PathRtt {
-    /// One that has never been any other.
+    /// Returns the round-trip time of a path that has never had another one.
     pub const fn constant(rtt: Duration) -> Self {
         PathRtt {
             smoothed: Some(rtt),
@@ -195,8 +195,8 @@ pub struct Risk {
 }
 
 impl Risk {
-    /// The smoothed loss ratio, which by itself ends only as packets arrive: none if none was lost
-    /// in the last ten seconds.
+    /// Returns the smoothed loss ratio; zero if none was lost in the last ten seconds. By itself
+    /// the ratio only falls as packets arrive.
     pub fn recent_loss(&self) -> f64 {
         match self.recent_max_loss > 0.0 {
             true => self.loss_ratio,
@@ -210,8 +210,8 @@ impl PathView {
     /// (`docs/algorithms.md`: an unknown round-trip time counts as 100 ms).
     pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
-    /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else
-    /// the bandwidth estimate. Never zero.
+    /// Returns the rate at which queued bytes leave: the pacing rate, else the window per round
+    /// trip, else the bandwidth estimate. Never zero.
     pub fn drain_rate(&self) -> DataRate {
         let rtt = self.rtt.smoothed.unwrap_or(Self::UNKNOWN_RTT);
         self.pacing_rate
@@ -223,12 +223,13 @@ impl PathView {
             .max(DataRate::from_bits_per_second(1))
     }
 
-    /// Whether it is active and not held in reserve.
+    /// Returns whether the path is active and not held in reserve.
     pub fn is_in_service(&self) -> bool {
         self.state == PathState::Active && !self.is_standby
     }
 
-    /// After how long a packet of `bytes` bytes arrives that is bound now, and leaves in `turn`.
+    /// Returns the time until a packet of `bytes` bytes arrives that is bound now, and leaves in
+    /// `turn`.
     pub fn arrival(&self, turn: Turn, bytes: u64) -> Duration {
         let ahead_bytes = match turn {
             Turn::First => self.queued_bytes,
@@ -237,8 +238,8 @@ impl PathView {
         self.forecast.arrival(ahead_bytes + bytes)
     }
 
-    /// A cost in time, as the user's preference has it: of two paths, one of twice the weight is
-    /// chosen though it takes twice as long.
+    /// Returns a cost in time, adjusted by the user's preference: of two paths, one of twice the
+    /// weight is chosen though it takes twice as long.
     pub fn preferred(&self, cost: Duration) -> Duration {
         match self.preference() {
             1.0 => cost,
@@ -246,8 +247,8 @@ impl PathView {
         }
     }
 
-    /// A rate, for schedulers that share by it, as the user's preference has it: one of twice the
-    /// weight is given twice as much.
+    /// Returns a rate, adjusted by the user's preference, for schedulers that share by it: one of
+    /// twice the weight gets twice the share.
     pub fn preferred_rate(&self, rate: DataRate) -> DataRate {
         match self.preference() {
             1.0 => rate,
@@ -255,7 +256,7 @@ impl PathView {
         }
     }
 
-    /// The weight, or one where that is no weight.
+    /// Returns the weight, or one if it is no valid weight.
     fn preference(&self) -> f64 {
         match self.weight > 0.0 && self.weight.is_finite() {
             true => self.weight,

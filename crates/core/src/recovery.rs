@@ -52,8 +52,8 @@ pub(crate) struct Recovery {
     told_elsewhere: ToldElsewhere,
     rtt: RttEstimator,
     delivery: DeliveryRate,
-    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
-    /// knows which they are.
+    /// Bytes of segments that left the network according to duplicate acknowledgements, which do
+    /// not identify them.
     departed_bytes: u64,
     loss_detection: LossDetection,
     rack: Rack,
@@ -112,7 +112,7 @@ impl Recovery {
         self.mtu.as_deref_mut()
     }
 
-    /// The largest packet that the path is known to carry, of any size if that is not searched.
+    /// Returns the largest packet that the path is known to carry; unlimited without a search.
     pub(crate) fn carried_bytes(&self) -> u32 {
         self.mtu().map_or(u32::MAX, PathMtu::carried)
     }
@@ -127,23 +127,24 @@ impl Recovery {
             .saturating_sub(self.departed_bytes)
     }
 
-    /// Bytes of the packets that are neither acknowledged nor declared lost.
+    /// Returns the bytes of packets that are neither acknowledged nor declared lost.
     pub(crate) fn outstanding_bytes(&self) -> u64 {
         self.sent.bytes_in_flight()
     }
 
-    /// Whether anything but probes is neither acknowledged nor declared lost.
+    /// Returns whether any packet other than probes is neither acknowledged nor declared lost.
     pub(crate) fn has_outstanding_content(&self) -> bool {
         let is_content = |packet: SentPacket| !packet.content.is_probe();
         self.outstanding().any(is_content)
     }
 
-    /// Sets how many bytes duplicate acknowledgements have taken out of flight.
+    /// Sets the number of bytes that duplicate acknowledgements have taken out of flight.
     pub(crate) fn set_departed_bytes(&mut self, bytes: u64) {
         self.departed_bytes = bytes;
     }
 
-    /// Whether RACK has seen a loss and not yet all that was sent before it.
+    /// Returns whether RACK is in recovery: it has seen a loss, and not yet all packets sent before
+    /// it.
     pub(crate) fn is_in_recovery(&self) -> bool {
         self.rack.is_in_recovery()
     }
@@ -152,7 +153,7 @@ impl Recovery {
         self.delivery.delivered_bytes()
     }
 
-    /// Bytes sent since the path began.
+    /// Returns the bytes sent since the path began.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.delivery.sent_bytes()
     }
@@ -165,7 +166,7 @@ impl Recovery {
         self.sent.outstanding()
     }
 
-    /// When the oldest outstanding packet was sent that carries this.
+    /// Returns when the oldest outstanding packet with this content was sent.
     pub(crate) fn first_outstanding_at(&self, content: PacketContent) -> Option<Instant> {
         self.sent.first_outstanding_at(content)
     }
@@ -327,12 +328,12 @@ impl Recovery {
         !digest.lost.is_empty()
     }
 
-    /// A packet that has been sent and is not forgotten.
+    /// Returns a packet that has been sent and is not forgotten.
     pub(crate) fn sent_packet(&self, packet_number: u64) -> Option<SentPacket> {
         self.sent.packet(packet_number)
     }
 
-    /// Whether reports have passed this packet over.
+    /// Returns whether reports have passed this packet over.
     pub(crate) fn is_passed_over(&self, packet_number: u64) -> bool {
         self.sent
             .largest_acked()
@@ -377,7 +378,7 @@ impl Recovery {
         }
     }
 
-    /// When [`Recovery::on_loss_timeout`] is due.
+    /// Returns when [`Recovery::on_loss_timeout`] is due.
     pub(crate) fn loss_timer(&self) -> Option<Instant> {
         self.loss_timer
     }
@@ -405,12 +406,12 @@ impl Recovery {
     pub(crate) fn forget_lost(&mut self, now: Instant) {
         self.sent.forget_settled(now, self.lost_memory());
     }
-    /// The path has answered, by whatever means.
+    /// Notes an answer of the path, by whatever means.
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.last_acked_at = now;
     }
 
-    /// SRTT + 4 RTTVAR + the receiver's delay (RFC 9002 §6.2.1).
+    /// Returns SRTT + 4 RTTVAR + the receiver's delay (RFC 9002 §6.2.1).
     pub(crate) fn probe_timeout(&self) -> Duration {
         self.rtt.probe_timeout() + self.max_feedback_delay
     }
@@ -420,7 +421,7 @@ impl Recovery {
     /// due to silence.
     fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         self.loss_timer = None;
-        // As mostly: nothing is missing.
+        // In the usual case nothing is missing.
         if self.sent.has_open_holes() || self.trusts_report_times {
             self.judge_missing(now, is_by_report, digest);
         }
@@ -506,8 +507,9 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// A path whose round trips were of 40 ms and then of these in turn, reported within 40 ms; one
-    /// packet of it, sent at `sent_at`, is outstanding, and it was last heard at `heard_at`.
+    /// Returns a path whose round trips were of 40 ms and then of these in turn, reported within 40
+    /// ms. One of its packets, sent at `sent_at`, is outstanding, and its last answer came at
+    /// `heard_at`.
     fn path(rtts: [u64; 2], sent_at: u64, heard_at: u64) -> Recovery {
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
         recovery.set_max_feedback_delay(Duration::from_millis(40));
@@ -522,7 +524,7 @@ mod tests {
         recovery
     }
 
-    /// After how many milliseconds of silence it is suspect.
+    /// Returns the milliseconds of silence after which the path is suspect.
     fn suspect_after(path: &Recovery, patience_millis: u64, heard_at: u64) -> u64 {
         let patience = Duration::from_millis(patience_millis);
         let at_instant = path.suspect_at(patience).unwrap();
@@ -566,7 +568,7 @@ mod tests {
 
     #[test]
     fn a_path_that_answers_is_not_suspect_for_a_packet_that_is_lost() {
-        // The packet is overdue by seconds; the path was heard a moment ago.
+        // The packet is overdue by seconds; the path answered a moment ago.
         let path = path([300, 480], 1_000, 4_000);
         assert_eq!(suspect_after(&path, 140, 4_000), 140);
     }

@@ -36,17 +36,17 @@ pub trait Scheduler: Debug + Send {
         out: &mut Vec<Assignment>,
     );
 
-    /// Something has happened that the scheduler may learn from.
+    /// Handles an event from which the scheduler may learn.
     fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 
-    /// Whether it is asked in vain while no path has room ([`PathView::sendable_bytes`]) and each
-    /// has packets in flight: it binds nothing then, and learns nothing. Sessions of streams leave
-    /// such calls out.
+    /// Returns whether a call is useless while no path has room ([`PathView::sendable_bytes`]) and
+    /// each has packets in flight: the scheduler then binds nothing, and learns nothing. Sessions
+    /// of streams omit such calls.
     fn needs_room(&self) -> bool {
         false
     }
 
-    /// When the scheduler wants to be asked again though nothing has happened.
+    /// Returns when the scheduler wants to be called again though nothing has happened.
     fn wake_at(&self) -> Option<Instant> {
         None
     }
@@ -66,7 +66,7 @@ pub struct SendQueue<'a> {
 }
 
 impl<'a> SendQueue<'a> {
-    /// A queue of these packets.
+    /// Creates a queue of these packets.
     pub fn new(packets: &'a [PacketView]) -> Self {
         SendQueue { packets }
     }
@@ -76,17 +76,17 @@ impl<'a> SendQueue<'a> {
         self.packets.len()
     }
 
-    /// Whether no packet waits.
+    /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// The packet at `index`, which is also the index that an [`Assignment`] names.
+    /// Returns the packet at `index`, which is also the index in an [`Assignment`].
     pub fn packet(&self, index: usize) -> Option<&'a PacketView> {
         self.packets.get(index)
     }
 
-    /// All packets with their indices.
+    /// Iterates over all packets with their indices.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &'a PacketView)> {
         self.packets.iter().enumerate()
     }
@@ -101,7 +101,7 @@ pub struct PacketView {
     pub fragment: u16,
     /// Number of fragments of the frame.
     pub fragment_count: u16,
-    /// Why it is to be sent.
+    /// Reason of the packet.
     pub reason: SendReason,
     /// Effect of the loss of its frame.
     pub importance: Importance,
@@ -116,7 +116,7 @@ pub struct PacketView {
 }
 
 impl PacketView {
-    /// The fragment that it is a copy of.
+    /// Returns the fragment of which the packet is a copy.
     pub(crate) const fn id(&self) -> FragmentId {
         FragmentId {
             frame: self.frame,
@@ -156,7 +156,7 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Why the packet leaves on each of the paths, if another copy has left before.
+    /// Returns the reason of the packet on each of the paths, if another copy has left before.
     pub(crate) fn reason(&self, packet: &PacketView) -> SendReason {
         match packet.kind() == PacketKind::Source && self.paths.len() > 1 {
             true => SendReason::Duplicate,

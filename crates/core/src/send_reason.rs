@@ -1,4 +1,4 @@
-//! Why a datagram was sent, and how many were for which reason.
+//! Reasons for which datagrams were sent, and their counts.
 //!
 //! Each datagram has one reason: the event without which it would not have left. A retransmission
 //! keeps its reason on every path that the scheduler gives it to.
@@ -31,8 +31,8 @@ pub enum SendReason {
     NotRecovered,
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
     Duplicate,
-    /// A segment in flight on another path, which is slow to bring it: the peer waits for it, or
-    /// nothing else is to be sent.
+    /// A segment in flight on another path, which is slow to deliver it: the peer waits for it, or
+    /// there is nothing else to send.
     Reinjection,
     /// A stream's retransmission timer expired.
     RetransmissionTimeout,
@@ -77,7 +77,7 @@ impl SendReason {
         SendReason::Control,
     ];
 
-    /// Its name in reports and traces.
+    /// Returns the name in reports and traces.
     pub const fn name(self) -> &'static str {
         match self {
             SendReason::New => "new",
@@ -103,12 +103,12 @@ impl SendReason {
         }
     }
 
-    /// Whether the datagram carries another copy of a fragment or segment that left before.
+    /// Returns whether the datagram carries another copy of a fragment or segment that left before.
     pub const fn is_copy(self) -> bool {
         self.is_retransmission() || self.is_scheduled_copy()
     }
 
-    /// Whether the session, not the scheduler, asked for another copy.
+    /// Returns whether the session, not the scheduler, asked for another copy.
     pub const fn is_retransmission(self) -> bool {
         matches!(
             self,
@@ -127,12 +127,12 @@ impl SendReason {
         )
     }
 
-    /// Whether the scheduler asked for another copy.
+    /// Returns whether the scheduler asked for another copy.
     pub const fn is_scheduled_copy(self) -> bool {
         matches!(self, SendReason::Duplicate)
     }
 
-    /// Whether the datagram has a packet number and is acknowledged.
+    /// Returns whether the datagram has a packet number and is acknowledged.
     pub const fn is_tracked(self) -> bool {
         !matches!(self, SendReason::Control)
     }
@@ -154,7 +154,7 @@ pub struct ReasonCount {
 }
 
 impl ReasonCount {
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: ReasonCount) -> ReasonCount {
         ReasonCount {
@@ -185,24 +185,25 @@ impl ReasonCounts {
         count.bytes += bytes;
     }
 
-    /// The datagrams of one reason.
+    /// Returns the count of one reason.
     pub const fn of(&self, reason: SendReason) -> ReasonCount {
         self.0[reason as usize]
     }
 
-    /// Every reason for which datagrams were sent, in the order of [`SendReason::ALL`].
+    /// Iterates over every reason for which datagrams were sent, in the order of
+    /// [`SendReason::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (SendReason, ReasonCount)> + '_ {
         let all = SendReason::ALL.into_iter().zip(self.0);
         all.filter(|(_, count)| count.packets > 0)
     }
 
-    /// The datagrams of all reasons that `is_meant` selects.
+    /// Returns the count of all reasons that `is_meant` selects.
     pub fn sum(&self, is_meant: impl Fn(SendReason) -> bool) -> ReasonCount {
         let meant = self.iter().filter(|(reason, _)| is_meant(*reason));
         meant.fold(ReasonCount::default(), |sum, (_, count)| sum.plus(count))
     }
 
-    /// The sum of both, reason by reason.
+    /// Returns the sum of both, reason by reason.
     #[must_use]
     pub fn plus(&self, other: &ReasonCounts) -> ReasonCounts {
         let sum = |index: usize| self.0[index].plus(other.0[index]);

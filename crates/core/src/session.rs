@@ -54,7 +54,7 @@ pub struct Session<C> {
     events: VecDeque<Event>,
     /// The most bytes on the wire of a packet.
     max_packet_bytes: u32,
-    /// Shared by all who are set up alike: theirs are the same lines of the cache.
+    /// Shared by all sessions with the same configuration, and with it the lines of the cache.
     config: Arc<Config>,
     views: Vec<PathView>,
     scratch: Scratch,
@@ -156,7 +156,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The frame was given up at the sender.
+    /// Returns the event of a frame that was given up at the sender.
     fn late(id: FrameId) -> Self {
         let reason = DropReason::Late;
         Event::FrameDropped { id, reason }
@@ -164,11 +164,11 @@ impl Event {
 }
 
 impl<C: Content> Session<C> {
-    /// A session without paths. `seed` feeds its random choices; on a real network it must be
-    /// unpredictable.
+    /// Creates a session without paths. `seed` feeds its random choices; on a real network it must
+    /// be unpredictable.
     ///
     /// # Errors
-    /// [`ConfigError`] says what in `config` cannot work.
+    /// [`ConfigError`] names the part of `config` that cannot work.
     pub fn new(
         config: impl Into<Arc<Config>>,
         seed: Seed,
@@ -262,9 +262,9 @@ impl<C: Content> Session<C> {
         self.on_path_changed(now, path);
     }
 
-    /// The driver could not send a datagram of `size` bytes, as [`Transmit::size`] counts them: the
-    /// interface does not take so large ones. Returns whether that is a matter of the path's MTU,
-    /// which will be respected; else the path is of no use.
+    /// Handles the driver's failure to send a datagram of `size` bytes, as [`Transmit::size`]
+    /// counts them, since the interface refuses this size. Returns whether the path's MTU explains
+    /// it, which is respected from now on; else the path is of no use.
     pub fn on_datagram_too_large(&mut self, now: Instant, path: PathId, size: usize) -> bool {
         let bytes = size as u32 + self.config.overhead_bytes;
         let is_above_base = self.config.mtu.is_some_and(|mtu| bytes > mtu.base_bytes);
@@ -300,13 +300,13 @@ impl<C: Content> Session<C> {
         self.closing == Closing::Closed
     }
 
-    /// Whether every frame has been acknowledged or given up; or every byte of the stream, and its
-    /// end if it has one, been acknowledged.
+    /// Returns whether every frame has been acknowledged or given up; or every byte of the stream,
+    /// and its end if it has one, been acknowledged.
     pub fn is_drained(&self) -> bool {
         self.content.is_drained()
     }
 
-    /// All paths as they are now; the index is the path's number.
+    /// Returns the present state of all paths; the index is the path's number.
     pub fn paths(&mut self, now: Instant) -> &[PathView] {
         self.refresh_views(now);
         &self.views
@@ -317,17 +317,18 @@ impl<C: Content> Session<C> {
         self.paths.get(path.index())?.reported_rate
     }
 
-    /// A path's counts; `None` if there is no such path.
+    /// Returns a path's counts; `None` if there is no such path.
     pub fn path_counters(&self, path: PathId) -> Option<&PathCounters> {
         self.paths.get(path.index()).map(|path| &path.counters)
     }
 
-    /// The session's counts.
+    /// Returns the session's counts.
     pub fn counters(&self) -> &SessionCounters {
         &self.counters
     }
 
-    /// The phase of a path's controller by its source's own name; `None` if there is no such path.
+    /// Returns the phase of a path's controller by its source's own name; `None` if there is no
+    /// such path.
     pub fn controller_state(&self, path: PathId) -> Option<&'static str> {
         self.paths
             .get(path.index())
@@ -345,7 +346,7 @@ impl<C: Content> Session<C> {
         C::mark_views(self);
     }
 
-    /// The best active path other than `path`.
+    /// Returns the best active path other than `path`.
     fn best_other_path(&self, path: PathId) -> Option<PathId> {
         self.paths
             .iter()

@@ -4,7 +4,7 @@
 //! backlog drains within a quarter of the deadline, and (c) their queueing delay is at most a
 //! quarter of the deadline. The required rate of a source that follows no target is its actual
 //! rate. For an adaptive source it is twice its minimum, or its maximum if that is less: metered
-//! paths are there to keep the picture, not to improve it. A user who wants more of them sets a
+//! paths serve to keep the picture, not to improve it. A user who wants more of them sets a
 //! higher minimum.
 //!
 //! Metered paths leave the reserve if the bandwidth of the others drops below the required rate
@@ -20,7 +20,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::SourceLimits;
 
-/// By how much the bandwidth has to exceed the needed rate: an encoder is asked for 0.8 of it.
+/// Factor by which the bandwidth has to exceed the needed rate: an encoder is asked for 0.8 of it.
 const MARGIN: f64 = 1.25;
 
 /// Time for which the other paths must fall short before metered ones help.
@@ -29,7 +29,7 @@ const SHORT_FOR: Duration = Duration::from_millis(100);
 /// Time for which the other paths must suffice before metered ones are held in reserve.
 const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 
-/// Over how long the rate of a source is measured.
+/// Time over which the rate of a source is measured.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
 /// Decides whether metered paths are held in reserve.
@@ -39,7 +39,7 @@ pub(crate) struct Standby {
     /// Whether the other paths' bandwidth is below the one at which metered paths return to
     /// reserve.
     is_scarce: bool,
-    /// Since when the opposite of `is_in_reserve` has seemed right.
+    /// Time since which the opposite of `is_in_reserve` has seemed right.
     doubted_since: Option<Instant>,
     /// Media bytes since the moment, and the rate over the span before.
     media_bytes: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Unmetered {
 }
 
 impl Standby {
-    /// In reserve until the others are seen to fall short.
+    /// Creates the state with metered paths in reserve, until the others are seen to fall short.
     pub(crate) fn new(now: Instant) -> Self {
         Standby {
             is_in_reserve: true,
@@ -74,7 +74,7 @@ impl Standby {
         }
     }
 
-    /// The source has produced a frame.
+    /// Counts a frame of the source.
     pub(crate) fn on_frame(&mut self, now: Instant, bytes: usize) {
         let elapsed = now.saturating_since(self.measured_since);
         if elapsed >= MEASURED_OVER {
@@ -85,7 +85,7 @@ impl Standby {
         self.media_bytes += bytes as u64;
     }
 
-    /// Whether metered paths are in reserve now.
+    /// Returns whether metered paths are in reserve now.
     pub(crate) fn is_in_reserve(&self) -> bool {
         self.is_in_reserve
     }

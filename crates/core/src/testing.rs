@@ -24,7 +24,7 @@ pub struct PathSender {
 }
 
 impl PathSender {
-    /// Nothing has been sent at `now`.
+    /// Creates a sender that has sent nothing at `now`.
     pub fn new(loss_detection: LossDetection, now: Instant) -> Self {
         PathSender {
             recovery: Recovery::new(loss_detection, now),
@@ -39,22 +39,22 @@ impl PathSender {
         &self.recovery
     }
 
-    /// A packet of `bytes` bytes leaves. They are numbered from zero.
+    /// Sends a packet of `bytes` bytes. Packets are numbered from zero.
     pub fn on_sent(&mut self, now: Instant, bytes: u32) -> SentPacket {
         self.recovery.on_sent(now, bytes, PacketContent::Padding)
     }
 
-    /// Bytes sent that are neither acknowledged nor declared lost.
+    /// Returns the bytes sent that are neither acknowledged nor declared lost.
     pub fn bytes_in_flight(&self) -> u64 {
         self.recovery.bytes_in_flight()
     }
 
-    /// The path's round-trip time.
+    /// Returns the path's round-trip time.
     pub fn rtt(&self) -> &RttEstimator {
         self.recovery.rtt()
     }
 
-    /// The sender has nothing more to send, though the controller would allow it.
+    /// Notes that the sender has nothing more to send, though the controller would allow it.
     pub fn mark_app_limited(&mut self) {
         self.recovery.mark_app_limited();
     }
@@ -82,12 +82,12 @@ impl PathSender {
         is_due && self.recovery.on_loss_timeout(now, &mut self.digest)
     }
 
-    /// Since when the path has been silent with packets in flight.
+    /// Returns the time since which the path has been silent with packets in flight.
     pub fn silent_since(&self) -> Option<Instant> {
         self.recovery.silent_since()
     }
 
-    /// The path is out: takes all packets out of flight.
+    /// Takes all packets out of flight, since the path is out.
     pub fn on_silence(&mut self, now: Instant) {
         self.recovery.on_silence(now, &mut self.digest);
     }
@@ -104,29 +104,29 @@ impl PathSender {
 pub struct PathReceiver(Arrivals);
 
 impl Default for PathReceiver {
-    /// Nothing has arrived; reports follow the default schedule.
+    /// Creates a receiver without arrivals; reports follow the default schedule.
     fn default() -> Self {
         PathReceiver(Arrivals::new(false))
     }
 }
 
 impl PathReceiver {
-    /// When to report from now on.
+    /// Sets the schedule of reports from now on.
     pub fn set_schedule(&mut self, schedule: FeedbackSchedule) {
         self.0.set_schedule(schedule);
     }
 
-    /// A packet arrives, with or without the mark Congestion Experienced.
+    /// Receives a packet, with or without the mark Congestion Experienced.
     pub fn on_received(&mut self, now: Instant, packet_number: u64, is_marked: bool) {
         self.0.on_received(now, packet_number, now, is_marked);
     }
 
-    /// When the next report is due; `None` if there is nothing to report.
+    /// Returns when the next report is due; `None` if there is nothing to report.
     pub fn due_at(&self) -> Option<Instant> {
         self.0.due_at()
     }
 
-    /// The report's datagram; `None` if nothing has arrived yet.
+    /// Returns the report's datagram; `None` if nothing has arrived yet.
     pub fn report(&mut self, now: Instant) -> Option<Vec<u8>> {
         let outgoing = self.0.report(now, PATH)?;
         let mut report = Vec::new();

@@ -71,8 +71,8 @@ const MAX_FRAGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 8 + 4 + 4 + 
 /// Additional bytes of a symbol number.
 const SYMBOL_NUMBER_BYTES: usize = 4;
 
-/// The most bytes that a fragment adds to its payload, with a symbol number if it has one. A repair
-/// symbol adds no more to the longest fragment in it.
+/// Returns the maximum overhead of a fragment, with a symbol number if it has one. A repair symbol
+/// adds no more to the longest fragment in it.
 pub(crate) const fn max_fragment_header_bytes(has_symbol_number: bool) -> u32 {
     let symbol_number = if has_symbol_number {
         SYMBOL_NUMBER_BYTES
@@ -119,7 +119,7 @@ pub(crate) enum WireFrame<'a> {
     SymbolsRecovered(RecoveredSymbols<'a>),
     /// A report about `path`, in the [`FeedbackReport`] given to [`Frames::next`].
     Feedback { path: PathId },
-    /// When the receiver of this frame shall report about the path that it came on.
+    /// Schedule of the receiver's reports about the path of this frame.
     FeedbackSchedule(FeedbackSchedule),
     /// "Answer with this token on the path that this came on."
     PathChallenge(u64),
@@ -174,7 +174,7 @@ pub(crate) fn decode(datagram: &[u8]) -> Result<(Tracking, Frames<'_>), Malforme
 }
 
 impl<'a> Frames<'a> {
-    /// The next frame; `None` at the end. A report's body goes into `report`.
+    /// Returns the next frame; `None` at the end. A report's body goes into `report`.
     #[inline]
     pub(crate) fn next(
         &mut self,
@@ -412,7 +412,7 @@ fn read_u64(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*head))
 }
 
-/// A span of a schedule. Anything longer than ten seconds is as good as ten.
+/// Reads a span of a schedule. A longer one than ten seconds counts as ten.
 fn read_span(bytes: &mut &[u8]) -> Option<Duration> {
     Some(Duration::from_micros(read(bytes)?.min(10_000_000)))
 }

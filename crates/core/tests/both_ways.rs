@@ -8,7 +8,7 @@ use anabranch_core::{
 use anabranch_units::{Duration, Importance, Instant, Seed};
 use support::{Network, TestPath};
 
-/// Two ends of which the second was asked for the session.
+/// Returns two ends of which the second was asked for the session.
 fn network(paths: Vec<TestPath>) -> Network {
     let config = Config {
         mtu: Some(MtuDiscovery::of_internet(28)),
@@ -29,7 +29,7 @@ fn network(paths: Vec<TestPath>) -> Network {
     network
 }
 
-/// Both ends send frames of these bytes at the same moment.
+/// Sends frames of these sizes from both ends at the same moment.
 fn send_both(network: &mut Network, bytes: [usize; 2]) {
     let ends = [&mut network.sender, &mut network.receiver];
     for (end, bytes) in ends.into_iter().zip(bytes) {

@@ -10,8 +10,8 @@ const DEADLINE: Duration = Duration::from_millis(320);
 /// One way, with the time that a packet of 1 kB takes to leave.
 const TRANSIT: Duration = Duration::from_millis(29);
 
-/// After its capture, in milliseconds, when the first and the last packet leave of a frame of
-/// 60 kB, for which a path of 1 Mbit/s takes half a second; and whether it arrives whole.
+/// Sends a frame of 60 kB, for which a path of 1 Mbit/s takes half a second. Returns when its first
+/// and last packet leave, in milliseconds after its capture, and whether it arrives whole.
 fn departures() -> (f64, f64, bool) {
     let rate = DataRate::from_megabits_per_second(1);
     let config = Config {

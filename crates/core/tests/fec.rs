@@ -91,7 +91,7 @@ impl Trial {
         stream(&mut self.network, seconds * 25, bytes, 40);
     }
 
-    /// Repairs sent per packet of media, on all paths.
+    /// Returns the repairs sent per packet of media, on all paths.
     fn overhead(&self) -> f64 {
         let (mut repairs, mut sources) = (0, 0);
         for path in 0..self.network.paths.len() {
@@ -106,7 +106,7 @@ impl Trial {
         repairs as f64 / sources as f64
     }
 
-    /// The share of frames captured from `since` on that have not come within 500 ms.
+    /// Returns the share of frames captured from `since` on that have not come within 500 ms.
     fn residual(&mut self, since: Instant, count: u64) -> f64 {
         self.network
             .run_until(self.network.now + Duration::from_secs(3));
@@ -315,7 +315,7 @@ fn arq_retransmitted_bytes_are_at_most_three_times_the_lost() {
     }
 }
 
-/// The most bits in any second from the fifth on, by when datagrams left.
+/// Returns the most bits in any second from the fifth on, by the departures of datagrams.
 fn busiest_second(network: &Network) -> f64 {
     let seconds = network.now.as_micros() / 1_000_000;
     let mut bits = vec![0.0; seconds as usize + 1];

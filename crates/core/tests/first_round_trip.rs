@@ -20,7 +20,7 @@ fn config(deadline_millis: u64) -> Config {
     }
 }
 
-/// 4 Mbit/s, 25 frames a second.
+/// Sends 4 Mbit/s, 25 frames a second.
 fn stream(network: &mut Network, frames: usize) {
     for frame in 0..frames {
         network.send(FRAME_BYTES, frame == 0);
@@ -82,8 +82,8 @@ fn a_slow_path_gets_too_much_for_two_round_trips_at_most() {
     assert!((600..1_100).contains(&after), "{after}");
 }
 
-/// The packets that the farther path of the two has got from a moment on, and the frames that were
-/// not late.
+/// Returns the number of packets that the farther path of the two has got from a moment on, and of
+/// frames that were not late.
 fn near_and_far(network: &mut Network, from: Duration) -> (u64, usize) {
     let began_at = network.now;
     stream(network, (from.as_millis() / 40) as usize);
@@ -162,8 +162,8 @@ fn the_first_group_ends_so_that_the_second_one_finds_room() {
     assert!(first >= 30 && second >= 30, "{first} and {second}");
 }
 
-/// The delays of the last half second of an earlier session, at 2.5 Mbit/s, over two paths of
-/// 3 Mbit/s, which began with this rate; and those of the two seconds after.
+/// Returns the delays of the last half second of an earlier session, at 2.5 Mbit/s, over two paths
+/// of 3 Mbit/s, which began with this rate; and those of the two seconds after.
 fn delays_after_an_earlier_session(initial_rate: Option<DataRate>) -> Vec<Duration> {
     let path = |delay| TestPath {
         queue: Duration::from_millis(160),

@@ -24,7 +24,7 @@ fn send(session: &mut MediaSession, bytes: usize) {
     session.send_frame(Instant::ZERO, &frame).unwrap();
 }
 
-/// All that `from` has to say until `until` is handed to `to`.
+/// Hands all datagrams of `from` until `until` to `to`.
 fn hand_over(from: &mut MediaSession, to: &mut MediaSession, until: Instant) {
     let mut now = Instant::ZERO;
     loop {
@@ -66,7 +66,7 @@ fn a_report_of_what_was_never_sent_ends_the_session() {
     assert!(honest.is_closed());
 }
 
-/// A packet of one segment: its kind, offset and payload.
+/// Returns a packet of one segment: its kind, offset and payload.
 fn segment(packet_number: u32, kind: u8, offset: u32, payload: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0x41];
     datagram.extend_from_slice(&packet_number.to_le_bytes());
@@ -76,7 +76,7 @@ fn segment(packet_number: u32, kind: u8, offset: u32, payload: &[u8]) -> Vec<u8>
     datagram
 }
 
-/// The events of a session of messages after these segments.
+/// Returns the events of a session of messages after these segments.
 fn after_segments(segments: impl IntoIterator<Item = (u8, u32, &'static [u8])>) -> Vec<Event> {
     let mut config = support::usual();
     config.stream.carries_messages = true;
@@ -113,7 +113,7 @@ fn more_gaps_than_a_network_leaves_end_the_session() {
     assert!(after_segments(with_gaps(70_000)).contains(&Event::PeerLies));
 }
 
-/// A packet of one fragment of a frame with `count`.
+/// Returns a packet of one fragment of a frame with `count`.
 fn fragment(packet_number: u32, frame: u32, index: u32, count: u32) -> Vec<u8> {
     let mut datagram = vec![0x41];
     datagram.extend_from_slice(&packet_number.to_le_bytes());
@@ -127,7 +127,7 @@ fn fragment(packet_number: u32, frame: u32, index: u32, count: u32) -> Vec<u8> {
     datagram
 }
 
-/// Time that fragments of one frame take behind this many open ones.
+/// Returns the time that fragments of one frame take behind this many open ones.
 #[allow(clippy::disallowed_methods, reason = "time is what is measured")]
 fn time_beside(open_frames: u32) -> std::time::Duration {
     const FRAGMENTS: u32 = 5_000;
@@ -163,7 +163,7 @@ fn a_fragment_costs_the_same_beside_many_open_frames() {
     );
 }
 
-/// Time of 200 fragments, each of this place in a frame of its own, of 6 MB.
+/// Returns the time of 200 fragments, each of this place in a frame of its own, of 6 MB.
 #[allow(clippy::disallowed_methods, reason = "time is what is measured")]
 fn time_at(index: u32) -> std::time::Duration {
     let mut session = session();

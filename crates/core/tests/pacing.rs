@@ -6,7 +6,7 @@ use anabranch_core::{Config, MediaConfig};
 use anabranch_units::{Duration, Instant};
 use support::{Network, TestPath};
 
-/// Frames over two lossy paths, of which one fails for a while.
+/// Sends frames over two lossy paths, of which one fails for a while.
 fn run(spares_pacing: bool) -> Network {
     let config = Config {
         media: MediaConfig {

@@ -8,7 +8,7 @@ use support::{Network, TestPath};
 
 const SECOND: PathId = PathId(1);
 
-/// A source of 4 Mbit/s, for which either path suffices.
+/// Returns a network with a source of 4 Mbit/s, for which either path suffices.
 fn network(delays: [u64; 2]) -> Network {
     let config = anabranch_core::Config {
         controller: support::controller("fixed"),
@@ -18,7 +18,7 @@ fn network(delays: [u64; 2]) -> Network {
     Network::new(config, delays.map(|delay| TestPath::new(8, delay)).into())
 }
 
-/// 25 frames a second of 20 kB until `end`.
+/// Sends 25 frames a second of 20 kB until `end`.
 fn stream_until(network: &mut Network, end: u64) {
     while network.now < Instant::from_millis(end) {
         network.send(20_000, false);
@@ -27,7 +27,7 @@ fn stream_until(network: &mut Network, end: u64) {
     }
 }
 
-/// The second path fails and is replaced, whereupon it works, with this delay.
+/// Replaces the second path after it failed, whereupon it works, with this delay.
 fn replace(network: &mut Network, delay: u64) {
     network.paths[1].outage = None;
     network.paths[1].delay = Duration::from_millis(delay);

@@ -42,7 +42,7 @@ fn stream(network: &mut Network, until: Instant, bytes: usize, every_millis: u64
     }
 }
 
-/// The longest time without a frame from `from` on.
+/// Returns the longest time without a frame from `from` on.
 fn longest_gap(network: &Network, from: Instant) -> Duration {
     let received = network.received.iter().map(|(at, _)| *at);
     let received: Vec<Instant> = received.filter(|at| *at >= from).collect();
@@ -103,8 +103,8 @@ fn a_path_that_holds_seconds_in_its_queue_takes_nothing_from_what_the_other_carr
 
 #[test]
 fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
-    // The number of late frames depends on the wide path's phase when it narrows: 64 in all, and
-    // 228 if packets bound to the thin path meanwhile stay there.
+    // The count depends on the wide path's phase when it narrows: 64 in all, and 228 if packets
+    // bound to the thin path meanwhile stay there.
     const MOMENTS: u64 = 24;
     let late: usize = (0..MOMENTS)
         .map(|moment| late_when_narrow_from(at(5_000 + 25 * moment)))
@@ -112,7 +112,7 @@ fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
     assert!(late <= 80, "{late} in {MOMENTS} runs");
 }
 
-/// 2.4 Mbit/s over a wide path, which is narrow for 200 ms, and a thin one: how many come late.
+/// Counts late frames of 2.4 Mbit/s over a wide path, which is narrow for 200 ms, and a thin one.
 fn late_when_narrow_from(moment: Instant) -> usize {
     let thin = TestPath {
         rate: DataRate::from_kilobits_per_second(600),
@@ -155,8 +155,8 @@ fn what_waits_for_a_slow_path_is_bound_anew_when_the_other_has_become_faster() {
     assert!(mean >= 805.0, "{mean}");
 }
 
-/// 2.7 Mbit/s of media over two paths of 1 Mbit/s, of which one then carries four: how many arrive
-/// of the 867 captured since a queue's length before.
+/// Sends 2.7 Mbit/s of media over two paths of 1 Mbit/s, of which one then carries four. Returns
+/// the number of arrived frames of the 867 captured since a queue's length before.
 fn arrived_when_faster_from(moment: Instant) -> usize {
     let mut network = Network::new(
         config(SourceLimits::Fixed, Duration::from_secs(1)),

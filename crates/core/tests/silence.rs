@@ -53,8 +53,8 @@ fn network(outage_millis: u64) -> Network {
     network
 }
 
-/// The first path as it was every 40 ms of a second and a half from the fifth on, each with when a
-/// packet was last acknowledged, to the millisecond.
+/// Returns the first path's view every 40 ms of a second and a half from the fifth on. Each comes
+/// with the time of the last acknowledgement, to the millisecond.
 fn views(network: &mut Network) -> Vec<(PathView, Instant)> {
     let acked = |network: &Network| network.sender.path_counters(FIRST).unwrap().acked_packets;
     let (mut views, mut acked_at) = (Vec::new(), network.now);

@@ -65,7 +65,7 @@ fn film(network: &mut Network, end: Instant) {
     }
 }
 
-/// The most bytes that leave in [`SPAN`], of windows that begin within these instants.
+/// Returns the most bytes that leave in [`SPAN`], of windows that begin within these instants.
 fn busiest(left: &Sent, from: Instant, until: Instant) -> (u64, Instant) {
     let first = left.partition_point(|sent| sent.0 < from);
     let (mut end, mut bytes, mut most) = (first, 0, (0, from));
@@ -301,7 +301,7 @@ fn a_path_that_never_answers_is_asked_ever_less_often() {
     }
 }
 
-/// A stream of 5 Mbit/s as it is written, or as much as there is room for.
+/// Writes a stream of 5 Mbit/s, or as much as there is room for.
 fn write(network: &mut Network<Stream>, is_greedy: bool, end: Instant) {
     let bytes = vec![7; 25_000];
     while network.now < end {

@@ -364,7 +364,7 @@ fn a_segment_without_packet_number_is_malformed_and_asks_for_no_report() {
     assert_eq!(receiver.poll_timeout(), None);
 }
 
-/// The first datagram that a session sends.
+/// Returns the first datagram that a session sends.
 fn sent_by<C: Content>(session: &mut Session<C>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let sent = session.poll_transmit(Instant::ZERO, &mut bytes);

@@ -18,7 +18,7 @@ fn config(controller: &str) -> Config {
     }
 }
 
-/// By another scheduler.
+/// Returns a configuration with another scheduler.
 fn config_by(scheduler: &str, controller: &str) -> Config {
     Config {
         scheduler: support::scheduler(scheduler),

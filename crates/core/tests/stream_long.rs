@@ -20,7 +20,7 @@ fn from_environment(name: &str, usual: u64) -> u64 {
     set.map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// The bytes from `offset` on: each eight are a hash of where they are.
+/// Returns the bytes from `offset` on: each eight are a hash of their position.
 fn bytes_at(offset: u64, length: usize) -> Vec<u8> {
     let first = offset / 8;
     let words = first..=(offset + length as u64) / 8;

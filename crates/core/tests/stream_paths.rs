@@ -273,7 +273,8 @@ fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
     assert!(sent(&network) > 100);
 }
 
-/// The way over 20 Mbit/s and 20 ms of round-trip time, and a detour of 1 Mbit/s and 300 ms.
+/// Returns the way over 20 Mbit/s and 20 ms of round-trip time, and a detour of 1 Mbit/s and 300
+/// ms.
 fn near_and_far() -> Vec<TestPath> {
     vec![TestPath::new(20, 10), TestPath::new(1, 150)]
 }
@@ -283,7 +284,7 @@ fn packets(network: &Network, path: u8, reason: SendReason) -> u64 {
     counters.reasons.of(reason).packets
 }
 
-/// Without the race of a new session.
+/// Returns a configuration without the race of a new session.
 fn unraced() -> Config {
     Config {
         stream: StreamConfig {

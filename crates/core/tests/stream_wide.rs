@@ -79,7 +79,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
-/// A path as `PATHS` and the output have it: Mbit/s, round trip, loss, queue.
+/// Parses a path as `PATHS` and the output write it: Mbit/s, round trip, loss, queue.
 fn path_of(text: &str) -> TestPath {
     let values: Vec<f64> = text.split('/').map(|one| one.parse().unwrap()).collect();
     TestPath {
@@ -135,7 +135,7 @@ struct Case {
     bytes: usize,
 }
 
-/// The mean of [`carry`] by a scheduler, or by one path.
+/// Returns the mean of [`carry`] by a scheduler, or by one path.
 fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
     let is_lossy = case.paths.iter().any(|path| path.loss > 0.0);
     let run_count = match case.bytes {

@@ -156,8 +156,8 @@ impl Draw {
 
 /// Content of the swarm's sessions.
 trait Subject: Load {
-    /// The driver or the application does something to its session, as the number says. Returns
-    /// false if that has no meaning here.
+    /// Performs the action of the driver or the application with this number. Returns false if that
+    /// has no meaning here.
     fn interfere(draw: &mut Draw, network: &mut Network<Self>, id: PathId, number: u64) -> bool;
 }
 
@@ -189,7 +189,7 @@ impl Subject for Stream {
     }
 }
 
-/// Something happens to the network, or a driver does something.
+/// Disturbs the network, or performs an action of a driver.
 fn disturb<C: Subject>(draw: &mut Draw, network: &mut Network<C>) {
     let now = network.now;
     let index = draw.0.below(network.paths.len() as u64) as usize;
@@ -211,9 +211,9 @@ fn disturb<C: Subject>(draw: &mut Draw, network: &mut Network<C>) {
     network.settle();
 }
 
-/// Frames of a source that follows the target or not, with what else happens meanwhile.
+/// Sends frames of a source that follows the target or not, with disturbances meanwhile.
 ///
-/// Frames have few fragments: a check takes as long as there are.
+/// Frames have few fragments: the time of a check grows with their number.
 fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: Instant) {
     let interval = draw.millis(10, 50);
     let fixed_bytes = fragment_bytes * draw.between(1, 12);

@@ -45,7 +45,7 @@ fn any_config(rng: &mut Rng, scheduler: &str) -> Config {
     }
 }
 
-/// Four seconds of one to three paths and frames of any size, importance and spacing.
+/// Runs four seconds of one to three paths and frames of any size, importance and spacing.
 fn live_through(seed: u64, scheduler: &str) {
     let mut rng = Seed(seed).derive(scheduler).rng();
     let paths = (0..1 + rng.below(3)).map(|_| any_path(&mut rng)).collect();

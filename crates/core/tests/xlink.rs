@@ -25,7 +25,7 @@ fn network(reinjection: Reinjection, paths: Vec<TestPath>) -> Network {
     Network::of_stream_over(config, paths)
 }
 
-/// One of them is slow, the other far.
+/// Returns two paths, one of them slow, the other far.
 fn unequal() -> Vec<TestPath> {
     vec![TestPath::new(2, 10), TestPath::new(8, 300)]
 }

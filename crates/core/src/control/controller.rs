@@ -20,8 +20,8 @@ pub struct Controller {
 type Build = dyn Fn(&ControllerConfig) -> Box<dyn CongestionController> + Send + Sync;
 
 impl Controller {
-    /// The algorithm that `build` makes an instance of for each path. `name` identifies it, options
-    /// included, and `rate` says how an encoder must take its target rate.
+    /// Creates a controller whose instances, one for each path, come from `build`. `name`
+    /// identifies it, options included, and `rate` is the meaning of its rate for an encoder.
     pub fn new(
         name: impl Into<Arc<str>>,
         rate: RateKind,
@@ -34,7 +34,7 @@ impl Controller {
         }
     }
 
-    /// Its name as the user wrote it, options included: `cubic:hystart=classic`.
+    /// Returns the name as the user wrote it, options included: `cubic:hystart=classic`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -44,7 +44,7 @@ impl Controller {
         self.rate
     }
 
-    /// An instance for one path.
+    /// Creates an instance for one path.
     pub fn build(&self, config: &ControllerConfig) -> Box<dyn CongestionController> {
         (self.build)(config)
     }
@@ -74,8 +74,8 @@ pub enum RateKind {
 }
 
 impl RateKind {
-    /// The share of the rate that the encoder gets where `payload_share` of the bytes on the wire
-    /// are payload.
+    /// Returns the encoder's share of the rate if `payload_share` of the bytes on the wire are
+    /// payload.
     pub fn encoder_share(self, payload_share: f64) -> f64 {
         match self {
             RateKind::Bandwidth => 0.8,
@@ -87,7 +87,7 @@ impl RateKind {
 /// Parameters of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerConfig {
-    /// The rate below which the controller shall not go.
+    /// Minimum rate of the controller.
     pub min_rate: DataRate,
     /// The rate above which it is of no use to go: the most that the media can use. NADA's RMAX,
     /// SCReAM's maximum. [`DataRate::MAX`] without one.

@@ -87,7 +87,7 @@ impl Budget {
         self.copy_allowance_bytes >= f64::from(bytes)
     }
 
-    /// Such a copy is sent.
+    /// Charges such a copy.
     pub(crate) fn on_copy(&mut self, bytes: u32) {
         debug_assert!(self.has_room_for_copy(bytes));
         self.copy_allowance_bytes -= f64::from(bytes);
@@ -113,7 +113,8 @@ impl Budget {
         granted
     }
 
-    /// Bytes of wanted repairs and of retransmissions per byte of media, over about a second.
+    /// Returns the bytes of wanted repairs and of retransmissions per byte of media, over about a
+    /// second.
     pub(crate) fn overhead(&self) -> f64 {
         match self.media_bytes > 0.0 {
             true => ((self.wanted_bytes + self.retransmitted_bytes) / self.media_bytes).min(1.0),

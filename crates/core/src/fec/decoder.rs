@@ -6,8 +6,8 @@ use std::mem;
 use super::RepairHeader;
 use super::elimination::Elimination;
 
-/// Symbols that are remembered, counted back from the highest number heard of: a quarter of a
-/// second at 50 Mbit/s.
+/// Number of remembered symbols, counted back from the highest known number: a quarter of a second
+/// at 50 Mbit/s.
 const RETAINED_SYMBOLS: u64 = 1_024;
 
 /// Recovers lost symbols from repair symbols, of blocks and of sliding windows alike.
@@ -21,7 +21,7 @@ const RETAINED_SYMBOLS: u64 = 1_024;
 pub struct Decoder {
     /// A ring: a symbol is at its number modulo the length.
     symbols: Vec<Symbol>,
-    /// The number after the highest heard of.
+    /// The number after the highest known one.
     end: u64,
     elimination: Elimination,
     /// At most the lowest number in any window of the elimination's.
@@ -44,7 +44,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that has heard of nothing. Buffers grow as symbols arrive and are used again.
+    /// Creates an empty decoder. Buffers grow as symbols arrive and are reused.
     pub fn new() -> Self {
         Decoder {
             symbols: vec![Symbol::default(); RETAINED_SYMBOLS as usize],
@@ -79,7 +79,7 @@ impl Decoder {
         true
     }
 
-    /// A repair symbol has arrived. One that no sender can mean is ignored.
+    /// Adds a received repair symbol. One with an impossible header is ignored.
     pub fn on_repair(&mut self, repair: RepairHeader, bytes: &[u8]) {
         let Some(end) = repair.end() else {
             return;
@@ -108,7 +108,7 @@ impl Decoder {
         None
     }
 
-    /// The lowest number that is not forgotten.
+    /// Returns the lowest number that is not forgotten.
     fn floor(&self) -> u64 {
         self.end.saturating_sub(RETAINED_SYMBOLS)
     }

@@ -43,7 +43,7 @@ struct Rank {
 }
 
 impl Rank {
-    /// The better one is less.
+    /// Compares two ranks; the better one is less.
     fn order(&self, other: &Rank) -> Ordering {
         let lateness = self.is_late.cmp(&other.is_late);
         let quotients = || other.quotient.total_cmp(&self.quotient);
@@ -66,12 +66,12 @@ impl Dispersal {
         }
     }
 
-    /// A symbol goes by this path.
+    /// Notes the path of a symbol.
     pub(crate) fn on_symbol(&mut self, symbol: u64, path: PathId) {
         self.symbols[symbol as usize % SYMBOLS] = (symbol, path);
     }
 
-    /// A repair of these symbols goes by this path.
+    /// Notes the path of a repair of these symbols.
     pub(crate) fn on_repair(&mut self, window: &Range<u64>, path: PathId) {
         self.repairs[self.repair_count % REPAIRS] = Placed {
             first: window.start,
@@ -81,11 +81,11 @@ impl Dispersal {
         self.repair_count += 1;
     }
 
-    /// The path for a repair of these symbols, among those active paths that it need not avoid and
-    /// that deliver it before its deadline; `None` if there are none but those in reserve. The
-    /// repairs that share symbols are spread in proportion to each path's weight (Webster's
-    /// method), so that those of a block are spread among themselves, and those of a window that
-    /// slides over time; of equal paths the fastest.
+    /// Returns the path for a repair of these symbols, among the active paths that it need not
+    /// avoid and that deliver it before its deadline. `None` if only paths in reserve are left.
+    /// Repairs that share symbols are spread in proportion to each path's weight (Webster's
+    /// method). So those of a block are spread among themselves, and those of a sliding window over
+    /// time. Of equal paths the fastest is taken.
     pub(crate) fn path_for(
         &self,
         now: Instant,

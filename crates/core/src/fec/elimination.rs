@@ -54,7 +54,7 @@ impl Row {
 }
 
 impl Elimination {
-    /// The lowest number in any window.
+    /// Returns the lowest number in any window.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.repairs.iter().map(|repair| repair.header.first).min()
     }
@@ -100,7 +100,7 @@ impl Elimination {
         self.place(row);
     }
 
-    /// A symbol is unknown no longer.
+    /// Removes a symbol from the unknowns.
     pub(super) fn remove_unknown(&mut self, number: u64) {
         let Some(column) = self.unknowns.iter().position(|&unknown| unknown == number) else {
             return;
@@ -120,7 +120,7 @@ impl Elimination {
         self.forget_repairs(|header| header.first < number);
     }
 
-    /// A symbol that is determined, as the row to [`evaluate`](Self::evaluate).
+    /// Returns a determined symbol, with its row for [`evaluate`](Self::evaluate).
     pub(super) fn solved(&self) -> Option<(usize, u64)> {
         let count = self.unknowns.len();
         let is_alone = |row: &Row| {
@@ -276,7 +276,7 @@ impl Elimination {
         moved
     }
 
-    /// Whether the rows are in reduced echelon form, and as many as the repair symbols.
+    /// Returns whether the rows are in reduced echelon form, and as many as the repair symbols.
     #[cfg(test)]
     pub(super) fn is_consistent(&self) -> bool {
         let is_zero_beyond = |row: &Row| {

@@ -44,7 +44,7 @@ pub(super) fn inverse(a: u8) -> u8 {
     EXP[255 - usize::from(LOG[usize::from(a)])]
 }
 
-/// `sum += factor * term`, for as many bytes as the shorter of the two has.
+/// Computes `sum += factor * term`, for as many bytes as the shorter of the two has.
 pub(super) fn multiply_add(sum: &mut [u8], term: &[u8], factor: u8) {
     let products: [u8; 8] = core::array::from_fn(|bit| multiply(factor, 1 << bit));
     for (sum, &term) in sum.iter_mut().zip(term) {

@@ -57,12 +57,12 @@ impl Fading {
 }
 
 impl LossProcess {
-    /// A path of which nothing is known: it loses nothing.
+    /// Creates the process of an unknown path: it loses nothing.
     pub fn new() -> Self {
         LossProcess::default()
     }
 
-    /// The fate of the next packet is known. Constant work; `now` must not go backwards.
+    /// Adds the fate of the next packet. Constant work; `now` must not go backwards.
     pub fn on_fate(&mut self, now: Instant, is_lost: bool) {
         self.forget_until(now);
         self.packet_count += 1.0;
@@ -79,7 +79,8 @@ impl LossProcess {
         self.is_last_lost = is_lost;
     }
 
-    /// A packet that has counted as lost, at most about a second ago, has arrived.
+    /// Corrects the counts for a packet that counted as lost, at most about a second ago, and has
+    /// arrived.
     pub fn on_spurious_loss(&mut self, now: Instant) {
         self.forget_until(now);
         let share = 1.0 / self.packet_count.max(MIN_PACKETS);
@@ -92,13 +93,13 @@ impl LossProcess {
         self.recent_max = self.peaks.iter().copied().fold(0.0, f64::max);
     }
 
-    /// Share of packets lost, over about a second.
+    /// Returns the share of packets lost, over about a second.
     pub fn ratio(&self) -> f64 {
         self.lost_count / self.packet_count.max(MIN_PACKETS)
     }
 
-    /// The highest ratio of the last ten seconds; zero if nothing was lost in them, be it that
-    /// nothing was sent.
+    /// Returns the highest ratio of the last ten seconds; zero if nothing was lost in them, or
+    /// nothing sent.
     pub fn recent_max(&self, now: Instant) -> f64 {
         let last = self.second;
         debug_assert_eq!(last, second(self.at));
@@ -113,7 +114,7 @@ impl LossProcess {
         }
     }
 
-    /// Mean number of packets lost in a row, at least 1, over about ten seconds.
+    /// Returns the mean number of packets lost in a row, at least 1, over about ten seconds.
     pub fn burst_packets(&self) -> f64 {
         match self.burst_count > 0.0 {
             true => (self.burst_lost_count / self.burst_count).max(1.0),

@@ -23,7 +23,7 @@ impl MediaShares {
         }
     }
 
-    /// Media has left on a path.
+    /// Counts media that has left on a path.
     pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, bytes: u32) {
         self.forget_until(now);
         let count = &mut self.bytes[self.second as usize % SECONDS][path.index()];

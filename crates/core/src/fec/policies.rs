@@ -52,7 +52,7 @@ impl Allowance {
         self.repairs = (self.repairs + earned).min(ahead.max(earned));
     }
 
-    /// As many of these repairs as are allowed.
+    /// Spends and returns as many of these repairs as are allowed.
     fn spend(&mut self, repairs: u16) -> u16 {
         let allowed = repairs.min(self.repairs as u16);
         self.repairs -= f64::from(allowed);
@@ -60,7 +60,7 @@ impl Allowance {
     }
 }
 
-/// The share of blocks that may stay incomplete.
+/// Returns the share of blocks that may stay incomplete.
 fn residual(is_key: bool) -> f64 {
     match is_key {
         true => KEY_FRAME_RESIDUAL,
@@ -68,8 +68,9 @@ fn residual(is_key: bool) -> f64 {
     }
 }
 
-/// The paths that media takes, and how much of it each: as in the last few seconds or, if none of
-/// those is left, by bandwidth. Others, though they lose packets or are far, concern no media.
+/// Iterates over the paths that carry media, with their shares of it in the last few seconds. If
+/// none of those is left, the shares follow bandwidth. Losses or delays of other paths do not
+/// concern media.
 fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clone {
     let is_ready = |path: &&PathView| path.is_in_service();
     let carried = |path: &PathView| match path.risk.media_share >= MIN_MEDIA_SHARE {
@@ -87,8 +88,8 @@ fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clon
     shares.filter(|(_, share)| *share > 0.0)
 }
 
-/// The losses that media sees: each path's worst of the last ten seconds, by its share of media. Of
-/// a burst media sees that share too.
+/// Returns the losses of media: each path's worst of the last ten seconds, weighted by its share of
+/// media. Bursts are weighted in the same way.
 fn losses(paths: &[PathView]) -> LossModel {
     let (mut ratio, mut weighted_burst) = (0.0, 0.0);
     for (path, share) in carriers(paths) {
@@ -105,14 +106,16 @@ fn losses(paths: &[PathView]) -> LossModel {
     }
 }
 
-/// Repairs for a frame of its own, which is several blocks if it is larger than a window.
+/// Returns the number of repairs for a frame of its own, which is several blocks if it is larger
+/// than a window.
 fn frame_repairs(symbol_count: u16, losses: LossModel, residual: f64) -> u16 {
     let blocks = symbol_count.div_ceil(MAX_WINDOW).max(1);
     let of_block = repair_count(symbol_count.div_ceil(blocks), losses, residual);
     of_block.saturating_mul(blocks).min(symbol_count)
 }
 
-/// The longest round-trip time of the paths that media takes; `None` before the first is known.
+/// Returns the longest round-trip time of the paths that carry media; `None` before the first is
+/// known.
 fn longest_rtt(paths: &[PathView]) -> Option<Duration> {
     let rtts = carriers(paths).filter_map(|(path, _)| path.rtt.smoothed);
     rtts.max()

@@ -62,7 +62,7 @@ impl Protection {
         }
     }
 
-    /// Repairs over the last symbols.
+    /// Returns a protection by repairs over the last symbols.
     pub const fn of_window(window: SlidingWindow) -> Self {
         Protection {
             frame_repairs: 0,
@@ -166,12 +166,12 @@ pub enum UnknownFecPolicy {
     },
 }
 
-/// A policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
+/// Builds a policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
 pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFecPolicy> {
     parse(text).map(|(entry, options)| (entry.build)(&options))
 }
 
-/// Whether a session can be set up with this policy: a name, with any options behind it.
+/// Checks that a session can be configured with this policy: a name, with any options behind it.
 ///
 /// # Errors
 /// [`UnknownFecPolicy`], which lists the known names or the policy's options.

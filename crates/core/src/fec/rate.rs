@@ -29,7 +29,7 @@ pub struct LossModel {
 }
 
 impl LossModel {
-    /// Losses that do not depend on one another.
+    /// Returns a model of losses that do not depend on one another.
     pub fn independent(ratio: f64) -> Self {
         LossModel {
             ratio,
@@ -46,8 +46,8 @@ impl LossModel {
     }
 }
 
-/// The fewest repair symbols, at most `k`, with which a block of `k` symbols stays incomplete no
-/// more often than `residual`. Constant work for each.
+/// Returns the least number of repair symbols, at most `k`, with which a block of `k` symbols stays
+/// incomplete no more often than `residual`. Constant work for each.
 pub fn repair_count(k: u16, loss: LossModel, residual: f64) -> u16 {
     let p = loss.ratio.clamp(0.0, 0.99);
     if k == 0 || p == 0.0 || p.is_nan() {
@@ -91,9 +91,9 @@ fn integer_power(mut base: f64, mut exponent: u16) -> f64 {
 /// Most of all packets that WebRTC spends on protection.
 const MAX_PROTECTION: f64 = 0.5;
 
-/// Repair symbols as WebRTC counts them: a share of all packets that follows the loss ratio,
-/// doubled for key frames, at most half; rounded, but at least one when there are losses. WebRTC
-/// has a table by loss and bits per frame; here the share is `1.5 p + 0.02`.
+/// Returns the number of repair symbols in WebRTC's way: a share of all packets that follows the
+/// loss ratio, doubled for key frames, at most half; rounded, but at least one when there are
+/// losses. WebRTC has a table by loss and bits per frame; here the share is `1.5 p + 0.02`.
 pub fn proportional_repair_count(k: u16, ratio: f64, is_key: bool) -> u16 {
     if k == 0 || ratio.is_nan() || ratio <= 0.0 {
         return 0;
@@ -110,15 +110,15 @@ pub fn proportional_repair_count(k: u16, ratio: f64, is_key: bool) -> u16 {
 /// Loss ratio below which paths are treated alike: such losses hardly matter.
 const MIN_LOSS_RATIO: f64 = 0.01;
 
-/// In proportion to this a path gets repair symbols of a block: inversely to its losses, and to the
-/// part of the block that takes *other* paths, so that an outage does not take a symbol and its
-/// repair.
+/// Returns a path's weight for repair symbols of a block. It falls with the path's losses, and
+/// rises with the part of the block that takes *other* paths, so that an outage does not take a
+/// symbol and its repair.
 pub fn repair_weight(share_of_block: f64, loss_ratio: f64) -> f64 {
     (1.0 - share_of_block) / loss_ratio.max(MIN_LOSS_RATIO)
 }
 
-/// Whether a lost packet can still be sent again in time, so that repair symbols are not needed:
-/// the loss is noticed after `reorder_wait`, and `margin` is kept of the time that is left.
+/// Returns whether a retransmission still arrives in time, so that repair symbols are not needed:
+/// the loss is noticed after `reorder_wait`, and `margin` is kept of the remaining time.
 pub fn is_retransmission_enough(
     rtt: Duration,
     reorder_wait: Duration,
@@ -133,7 +133,7 @@ pub fn is_retransmission_enough(
 mod tests {
     use super::*;
 
-    /// P(more than `m` of `n` packets are lost), packet by packet.
+    /// Returns P(more than `m` of `n` packets are lost), packet by packet.
     fn residual(n: usize, m: usize, loss: LossModel) -> f64 {
         let p = loss.ratio;
         let r = (1.0 / loss.burst_packets).min(1.0 - p);

@@ -8,8 +8,8 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A path that has answered a packet after each of these many milliseconds, and is silent since it
-/// was sent another one at the instant returned.
+/// Returns a path that has answered a packet after each of these times in milliseconds. It is
+/// silent since it was sent another one at the instant returned.
 fn silent(rtts: &[u64]) -> (PathSender, Instant) {
     let mut now = Instant::ZERO;
     let mut sender = PathSender::new(LossDetection::PerPacket, now);
@@ -27,7 +27,7 @@ fn silent(rtts: &[u64]) -> (PathSender, Instant) {
     (sender, now)
 }
 
-/// When each alarm comes while it stays silent for two seconds, in milliseconds.
+/// Returns the time of each alarm while the path stays silent for two seconds, in milliseconds.
 fn alarms(rtts: &[u64], is_only: bool) -> Vec<(u64, Alarm)> {
     let (sender, since) = silent(rtts);
     let mut liveness = Liveness::new();

@@ -21,7 +21,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// The other half.
+    /// Returns the other half.
     pub const fn other(self) -> Half {
         match self {
             Half::First => Half::Second,
@@ -29,7 +29,7 @@ impl Half {
         }
     }
 
-    /// This half of a fragment's payload.
+    /// Returns this half of a fragment's payload.
     pub(crate) fn of(self, payload: &[u8]) -> &[u8] {
         let (first, second) = payload.split_at(payload.len().div_ceil(2));
         match self {
@@ -55,7 +55,7 @@ struct Waiting {
 }
 
 impl Halves {
-    /// A half has arrived. Returns the whole payload if the other half has, too.
+    /// Adds a half that has arrived. Returns the whole payload if the other half has, too.
     pub(crate) fn join(
         &mut self,
         (frame, fragment): (FrameId, u16),
@@ -63,7 +63,7 @@ impl Halves {
         payload: &[u8],
     ) -> Option<Vec<u8>> {
         let is_of_it = |one: &Waiting| one.frame == frame && one.fragment == fragment;
-        // The other half mostly came just before.
+        // In the usual case the other half came just before.
         let index = self.waiting.iter().rposition(is_of_it);
         match index.filter(|&index| self.waiting[index].half == half.other()) {
             Some(index) => {

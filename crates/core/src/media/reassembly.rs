@@ -75,7 +75,7 @@ struct IncomingFrame {
     last: Vec<u8>,
     has_arrived: Vec<bool>,
     missing_count: u16,
-    /// Number of fragments from the first on without a gap, as far as it was last counted.
+    /// Number of fragments from the first on without a gap, by the last count.
     prefix_count: u16,
     /// Bytes that were handed out as parts.
     parted_bytes: usize,
@@ -140,12 +140,12 @@ impl Reassembly {
         }
     }
 
-    /// The most that has been held at a time, the newest fragment included.
+    /// Returns the maximum held at a time, the newest fragment included.
     pub(crate) fn peak(&self) -> Peak {
         self.peak
     }
 
-    /// Whether a frame has begun to arrive and is not whole.
+    /// Returns whether a frame has begun to arrive and is not whole.
     pub(crate) fn has_incomplete(&self) -> bool {
         self.open_bytes > 0
     }
@@ -241,7 +241,7 @@ impl Reassembly {
         self.open_bytes + self.whole_bytes + self.overhead_bytes + slot_bytes
     }
 
-    /// The sender will not complete these frames: nobody waits for them any more.
+    /// Marks frames that the sender will not complete, so that nobody waits for them any more.
     pub(crate) fn give_up(
         &mut self,
         now: Instant,
@@ -272,11 +272,11 @@ impl Reassembly {
         self.deliver(now, out);
     }
 
-    /// When [`Reassembly::deliver`] may have something to give up.
+    /// Returns when [`Reassembly::deliver`] may have a frame to give up.
     ///
-    /// Whatever is missing holds up the frames behind it no longer than until these are due
-    /// themselves. A key frame, which they need, is waited for until then, unless another one is
-    /// whole; any other frame only until its own time is over.
+    /// A missing frame holds up later frames no longer than until these are due themselves. A key
+    /// frame, which they need, is waited for until then, unless another one is whole; any other
+    /// frame only until its own time is over.
     #[inline]
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         match self.slots.front()? {
@@ -285,7 +285,7 @@ impl Reassembly {
         }
     }
 
-    /// The same with a key frame first, or one that is missing or over. Apart, as few are.
+    /// Returns the same if the first frame is a key frame, missing or over. Apart, as few are.
     #[inline(never)]
     fn expires_at_with(&self, first: &Slot) -> Option<Instant> {
         match first {
@@ -302,7 +302,7 @@ impl Reassembly {
         }
     }
 
-    /// When the frame after the first that is known, or whole, is due.
+    /// Returns when the frame after the first that is known, or whole, is due.
     fn next_due_at(&self, is_whole: bool) -> Option<Instant> {
         let frames = if is_whole { &self.whole } else { &self.known };
         let behind_first = FrameId(self.first.0 + 1)..;
@@ -373,7 +373,7 @@ impl Reassembly {
             });
             self.first.0 += 1;
         }
-        // Mostly it is one frame, the first of all.
+        // The usual case is one frame, the first of all.
         for frames in [&mut self.known, &mut self.whole] {
             while frames.first().is_some_and(|frame| *frame < self.first) {
                 frames.pop_first();
@@ -391,8 +391,8 @@ impl Reassembly {
 }
 
 impl IncomingFrame {
-    /// Memory of the frame beside its bytes: itself, the fragments' marks, fragments far ahead, and
-    /// a last fragment whose place is unknown.
+    /// Returns the memory of the frame beside its bytes: itself, the fragments' marks, fragments
+    /// far ahead, and a last fragment whose place is unknown.
     fn overhead_bytes(&self) -> usize {
         size_of::<Self>() + self.has_arrived.len() + self.last.len() + self.bytes.ahead_bytes()
     }

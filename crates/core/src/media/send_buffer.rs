@@ -50,13 +50,12 @@ struct OutgoingFrame {
     first_symbol: u64,
     /// The length of every fragment but the last.
     fragment_bytes: u16,
-    /// Whether there have been repairs that cover any of it: though it cannot be sent again in
-    /// time, it may complete.
+    /// Whether repairs cover any part of it: it may complete though a retransmission would be late.
     is_protected: bool,
 }
 
 impl OutgoingFrame {
-    /// Whether nothing more will be done for it.
+    /// Returns whether nothing more will be done for it.
     fn is_settled(&self) -> bool {
         self.unacked_count == 0 || self.is_given_up
     }
@@ -222,7 +221,7 @@ impl SendBuffer {
         self.frame_interval
     }
 
-    /// The fragment as it goes on the wire; `None` if it need not be sent any more.
+    /// Returns the fragment as it goes on the wire; `None` if it need not be sent any more.
     pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         let state = frame.fragments.get(usize::from(fragment))?;
@@ -253,8 +252,8 @@ impl SendBuffer {
         }
     }
 
-    /// A copy has left. One of several that the scheduler asked for leaves the others, and a
-    /// retransmission, where they wait.
+    /// Notes that a copy has left. One of several copies that the scheduler asked for does not
+    /// settle the others, or a retransmission: these go on waiting.
     pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId, reason: SendReason) {
         let Some(frame) = self.frame_mut(id) else {
             return;
@@ -275,7 +274,7 @@ impl SendBuffer {
         state.in_flight_on.insert(path);
     }
 
-    /// A copy has arrived. Returns whether it is the first.
+    /// Notes that a copy has arrived. Returns whether it is the first.
     pub(crate) fn on_acked(&mut self, id: FrameId, fragment: u16, path: PathId) -> bool {
         let Some(frame) = self.frame_mut(id) else {
             return false;
@@ -289,7 +288,7 @@ impl SendBuffer {
         })
     }
 
-    /// A fragment is known to have arrived. Returns whether that is news.
+    /// Marks a fragment as arrived. Returns whether that is new.
     fn on_arrived(&mut self, id: FragmentId) -> bool {
         let Some(frame) = self.frame_mut(id.frame) else {
             return false;
@@ -304,12 +303,12 @@ impl SendBuffer {
         true
     }
 
-    /// Frames that have arrived whole.
+    /// Returns the number of frames that have arrived whole.
     pub(crate) fn acked_frame_count(&self) -> u64 {
         self.acked_frame_count
     }
 
-    /// Queues a fragment for being sent again.
+    /// Queues a fragment for retransmission.
     pub(crate) fn queue_again(&mut self, id: FragmentId, avoid: PathSet, reason: SendReason) {
         debug_assert!(reason.is_retransmission(), "{reason} is no retransmission");
         if let Some(view) = self.view(id.frame, id.fragment, reason, avoid) {
@@ -318,7 +317,7 @@ impl SendBuffer {
         }
     }
 
-    /// When a frame that is still wanted, a key frame too, is late.
+    /// Returns when a frame that is still wanted, a key frame too, is late.
     pub(crate) fn due_at(&self, id: FrameId) -> Option<Instant> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         Some(frame.captured_at + self.deadline)
@@ -364,13 +363,13 @@ impl SendBuffer {
         self.forget_settled();
     }
 
-    /// When [`SendBuffer::expire`] has something to do: no later than this.
+    /// Returns when [`SendBuffer::expire`] is due; it may be too early.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         let oldest = self.frames.front()?;
         Some(oldest.captured_at + self.lifetime(self.first))
     }
 
-    /// Whether nothing is kept any more.
+    /// Returns whether no frame is kept any more.
     pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

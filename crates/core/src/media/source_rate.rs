@@ -67,7 +67,7 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_millis(400);
 
-    /// The rate in kbit/s after each frame, one of which comes every 40 ms.
+    /// Returns the rate in kbit/s after each frame, one of which comes every 40 ms.
     fn rates(source: &mut SourceRate, from_millis: u64, sizes: &[usize]) -> Vec<u64> {
         let mut now = Instant::from_millis(from_millis);
         let mut rates = Vec::new();

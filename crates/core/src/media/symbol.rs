@@ -1,5 +1,5 @@
-//! A fragment as a symbol of the erasure code: whole, with all that its header says, so that one
-//! that is recovered is as good as one that arrived.
+//! A fragment as a symbol of the erasure code: whole, with its header, so that a recovered fragment
+//! equals one that arrived.
 
 use super::{FragmentHeader, FrameId};
 use crate::wire::{expand, importance_flags, importance_of};

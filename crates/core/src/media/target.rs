@@ -4,7 +4,8 @@ use anabranch_units::{DataRate, Duration};
 
 use crate::config::{MediaConfig, SourceLimits};
 
-/// A backlog of up to this long at the paths' rate is a frame on its way out, and asks for nothing.
+/// Backlog, as a time at the paths' rate, that is a frame on its way out and does not reduce the
+/// target.
 const FREE_BACKLOG: Duration = Duration::from_millis(60);
 
 /// Time within which an excess of the backlog must drain.
@@ -44,7 +45,7 @@ impl Bandwidth {
         backlog_bytes.checked_sub(self.total.bytes_in(FREE_BACKLOG))
     }
 
-    /// The encoder's share, less what drains the excess.
+    /// Returns the encoder's share, less the rate that drains the excess.
     fn share_without(self, excess_bytes: Option<u64>) -> DataRate {
         let target = self.total.mul_f64(self.fraction) + self.shortfall;
         match excess_bytes {

@@ -32,7 +32,7 @@ impl Bound {
         self.bytes
     }
 
-    /// Every packet has bytes.
+    /// Asserts that the sums are consistent: every packet has bytes.
     fn assert_sums(&self) {
         let has_none = self.retransmissions.is_empty();
         debug_assert_eq!(self.retransmission_bytes == 0, has_none);
@@ -67,7 +67,7 @@ impl Bound {
         }
     }
 
-    /// The packet that leaves next.
+    /// Returns the packet that leaves next.
     pub(super) fn first(&self) -> Option<&PacketView> {
         self.retransmissions
             .front()
@@ -122,7 +122,8 @@ impl Bound {
         self.assert_sums();
     }
 
-    /// Whether another copy of this packet is bound too. The scheduler binds none of repairs.
+    /// Returns whether another copy of this packet is bound too. The scheduler binds none of
+    /// repairs.
     pub(super) fn has_copy_of(&self, packet: &PacketView) -> bool {
         let is_copy = |bound: &PacketView| {
             bound.frame == packet.frame
@@ -152,7 +153,8 @@ impl Path {
         self.bound.push(packet);
     }
 
-    /// Whether, as packets are held since then, the driver wakes this path a little late for them.
+    /// Returns whether the driver wakes this path a little late for packets held since
+    /// `held_since`.
     pub(crate) fn is_woken_late(&self, now: Instant, held_since: Option<Instant>) -> bool {
         let ready_at = self.ready_at();
         held_since.is_some_and(|since| since <= ready_at)
@@ -164,8 +166,7 @@ impl Path {
         self.bound.drain()
     }
 
-    /// The bound packets that are sent for the first time, and repairs, in the order in which they
-    /// leave.
+    /// Iterates over bound first transmissions, and repairs, in the order in which they leave.
     pub(crate) fn bound_sources(&self) -> impl DoubleEndedIterator<Item = &PacketView> {
         self.bound.sources()
     }
@@ -175,7 +176,7 @@ impl Path {
         self.bound.take_sources()
     }
 
-    /// Whether a copy of this fragment waits here.
+    /// Returns whether a copy of this fragment waits here.
     pub(crate) fn has_bound_copy_of(&self, packet: &PacketView) -> bool {
         self.bound.has_copy_of(packet)
     }
@@ -185,7 +186,7 @@ impl Path {
         self.bound.drop_frame(frame);
     }
 
-    /// The bound packet that leaves next.
+    /// Returns the bound packet that leaves next.
     pub(crate) fn first_bound(&self) -> Option<&PacketView> {
         self.bound.first()
     }
@@ -195,7 +196,7 @@ impl Path {
         self.bound.pop()
     }
 
-    /// The next bound packet, if pacer and window let it go now.
+    /// Takes the next bound packet, if pacer and window let it go now.
     pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
         if !self.has_bound() || self.ready_at() > now {
             return None;

@@ -12,7 +12,7 @@ use crate::recovery::Digest;
 #[derive(Debug, Default)]
 pub(super) struct Fates {
     process: LossProcess,
-    /// The fates of the packets from `first` on, as far as they are known.
+    /// The known fates of the packets from `first` on.
     pending: VecDeque<Option<IsLost>>,
     first: u64,
     /// Losses before this number have not been counted.
@@ -38,7 +38,7 @@ impl Fates {
     pub(super) fn on_digest(&mut self, now: Instant, digest: &Digest) {
         for packet in &digest.acked {
             let packet_number = packet.sent.packet_number;
-            // As mostly: nothing before it is open.
+            // The usual case: nothing before it is open.
             if packet_number == self.first && self.pending.is_empty() {
                 self.first += 1;
                 self.process.on_fate(now, false);
@@ -47,7 +47,7 @@ impl Fates {
             }
         }
         for packet in &digest.spurious {
-            // A loss that the process has not heard of yet is revoked above.
+            // A loss that the process does not know yet is revoked above.
             if (self.counted_from..self.first).contains(&packet.sent.packet_number) {
                 self.process.on_spurious_loss(now);
             }

@@ -7,7 +7,7 @@ use crate::forecast::Forecast;
 use crate::path_view::PathView;
 use crate::recovery::{Digest, RttEstimator};
 
-/// Over how long the rate is measured: a few reports.
+/// Time constant of the measured rate: a few reports.
 const MEMORY: Duration = Duration::from_millis(150);
 /// Factor by which a path's rate must change, up or down, to count as changed.
 const RATE_CHANGE: f64 = 1.25;
@@ -18,7 +18,7 @@ const STANDING_QUEUE: Duration = Duration::from_millis(20);
 /// for less than the controller uses to drain a queue, the sender becomes application-limited, and
 /// the controller learns nothing.
 const BELIEVED_MORE: f64 = 1.1;
-/// By how many mean deviations of the round-trip time a packet may be later than expected.
+/// Number of mean deviations of the round-trip time by which a packet may be later than expected.
 const DOUBT_IN_DEVIATIONS: u64 = 2;
 
 /// Bytes that have been acknowledged, which fade over [`MEMORY`].
@@ -39,7 +39,7 @@ impl Outflow {
         }
     }
 
-    /// The path has moved since then, after it had stood still.
+    /// Restarts the measurement on a path that has moved since `moves_since`, after a standstill.
     fn restart(&mut self, moves_since: Instant) {
         *self = Outflow {
             unknown: 1.0,
@@ -60,12 +60,12 @@ impl Outflow {
         self.at = now;
     }
 
-    /// Never zero.
+    /// Returns the delivery rate. Never zero.
     pub(super) fn rate(&self, now: Instant) -> DataRate {
         let kept = self.kept(now);
         let bytes = (self.bytes * kept).max(1.0) as u64;
         match self.unknown == 0.0 {
-            // As mostly; and dividing by a constant is quick.
+            // The usual case; dividing by a constant is quick.
             true => DataRate::from_bytes_per(bytes, MEMORY),
             false => DataRate::from_bytes_per(bytes, MEMORY.mul_f64(1.0 - self.unknown * kept)),
         }
@@ -115,7 +115,7 @@ impl Path {
             least_transit: least_rtt / 2,
             transit: match rtt.latest() {
                 Some(latest) => latest / 2,
-                // As long as the first answer has been waited for.
+                // Time for which the first answer has been missing.
                 None => {
                     let usual = PathView::UNKNOWN_RTT;
                     (usual + self.recovery.overdue(now, usual)) / 2
@@ -219,7 +219,7 @@ impl Path {
         self.noted_rate = self.control.target_rate;
     }
 
-    /// Whether the path is believed to carry far less or more than was noted.
+    /// Returns whether the path's estimated rate is far below or above the noted one.
     pub(crate) fn has_rate_changed(&self) -> bool {
         let (noted, rate) = (self.noted_rate, self.control.target_rate);
         rate > noted.mul_f64(RATE_CHANGE) || noted > rate.mul_f64(RATE_CHANGE)

@@ -5,7 +5,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use super::Path;
 use crate::path_view::PathState;
 
-/// The most paths that are looked at; more are as good as these.
+/// Maximum number of paths considered; more would hardly change the result.
 const MAX_WAYS: usize = 8;
 
 /// Capacity of all paths together, as a fluid that is poured over them so that it arrives as early
@@ -46,7 +46,7 @@ impl Level {
         level
     }
 
-    /// Whether one of the paths is expected back or has just come back.
+    /// Returns whether one of the paths is expected back or has just come back.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
@@ -68,7 +68,7 @@ impl Level {
             .max(DataRate::from_bits_per_second(1))
     }
 
-    /// The time over the nearest path, if it is idle.
+    /// Returns the time over the nearest path, if it is idle.
     pub(crate) fn least_transit(&self) -> Duration {
         self.ways[0].0
     }

@@ -17,7 +17,7 @@ impl LossInterval {
         self.lost_at = delivered_bytes;
     }
 
-    /// The more of the last interval and the present one.
+    /// Returns the larger of the last interval and the present one.
     pub(super) fn bytes(&self, delivered_bytes: u64) -> u64 {
         self.last.max(delivered_bytes - self.lost_at)
     }

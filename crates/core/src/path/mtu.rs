@@ -71,7 +71,7 @@ impl Path {
         bytes <= self.recovery.carried_bytes()
     }
 
-    /// From when on a probe for a larger MTU may leave; `None` if there is to be none.
+    /// Returns when a probe for a larger MTU may leave; `None` if none is needed.
     pub(crate) fn mtu_probe_at(&self) -> Option<Instant> {
         let mtu = self.recovery.mtu()?;
         // RFC 8899 §5.2: the base is confirmed first. The first packets of all are also those by
@@ -80,19 +80,19 @@ impl Path {
         mtu.probe_at().filter(|_| is_confirmed)
     }
 
-    /// A half of a bound fragment leaves, and the other half is to follow.
+    /// Keeps the packet of a bound fragment of which a half leaves, for the other half.
     pub(crate) fn keep_for_other_half(&mut self, packet: PacketView, half: Half) {
         self.half_sent = Some((packet.frame, packet.fragment, half));
         self.bound.put_back(packet);
     }
 
-    /// Whether half of the fragment has left and the other half is to follow.
+    /// Returns whether half of the fragment has left and the other half will follow.
     pub(crate) fn awaits_other_half(&self, frame: FrameId, fragment: u16) -> bool {
         let is_it = |sent: (FrameId, u16, Half)| (sent.0, sent.1) == (frame, fragment);
         self.half_sent.is_some_and(is_it)
     }
 
-    /// The half of the fragment that has left just before, if its other half is to follow.
+    /// Takes the half of the fragment that has left just before, if its other half will follow.
     pub(crate) fn take_sent_half(&mut self, frame: FrameId, fragment: u16) -> Option<Half> {
         let is_it = |sent: &mut (FrameId, u16, Half)| (sent.0, sent.1) == (frame, fragment);
         self.half_sent.take_if(is_it).map(|(_, _, half)| half)

@@ -55,7 +55,7 @@ impl ScheduleExchange {
     }
 }
 
-/// Whether the two ask for the same, give or take an eighth of a span.
+/// Returns whether the two schedules are equal, give or take an eighth of a span.
 fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
     let is_near = |a: Duration, b: Duration| a.abs_diff(b) * 8 <= a;
     let are_intervals_near = match (one.interval, other.interval) {

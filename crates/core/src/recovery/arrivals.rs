@@ -56,8 +56,8 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Nothing has arrived. `follows_stream` says whether reports are due as the order of a
-    /// stream's segments suggests, until the sender asks for a schedule.
+    /// Creates the state without arrivals. If `follows_stream`, the order of a stream's segments
+    /// decides when reports are due, until the sender asks for a schedule.
     pub(crate) fn new(follows_stream: bool) -> Self {
         Arrivals {
             ranges: Vec::new(),
@@ -79,7 +79,7 @@ impl Arrivals {
         }
     }
 
-    /// The number expected next, for completing truncated ones.
+    /// Returns the number expected next, for completing truncated ones.
     pub(crate) fn expected(&self) -> u64 {
         self.ranges.first().map_or(0, |range| range.1 + 1)
     }
@@ -89,12 +89,13 @@ impl Arrivals {
         self.follows_stream = false;
     }
 
-    /// When a report is due.
+    /// Returns when a report is due.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.due_at
     }
 
-    /// A report is due now, whatever the schedule: the sender has asked whether the path is alive.
+    /// Makes a report due now, whatever the schedule: the sender has asked whether the path is
+    /// alive.
     pub(crate) fn report_at_once(&mut self, now: Instant) {
         if !self.ranges.is_empty() {
             self.due_at = Some(now);
@@ -210,7 +211,7 @@ impl Arrivals {
         self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
 
-    /// Whether the highest number followed the one before it, if there is one.
+    /// Returns whether the highest number followed the one before it, if there is one.
     pub(crate) fn is_in_order(&self) -> bool {
         let newest = self.ranges.first();
         newest.is_some_and(|(low, high)| low < high || *high == 0)
@@ -303,7 +304,7 @@ impl Arrivals {
         self.unreported_count = 0;
         self.due_at = None;
         self.reported_at = now;
-        // Mostly the first alone, so that a search would take longer.
+        // The result is mostly the first alone, so a search would take longer.
         let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
         let new_ranges = self.ranges.iter().take_while(is_new).count();
         let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
@@ -367,8 +368,8 @@ mod tests {
         assert_eq!(received(&[0, 1, 5]).due_at(), Some(Instant::from_millis(5)));
     }
 
-    /// A receiver by this schedule, and the numbers after whose arrival, a millisecond each, it
-    /// reported at once.
+    /// Runs a receiver with this schedule, to which these numbers come a millisecond apart. Returns
+    /// the numbers after whose arrival it reported at once.
     fn told_at_once(schedule: FeedbackSchedule, numbers: &[u64]) -> Vec<u64> {
         let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(schedule);
@@ -384,7 +385,7 @@ mod tests {
         told
     }
 
-    /// No report but for holes.
+    /// Returns a schedule without reports except for holes.
     fn on_holes(after_packets: u8, min_interval: u64) -> FeedbackSchedule {
         FeedbackSchedule {
             every_packets: u32::MAX,
@@ -455,8 +456,8 @@ mod tests {
         assert_eq!(due_after(790), 790, "and at once after a longer silence");
     }
 
-    /// When a receiver that is asked for it reports pauses, in milliseconds, if packets came at
-    /// these and a frame stays incomplete.
+    /// Returns when a receiver that is asked for it reports pauses, in milliseconds, if packets
+    /// came at these times and a frame stays incomplete.
     fn pauses_told(tells_pauses: bool, came_at: &[u64]) -> Vec<u64> {
         let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(FeedbackSchedule {

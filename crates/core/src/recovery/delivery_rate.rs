@@ -56,9 +56,9 @@ pub struct RateSample {
 }
 
 impl AckedPacket {
-    /// The rate sample of this packet alone, as QUIC's BBR takes one of every packet acknowledged:
-    /// min(send rate, acknowledgement rate) since the packet that was the last one acknowledged
-    /// when this one left. `None` where no time has passed.
+    /// Returns the rate sample of this packet alone, as QUIC's BBR takes one of every acknowledged
+    /// packet. It is min(send rate, acknowledgement rate) since the packet that was the last one
+    /// acknowledged when this one left. `None` if no time has passed.
     #[must_use]
     pub fn delivery_rate(&self, now: Instant) -> Option<DataRate> {
         let prior = &self.sent.delivery;
@@ -170,8 +170,8 @@ impl DeliveryRate {
         }
     }
 
-    /// The sample of a report whose newest packet is `packet`; call it after the packets of the
-    /// report have been counted. `None` where no time has passed.
+    /// Returns the sample of a report whose newest packet is `packet`; call it after the packets of
+    /// the report have been counted. `None` if no time has passed.
     pub(super) fn sample(
         &mut self,
         now: Instant,

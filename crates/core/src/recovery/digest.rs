@@ -20,13 +20,13 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// Lost packets, without probes for a larger MTU.
+    /// Returns the number of lost packets, without probes for a larger MTU.
     pub(crate) fn lost_count(&self) -> u64 {
         let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
         self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
     }
 
-    /// The packet acknowledged last had been declared lost.
+    /// Marks the packet acknowledged last as spuriously lost.
     #[cold]
     pub(super) fn note_spurious(&mut self) {
         self.spurious.extend(self.acked.last().copied());

@@ -23,14 +23,14 @@ const FEW_STRETCHES: usize = STRETCHES / 2;
 /// Length of the floor's span as a multiple of the jitter: a delayed packet delays later ones for
 /// as long.
 const FLOOR_SPANS: u64 = 3;
-/// In how many parts the span of the floor is remembered.
+/// Number of parts of the floor's span.
 const PARTS: usize = 4;
 
 /// Estimator of the jitter of a path's round-trip times, and of their floor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct JitterEstimator {
     stretch: Stretch,
-    /// By how much the round-trip times of the last stretches rose and fell, in a ring.
+    /// Amounts by which the round-trip times of the last stretches rose and fell, in a ring.
     swings: [Duration; STRETCHES],
     stretch_count: usize,
     jitter: Duration,
@@ -70,7 +70,7 @@ impl Stretch {
 }
 
 impl JitterEstimator {
-    /// A packet that left at `sent_at` had this round-trip time, on a path whose least one is
+    /// Adds a packet that left at `sent_at` with this round-trip time, on a path whose least one is
     /// `min_rtt`.
     pub(super) fn on_packet(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
         let before = self.jitter;
@@ -78,7 +78,7 @@ impl JitterEstimator {
         self.note_floor(sent_at, rtt, self.jitter != before);
     }
 
-    /// By how much round-trip times vary within a round trip, whatever the queue does.
+    /// Returns the variation of round-trip times within a round trip, whatever the queue does.
     pub(super) fn jitter(&self) -> Duration {
         self.jitter
     }
@@ -88,7 +88,8 @@ impl JitterEstimator {
         self.stretch_count > 0
     }
 
-    /// The least round-trip time of packets sent lately: the latest where there is no jitter.
+    /// Returns the least round-trip time of recently sent packets: the latest if there is no
+    /// jitter.
     pub(super) fn floor(&self) -> Option<Duration> {
         self.floor
     }

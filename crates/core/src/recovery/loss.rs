@@ -18,9 +18,9 @@ pub enum LossDetection {
     /// A packet is lost as soon as any later one has arrived (Zhang & Lei's code). For networks
     /// without reordering.
     GapImmediate,
-    /// TCP without SACK, as ns-2's Reno: the sender hears only how far the stream has come. Three
-    /// duplicate acknowledgements cause one retransmission, a timeout goes back to the first
-    /// unacknowledged byte (RFC 5681 §3.2). For streams.
+    /// TCP without SACK, as ns-2's Reno: the sender only learns the offset that the stream has
+    /// reached. Three duplicate acknowledgements cause one retransmission, a timeout goes back to
+    /// the first unacknowledged byte (RFC 5681 §3.2). For streams.
     TcpCumulative,
     /// TCP with SACK, as Linux: RACK-TLP (RFC 8985). For streams.
     TcpSack,
@@ -44,7 +44,7 @@ impl LossDetection {
         Self::NAMES[1],
     ];
 
-    /// Whether the rule needs the order of a stream's bytes.
+    /// Returns whether the rule needs the order of a stream's bytes.
     pub(crate) fn is_of_streams(self) -> bool {
         matches!(self, LossDetection::TcpCumulative | LossDetection::TcpSack)
     }
@@ -92,7 +92,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Until when the packet may just be late; the origin if it may not.
+    /// Returns the time until which the packet may just be late; the origin if it may not.
     fn excused_until(&self, packet: &SentPacket) -> Instant {
         let window = self.reordering_window;
         if window.is_zero() {
@@ -108,6 +108,6 @@ impl Evidence<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Lost,
-    /// Not yet, but at this moment if nothing is heard.
+    /// Lost at this moment without further reports.
     LostAt(Instant),
 }

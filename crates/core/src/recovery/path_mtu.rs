@@ -138,31 +138,31 @@ impl PathMtu {
         }
     }
 
-    /// The largest size that the path is known to carry.
+    /// Returns the largest size that the path is known to carry.
     pub(crate) fn carried(&self) -> u32 {
         self.carried
     }
 
-    /// The same, once there is nothing left to be tried; `None` of a path that does not carry the
+    /// Returns the same, once there is nothing left to try; `None` if the path does not carry the
     /// base.
     pub(crate) fn found(&self) -> Option<u32> {
         let is_over = self.probe.is_none() && self.candidate().is_none();
         (is_over && !self.is_below_base()).then_some(self.carried)
     }
 
-    /// Whether the path does not carry the base size, as far as is known.
+    /// Returns whether the path is known not to carry the base size.
     pub(crate) fn is_below_base(&self) -> bool {
         self.base.is_too_large()
     }
 
-    /// From when on the next probe may leave; `None` while one is in flight, or nothing larger is
-    /// to be found.
+    /// Returns when the next probe may leave; `None` while one is in flight, or if no larger size
+    /// is left to try.
     pub(crate) fn probe_at(&self) -> Option<Instant> {
         let is_wanted = self.probe.is_none() && self.carried < self.limits.max_bytes;
         is_wanted.then_some(self.next_probe_at)
     }
 
-    /// The size of the probe that is due, if one is.
+    /// Returns the size of the probe that is due, if any.
     pub(crate) fn due_probe(&mut self, now: Instant) -> Option<u32> {
         if self.probe.is_some() || self.next_probe_at > now {
             return None;
@@ -226,7 +226,7 @@ impl PathMtu {
         }
     }
 
-    /// The interface refuses packets of this size.
+    /// Notes that the interface refuses packets of this size.
     pub(crate) fn on_too_large(&mut self, now: Instant, bytes: u32) {
         self.probe.take_if(|probe| *probe >= bytes);
         self.base.is_refused |= bytes <= self.limits.base_bytes;
@@ -237,7 +237,7 @@ impl PathMtu {
         self.refuse(now, bytes);
     }
 
-    /// All that was in flight went unanswered, and nothing else shows whether its size was to
+    /// Handles a timeout of all packets in flight. Nothing else shows whether their size is to
     /// blame: a stream sends full-size packets alone.
     pub(crate) fn on_retransmission_timeout(&mut self, now: Instant) {
         if self.carried > self.limits.base_bytes {
@@ -246,7 +246,8 @@ impl PathMtu {
         self.next_probe_at = self.next_probe_at.max(now + PROBE_INTERVAL);
     }
 
-    /// The next size to try: the largest of all, then the middle one of those that are left.
+    /// Returns the next size to try: the largest of all, then the middle one of the remaining
+    /// sizes.
     fn candidate(&self) -> Option<u32> {
         let max = self.limits.max_bytes;
         let is_left = |size: &u32| *size > self.carried && *size < self.refused;
@@ -289,7 +290,7 @@ impl PathMtu {
         self.full_losses = 0;
     }
 
-    /// Whether the packet is of full size, which is above the base.
+    /// Returns whether the packet is of full size, which is above the base.
     fn is_full(&mut self, packet: &SentPacket) -> bool {
         if packet.bytes <= self.limits.base_bytes || packet.bytes > self.carried {
             return false;
@@ -298,7 +299,7 @@ impl PathMtu {
         packet.bytes + FULL_SIZE_TOLERANCE >= self.full_bytes
     }
 
-    /// Whether the packet is of the content and not above the base.
+    /// Returns whether the packet belongs to the content and is not above the base.
     fn is_contents(&self, packet: &SentPacket) -> bool {
         packet.content != PacketContent::MtuProbe && packet.bytes <= self.limits.base_bytes
     }

@@ -132,9 +132,9 @@ impl Pair {
     }
 }
 
-/// Packets leave a millisecond apart and arrive, reported one by one, a millisecond apart in this
-/// order after a round trip of 50 ms. Returns the numbers that are declared lost on the way, and
-/// those of them that arrive after all.
+/// Sends packets a millisecond apart. They arrive, reported one by one, a millisecond apart in this
+/// order after a round trip of 50 ms. Returns the numbers declared lost on the way, and the ones
+/// among them that arrive after all.
 fn lost_and_late(rule: LossDetection, order: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let mut pair = Pair::new(rule, FeedbackSchedule::EVERY_PACKET);
     let count = order.iter().max().expect("a packet") + 1;

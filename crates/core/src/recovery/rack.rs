@@ -7,8 +7,8 @@ use anabranch_units::Duration;
 
 use super::rtt::RttEstimator;
 
-/// Acknowledged packets beyond a hole after which nothing more is waited for, unless reordering has
-/// been seen (RFC 8985 §6.2 step 4: DupThresh).
+/// Acknowledged packets beyond a hole after which the wait for it ends, unless reordering has been
+/// seen (RFC 8985 §6.2 step 4: DupThresh).
 const DUPLICATE_THRESHOLD: u64 = 3;
 /// Recoveries for which a widened window is kept (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
@@ -42,12 +42,12 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A packet has arrived after one that was sent later.
+    /// Notes a packet that has arrived after one that was sent later.
     pub(super) fn on_reordering(&mut self) {
         self.is_reordering_seen = true;
     }
 
-    /// A packet that counted as lost has arrived: the window grows, once a round.
+    /// Widens the window, once a round, since a packet that counted as lost has arrived.
     pub(super) fn on_spurious(&mut self, packet_number: u64, next_packet_number: u64) {
         self.persistence = PERSISTENCE;
         if packet_number >= self.widened_until {
@@ -56,7 +56,7 @@ impl Rack {
         }
     }
 
-    /// Packets up to `newest` are lost. Returns whether that begins a recovery.
+    /// Handles losses up to `newest`. Returns whether that begins a recovery.
     pub(super) fn on_lost(&mut self, newest: u64, next_packet_number: u64) -> bool {
         if self.is_in_recovery && newest < self.recovery_ends_with {
             return false;

@@ -67,7 +67,7 @@ impl Reference {
         })
     }
 
-    /// By how much a packet that is not there `until`, by the receiver's clock, is late.
+    /// Returns the lateness of a packet that has not arrived `until`, by the receiver's clock.
     fn lateness(&self, sent_at: Instant, until: Instant) -> Duration {
         let sent_before = self.sent_at.saturating_since(sent_at);
         let sent_after = sent_at.saturating_since(self.sent_at);
@@ -121,7 +121,8 @@ impl Latenesses {
         self.exceeded_by(TOLERATED)
     }
 
-    /// As [`Latenesses::window`]; of less than a block as few packets exceed it in proportion.
+    /// Returns the same as [`Latenesses::window`]; in less than a block, proportionally fewer
+    /// packets exceed it.
     fn early_window(&self) -> Duration {
         self.exceeded_by((self.packets() * TOLERATED / BLOCK_PACKETS).min(TOLERATED))
     }
@@ -137,8 +138,8 @@ impl Latenesses {
 }
 
 impl Reordering {
-    /// A report made at `reported_at`, by the receiver's clock, has come and acknowledges these
-    /// packets for the first time. Those below `largest_before` came late.
+    /// Handles a report made at `reported_at`, by the receiver's clock, that acknowledges these
+    /// packets for the first time. Packets below `largest_before` came late.
     pub(super) fn on_report(
         &mut self,
         now: Instant,
@@ -225,7 +226,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Packet `number` leaves at that millisecond and comes `late` after the usual 30 ms.
+    /// Sends the next packet a millisecond after the last. It comes `late` after the usual 30 ms.
     fn acked(recovery: &mut Recovery, late: u64) -> AckedPacket {
         let number = recovery.next_packet_number();
         let sent = recovery.on_sent(at(number), 1_000, PacketContent::Padding);
@@ -284,8 +285,8 @@ mod tests {
         );
     }
 
-    /// Packets that leave a millisecond apart and come 30 ms later, each tenth `late`; they are
-    /// reported by fours.
+    /// Returns the state after packets that leave a millisecond apart and come 30 ms later, each
+    /// tenth `late`, and are reported by fours.
     fn followed(count: u64, late: u64) -> Reordering {
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
         let mut reordering = Reordering::default();
@@ -303,7 +304,8 @@ mod tests {
         reordering
     }
 
-    /// After how many milliseconds of silence a packet that left 2 ms after the newest is missing.
+    /// Returns the milliseconds of silence after which a packet that left 2 ms after the newest is
+    /// missing.
     fn missing_after(count: u64, late: u64) -> Option<u64> {
         let mut reordering = followed(count, late);
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
@@ -340,7 +342,7 @@ mod tests {
         assert_eq!(window, Duration::from_millis(25));
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
         let packets: Vec<SentPacket> = (0..100).map(|_| acked(&mut recovery, 0).sent).collect();
-        // The last report was made when packet 99 came, at 129 ms, and was heard 30 ms later.
+        // The last report was made when packet 99 came, at 129 ms, and arrived 30 ms later.
         let delay = Duration::from_millis(7);
         let until = |number: usize| reordering.excused_until(&packets[number], window, delay);
         assert_eq!(until(74), None, "25 ms late");

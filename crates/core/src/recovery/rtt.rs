@@ -58,13 +58,15 @@ impl RttEstimator {
         self.jitter.on_packet(sent_at, rtt, min_rtt);
     }
 
-    /// By how much round-trip times vary whatever the queue does: a difference of less is noise.
+    /// Returns the variation of round-trip times that no queue causes: a smaller difference is
+    /// noise.
     pub fn jitter(&self) -> Duration {
         self.jitter.jitter()
     }
 
-    /// By how much longer than the least round-trip time a packet may take that meets no queue: by
-    /// the jitter. Until that is known, by as much as after a first sample (RFC 6298 §2.2).
+    /// Returns the excess over the least round-trip time that a packet may have without meeting a
+    /// queue: the jitter. Until that is known, it is the least round-trip time: twice the variation
+    /// after a first sample (RFC 6298 §2.2).
     pub fn doubt_at_rest(&self) -> Duration {
         match self.jitter.is_known() {
             true => self.jitter(),
@@ -72,8 +74,8 @@ impl RttEstimator {
         }
     }
 
-    /// The round-trip time without jitter: the least of packets sent lately, in a span in which
-    /// jitter spares one. Where there is none, the latest.
+    /// Returns the round-trip time without jitter: the least of recently sent packets, in a span in
+    /// which jitter spares one. Without jitter it is the latest.
     pub fn floor(&self) -> Option<Duration> {
         self.jitter.floor()
     }
@@ -86,27 +88,27 @@ impl RttEstimator {
         })
     }
 
-    /// Whether there has been a sample.
+    /// Returns whether there has been a sample.
     pub fn has_sample(&self) -> bool {
         self.latest.is_some()
     }
 
-    /// The newest sample.
+    /// Returns the newest sample.
     pub fn latest(&self) -> Option<Duration> {
         self.latest
     }
 
-    /// When the newest sample was taken; the origin before the first one.
+    /// Returns when the newest sample was taken; the origin before the first one.
     pub fn sampled_at(&self) -> Instant {
         self.sampled_at
     }
 
-    /// The least sample.
+    /// Returns the least sample.
     pub fn min_rtt(&self) -> Option<Duration> {
         self.min
     }
 
-    /// The smoothed round-trip time; [`RttEstimator::INITIAL`] before the first sample.
+    /// Returns the smoothed round-trip time; [`RttEstimator::INITIAL`] before the first sample.
     pub fn smoothed(&self) -> Duration {
         if self.has_sample() {
             self.smoothed
@@ -115,7 +117,7 @@ impl RttEstimator {
         }
     }
 
-    /// The mean deviation; half of [`RttEstimator::INITIAL`] before the first sample.
+    /// Returns the mean deviation; half of [`RttEstimator::INITIAL`] before the first sample.
     pub fn variation(&self) -> Duration {
         if self.has_sample() {
             self.variation
@@ -124,7 +126,7 @@ impl RttEstimator {
         }
     }
 
-    /// SRTT + max(4 RTTVAR, 10 ms) (RFC 9002 §6.2.1, but for the 10 ms).
+    /// Returns SRTT + max(4 RTTVAR, 10 ms) (RFC 9002 §6.2.1, except for the 10 ms).
     pub fn probe_timeout(&self) -> Duration {
         self.smoothed() + (self.variation() * 4).max(Self::HOST_DELAY)
     }

@@ -41,7 +41,7 @@ pub enum PacketContent {
         /// Which fragment of it, from zero.
         fragment: u16,
     },
-    /// A repair symbol; never sent again.
+    /// A repair symbol; never retransmitted.
     Repair {
         /// The newest frame that it covers.
         frame: FrameId,
@@ -53,7 +53,7 @@ pub enum PacketContent {
         /// The offset of its first byte.
         offset: u64,
     },
-    /// Useless bytes that probe for bandwidth; never sent again.
+    /// Useless bytes that probe for bandwidth; never retransmitted.
     Padding,
     /// A path challenge.
     Challenge,
@@ -66,7 +66,7 @@ pub enum PacketContent {
         /// Which half.
         half: Half,
     },
-    /// Useless bytes that probe for a larger MTU; never sent again, and no sign of congestion.
+    /// Useless bytes that probe for a larger MTU; never retransmitted, and no sign of congestion.
     MtuProbe,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
-    /// No packets yet, whose numbers follow those of `old`.
+    /// Creates an empty list whose numbers follow those of `old`.
     pub(super) fn after(old: &SentPackets) -> Self {
         SentPackets {
             first: old.next_packet_number(),
@@ -173,14 +173,14 @@ impl SentPackets {
         packet
     }
 
-    /// A packet that has been sent and is not forgotten.
+    /// Returns a packet that has been sent and is not forgotten.
     pub(super) fn packet(&self, number: u64) -> Option<SentPacket> {
         let index = number.checked_sub(self.first)? as usize;
         let record = self.packets.get(index)?;
         Some(record.packet(number, &self.newest))
     }
 
-    /// Packets that are neither acknowledged nor lost, the oldest first.
+    /// Iterates over packets that are neither acknowledged nor lost, the oldest first.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = SentPacket> {
         let beyond = self.acked_until.max(self.first);
         self.open_holes()
@@ -190,7 +190,7 @@ impl SentPackets {
             .map(|(number, record)| record.packet(number, &self.newest))
     }
 
-    /// When the oldest outstanding packet was sent that carries this.
+    /// Returns when the oldest outstanding packet with this content was sent.
     pub(super) fn first_outstanding_at(&self, content: PacketContent) -> Option<Instant> {
         let wanted = Wanted::of(content);
         let in_holes = self.open_holes();
@@ -201,7 +201,7 @@ impl SentPackets {
         first.map(Record::sent_at)
     }
 
-    /// Whether a packet behind the largest acknowledged one may be outstanding.
+    /// Returns whether a packet behind the largest acknowledged one may be outstanding.
     pub(super) fn has_open_holes(&self) -> bool {
         self.holes.len() > self.lost_hole_count
     }
@@ -214,7 +214,7 @@ impl SentPackets {
         (number - self.first) as usize
     }
 
-    /// When the oldest outstanding packet was sent.
+    /// Returns when the oldest outstanding packet was sent.
     pub(super) fn oldest_sent_at(&self) -> Option<Instant> {
         self.oldest_sent_at
     }
@@ -353,7 +353,7 @@ impl SentPackets {
         Some(packet)
     }
 
-    /// The largest number that a report has acknowledged.
+    /// Returns the largest number that a report has acknowledged.
     pub(super) fn largest_acked(&self) -> Option<u64> {
         self.acked_until.checked_sub(1)
     }

@@ -5,12 +5,12 @@ use anabranch_units::{Duration, Instant};
 use super::{Recovery, RttEstimator};
 
 impl Recovery {
-    /// When the oldest packet in flight was sent.
+    /// Returns when the oldest packet in flight was sent.
     pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
         self.sent.oldest_sent_at()
     }
 
-    /// By how much the oldest packet in flight has been unanswered for longer than `usual`.
+    /// Returns the time for which the oldest packet in flight has been unanswered beyond `usual`.
     pub(crate) fn overdue(&self, now: Instant, usual: Duration) -> Duration {
         let sent_at = self.sent.oldest_sent_at();
         sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
@@ -22,12 +22,12 @@ impl Recovery {
         self.rtt.smoothed() + self.max_feedback_delay
     }
 
-    /// The same, as long as the newest answer took.
+    /// Returns the answer time if it is as long as the newest one was.
     pub(crate) fn latest_answer_time(&self) -> Duration {
         self.rtt.latest().unwrap_or_default() + self.max_feedback_delay
     }
 
-    /// Since when nothing has been heard though something is outstanding.
+    /// Returns the time since which the path has not answered though packets are outstanding.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
     }
@@ -37,29 +37,29 @@ impl Recovery {
         Some(self.silent_since()? + self.usual_answer_time())
     }
 
-    /// Returns when the path was last heard.
+    /// Returns when the path last answered.
     pub(crate) fn last_acked_at(&self) -> Instant {
         self.last_acked_at
     }
 
-    /// Returns whether the path was heard less than half of the receiver's delay ago, so that no
+    /// Returns whether the path answered less than half of the receiver's delay ago, so that no
     /// report is due. With all of the delay, paths that fail together vouch for one another.
     pub(crate) fn is_just_heard(&self, now: Instant) -> bool {
         self.last_acked_at + self.max_feedback_delay / 2 > now
     }
 
-    /// [`Recovery::suspect_at`] is no earlier than this: no path is suspect before a round trip and
-    /// a busy host's delay have passed.
+    /// Returns a lower bound of [`Recovery::suspect_at`]: no path is suspect before a round trip
+    /// and a busy host's delay have passed.
     pub(crate) fn suspect_at_earliest(&self) -> Option<Instant> {
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         Some(self.silent_since()? + min_rtt + RttEstimator::HOST_DELAY)
     }
 
-    /// When the path has been silent for too long: a probe timeout after it was last heard and the
-    /// oldest packet in flight was sent. `patience`, but not less than the least round trip and two
-    /// of the receiver's reports, bounds the deviations that the oldest packet's acknowledgement is
-    /// granted, and the silence of a path whose acknowledgement is that much overdue. Of a path
-    /// whose round trips nobody knows yet nothing is overdue.
+    /// Returns when the path has been silent for too long: a probe timeout after it last answered
+    /// and the oldest packet in flight was sent. `patience`, but not less than the least round trip
+    /// and two of the receiver's reports, bounds two times. One is the deviation granted to the
+    /// oldest packet's acknowledgement, the other the silence of a path whose acknowledgement is
+    /// that much overdue. On a path with unknown round trips nothing is overdue.
     pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
         let oldest_at = self.sent.oldest_sent_at()?;
         let probe_timeout = self.probe_timeout();

@@ -1,9 +1,9 @@
 //! Round-trip times of packets that another path's report was first to acknowledge.
 //!
-//! While a path is in doubt, its reports come back on another one, too. If that is the faster way
-//! they acknowledge everything first, and what then comes back on the path itself acknowledges
-//! nothing new. It still is the only measure of the path's round trip: without it, a path whose
-//! delay has grown at once would be in doubt for ever.
+//! While a path is in doubt, its reports come back on another one, too. If that is the faster way,
+//! they acknowledge everything first, and reports on the path itself acknowledge nothing new. Still
+//! these are the only measure of the path's round trip: without them, a path whose delay has grown
+//! at once would be in doubt for ever.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ const MAX_PACKETS: usize = 256;
 pub(super) struct ToldElsewhere(VecDeque<(u64, Instant)>);
 
 impl ToldElsewhere {
-    /// A packet has been acknowledged by way of another path.
+    /// Notes a packet that has been acknowledged by way of another path.
     pub(super) fn note(&mut self, packet_number: u64, sent_at: Instant) {
         if self.0.len() == MAX_PACKETS {
             self.0.pop_front();

@@ -4,8 +4,8 @@ use super::PacketView;
 use crate::forecast::Turn;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 
-/// The paths that `packet` may take: the active ones that it need not avoid, else any active one,
-/// else those held in reserve, else any usable one (better a suspect path than none).
+/// Iterates over the paths that `packet` may take: the active ones that it need not avoid, else any
+/// active one, else those held in reserve, else any usable one (better a suspect path than none).
 pub fn candidates<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
@@ -13,7 +13,7 @@ pub fn candidates<'a>(
     best_of(paths, packet.avoid)
 }
 
-/// The paths that a packet may take from which nothing has been lost yet.
+/// Iterates over the paths that a packet may take from which nothing has been lost yet.
 pub fn usable(paths: &[PathView]) -> impl Iterator<Item = &PathView> + Clone {
     best_of(paths, PathSet::EMPTY)
 }
@@ -32,14 +32,14 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
         .filter(move |path| rank(path) == best && best < 4)
 }
 
-/// The path that delivers `packet`, a retransmission, first.
+/// Returns the path that delivers `packet`, a retransmission, first.
 pub fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     cheapest(packet, paths, |path| {
         path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes)))
     })
 }
 
-/// The candidate of the least cost. With a single path, no cost is computed.
+/// Returns the candidate of the least cost. With a single path, no cost is computed.
 pub fn cheapest<K: Ord>(
     packet: &PacketView,
     paths: &[PathView],
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// Active paths of these round-trip times, in milliseconds.
+    /// Returns active paths of these round-trip times, in milliseconds.
     fn paths(rtt_millis: &[u64]) -> Vec<PathView> {
         let path = |(&rtt, id): (&u64, u8)| PathView {
             id: PathId(id),

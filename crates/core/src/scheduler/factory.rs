@@ -14,7 +14,8 @@ pub struct SchedulerFactory {
 }
 
 impl SchedulerFactory {
-    /// The algorithm that `build` makes an instance of for each session. `name` identifies it.
+    /// Creates a factory whose instances, one for each session, come from `build`. `name`
+    /// identifies it.
     pub fn new(
         name: impl Into<Arc<str>>,
         build: impl Fn() -> Box<dyn Scheduler> + Send + Sync + 'static,
@@ -25,12 +26,12 @@ impl SchedulerFactory {
         }
     }
 
-    /// Its name as the user wrote it.
+    /// Returns the name as the user wrote it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// An instance for one session.
+    /// Creates an instance for one session.
     pub fn build(&self) -> Box<dyn Scheduler> {
         (self.build)()
     }

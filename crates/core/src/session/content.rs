@@ -31,30 +31,30 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Whether this is media: worthless when late, and in frames.
     const IS_MEDIA: bool;
 
-    /// The content of a new session without paths; checks its part of the set-up.
+    /// Creates the content of a new session without paths; checks its part of the configuration.
     fn new(config: &Config, now: Instant) -> Result<Self, ConfigError>;
 
-    /// The maximum number of paths.
+    /// Returns the maximum number of paths.
     fn max_paths(_config: &Config) -> usize {
         PathId::LIMIT
     }
 
-    /// The longest header of a packet, in bytes, without [`Config::overhead_bytes`].
+    /// Returns the longest header of a packet, in bytes, without [`Config::overhead_bytes`].
     fn header_bytes(&self) -> u32;
 
-    /// The highest useful rate of a path's controller.
+    /// Returns the highest useful rate of a path's controller.
     fn max_rate(session: &Session<Self>) -> DataRate;
 
-    /// A path has been added, or has taken the number of another.
+    /// Handles a path that has been added, or has taken the number of another.
     fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
 
-    /// The user pays for a path by volume from now on, or does not.
+    /// Notes whether the user pays for a path by volume from now on.
     fn on_metered(_session: &mut Session<Self>, _now: Instant, _is_metered: bool) {}
 
-    /// A path has been removed; its packets in flight are declared lost after this call.
+    /// Handles a removed path; its packets in flight are declared lost after this call.
     fn on_path_removed(_session: &mut Session<Self>, _id: PathId) {}
 
-    /// A path's state has changed.
+    /// Handles a change of a path's state.
     fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
 
     /// Moves packets that are bound to a path back to the common queue.
@@ -66,7 +66,7 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Handles a wire frame that is not about paths or the end of the session.
     fn on_frame(session: &mut Session<Self>, now: Instant, on: PathId, frame: WireFrame<'_>);
 
-    /// Whether more packets are expected, since something has arrived in part.
+    /// Returns whether more packets are expected, since a frame has arrived in part.
     fn awaits_more(&self) -> bool {
         false
     }
@@ -81,7 +81,7 @@ pub(crate) trait Hooks: Sized + Debug {
         digest: &Digest,
     );
 
-    /// Packets of a path are declared lost. `reason` is that of their retransmissions.
+    /// Handles lost packets of a path. `reason` is that of their retransmissions.
     fn on_losses(
         session: &mut Session<Self>,
         now: Instant,
@@ -90,10 +90,10 @@ pub(crate) trait Hooks: Sized + Debug {
         reason: SendReason,
     );
 
-    /// The peer has said that it closes the session.
+    /// Handles the peer's announcement that it closes the session.
     fn on_peer_closes(session: &mut Session<Self>, now: Instant);
 
-    /// The session has ended: nothing else will arrive.
+    /// Handles the end of the session, after which nothing else will arrive.
     fn on_end(_session: &mut Session<Self>) {}
 
     /// Prepares packets for sending. Returns false if a quick check finds nothing to send.
@@ -101,15 +101,15 @@ pub(crate) trait Hooks: Sized + Debug {
         true
     }
 
-    /// Whether it is worth trying again to send, although no datagram was written.
+    /// Returns whether another attempt to send may succeed, although no datagram was written.
     fn is_stirred(_session: &Session<Self>, _now: Instant) -> bool {
         false
     }
 
-    /// The path on which [`Hooks::write_news`] has something to write now.
+    /// Returns the path on which [`Hooks::write_news`] has something to write now.
     fn news_on(session: &Session<Self>, now: Instant) -> Option<PathId>;
 
-    /// Whether the peer wants reports about packets.
+    /// Returns whether the peer wants reports about packets.
     fn is_report_wanted(&self) -> bool {
         true
     }
@@ -135,34 +135,34 @@ pub(crate) trait Hooks: Sized + Debug {
         buf: &mut Vec<u8>,
     ) -> Option<Written>;
 
-    /// The packet that was written last has left.
+    /// Handles the departure of the packet that was written last.
     fn on_packet_sent(session: &mut Session<Self>, now: Instant, id: PathId, packet: &SentPacket);
 
-    /// Whether all that was handed in has been acknowledged or given up.
+    /// Returns whether all data handed in has been acknowledged or given up.
     fn is_drained(&self) -> bool;
 
-    /// Whether this end sends. An end that only receives has fewer timers.
+    /// Returns whether this end sends. An end that only receives has fewer timers.
     fn is_sender(&self) -> bool;
 
-    /// When the pacer releases the next packet of a path; `None` if there is none.
+    /// Returns when the pacer releases the next packet of a path; `None` if there is none.
     fn leaves_at(session: &Session<Self>, path: &Path) -> Option<Instant>;
 
-    /// The timers of a path in use.
+    /// Adds the timers of a path in use.
     fn consider_path(session: &Session<Self>, path: &Path, next: &mut NextTimer);
 
-    /// The timers of the sending end.
+    /// Adds the timers of the sending end.
     fn consider_sending(session: &Session<Self>, next: &mut NextTimer);
 
-    /// The timers of the receiving end.
+    /// Adds the timers of the receiving end.
     fn consider_receiving(&self, _next: &mut NextTimer) {}
 
     /// Performs due actions. Calls [`Session::handle_path_timeouts`] while the session is open.
     fn handle_timeout(session: &mut Session<Self>, now: Instant);
 
-    /// The loss timer of a path has declared packets lost.
+    /// Handles packets that a path's loss timer has declared lost.
     fn on_loss_timeout(session: &mut Session<Self>, now: Instant, id: PathId, digest: &Digest);
 
-    /// A timer of a path's controller has expired.
+    /// Handles an expired timer of a path's controller.
     fn on_controller_timeout(_session: &mut Session<Self>, _now: Instant) {}
 
     /// Serves those timers of a path that [`Hooks::consider_path`] names.

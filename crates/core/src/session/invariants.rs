@@ -8,7 +8,7 @@ use crate::path::Path;
 use crate::send_reason::SendReason;
 
 impl<C: Content> Session<C> {
-    /// Every invariant that does not hold now, between two calls.
+    /// Returns every invariant that does not hold now, between two calls.
     pub fn check_invariants(&self) -> Vec<Violation> {
         let mut checker = Checker::default();
         for path in &self.paths {
@@ -18,7 +18,7 @@ impl<C: Content> Session<C> {
         checker.violations
     }
 
-    /// The same of a session that is at rest: [`Session::handle_timeout`] has been called at
+    /// Returns the same for a session at rest: [`Session::handle_timeout`] has been called at
     /// `now`, and then [`Session::poll_transmit`] until it returned `None`.
     pub fn check_invariants_at_rest(&self, now: Instant) -> Vec<Violation> {
         let mut checker = Checker {

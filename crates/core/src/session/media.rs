@@ -68,9 +68,9 @@ pub struct Media {
     has_sent_media: bool,
     /// Whether the session is kept alive even before this end sends media.
     is_kept_alive: bool,
-    /// Since when the scheduler has held packets.
+    /// Time since which the scheduler has held packets.
     held_since: Option<Instant>,
-    /// Whether frames have waited for too long, and something has waited ever since.
+    /// Whether frames have waited for too long, and the queue has not been empty since.
     is_overloaded: bool,
     /// When a path last went out or came back.
     path_changed_at: Instant,
@@ -202,12 +202,12 @@ impl MediaSession {
         self.content.send_buffer.set_deadline(deadline);
     }
 
-    /// Bitrate requested from the encoder.
+    /// Returns the bitrate requested from the encoder.
     pub fn target_bitrate(&self) -> DataRate {
         self.content.target_bitrate
     }
 
-    /// Has silent paths waited for as long as the number of paths suggests.
+    /// Sets the patience with silent paths by the number of paths.
     fn set_patience(&mut self) {
         let deadline = self.config.media.deadline;
         let kept = |path: &&Path| path.state() != PathState::Removed;

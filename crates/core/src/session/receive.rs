@@ -80,7 +80,7 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// A frame about a path or the end of the session.
+    /// Handles a frame about a path or the end of the session.
     #[cold]
     fn on_control_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
         let path = &mut self.paths[on.index()];
@@ -106,12 +106,12 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// A frame has come that a session of this kind has no use for.
+    /// Handles a frame for which a session of this kind has no use.
     pub(super) fn on_foreign_frame(&mut self) {
         self.counters.malformed_datagrams += 1;
     }
 
-    /// The peer says whether it doubts a path.
+    /// Handles the peer's statement whether it doubts a path.
     fn on_path_status(&mut self, now: Instant, path: PathId, is_suspect: bool) {
         let Some(path) = self.paths.get_mut(path.index()) else {
             return;
@@ -135,7 +135,7 @@ impl<C: Content> Session<C> {
         self.events.push_back(event);
     }
 
-    /// A report about path `about` has come in on path `on`.
+    /// Handles a report about path `about` that has come in on path `on`.
     fn on_feedback(
         &mut self,
         now: Instant,
@@ -187,7 +187,7 @@ impl<C: Content> Session<C> {
     #[cold]
     fn judge_answer_elsewhere(&mut self, now: Instant, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
-        // The way back is still broken: the peer is to keep on reporting by the other path.
+        // The way back is still broken: the peer must keep on reporting by the other path.
         if path.doubt_told_at + DOUBT_LIFETIME / 2 <= now {
             path.status_to_tell = Some(true);
         }
@@ -199,7 +199,7 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// The path has shown that it is alive, both ways.
+    /// Handles a proof that the path is alive, both ways.
     fn on_path_answer(&mut self, now: Instant, path: PathId) {
         if self.paths[path.index()].liveness.on_answer() {
             self.on_path_back(now, path);

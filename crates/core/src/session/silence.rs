@@ -12,8 +12,9 @@ use crate::send_reason::SendReason;
 use crate::wire;
 
 impl<C: Content> Session<C> {
-    /// The driver cannot send on a path: its interface has gone, for instance. The path is out at
-    /// once, without a probe timeout of silence, and is back when it answers.
+    /// Suspends a path on which the driver cannot send, for instance because its interface has
+    /// gone. The path is out at once, without a probe timeout of silence, and is back when it
+    /// answers.
     pub fn suspend_path(&mut self, now: Instant, path: PathId) {
         if let Some(suspended) = self.paths.get_mut(path.index())
             && suspended.liveness.suspend(now)
@@ -22,7 +23,7 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// From now on the user pays for a path by volume, or does not. If so, it stands by while the
+    /// Sets whether the user pays for a path by volume from now on. If so, it stands by while the
     /// others suffice.
     pub fn set_metered(&mut self, now: Instant, path: PathId, is_metered: bool) {
         if let Some(path) = self.paths.get_mut(path.index()) {

@@ -39,7 +39,7 @@ pub type StreamSession = Session<Stream>;
 pub struct Stream {
     /// By path.
     paths: Vec<StreamPath>,
-    /// When to say that the peer's window keeps bytes back, and how long to wait after that.
+    /// Time to announce that the peer's window keeps bytes back, and the wait after that.
     blocked_at: Option<Instant>,
     says_blocked: bool,
     /// Whether the peer wants its packets reported, not just the stream's offset.
@@ -93,7 +93,7 @@ impl Stream {
             blocked_at: None,
             blocked_wait: config.initial_retransmission_timeout,
             says_blocked: false,
-            // Before the first segment there is only a path that asks how far it leads.
+            // Before the first segment only questions for the path's distance are sent.
             is_packet_feedback_wanted: true,
             is_window_due: false,
             is_readable_told: false,
@@ -133,7 +133,7 @@ impl Hooks for Stream {
 
     fn max_paths(config: &Config) -> usize {
         match config.loss_detection {
-            // It hears of the stream's offset alone, which does not say which path lost what.
+            // It learns the stream's offset alone, which does not say which path lost a packet.
             LossDetection::TcpCumulative => 1,
             _ => PathId::LIMIT,
         }
@@ -321,7 +321,8 @@ impl Hooks for Stream {
         session.on_loss_timeout(now, id, digest);
     }
 
-    /// Over its last path a stream waits for ever longer, but does not give up.
+    /// Handles a timeout of a path. On its last path a stream waits longer each time, but does not
+    /// give up.
     fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
         session.on_stream_timeout(now, id);
         session.challenge_again(now, id);

@@ -15,11 +15,11 @@ pub enum Timer {
     Pacing,
     /// A packet may count as lost.
     LossDetection,
-    /// A path has been silent for too long, or is to be challenged.
+    /// A path has been silent for too long, or a challenge is due.
     PathSilence,
-    /// A stream's path has been silent for too long, or its tail is to be probed.
+    /// A stream's path has been silent for too long, or a tail loss probe is due.
     Retransmission,
-    /// The peer is to be asked for a larger window.
+    /// A question for a larger window of the peer is due.
     Blocked,
     /// A report is due.
     Feedback,
@@ -58,17 +58,17 @@ impl NextTimer {
         }
     }
 
-    /// Whether a timer that expires at this moment at the earliest may be the first. Mostly a
-    /// packet leaves before, and it need not be known when the timer expires.
+    /// Returns whether a timer that expires at this moment at the earliest may be the first. Mostly
+    /// a packet leaves before, and its exact time is not needed.
     pub(super) fn may_be(&self, at_earliest: Option<Instant>) -> bool {
         at_earliest.is_some_and(|at| at <= self.at)
     }
 }
 
 impl<C: Content> Session<C> {
-    /// When to call [`Session::handle_timeout`] and [`Session::poll_transmit`] next, and why. A
-    /// moment that has passed means at once. `None`: only a datagram or the application can change
-    /// anything. [`Timer::Pacing`]: nothing else is due at that moment.
+    /// Returns when to call [`Session::handle_timeout`] and [`Session::poll_transmit`] next, and
+    /// why. A moment that has passed means at once. `None`: only a datagram or the application can
+    /// change anything. [`Timer::Pacing`]: nothing else is due at that moment.
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let mut next = NextTimer {
             at: Instant::FAR_FUTURE,
@@ -103,8 +103,8 @@ impl<C: Content> Session<C> {
         (next.at < Instant::FAR_FUTURE).then_some((next.at, next.timer))
     }
 
-    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
-    /// pacer was not ready when the scheduler was last asked.
+    /// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one,
+    /// whose pacer was not ready at the scheduler's last call.
     pub(super) fn next_ready_after(&self, asked_at: Instant) -> Option<Instant> {
         let is_free =
             |path: &&Path| path.state().is_usable() && !path.has_bound() && path.has_window();
@@ -143,7 +143,7 @@ impl<C: Content> Session<C> {
         C::on_path_timeout(self, now, id);
     }
 
-    /// Takes all that flies on the path out of flight. `reason` is why it may be sent again.
+    /// Takes all packets of the path out of flight. `reason` is that of their retransmissions.
     pub(super) fn declare_silent(&mut self, now: Instant, id: PathId, reason: SendReason) {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         let path = &mut self.paths[id.index()];

@@ -37,7 +37,7 @@ impl<C: Content> Session<C> {
         None
     }
 
-    /// Apart, as most calls find nothing to send.
+    /// Writes the next datagram. Apart, as most calls find nothing to send.
     #[inline(never)]
     fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         if self.closing != Closing::Open {
@@ -74,7 +74,8 @@ impl<C: Content> Session<C> {
         None
     }
 
-    /// Feedback, answers, the state of paths, and the end: all that has no packet number.
+    /// Writes feedback, answers, the state of paths, and the end: all frames without a packet
+    /// number.
     fn write_untracked(
         &mut self,
         now: Instant,
@@ -141,7 +142,7 @@ impl<C: Content> Session<C> {
     }
 
     /// Writes the report about path `about`. While the peer doubts that path, the next datagram on
-    /// the best other one brings the report too.
+    /// the best other one carries the report too.
     fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
         let is_doubted = self.paths[about.index()].doubted_until > now;
         let is_told = self.content.is_report_wanted();

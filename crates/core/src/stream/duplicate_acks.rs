@@ -40,7 +40,8 @@ pub(crate) enum DuplicateAck {
 }
 
 impl DuplicateAcks {
-    /// Everything up to `offset` has arrived. Returns a round-trip time, if it was measured.
+    /// Handles the arrival of all data up to `offset`. Returns a round-trip time, if it was
+    /// measured.
     pub(crate) fn on_advance(&mut self, now: Instant, offset: u64) -> Option<Duration> {
         self.count = 0;
         self.is_in_fast_recovery = false;
@@ -52,7 +53,8 @@ impl DuplicateAcks {
         Some(now.saturating_since(sent_at))
     }
 
-    /// An acknowledgement has not advanced though everything up to `end` is outstanding.
+    /// Handles an acknowledgement that has not advanced though everything up to `end` is
+    /// outstanding.
     pub(crate) fn on_duplicate(&mut self, end: u64) -> DuplicateAck {
         self.count = self.count.saturating_add(1);
         if self.count == 1 {
@@ -74,7 +76,7 @@ impl DuplicateAcks {
         DuplicateAck::Ignored
     }
 
-    /// A segment leaves that ends at `end`.
+    /// Notes a segment that leaves and ends at `end`.
     pub(crate) fn on_sent(&mut self, now: Instant, end: u64, bytes: u32, is_new: bool) {
         self.limited_transmit_bytes += u64::from(bytes);
         if is_new && self.timed.is_none() {
@@ -82,7 +84,7 @@ impl DuplicateAcks {
         }
     }
 
-    /// The timer has run out with everything up to `end` outstanding.
+    /// Handles an expiry of the timer with everything up to `end` outstanding.
     pub(crate) fn on_timeout(&mut self, end: u64) {
         *self = DuplicateAcks {
             recover: Some(end),

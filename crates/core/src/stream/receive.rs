@@ -69,27 +69,28 @@ impl ReceiveStream {
         }
     }
 
-    /// The bytes of the segment that was taken in last, by their offsets.
+    /// Returns the byte range of the segment that was taken in last.
     pub(crate) fn newest(&self) -> Range<u64> {
         self.newest.clone()
     }
 
-    /// All bytes below have arrived; one more than the length of a stream that is complete.
+    /// Returns the offset below which all bytes have arrived; one more than the length of a stream
+    /// that is complete.
     pub(crate) fn acked_offset(&self) -> u64 {
         self.offset + u64::from(self.is_complete())
     }
 
-    /// The offset expected next, for completing truncated ones.
+    /// Returns the offset expected next, for completing truncated ones.
     pub(crate) fn expected(&self) -> u64 {
         self.offset
     }
 
-    /// Whether the peer's stream has arrived to its end.
+    /// Returns whether the peer's stream has arrived to its end.
     pub(crate) fn is_complete(&self) -> bool {
         self.final_offset == Some(self.offset)
     }
 
-    /// Whether a message can be read.
+    /// Returns whether a message can be read.
     pub(crate) fn has_message(&self) -> bool {
         self.messages.as_ref().is_some_and(Messages::has_whole)
     }
@@ -177,7 +178,7 @@ impl ReceiveStream {
         in_order - from + self.pieces.known_bytes(in_order, to)
     }
 
-    /// The next message, or the next bytes that can be read, as many as lie together.
+    /// Returns the next message, or the next contiguous bytes that can be read.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
         if let Some(messages) = &mut self.messages {
             let message = messages.pop()?;
@@ -199,7 +200,7 @@ impl ReceiveStream {
         (skipped > 0).then_some(skipped)
     }
 
-    /// The first piece's bytes, if they can be read.
+    /// Takes the first piece's bytes, if they can be read.
     fn take_first(&mut self) -> Option<Vec<u8>> {
         if self.readable_bytes() == 0 {
             return None;
@@ -215,7 +216,7 @@ impl ReceiveStream {
         self.told_max_offset.saturating_sub(self.acked_offset())
     }
 
-    /// Whether reading has opened the window so far that the sender should know: by half.
+    /// Returns whether reading has opened the window enough for an announcement: by half.
     pub(crate) fn is_window_worth_telling(&self) -> bool {
         let is_under_way = self.offset > 0 && self.final_offset.is_none();
         is_under_way && self.max_offset() >= self.told_max_offset + self.window_bytes / 2
@@ -225,7 +226,7 @@ impl ReceiveStream {
         self.read_offset + self.window_bytes
     }
 
-    /// The offset that follows the last byte that has arrived.
+    /// Returns the offset that follows the last byte that has arrived.
     fn highest(&self) -> u64 {
         self.pieces.highest().unwrap_or(0).max(self.offset)
     }
@@ -330,7 +331,7 @@ mod tests {
         );
     }
 
-    /// A stream of messages.
+    /// Returns a stream of messages.
     fn messages() -> ReceiveStream {
         ReceiveStream::new(&StreamConfig {
             receive_window_bytes: 1_000_000,

@@ -9,7 +9,7 @@ use crate::recovery::RttEstimator;
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// The granularity `G`: ns-2's tick, and that of a kernel that counts 100 a second.
 const GRANULARITY: Duration = Duration::from_millis(10);
-/// Beyond it the timeout is [`MAX_TIMEOUT`] anyway, however short it was.
+/// Number of doublings from which the timeout is [`MAX_TIMEOUT`], however short it was.
 const MAX_BACKOFF: u32 = 16;
 
 /// Round-trip time in ticks of [`GRANULARITY`], as a clock with ticks measures it: smoothed in
@@ -42,7 +42,7 @@ impl Ticks {
     }
 }
 
-/// When silence means that something is to be sent again.
+/// Timer after which silence causes a retransmission.
 #[derive(Debug)]
 pub(crate) struct RetransmissionTimer {
     expires_at: Option<Instant>,
@@ -69,8 +69,8 @@ impl RetransmissionTimer {
         }
     }
 
-    /// RFC 6298 §2.3 and 5.7: a new sample sets the timeout and ends back-off. `unmeasured_delay`
-    /// is what acknowledgements may take beyond the samples.
+    /// Sets the timeout by a new sample, and ends back-off (RFC 6298 §2.3 and 5.7).
+    /// `unmeasured_delay` is the possible delay of acknowledgements beyond the samples.
     pub(crate) fn on_sample(&mut self, rtt: &RttEstimator, unmeasured_delay: Duration) {
         let timeout = rtt.smoothed() + (rtt.variation() * 4).max(GRANULARITY) + unmeasured_delay;
         self.base = timeout.max(self.min);
@@ -93,7 +93,7 @@ impl RetransmissionTimer {
         self.backoff = 0;
     }
 
-    /// `RTO`.
+    /// Returns `RTO`.
     pub(crate) fn timeout(&self) -> Duration {
         (self.base * (1_u64 << self.backoff)).min(MAX_TIMEOUT)
     }
@@ -102,7 +102,7 @@ impl RetransmissionTimer {
         self.expires_at
     }
 
-    /// RFC 6298 §5.1: a packet leaves.
+    /// Starts the timer when a packet leaves (RFC 6298 §5.1).
     pub(crate) fn start(&mut self, now: Instant) {
         if self.expires_at.is_none() {
             self.restart(now);
@@ -113,7 +113,7 @@ impl RetransmissionTimer {
         self.expires_at = Some(now + self.timeout());
     }
 
-    /// RFC 6298 §5.2, 5.3: new data has been acknowledged.
+    /// Restarts or stops the timer when new data has been acknowledged (RFC 6298 §5.2, 5.3).
     pub(crate) fn on_progress(&mut self, now: Instant, is_outstanding: bool) {
         self.expiry_count = 0;
         if is_outstanding {
@@ -123,7 +123,7 @@ impl RetransmissionTimer {
         }
     }
 
-    /// Whether it has run out since data was last acknowledged.
+    /// Returns whether it has expired since data was last acknowledged.
     pub(crate) fn has_expired(&self) -> bool {
         self.expiry_count > 0
     }
@@ -132,8 +132,8 @@ impl RetransmissionTimer {
         self.expires_at = None;
     }
 
-    /// RFC 6298 §5.5, 5.6: doubles the timeout and starts again. Returns how many times in a row
-    /// the timer has now run out.
+    /// Doubles the timeout and starts again (RFC 6298 §5.5, 5.6). Returns the number of expiries in
+    /// a row.
     pub(crate) fn on_expiry(&mut self, now: Instant) -> u32 {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.expiry_count = self.expiry_count.saturating_add(1);

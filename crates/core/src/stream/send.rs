@@ -22,7 +22,7 @@ pub(crate) use written::Head;
 /// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
 pub(crate) struct SendStream {
-    /// The segments that are to be sent, mostly again, by their offsets.
+    /// Waiting segments, mostly retransmissions, by their offsets.
     waiting: BTreeMap<u64, Waiting>,
     /// Nothing from here on is in a segment. With one path, nothing from here on has ever been
     /// sent: segments are cut as they leave.
@@ -101,17 +101,17 @@ impl Segment {
         }
     }
 
-    /// The offset that follows; the end of the stream takes one.
+    /// Returns the offset behind the last byte; the end of the stream takes one.
     fn end(&self) -> u64 {
         self.offset + u64::from(self.length) + u64::from(self.is_last)
     }
 
-    /// Whether no copy is in flight or about to be.
+    /// Returns whether no copy is in flight or about to be.
     fn is_nowhere(&self) -> bool {
         self.copies_in_flight == 0 && self.bound_copies == 0 && !self.is_delivered
     }
 
-    /// As it is sent.
+    /// Returns the chunk to send.
     fn chunk(&self, reason: SendReason) -> Chunk {
         Chunk {
             offset: self.offset,
@@ -137,12 +137,12 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Whether it is sent for the first time.
+    /// Returns whether it is a first transmission.
     pub(crate) fn is_new(&self) -> bool {
         self.reason == SendReason::New
     }
 
-    /// The offset that follows; the end of the stream takes one.
+    /// Returns the offset behind the last byte; the end of the stream takes one.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.length as u64 + u64::from(self.is_last)
     }
@@ -216,7 +216,7 @@ impl SendStream {
         self.is_finished
     }
 
-    /// Whether all that was written has arrived.
+    /// Returns whether all written data has arrived.
     pub(crate) fn is_drained(&self) -> bool {
         self.written.len() == 0 && self.segments.is_empty() && self.next_offset == self.end()
     }
@@ -228,23 +228,25 @@ impl SendStream {
         unsent_room.min(self.capacity - self.written.len())
     }
 
-    /// Whether a writer that was refused may try again: once a quarter of either limit is free.
+    /// Returns whether a writer that was refused may try again: once there is room for a quarter of
+    /// the smaller limit.
     pub(crate) fn take_writable(&mut self) -> bool {
         let worth = self.capacity.min(self.max_unsent_bytes).div_ceil(4);
         self.room() >= worth && core::mem::take(&mut self.is_write_refused)
     }
 
-    /// Everything below has arrived.
+    /// Returns the offset below which everything has arrived.
     pub(crate) fn acked_offset(&self) -> u64 {
         self.acked_offset
     }
 
-    /// Nothing from here on is in a segment.
+    /// Returns the offset from which on no data is in a segment.
     pub(crate) fn next_offset(&self) -> u64 {
         self.next_offset
     }
 
-    /// Bytes that wait for being sent, or sent again, bound to no path.
+    /// Returns the bytes that wait for their first transmission or a retransmission, bound to no
+    /// path.
     pub(crate) fn backlog_bytes(&self) -> u64 {
         self.written.end().saturating_sub(self.next_offset) + self.waiting_bytes
     }
@@ -254,7 +256,7 @@ impl SendStream {
         self.waiting_version
     }
 
-    /// Bytes of the segments that wait.
+    /// Returns the bytes of the segments that wait.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
     }
@@ -278,19 +280,19 @@ impl SendStream {
         }
     }
 
-    /// The first segment that waits.
+    /// Returns the first segment that waits.
     #[cold]
     fn first_waiting(&self) -> Option<Chunk> {
         let (offset, waiting) = self.waiting.first_key_value()?;
         Some(self.segment(*offset)?.chunk(waiting.reason))
     }
 
-    /// The piece never sent that is to be sent next, if the peer's window takes it whole.
+    /// Returns the next piece of new data, if the peer's window takes it whole.
     pub(crate) fn next_new(&self, max_bytes: usize) -> Option<Chunk> {
         self.unsent(max_bytes).filter(|chunk| self.is_taken(chunk))
     }
 
-    /// Whether anything waits, or has never been sent: bytes, or the end.
+    /// Returns whether anything waits, or has never been sent: bytes, or the end.
     pub(crate) fn has_any(&self) -> bool {
         !self.waiting.is_empty() || self.next_offset < self.end()
     }
@@ -311,19 +313,19 @@ impl SendStream {
         })
     }
 
-    /// Whether the peer's window takes a piece whole.
+    /// Returns whether the peer's window takes a piece whole.
     fn is_taken(&self, chunk: &Chunk) -> bool {
         chunk.offset + chunk.length as u64 <= self.max_offset
     }
 
-    /// Whether only the peer's window keeps bytes back.
+    /// Returns whether only the peer's window keeps bytes back.
     pub(crate) fn is_blocked(&self, max_bytes: usize) -> bool {
         let unsent = self.unsent(max_bytes);
         self.waiting.is_empty() && unsent.is_some_and(|chunk| !self.is_taken(&chunk))
     }
 
-    /// The segment of the highest offset that has left by a path and is not known to have arrived,
-    /// as a probe.
+    /// Returns, as a probe, the segment of the highest offset that has left by a path and is not
+    /// known to have arrived.
     pub(crate) fn last_undelivered(&self, on: PathId) -> Option<Chunk> {
         let mut newest_first = self.segments.iter().rev();
         let is_probe =
@@ -332,17 +334,17 @@ impl SendStream {
         Some(segment.chunk(SendReason::TailLossProbe))
     }
 
-    /// The packet number of the last copy of the first segment that is not acknowledged.
+    /// Returns the packet number of the last copy of the first segment that is not acknowledged.
     pub(crate) fn first_unacked(&self) -> Option<u64> {
         self.segments.front().map(|segment| segment.packet_number)
     }
 
-    /// The bytes of a piece.
+    /// Appends the bytes of a piece.
     pub(crate) fn append_payload(&self, chunk: &Chunk, out: &mut Vec<u8>) {
         self.written.append(chunk.offset, chunk.length, out);
     }
 
-    /// A piece has left by a path, in the packet of this number.
+    /// Notes that a piece has left by a path, in the packet of this number.
     pub(crate) fn on_sent(&mut self, chunk: &Chunk, on: PathId, packet_number: u64) {
         if chunk.offset == self.next_offset {
             self.cut(chunk);
@@ -363,7 +365,7 @@ impl SendStream {
         self.segments.push_back(Segment::new(chunk));
     }
 
-    /// A copy of the segment at `offset` has arrived by a path.
+    /// Handles the arrival, by a path, of a copy of the segment at `offset`.
     pub(crate) fn on_packet_acked(&mut self, offset: u64, on: PathId) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
@@ -388,7 +390,7 @@ impl SendStream {
         }
     }
 
-    /// The segment at `offset`, of which there is one, waits.
+    /// Queues the segment at `offset`, which must exist.
     fn wait(&mut self, offset: u64, waiting: Waiting) {
         let length = self
             .segment(offset)
@@ -399,9 +401,9 @@ impl SendStream {
         }
     }
 
-    /// The segment at `offset` waits no longer, if it did.
+    /// Removes the segment at `offset` from the queue, if it waits.
     fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
-        // It is asked for every segment that leaves or arrives, and mostly none waits.
+        // The call comes for every segment that leaves or arrives, and mostly none waits.
         if self.waiting.is_empty() {
             return None;
         }
@@ -412,9 +414,9 @@ impl SendStream {
         Some(waiting)
     }
 
-    /// Everything below `offset` has arrived. The last copies of segments that were not known to
-    /// have arrived are appended to `settled`; those in flight are found by their paths and
-    /// numbers. Returns whether that is news.
+    /// Handles the arrival of everything below `offset`. The last copies of segments that were not
+    /// known to have arrived are appended to `settled`; those in flight are found by their paths
+    /// and numbers. Returns whether the offset is new.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         offset: u64,
@@ -444,7 +446,7 @@ impl SendStream {
         true
     }
 
-    /// The peer takes everything below `offset`; it does not take that back.
+    /// Extends the peer's window to `offset`; the peer never takes it back.
     pub(crate) fn on_window(&mut self, offset: u64) {
         self.max_offset = self.max_offset.max(offset);
     }

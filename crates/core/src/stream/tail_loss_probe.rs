@@ -17,7 +17,7 @@ const MIN_TIMEOUT: Duration = RttEstimator::HOST_DELAY;
 #[derive(Debug, Default)]
 pub(crate) struct TailLossProbe {
     due_at: Option<Instant>,
-    /// Whether a probe is to leave now.
+    /// Whether a probe is due now.
     is_wanted: bool,
     /// The probe that has been sent and is not acknowledged.
     outstanding: Option<u64>,
@@ -25,8 +25,9 @@ pub(crate) struct TailLossProbe {
 }
 
 impl TailLossProbe {
-    /// RFC 8985 §7.2: new data has left, or has been acknowledged. `alone_delay` is how long the
-    /// receiver may put off the acknowledgement of a single packet, if there is just one.
+    /// Schedules the probe when new data has left, or has been acknowledged (RFC 8985 §7.2).
+    /// `alone_delay` is the receiver's possible delay of the acknowledgement if a single packet is
+    /// outstanding.
     pub(crate) fn schedule(&mut self, now: Instant, rtt: &RttEstimator, alone_delay: Duration) {
         let has_new_sample = self
             .sent_at
@@ -40,19 +41,19 @@ impl TailLossProbe {
         });
     }
 
-    /// There is nothing to probe for: nothing is outstanding, or a loss is known already.
+    /// Cancels the probe: nothing is outstanding, or a loss is known already.
     pub(crate) fn cancel(&mut self) {
         self.due_at = None;
         self.is_wanted = false;
     }
 
-    /// The retransmission timer has run out.
+    /// Handles an expiry of the retransmission timer.
     pub(crate) fn on_timeout(&mut self) {
         self.cancel();
         self.outstanding = None;
     }
 
-    /// When the probe is due, the retransmission timer running out at `expires_at`.
+    /// Returns when the probe is due, if the retransmission timer expires at `expires_at`.
     pub(crate) fn due_at(&self, expires_at: Option<Instant>) -> Option<Instant> {
         let due_at = self.due_at?;
         Some(expires_at.map_or(due_at, |expires_at| due_at.min(expires_at)))
@@ -67,14 +68,14 @@ impl TailLossProbe {
         self.is_wanted
     }
 
-    /// The probe leaves.
+    /// Notes that the probe leaves.
     pub(crate) fn on_sent(&mut self, now: Instant, packet_number: u64) {
         self.is_wanted = false;
         self.outstanding = Some(packet_number);
         self.sent_at = Some(now);
     }
 
-    /// Packets up to this number have been acknowledged or lost.
+    /// Notes that packets up to this number have been acknowledged or lost.
     pub(crate) fn on_settled(&mut self, packet_number: u64) {
         self.outstanding.take_if(|probe| *probe <= packet_number);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The frames of an untracked datagram that begins with these bytes.
+/// Returns the frames of an untracked datagram that begins with these bytes.
 fn frames(bytes: &[u8]) -> Vec<Result<WireFrame<'_>, Malformed>> {
     let mut frames = Frames { rest: bytes };
     let mut report = FeedbackReport::default();

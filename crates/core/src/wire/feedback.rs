@@ -42,12 +42,12 @@ pub struct FeedbackReport {
 }
 
 impl FeedbackReport {
-    /// The largest received packet number.
+    /// Returns the largest received packet number.
     pub(crate) fn largest(&self) -> u64 {
         self.largest
     }
 
-    /// When the report was made, by the receiver's clock.
+    /// Returns when the report was made, by the receiver's clock.
     pub(crate) fn reported_at(&self) -> Instant {
         self.reported_at
     }
@@ -61,7 +61,7 @@ impl FeedbackReport {
             Instant::from_micros(truncated::expand(micros, last_reported_at.as_micros()));
     }
 
-    /// Whether the packet has arrived.
+    /// Returns whether the packet has arrived.
     pub(crate) fn contains(&self, packet_number: u64) -> bool {
         let Some(distance) = self.largest.checked_sub(packet_number) else {
             return false;
@@ -71,7 +71,8 @@ impl FeedbackReport {
             .any(|&(from, to)| (from..=to).contains(&distance))
     }
 
-    /// The first and last number of each range of packets that have arrived, in ascending order.
+    /// Iterates over the first and last number of each range of received packets, in ascending
+    /// order.
     pub(crate) fn ascending_ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         // A peer may claim numbers below zero, which were never sent.
         self.ranges.iter().rev().filter_map(|&(nearest, farthest)| {

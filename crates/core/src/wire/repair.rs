@@ -16,7 +16,7 @@ pub(crate) struct RepairHead {
 }
 
 impl RepairHead {
-    /// With the number that 32 bits stand for.
+    /// Returns the header with the number that these 32 bits stand for.
     pub(crate) fn expand(self, expected: u64) -> RepairHeader {
         RepairHeader {
             first: super::expand(self.first, expected),

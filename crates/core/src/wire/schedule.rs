@@ -43,7 +43,7 @@ impl HoleReports {
 }
 
 impl Default for FeedbackSchedule {
-    /// Every 8 packets or 10 ms: about 2 % of the media's bytes at 4 Mbit/s.
+    /// Returns a schedule of every 8 packets or 10 ms: about 2 % of the media's bytes at 4 Mbit/s.
     fn default() -> Self {
         FeedbackSchedule {
             every_packets: 8,

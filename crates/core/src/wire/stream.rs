@@ -28,7 +28,7 @@ pub(crate) struct SegmentHeader {
     pub(crate) offset: u32,
     /// Whether the stream ends with it. The end takes an offset of its own, as TCP's FIN does.
     pub(crate) is_last: bool,
-    /// Whether the sender wants to hear of every packet, or only how far the stream has come.
+    /// Whether the sender wants reports of every packet, or only the stream's offset.
     pub(crate) wants_packet_feedback: bool,
     /// Which half of a message it is, if not all of it.
     pub(crate) half: Option<Half>,

@@ -1,6 +1,6 @@
 //! Counters of which only the low 32 bits travel (as RFC 9000 §A.3 does with packet numbers).
 
-/// The value with these low bits that is nearest to `expected`.
+/// Returns the value with these low bits that is nearest to `expected`.
 pub(crate) fn expand(low_bits: u32, expected: u64) -> u64 {
     const WINDOW: u64 = 1 << 32;
     let candidate = (expected & !(WINDOW - 1)) | u64::from(low_bits);

@@ -16,7 +16,7 @@ use anabranch_core::{
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 
-/// The usual session, with the usual controller and scheduler.
+/// Returns the usual session, with the usual controller and scheduler.
 pub fn usual() -> Config {
     Config::new(
         anabranch_controllers::default_controller(),
@@ -24,7 +24,7 @@ pub fn usual() -> Config {
     )
 }
 
-/// A stream session that is as usual.
+/// Returns the usual stream session.
 pub fn usual_stream() -> Config {
     Config {
         loss_detection: LossDetection::TcpSack,
@@ -32,12 +32,12 @@ pub fn usual_stream() -> Config {
     }
 }
 
-/// A controller by its name.
+/// Returns a controller by its name.
 pub fn controller(name: &str) -> Controller {
     anabranch_controllers::by_name(name).unwrap()
 }
 
-/// A scheduler by its name.
+/// Returns a scheduler by its name.
 pub fn scheduler(name: &str) -> SchedulerFactory {
     anabranch_schedulers::by_name(name).unwrap()
 }
@@ -312,13 +312,13 @@ impl<C: Load> Network<C> {
         self.paths.push(path);
     }
 
-    /// Chance as this seed has it.
+    /// Sets the seed of all chance.
     pub fn reseed(&mut self, seed: Seed) {
         self.rng = seed.rng();
     }
 
-    /// Each path loses by a chance of its own, whatever the others carry.
-    /// `names`: the paths', by which they meet the same losses in another network.
+    /// Gives each path losses by a chance of its own, whatever the others carry. `names` are the
+    /// paths', by which they meet the same losses in another network.
     pub fn separate_losses_as(&mut self, seed: Seed, names: &[u64]) {
         let rng = |path: &u64, way: &str| seed.derive(&format!("{path}/{way}")).rng();
         self.own_chance = names
@@ -536,7 +536,7 @@ impl<C: Load> Network<C> {
         }));
     }
 
-    /// From each frame's capture to its delivery.
+    /// Returns each frame's time from its capture to its delivery.
     pub fn frame_delays(&self) -> Vec<Duration> {
         self.received
             .iter()

@@ -176,7 +176,7 @@ fn any_lengths_are_recovered_whichever_symbol_is_lost() {
     }
 }
 
-/// After every `spacing` symbols a repair symbol of the last `window` is sent.
+/// Iterates over repair symbols of the last `window` symbols, one after every `spacing` symbols.
 fn sliding(end: u64, window: u64, spacing: u64) -> impl Iterator<Item = RepairHeader> {
     (1..)
         .map(move |index| (index, index * spacing))
@@ -266,7 +266,7 @@ fn repairs_may_come_first_and_twice_and_in_any_order() {
     }
 }
 
-/// Which unknowns a set of repair symbols determines, by elimination from scratch.
+/// Returns the unknowns that a set of repair symbols determines, by elimination from scratch.
 fn determined(unknowns: &[u64], repairs: &[RepairHeader]) -> BTreeSet<u64> {
     let mut rows: Vec<Vec<u8>> = repairs
         .iter()
@@ -299,7 +299,7 @@ fn determined(unknowns: &[u64], repairs: &[RepairHeader]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Whether each unknown can have a repair symbol of its own: necessary for a solution.
+/// Returns whether each unknown can have a repair symbol of its own: necessary for a solution.
 fn has_matching(unknowns: &[u64], repairs: &[RepairHeader]) -> bool {
     fn assign(
         number: u64,

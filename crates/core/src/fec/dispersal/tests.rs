@@ -37,7 +37,7 @@ fn repair(deadline_millis: u64) -> PacketView {
     }
 }
 
-/// Symbols that took these paths.
+/// Returns the state after symbols that took these paths.
 fn dispersal(taken: &[u8]) -> Dispersal {
     let mut dispersal = Dispersal::new();
     for (symbol, path) in (0..).zip(taken) {

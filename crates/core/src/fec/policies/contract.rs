@@ -24,7 +24,7 @@ fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
     }
 }
 
-/// The same, with this share of media.
+/// Returns the path with this share of media.
 fn carrying(media_share: f64, mut path: PathView) -> PathView {
     path.risk.media_share = media_share;
     path
@@ -48,7 +48,7 @@ impl Bed {
         }
     }
 
-    /// 25 frames a second, a key frame every 50.
+    /// Adds a frame, 25 of which come in a second, with a key frame every 50.
     fn frame(&mut self, symbol_count: u16, importance: Importance, paths: &[PathView]) -> u16 {
         let now = Instant::from_millis(self.next * 40);
         let frame = FrameToProtect {

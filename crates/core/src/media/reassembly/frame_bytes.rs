@@ -23,12 +23,12 @@ impl FrameBytes {
         self.placed.reserve(bytes);
     }
 
-    /// Memory of fragments that lie apart.
+    /// Returns the memory of fragments that lie apart.
     pub(super) fn ahead_bytes(&self) -> usize {
         self.ahead_bytes
     }
 
-    /// The bytes of fragments before which none is missing.
+    /// Returns the bytes of fragments before which none is missing.
     pub(super) fn placed(&self) -> &[u8] {
         &self.placed
     }

@@ -34,7 +34,7 @@ impl Bed {
             .deliver(Instant::from_millis(millis), &mut self.out);
     }
 
-    /// "3" for a whole frame, "3i" for an incomplete and "3m" for a missing one.
+    /// Returns "3" for a whole frame, "3i" for an incomplete and "3m" for a missing one.
     fn outcomes(&mut self) -> String {
         let texts = self.out.drain(..).map(|outcome| match outcome {
             Outcome::Part(part) => format!(

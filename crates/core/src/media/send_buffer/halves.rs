@@ -5,7 +5,7 @@ use crate::media::{FrameId, Half};
 use crate::path_view::PathId;
 
 impl OutgoingFrame {
-    /// The length of its longest fragment.
+    /// Returns the length of its longest fragment.
     pub(super) fn longest_bytes(&self) -> usize {
         self.bytes.len().min(usize::from(self.fragment_bytes))
     }
@@ -23,12 +23,12 @@ impl SendBuffer {
             .map_or(0, |frame| frame.fragments.len() as u16)
     }
 
-    /// The half of a fragment that has arrived, if the other one has not.
+    /// Returns the half of a fragment that has arrived, if the other one has not.
     pub(crate) fn acked_half(&self, id: FrameId, fragment: u16) -> Option<Half> {
         self.frame(id)?.fragments[usize::from(fragment)].acked_half
     }
 
-    /// A half has arrived. The fragment has when both have.
+    /// Notes that a half has arrived. The fragment has when both have.
     pub(crate) fn on_half_acked(&mut self, id: FrameId, fragment: u16, half: Half, path: PathId) {
         let Some(frame) = self.frame_mut(id) else {
             return;

@@ -8,7 +8,7 @@ use crate::media::FrameId;
 use crate::path_view::PathSet;
 use crate::send_reason::SendReason;
 
-/// Moments that are to come.
+/// Future moments.
 #[derive(Debug, Default)]
 pub(super) struct LastCalls {
     /// Time before its deadline at which a packet has to leave; `None` without a path.
@@ -30,12 +30,13 @@ pub(crate) struct LastCall {
 }
 
 impl SendBuffer {
-    /// Sets how long before its deadline a packet has to leave; `None` if no path would take it.
+    /// Sets the time before its deadline at which a packet has to leave; `None` if no path would
+    /// take it.
     pub(crate) fn set_last_call_lead(&mut self, lead: Option<Duration>) {
         self.last_calls.lead = lead;
     }
 
-    /// A copy of a last try is to leave then.
+    /// Schedules the copy of a last try for `at`.
     pub(crate) fn call_copy(&mut self, at: Instant, id: FragmentId) {
         self.last_calls.copies.push((at, id));
     }
@@ -58,7 +59,7 @@ impl SendBuffer {
     }
 
     /// Appends the fragments whose last calls have come, of those that have been sent and neither
-    /// arrived nor wait for being sent again.
+    /// arrived nor wait for a retransmission.
     pub(crate) fn last_calls(&mut self, now: Instant, out: &mut Vec<LastCall>) {
         let mut copies = core::mem::take(&mut self.last_calls.copies);
         copies.retain(|&(at, id)| {

@@ -1,10 +1,9 @@
-//! The one rule by which a fragment that has left is sent again, waits, or is given up.
+//! The one rule by which a fragment that has left is retransmitted, waits, or is given up.
 //!
-//! A fragment gets another copy when the probability that those under way arrive in time is less
-//! than its frame deserves, no later moment would do, and a path makes the deadline. If none does
-//! and nothing is under way, its frame is given up. That a copy is lost, that its path is in doubt
-//! or congested, that it has not been heard of when it should have been: all that only changes the
-//! probability.
+//! A fragment gets another copy if three conditions hold. The probability that those in flight
+//! arrive in time is less than its frame deserves, no later moment would do, and a path makes the
+//! deadline. If no path does and nothing is in flight, its frame is given up. The loss of a copy, a
+//! path that is in doubt or congested, an overdue report: all these only change the probability.
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -51,14 +50,15 @@ pub(crate) struct Outlook {
     pub(crate) known_after: Duration,
     /// Time until another copy that leaves now arrives.
     pub(crate) arrives_after: Duration,
-    /// By how much that may be later.
+    /// Possible excess over this time.
     pub(crate) doubt: Duration,
     /// Time until the loss of another copy would be reported.
     pub(crate) told_after: Duration,
 }
 
 impl Outlook {
-    /// Whether another copy, sent when the fate of those under way is known, arrives by `due_at`.
+    /// Returns whether another copy, sent when the fates of those in flight are known, arrives by
+    /// `due_at`.
     fn is_there_time(&self, due_at: Instant) -> bool {
         self.now + self.known_after + self.arrives_after <= due_at
     }
@@ -69,7 +69,7 @@ impl Outlook {
 pub(crate) enum Verdict {
     /// Nothing to do: it has arrived, waits already, or its copies in flight suffice for now.
     Settled,
-    /// It is sent again.
+    /// Another copy is sent.
     SendAgain,
     /// Repairs that cover it are under way: it is judged again when they have arrived or not.
     Wait,
@@ -77,9 +77,9 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
-/// Which probability to arrive in time is enough. With a fragment its frame is lost, and all that
-/// need it: hundreds of packets, for one more. What no other frame needs gets another copy only
-/// when those under way will hardly arrive.
+/// Returns the sufficient probability to arrive in time. If a fragment is lost, so is its frame and
+/// all that need it: hundreds of packets, for one more. A frame that no other needs gets another
+/// copy only if those in flight will hardly arrive.
 fn enough(importance: Importance) -> f64 {
     match importance {
         Importance::Key | Importance::Reference => 0.999,
@@ -87,15 +87,15 @@ fn enough(importance: Importance) -> f64 {
     }
 }
 
-/// Whether it may wait for the repairs that are under way: not if its copy may arrive yet, nor if
-/// it has waited.
+/// Returns whether a fragment may wait for the repairs in flight: not if its copy may still arrive,
+/// nor if it has waited.
 fn may_wait(reason: SendReason) -> bool {
     use SendReason::{Lost, PathOut, PathRemoved};
     matches!(reason, Lost | PathOut | PathRemoved)
 }
 
 impl SendBuffer {
-    /// A copy of the fragment on `path` is lost.
+    /// Notes that a copy of the fragment on `path` is lost.
     pub(crate) fn on_lost(&mut self, id: FragmentId, path: PathId) {
         let Some(state) = self.state_mut(id) else {
             return;

@@ -60,7 +60,7 @@ impl Repairs {
         self.unbound.insert(place, packet);
     }
 
-    /// The bytes on the wire of those that wait for a path.
+    /// Returns the bytes on the wire of repairs that wait for a path.
     pub(super) fn unbound_bytes(&self) -> u64 {
         let bytes = self.unbound.iter().map(|packet| u64::from(packet.bytes));
         bytes.sum()
@@ -97,14 +97,14 @@ impl Repairs {
 }
 
 impl SendBuffer {
-    /// The number that the next symbol gets.
+    /// Returns the number of the next symbol.
     pub(crate) fn next_symbol(&self) -> u64 {
         self.repairs
             .as_ref()
             .map_or(0, |repairs| repairs.next_symbol)
     }
 
-    /// The number of the symbol that a fragment is, if its frame is still here.
+    /// Returns the symbol number of a fragment, if its frame is still kept.
     pub(crate) fn symbol(&self, id: FrameId, fragment: u16) -> Option<u64> {
         let frame = self.frame(id)?;
         Some(frame.first_symbol + u64::from(fragment))
@@ -123,7 +123,7 @@ impl SendBuffer {
         }
     }
 
-    /// The symbols that a repair covers, if it is not settled.
+    /// Returns the symbols that a repair covers, if it is not settled.
     pub(crate) fn repair_window(&self, frame: FrameId, index: u16) -> Option<Range<u64>> {
         let repairs = self.repairs.as_ref()?;
         let repair = &repairs.unsettled[repairs.position(frame, index)?];
@@ -173,8 +173,8 @@ impl SendBuffer {
         }
     }
 
-    /// Queues one repair over the symbols from `first` on and before `end`, as far as their frames
-    /// are still here.
+    /// Queues one repair over the symbols from `first` on and before `end` whose frames are still
+    /// kept.
     fn queue_repair(&mut self, id: FrameId, index: u16, first: u64, end: u64) {
         let oldest = self.frames.front().map_or(end, |frame| frame.first_symbol);
         let first = first.max(oldest);
@@ -234,7 +234,7 @@ impl SendBuffer {
         })
     }
 
-    /// The symbols of a window that [`SendBuffer::take_repair`] has named.
+    /// Returns the symbols of a window from [`SendBuffer::take_repair`].
     pub(crate) fn symbols(
         &self,
         window: RepairHeader,
@@ -248,7 +248,7 @@ impl SendBuffer {
         })
     }
 
-    /// A repair has arrived, or is lost.
+    /// Forgets a repair that has arrived, or is lost.
     pub(crate) fn on_repair_settled(&mut self, frame: FrameId, index: u16) {
         if let Some(repairs) = &mut self.repairs
             && let Some(position) = repairs.position(frame, index)
@@ -257,8 +257,8 @@ impl SendBuffer {
         }
     }
 
-    /// The receiver has recovered this symbol: it need not be sent again. Returns whether that is
-    /// news.
+    /// Marks a symbol that the receiver has recovered: it need not be resent. Returns whether that
+    /// is new.
     pub(crate) fn on_recovered(&mut self, symbol: u64) -> bool {
         let is_kept = self
             .frames
@@ -300,13 +300,13 @@ impl SendBuffer {
         waits
     }
 
-    /// When [`SendBuffer::next_disappointed`] has something for sure.
+    /// Returns when [`SendBuffer::next_disappointed`] surely returns a fragment.
     pub(crate) fn waits_until(&self) -> Option<Instant> {
         let waiting = &self.repairs.as_ref()?.waiting;
         waiting.iter().map(|(_, until)| *until).min()
     }
 
-    /// A lost fragment that has waited in vain, or long enough, to be judged again.
+    /// Returns a lost fragment that has waited in vain, or long enough, to be judged again.
     pub(crate) fn next_disappointed(&mut self, now: Instant) -> Option<FragmentId> {
         loop {
             let is_over = |(id, until): &(FragmentId, Instant)| {
@@ -324,7 +324,7 @@ impl SendBuffer {
         }
     }
 
-    /// Whether the symbol's frame is here and wants it at the receiver.
+    /// Returns whether the symbol's frame is kept, and the receiver still lacks the symbol.
     fn is_wanted(&self, symbol: u64) -> bool {
         if self
             .frames
@@ -338,7 +338,7 @@ impl SendBuffer {
         !frame.is_given_up && frame.fragments[fragment].state != State::Arrived
     }
 
-    /// The index of the frame that a symbol is of. There must be one.
+    /// Returns the index of the frame of a symbol. There must be one.
     fn frame_of(&self, symbol: u64) -> usize {
         self.frames
             .partition_point(|frame| frame.first_symbol <= symbol)

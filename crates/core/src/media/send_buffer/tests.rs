@@ -33,7 +33,7 @@ fn hopeless(now: Instant, arrives_at: Instant) -> Outlook {
     }
 }
 
-/// Reconsiders a fragment, and queues it if it is to be sent again.
+/// Reconsiders a fragment, and queues it for a retransmission if the verdict asks for one.
 fn reconsider(
     buffer: &mut SendBuffer,
     id: FragmentId,
@@ -90,7 +90,8 @@ fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
     buffer
 }
 
-/// One with a frame of three fragments of this importance, captured at the origin and all sent.
+/// Returns a buffer with a frame of three fragments of this importance, captured at the origin and
+/// all sent.
 pub(super) fn buffer_of(importance: Importance) -> SendBuffer {
     let mut buffer = buffer(false);
     push(&mut buffer, 0, importance);
@@ -454,7 +455,7 @@ fn the_next_key_frame_is_expected_when_the_last_group_would_end_again() {
     assert!(buffer.group(at(160)).is_none());
 }
 
-/// The fragments whose last calls have come.
+/// Returns the fragments whose last calls have come.
 fn called(buffer: &mut SendBuffer, millis: u64) -> Vec<(u64, u16, bool)> {
     let mut calls = Vec::new();
     buffer.last_calls(Instant::from_millis(millis), &mut calls);

@@ -6,18 +6,18 @@ use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 
 impl SendBuffer {
-    /// Whether anything waits for a path.
+    /// Returns whether anything waits for a path.
     pub(crate) fn has_waiting(&self) -> bool {
         let repairs = self.repairs.as_deref();
         !self.waiting.is_empty() || repairs.is_some_and(Repairs::has_unbound)
     }
 
-    /// The packets that wait for the scheduler.
+    /// Returns the packets that wait for the scheduler.
     pub(crate) fn waiting(&self) -> &[PacketView] {
         &self.waiting
     }
 
-    /// The bytes on the wire of all that waits for a path.
+    /// Returns the bytes on the wire of all packets that wait for a path.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         let bytes = self.waiting.iter().map(|packet| u64::from(packet.bytes));
         let repairs = self.repairs.as_deref();
@@ -33,7 +33,7 @@ impl SendBuffer {
         });
     }
 
-    /// Whether a copy of the packet's fragment is in flight or has arrived.
+    /// Returns whether a copy of the packet's fragment is in flight or has arrived.
     pub(crate) fn has_left(&self, packet: &PacketView) -> bool {
         let frame = self.frame(packet.frame);
         frame.is_none_or(|frame| {
@@ -42,7 +42,8 @@ impl SendBuffer {
         })
     }
 
-    /// Why a packet leaves now: the first copy of a fragment is new, whatever it was bound for.
+    /// Returns the reason of a packet that leaves now: the first copy of a fragment is new,
+    /// whatever it was bound for.
     pub(crate) fn reason_of(&self, packet: &PacketView) -> SendReason {
         let frame = self.frame(packet.frame);
         let is_copy =
@@ -54,7 +55,8 @@ impl SendBuffer {
         }
     }
 
-    /// A bound packet was dropped: it waits no more, and a loss of another copy is judged again.
+    /// Handles a bound packet that was dropped: it waits no more, and a loss of another copy is
+    /// judged again.
     pub(crate) fn on_dropped(&mut self, packet: &PacketView) {
         if packet.kind() == PacketKind::Retransmission {
             self.set_state(packet.id(), State::Sent);
@@ -98,7 +100,7 @@ impl SendBuffer {
         self.waiting.insert(place, packet);
     }
 
-    /// Nothing of this frame waits any more.
+    /// Removes all waiting packets of this frame.
     pub(super) fn discard_waiting(&mut self, id: FrameId) {
         self.waiting.retain(|packet| packet.frame != id);
         if let Some(repairs) = &mut self.repairs {

@@ -84,8 +84,8 @@ impl Groups {
         }
     }
 
-    /// Whether a frame is of use after its deadline: the newest key frame, which all frames up to
-    /// the next one need.
+    /// Returns whether a frame is of use after its deadline: the newest key frame is, since all
+    /// frames up to the next one need it.
     pub(super) fn outlives_deadline(&self, id: FrameId) -> bool {
         self.newest_key == Some(id) && !self.is_all_intra
     }
@@ -98,23 +98,24 @@ impl SendBuffer {
         self.groups.open.is_some() || self.groups.has_disposable
     }
 
-    /// Whether a frame is missing that the newest ones need.
+    /// Returns whether the newest frames need a missing one.
     pub(crate) fn is_chain_broken(&self) -> bool {
         self.groups.is_broken
     }
 
-    /// The source's last whole group, if the next key frame is still to come.
+    /// Returns the source's last whole group, if the next key frame is still to come.
     pub(crate) fn group(&self, now: Instant) -> Option<Group> {
         self.groups.last.filter(|group| group.next_key_at > now)
     }
 
-    /// Whether this is a key frame that is still of interest.
+    /// Returns whether this is a key frame that is still of interest.
     pub(crate) fn is_key(&self, id: FrameId) -> bool {
         let frame = self.frame(id);
         frame.is_some_and(|frame| frame.importance.is_key())
     }
 
-    /// The frames of which fragments wait for being sent for the first time, oldest first.
+    /// Iterates over the frames with fragments that wait for their first transmission, oldest
+    /// first.
     pub(crate) fn unsent(&self) -> impl Iterator<Item = Unsent> + '_ {
         let indexed = self.frames.iter().enumerate();
         let waiting = indexed.filter(|(_, frame)| !frame.is_given_up && frame.never_sent_count > 0);

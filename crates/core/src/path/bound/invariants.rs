@@ -6,7 +6,7 @@ use crate::path::Path;
 use crate::scheduler::{PacketKind, PacketView};
 
 impl Path {
-    /// All bound packets.
+    /// Iterates over all bound packets.
     pub(crate) fn bound_packets(&self) -> impl Iterator<Item = &PacketView> {
         let bound = &self.bound;
         bound.retransmissions.iter().chain(&bound.sources)

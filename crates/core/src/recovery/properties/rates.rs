@@ -153,7 +153,7 @@ impl<D: Fn(Instant) -> Instant> Flow<D> {
     }
 }
 
-/// Reports wait for the next of moments that are 20 to 120 ms apart, at random.
+/// Delays a report to the next of moments that are 20 to 120 ms apart, at random.
 fn in_bursts(at: Instant, seed: u64) -> Instant {
     let mut rng = Seed(seed).rng();
     let mut burst_at = Instant::ZERO;
@@ -163,8 +163,8 @@ fn in_bursts(at: Instant, seed: u64) -> Instant {
     burst_at
 }
 
-/// The way back takes 100 ms more in every second half of a second: when it gets shorter, all that
-/// is under way comes at once.
+/// Delays a report on a way back that takes 100 ms more in every second half period. When it gets
+/// shorter, all reports in flight come at once.
 fn over_a_wave(at: Instant, half_period: Duration) -> Instant {
     let half = at.as_nanos() / half_period.as_nanos();
     let next_half = Instant::from_nanos((half + 1) * half_period.as_nanos());
@@ -174,7 +174,7 @@ fn over_a_wave(at: Instant, half_period: Duration) -> Instant {
     }
 }
 
-/// The largest rate of a sample, of C.
+/// Returns the largest rate of a sample, as a multiple of the capacity.
 fn largest(samples: &[Sampled], rate: impl Fn(&Sampled) -> DataRate) -> f64 {
     let rates = samples.iter().map(rate);
     rates.max().expect("a sample").megabits_per_second() / CAPACITY.megabits_per_second()
@@ -248,8 +248,8 @@ fn a_greedy_flow_is_estimated_within_2_percent_of_the_capacity() {
     }
 }
 
-/// Twenty packets that leave 0.8 ms apart from that moment on, and are reported one by one a round
-/// trip later.
+/// Sends twenty packets 0.8 ms apart from `from` on, which are reported one by one a round trip
+/// later.
 fn twenty_packets(pair: &mut Pair, from: Instant) {
     let gap = CAPACITY.time_for(PACKET_BYTES.into());
     let first = pair.recovery.next_packet_number();

@@ -8,8 +8,8 @@ use crate::media::{FrameId, Half};
 /// A [`SentPacket`] without its number, and its fate.
 ///
 /// Counters are kept by their lowest 32 bits, or as distances: they are compared with those of the
-/// newest packet, before which less than 4 GiB were sent, delivered and lost. How long before a
-/// packet something happened is kept in 40 bits, which are 18 minutes.
+/// newest packet, before which less than 4 GiB were sent, delivered and lost. The time between an
+/// event and the packet takes 40 bits, which are 18 minutes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     sent_at: Instant,
@@ -80,7 +80,7 @@ impl Record {
         }
     }
 
-    /// The packet, whose number is this; `newest` is the newest one's.
+    /// Returns the packet with this number; `newest` is the newest one's snapshot.
     #[inline]
     pub(super) fn packet(&self, packet_number: u64, newest: &DeliverySnapshot) -> SentPacket {
         let sent_bytes = before(newest.sent_bytes, self.sent_bytes);
@@ -154,7 +154,8 @@ fn clamp(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The value of a counter whose lowest bits are `low`, at `newest` or less than 2^32 before.
+/// Returns the value of a counter whose lowest bits are `low`, at `newest` or less than 2^32
+/// before.
 fn before(newest: u64, low: u32) -> u64 {
     newest - u64::from((newest as u32).wrapping_sub(low))
 }

@@ -34,7 +34,7 @@ struct Admission {
 }
 
 impl Admission {
-    /// Whether a frame is to be given up that leaves behind `ahead_bytes`.
+    /// Returns whether to give up a frame that leaves behind `ahead_bytes`.
     fn refuses(&self, frame: &Unsent, ahead_bytes: u64, level: &Level) -> bool {
         let arrives_at = self.now + level.time_for(ahead_bytes + frame.bytes);
         let is_new = self.new == Some(frame.frame);
@@ -75,7 +75,7 @@ impl MediaSession {
             self.content.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
         let patience = lifetime / WAIT_OF_OVERLOAD;
         let oldest = self.content.send_buffer.unsent().next();
-        // What waited for a path to come back was not too much for it.
+        // A backlog from the wait for a returning path was not too much for it.
         let has_waited = now > self.content.path_changed_at + patience
             && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
         self.content.is_overloaded = is_busy && (self.content.is_overloaded || has_waited);
@@ -115,8 +115,8 @@ impl MediaSession {
         if needed <= group.span || group.span <= longest {
             return None;
         }
-        // The next group may end when the longest queue takes as long as the rest of it. By how
-        // much it grows the queue until then is how much shorter than that it must be before.
+        // The next group may end when the longest queue takes as long as the rest of it. The queue
+        // before it must be shorter than that by the growth until then.
         let begun = group.span - longest;
         let share = begun.as_secs_f64() / group.span.as_secs_f64();
         let others = carried.time_for(group.other_bytes).mul_f64(share);

@@ -45,7 +45,7 @@ impl Sender {
         })
     }
 
-    /// Media has left on a path, for the first time.
+    /// Counts a first transmission of media on a path.
     pub(super) fn on_media_sent(&mut self, now: Instant, path: PathId, bytes: u32) {
         self.media_shares.on_sent(now, path, bytes);
     }

@@ -10,7 +10,7 @@ use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 
 impl MediaSession {
-    /// A report about path `about` has come in on path `on`.
+    /// Handles a report about path `about` that has come in on path `on`.
     pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         for packet in &digest.acked {
             self.on_acked(now, about, packet);
@@ -72,7 +72,7 @@ impl MediaSession {
         self.content.is_schedule_due = true;
     }
 
-    /// A repair or half of a fragment has arrived.
+    /// Handles a repair or half of a fragment that has arrived.
     #[cold]
     fn on_part_acked(&mut self, path: PathId, content: PacketContent) {
         match content {
@@ -123,7 +123,7 @@ impl MediaSession {
         self.content.is_schedule_due = true;
     }
 
-    /// A copy is lost, or stuck on a path in doubt: another one may be worth sending.
+    /// Handles a copy that is lost, or stuck on a path in doubt: another one may be worth sending.
     pub(super) fn on_copy_lost(
         &mut self,
         now: Instant,

@@ -32,7 +32,7 @@ impl MediaSession {
         }
         let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        // How far a path leads is to be known before media comes.
+        // The distance of a path must be known before media comes.
         let is_unknown = !path.recovery.rtt().has_sample() && path.is_at_rest();
         let interval = match self.paths.len() {
             _ if is_unknown => questions::doubled_interval(path.unanswered_questions),
@@ -57,8 +57,8 @@ impl MediaSession {
         self.ask(id, SendReason::IdleProbe);
     }
 
-    /// Whether all that the report is about is a probe of an idle path. It is a sample of
-    /// the round-trip time, but would make a controller believe that the path carries no more.
+    /// Returns whether the report is only about a probe of an idle path. It is a sample of the
+    /// round-trip time, but would lower a controller's estimate of the rate.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
         let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
         // A path in doubt is challenged too.

@@ -53,7 +53,7 @@ impl MediaSession {
         latest.saturating_since(now).mul_f64(burstiness)
     }
 
-    /// Takes note of how long before its deadline a packet has to leave over these paths.
+    /// Updates the time before its deadline at which a packet has to leave over these paths.
     pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
         if !self.config.media.sends_last_tries() {
             return;
@@ -138,7 +138,7 @@ impl MediaSession {
     }
 }
 
-/// Why the copy of a last try leaves.
+/// Returns the reason of the copy of a last try.
 fn reason_of_copy(is_elsewhere: bool) -> SendReason {
     match is_elsewhere {
         true => SendReason::LastTry,

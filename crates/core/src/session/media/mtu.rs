@@ -25,7 +25,7 @@ impl MediaSession {
         self.content.send_buffer.set_fragment_bytes(fragment_bytes);
     }
 
-    /// The payload of a padding packet.
+    /// Returns the payload size of a padding packet.
     pub(super) fn padding_bytes_on(&self, id: PathId) -> u16 {
         let wanted = self.config.padding_bytes;
         let wanted = wanted.unwrap_or(self.config.fragment_bytes);
@@ -92,8 +92,8 @@ impl MediaSession {
         })
     }
 
-    /// Which half of a fragment leaves now: one that has not arrived and did not leave just before.
-    /// The packet is kept for the other half if that is wanted too.
+    /// Returns the half of a fragment that leaves now: one that has not arrived and did not leave
+    /// just before. The packet is kept for the other half if that is wanted too.
     fn next_half(&mut self, id: PathId, packet: &PacketView) -> Half {
         let path = &mut self.paths[id.index()];
         let (frame, fragment) = (packet.frame, packet.fragment);

@@ -75,10 +75,10 @@ impl MediaSession {
         self.content.notices.add(now, frame);
     }
 
-    /// When a notice is due, and on which path. A session that ends has nothing to wait for.
+    /// Returns when a notice is due, and on which path. A session that ends does not wait for one.
     #[inline]
     pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
-        // Mostly there is none.
+        // The usual case is none.
         match self.content.notices.ranges.is_empty() || self.closing != Closing::Open {
             true => None,
             false => self.next_notice(),
@@ -93,7 +93,7 @@ impl MediaSession {
         Some((self.content.notices.next_at, path.id))
     }
 
-    /// The path on which a notice is due now.
+    /// Returns the path on which a notice is due now.
     #[inline]
     pub(super) fn due_notice_on(&self, now: Instant) -> Option<PathId> {
         let (at, path) = self.notice_due()?;

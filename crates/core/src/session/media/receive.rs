@@ -71,7 +71,7 @@ impl MediaSession {
         self.tell_outcomes();
     }
 
-    /// A fragment has arrived, or been recovered.
+    /// Handles a fragment that has arrived, or been recovered.
     pub(super) fn on_fragment(&mut self, now: Instant, symbol: &Symbol<'_>) -> Taken {
         let Symbol {
             header,

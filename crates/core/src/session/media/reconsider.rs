@@ -1,5 +1,5 @@
-//! The one place that decides whether a fragment is sent again: whatever becomes known of its
-//! copies comes here, and is weighed by the paths' forecasts.
+//! The one place that decides whether a fragment is retransmitted: all news of its copies comes
+//! here, and is weighed by the paths' forecasts.
 
 use anabranch_units::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const SHORT_BURST: f64 = 1.5;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) path: PathId,
-    /// The paths that it shall not take, if it need not.
+    /// The paths that it must not take unless no other is left.
     pub(super) avoid: PathSet,
 }
 
@@ -53,9 +53,8 @@ impl Search {
 }
 
 impl MediaSession {
-    /// Something has become known of a fragment of `bytes` bytes on the wire, of which the copies
-    /// on the `doubted` paths count no more. It is sent again, for this reason, if the rule says
-    /// so.
+    /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
+    /// `doubted` paths no longer count. It is resent, for this reason, if the rule says so.
     pub(super) fn reconsider(
         &mut self,
         now: Instant,
@@ -145,8 +144,8 @@ impl MediaSession {
         }
     }
 
-    /// The probability that one of the copies under way arrives in time, those on `doubted` paths
-    /// left out, and after how long that is known.
+    /// Returns the probability that one of the copies in flight arrives in time, without those on
+    /// `doubted` paths, and the time until that is known.
     fn chance(&self, under_way: &UnderWay, doubted: PathSet) -> (f64, Duration) {
         let (mut missing, mut copies, mut known_after) = (1.0, 0, Duration::ZERO);
         let mut most_copies = match self.config.media.endpoint.is_bare() {
@@ -190,7 +189,7 @@ impl MediaSession {
         self.views.iter().filter(usable).min_by_key(rank)
     }
 
-    /// The way by this path, the best: of the others those need not be avoided that are as good.
+    /// Returns the way by the best path. Other paths that are equally good need not be avoided.
     fn way(&self, search: &Search, best: PathId) -> Way {
         let best = &self.views[best.index()];
         let is_worse = |view: &&PathView| {
@@ -208,8 +207,8 @@ impl MediaSession {
     }
 }
 
-/// The probability that a copy is lost on this path: where one was lost at least that the burst
-/// goes on.
+/// Returns the probability that a copy is lost on this path: after a loss, at least that of the
+/// burst going on.
 fn loss_of_copy(view: &PathView, lost_on: PathSet) -> f64 {
     let burst_goes_on = match lost_on.contains(view.id) {
         true => 1.0 - 1.0 / view.risk.loss_burst_packets.max(1.0),

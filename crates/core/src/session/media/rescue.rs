@@ -122,8 +122,8 @@ impl MediaSession {
         self.content.is_schedule_due = true;
     }
 
-    /// Whether one of these paths carries much less or more than when the present queues were
-    /// bound, so that they end far apart.
+    /// Returns whether the rate of one of these paths is much lower or higher than when the present
+    /// queues were bound, so that they end far apart.
     fn has_rate_changed(&self, one: PathId, other: PathId) -> bool {
         let end = |id: PathId| end_of_queue(&self.views[id.index()]);
         let is_changed = |id: PathId| self.paths[id.index()].has_rate_changed();
@@ -131,7 +131,7 @@ impl MediaSession {
         is_apart && (is_changed(one) || is_changed(other))
     }
 
-    /// The active path other than `id` of the least cost.
+    /// Returns the active path other than `id` of the least cost.
     fn best_other_view(&self, id: PathId, cost: impl Fn(&PathView) -> Duration) -> Option<PathId> {
         let others = self
             .views

@@ -27,7 +27,7 @@ impl MediaSession {
     pub(super) fn schedule(&mut self, now: Instant) {
         self.content.is_schedule_due = false;
         self.content.scheduled_at = now;
-        // Every acknowledgement makes it due, but mostly nothing waits.
+        // Every acknowledgement makes a call due, but in the usual case nothing waits.
         if self.content.send_buffer.has_waiting() {
             self.bind_waiting(now);
         } else {
@@ -92,7 +92,7 @@ impl MediaSession {
         };
     }
 
-    /// When the scheduler is to be asked again for packets that it holds.
+    /// Returns when to call the scheduler again for packets that it holds.
     #[inline]
     pub(super) fn held_until(&self) -> Option<Instant> {
         match self.content.send_buffer.has_waiting() {

@@ -8,7 +8,7 @@ use crate::path_view::{PathId, PathState};
 use crate::standby::{Standby, Unmetered};
 
 impl MediaSession {
-    /// A path with these options has joined.
+    /// Handles a path that has joined, metered or not.
     pub(super) fn meet_meter(&mut self, now: Instant, is_metered: bool) {
         if is_metered {
             self.content
@@ -17,7 +17,7 @@ impl MediaSession {
         }
     }
 
-    /// Whether metered paths stand by. Never while all others are silent.
+    /// Returns whether metered paths stand by. Never while all others are silent.
     pub(super) fn are_metered_in_reserve(&self) -> bool {
         let is_other = |path: &Path| !path.is_metered() && path.state() == PathState::Active;
         self.content
@@ -27,7 +27,7 @@ impl MediaSession {
             && self.paths.iter().any(is_other)
     }
 
-    /// Whether the path stands by.
+    /// Returns whether the path stands by.
     pub(super) fn is_standby(&self, id: PathId) -> bool {
         self.paths[id.index()].is_metered() && self.are_metered_in_reserve()
     }

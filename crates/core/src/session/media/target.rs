@@ -107,7 +107,7 @@ impl MediaSession {
         }
     }
 
-    /// Whether more bandwidth than is known would be of use.
+    /// Returns whether more bandwidth than the estimate would be of use.
     pub(super) fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
             SourceLimits::Adaptive { max, .. } if self.content.target_bitrate < max => true,

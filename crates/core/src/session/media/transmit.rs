@@ -86,10 +86,10 @@ impl MediaSession {
         }
     }
 
-    /// A packet has been dropped that would have come too late.
+    /// Handles a packet that was dropped, since it would have come too late.
     #[cold]
     fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
-        // A copy in flight or bound to another path may yet arrive in time.
+        // A copy in flight or bound to another path may still arrive in time.
         let is_bound = |path: &Path| path.has_bound_copy_of(packet);
         if packet.kind() == PacketKind::Repair || self.paths.iter().any(is_bound) {
             return;
@@ -116,14 +116,14 @@ impl MediaSession {
         Some((PacketContent::Padding, SendReason::Padding))
     }
 
-    /// When padding is due on a path; `None` while none is wanted.
+    /// Returns when padding is due on a path; `None` while none is wanted.
     pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
         if !self.content.has_sent_media || self.closing != Closing::Open {
             return None;
         }
         let policy = self.config.padding;
-        // Volume costs money there: only who is greedy on purpose pays for padding. Without any
-        // such path, there is no `standby`.
+        // Volume costs money there: only a user who is greedy on purpose pays for padding. Without
+        // any such path, there is no `standby`.
         if self.content.standby.is_some()
             && self.paths[id.index()].is_metered()
             && (policy != PaddingPolicy::Always || self.is_standby(id))

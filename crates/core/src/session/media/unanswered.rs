@@ -65,8 +65,9 @@ impl MediaSession {
         first.is_some_and(is_again) && self.is_unanswered(now)
     }
 
-    /// Returns how many of the packets that wait, from the first on, are held until a path answers.
-    /// Copies of the newest frames, which have the most time left, are sent for the others.
+    /// Returns the number of waiting packets, from the first on, that are held until a path
+    /// answers. Copies of the newest frames, which have the most time left, are sent for the
+    /// others.
     pub(super) fn held_copies(&self) -> usize {
         let waiting = self.content.send_buffer.waiting();
         let again_count = waiting.partition_point(is_again);

@@ -20,7 +20,7 @@ impl StreamSession {
         wire::write_stream_ack(offset, stream.receive.tell_window(), is_prompted, buf);
     }
 
-    /// The peer has all below an offset, of which these are the low 32 bits.
+    /// Handles an acknowledgement of all data below an offset, whose low 32 bits it carries.
     pub(super) fn on_stream_ack(
         &mut self,
         now: Instant,
@@ -70,7 +70,7 @@ impl StreamSession {
         self.watch_window(now);
     }
 
-    /// The offset settles these packets of a path.
+    /// Handles packets of a path that the offset settles.
     fn on_stream_advance(&mut self, now: Instant, on: PathId, offset: u64, settled: &[Copy]) {
         let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
         let own = &mut stream.paths[on.index()];
@@ -79,7 +79,8 @@ impl StreamSession {
             true => own.duplicate_acks.on_advance(now, offset),
             false => None,
         };
-        // As Vegas keeps the time of each segment, but for those that may be taken for another's.
+        // Like Vegas, which keeps the time of each segment, except for segments that may be taken
+        // for others.
         let newest_resent = own.newest_resent;
         let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
         let settled = settled.iter().map(|copy| copy.packet);
@@ -131,7 +132,7 @@ impl StreamSession {
         self.scratch.digest = Some(digest);
     }
 
-    /// A report about path `about` has come in on path `on`.
+    /// Handles a report about path `about` that has come in on path `on`.
     pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         for acked in &digest.acked {
             let PacketContent::Segment { offset } = acked.sent.content else {
@@ -151,7 +152,7 @@ impl StreamSession {
         self.on_stream_feedback(now, about, digest);
     }
 
-    /// Packets are taken for lost, since nothing was heard of them.
+    /// Handles packets that are declared lost, since no report listed them.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
         self.on_losses(now, id, digest, SendReason::Lost);
         self.tell_controller(now, id, digest);
@@ -216,7 +217,7 @@ impl StreamSession {
         }
     }
 
-    /// A report has been digested.
+    /// Handles a digested report.
     pub(super) fn on_stream_feedback(&mut self, now: Instant, id: PathId, digest: &Digest) {
         let stream = &mut self.content;
         let own = &mut stream.paths[id.index()];

@@ -18,7 +18,7 @@ impl StreamSession {
         self.content.is_kept_alive = true;
     }
 
-    /// When a path that nothing is sent on is asked for a sign of life.
+    /// Returns when an idle path is asked for a sign of life.
     pub(super) fn keep_alive_at(&self, path: &Path) -> Option<Instant> {
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
         let is_wanted = self.content.is_kept_alive && is_idle;

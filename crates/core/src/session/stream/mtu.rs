@@ -27,7 +27,7 @@ impl StreamSession {
         usize::from(self.fragment_bytes_in(bytes))
     }
 
-    /// The segment as the path carries it, all of it or a half.
+    /// Returns the segment as the path carries it, all of it or a half.
     pub(super) fn fit(&mut self, id: PathId, chunk: Chunk) -> Chunk {
         let header_bytes = self.header_bytes();
         let carried = self.paths[id.index()].recovery.carried_bytes();
@@ -62,8 +62,8 @@ impl StreamSession {
         }
     }
 
-    /// When a path on which nothing is sent is asked for a sign of life, so that its MTU may be
-    /// probed: it limits the segments of the others, and its own later on.
+    /// Returns when an idle path is asked for a sign of life, so that its MTU may be probed: it
+    /// limits the segments of the others, and its own later on.
     pub(super) fn mtu_question_at(&self, path: &Path) -> Option<Instant> {
         let is_wanted = path.challenge.is_none() && path.is_at_rest();
         path.mtu_probe_at().filter(|_| is_wanted)

@@ -37,7 +37,8 @@ impl StreamSession {
         is_wanted
     }
 
-    /// The longest round trip with its variation of the paths that have packets in flight.
+    /// Returns the longest round trip, with its variation, of the paths that have packets in
+    /// flight.
     fn longest_delivery(&self) -> Duration {
         let views = self.views.iter();
         let carrying = views.filter(|view| view.bytes_in_flight > 0);
@@ -128,8 +129,8 @@ impl StreamSession {
         soonest.is_some_and(|by| self.move_later_ones(&by) > 0)
     }
 
-    /// Whether no sample of the path's round-trip time has come since it was idle: the last one is
-    /// of its last queue.
+    /// Returns whether no sample of the path's round-trip time has come since it was idle: the last
+    /// one describes its last queue.
     pub(super) fn is_rested(&self, id: PathId) -> bool {
         let recovery = &self.paths[id.index()].recovery;
         let sampled_at = recovery.rtt().sampled_at();
@@ -144,7 +145,7 @@ impl StreamSession {
         }
     }
 
-    /// After how long the last of `bytes` bytes arrives that leave a path from now on.
+    /// Returns the time until the last of `bytes` bytes arrives that leave a path from now on.
     fn arrival(&self, view: &PathView, bytes: u64) -> Duration {
         let forecast = &view.forecast;
         let transit = match self.is_rested(view.id) {
@@ -163,7 +164,7 @@ impl StreamSession {
         self.arrival(view, view.queued_bytes + bytes) + view.forecast.doubt.min(most)
     }
 
-    /// The path with room that brings a packet soonest.
+    /// Returns the path with room that delivers a packet first.
     fn soonest(&self) -> Option<PathView> {
         let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
         let views = self.views.iter().filter(could_send);
@@ -212,7 +213,7 @@ impl StreamSession {
         age > patience || self.content.paths[on.index()].probe.is_wanted()
     }
 
-    /// No segment that a path carried last arrives later than after this, by
+    /// Returns the latest arrival of the segments that a path carried last, by
     /// [`arrival_in_flight`](Self::arrival_in_flight).
     fn latest_in_flight(&self, now: Instant, view: &PathView) -> Duration {
         let forecast = &view.forecast;
@@ -226,8 +227,8 @@ impl StreamSession {
         }
     }
 
-    /// After how long a segment in flight arrives. One whose acknowledgement is overdue takes
-    /// another round trip at the least.
+    /// Returns the time until a segment in flight arrives. One whose acknowledgement is overdue
+    /// takes another round trip at the least.
     fn arrival_in_flight(&self, now: Instant, offset: u64) -> Duration {
         let Some((on, number)) = self.content.send.last_copy(offset) else {
             return Duration::ZERO;

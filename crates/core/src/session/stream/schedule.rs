@@ -32,9 +32,9 @@ pub(super) struct Binding {
     /// Whether segments may find a path that they did not find before.
     is_due: bool,
     asked_at: Instant,
-    /// Since when segments have waited though the scheduler was asked.
+    /// Time since which segments have waited though the scheduler was called.
     held_since: Option<Instant>,
-    /// By path: since when its window has let a packet go.
+    /// Time since which each path's window has let a packet go.
     open_since: Vec<Instant>,
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,
@@ -62,7 +62,7 @@ impl Binding {
 }
 
 impl Stream {
-    /// Something has happened that a scheduler may act upon.
+    /// Makes a call of the scheduler due, after an event that it may act upon.
     pub(super) fn schedule_anew(&mut self) {
         if let Some(binding) = &mut self.binding {
             binding.is_due = true;
@@ -73,8 +73,8 @@ impl Stream {
         self.binding.as_ref().is_some_and(|binding| binding.is_due)
     }
 
-    /// A packet has left a path, which takes the next at once if its pacer lets bursts through.
-    /// Segments that wait are held, and without a pacer there is no more room than before.
+    /// Handles a packet that has left a path, which takes the next at once if its pacer lets bursts
+    /// through. Waiting segments are held, and without a pacer there is no more room than before.
     pub(super) fn tell_sent(&mut self, now: Instant, event: &SchedulerEvent, is_paced: bool) {
         if let Some(binding) = &mut self.binding {
             binding.scheduler.on_event(now, event);
@@ -91,7 +91,8 @@ impl Stream {
 }
 
 impl StreamSession {
-    /// A path has been added.
+    /// Prepares the binding to several paths after a path has been added, and asks unknown paths
+    /// for their round-trip times.
     pub(super) fn bind_to_several(&mut self, now: Instant) {
         if self.paths.len() == 2 && self.content.binding.is_none() {
             let binding = Binding::new(&self.config, now);
@@ -109,7 +110,7 @@ impl StreamSession {
         }
     }
 
-    /// A segment that is about to leave asks for the round-trip time as well.
+    /// Drops a question for the round-trip time if a segment that is about to leave also asks it.
     pub(super) fn drop_needless_question(&mut self, id: PathId) {
         let path = &mut self.paths[id.index()];
         let is_question = matches!(path.challenge, Some((_, SendReason::IdleProbe)));
@@ -119,7 +120,7 @@ impl StreamSession {
         }
     }
 
-    /// Whether the path has been asked for its round-trip time, and has not answered yet.
+    /// Returns whether the path has been asked for its round-trip time, and has not answered yet.
     pub(super) fn is_unanswered(&self, path: &Path) -> bool {
         path.state() == PathState::Active
             && path.expected_response.is_some()
@@ -248,15 +249,15 @@ impl StreamSession {
         self.content.binding = Some(binding);
     }
 
-    /// Whether any path has room for a packet.
+    /// Returns whether any path has room for a packet.
     fn has_room(&self, now: Instant) -> bool {
         let max_bytes = u64::from(self.max_packet_bytes);
         let mut paths = self.paths.iter();
         paths.any(|path| path.sendable_bytes(max_bytes, now) > 0)
     }
 
-    /// Whether neither the scheduler nor a reinjection will bind anything: over paced paths nothing
-    /// has room after each packet, until the next pacer is ready.
+    /// Returns whether neither the scheduler nor a reinjection will bind anything: over paced paths
+    /// nothing has room after each packet, until the next pacer is ready.
     fn is_in_vain(&self, now: Instant, binding: &Binding) -> bool {
         binding.scheduler.needs_room()
             && self.config.stream.reinjection != Reinjection::Xlink
@@ -367,7 +368,7 @@ impl StreamSession {
         binding.assignments = assignments;
     }
 
-    /// The path that is to send a segment again since it has lost it.
+    /// Returns the path that must resend a segment since it has lost it.
     fn same_path(&self, waiting: &Waiting) -> Option<PathId> {
         let is_wanted =
             self.config.stream.retransmits_on_same_path && waiting.reason == SendReason::Lost;
@@ -375,7 +376,7 @@ impl StreamSession {
         (self.paths[path.index()].state() == PathState::Active).then_some(path)
     }
 
-    /// Something waits: windows that keep it from a path are what limits that path.
+    /// Notes the paths that are limited by their windows, which keep waiting segments from them.
     fn note_limits(&mut self, queue: &[PacketView]) {
         let Some(first) = queue.first() else {
             return;
@@ -410,7 +411,7 @@ impl StreamSession {
         }
     }
 
-    /// When the scheduler is to be asked again for segments that it holds.
+    /// Returns when to call the scheduler again for segments that it holds.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let binding = self.content.binding.as_ref()?;
         let send = &self.content.send;
@@ -427,7 +428,7 @@ impl StreamSession {
             .min()
     }
 
-    /// A report has come: since when the window lets packets go.
+    /// Notes, at a report, the time since which the window lets packets go.
     pub(super) fn note_open_window(&mut self, now: Instant, id: PathId, bytes_in_flight: u64) {
         if let Some(binding) = &mut self.content.binding {
             let window = self.paths[id.index()].control().congestion_window;
@@ -453,7 +454,7 @@ fn is_for_windows(reinjection: Reinjection) -> bool {
     matches!(reinjection, Reinjection::Linux | Reinjection::Tail)
 }
 
-/// A segment as schedulers see it.
+/// Returns a segment as schedulers see it.
 fn packet_view(config: &Config, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
     let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
     PacketView {

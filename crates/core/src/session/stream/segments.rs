@@ -13,8 +13,8 @@ use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
 
 impl StreamSession {
-    /// Whether nothing is to leave: as mostly after a packet has left or come. Notes a window that
-    /// keeps a segment back, as an attempt to send it would.
+    /// Returns whether nothing can leave, as is usual after a packet has left or come. Notes a
+    /// window that keeps a segment back, as an attempt to send it would.
     pub(super) fn is_quiet(&mut self, now: Instant) -> bool {
         let stream = &self.content;
         let is_silent = |path: &Path| {
@@ -32,7 +32,7 @@ impl StreamSession {
         !stream.send.has_any() || (stream.binding.is_none() && self.is_held_by_window())
     }
 
-    /// Whether an only path's window keeps the next segment back.
+    /// Returns whether an only path's window keeps the next segment back.
     fn is_held_by_window(&mut self) -> bool {
         let ([path], [own]) = (&self.paths[..], &self.content.paths[..]) else {
             return false;
@@ -70,7 +70,7 @@ impl StreamSession {
         send.next(max_bytes)
     }
 
-    /// Whether the window lets a path carry it.
+    /// Returns whether the window lets a path carry the chunk.
     fn has_window_for(&self, chunk: &Chunk, path: &Path, own: &StreamPath) -> bool {
         let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
         let bytes = bytes as u64 + u64::from(self.config.overhead_bytes);
@@ -78,7 +78,7 @@ impl StreamSession {
         own.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
     }
 
-    /// When the pacer lets the next segment of a path go; `None` if there is none.
+    /// Returns when the pacer lets the next segment of a path go; `None` if there is none.
     pub(super) fn segment_due_at(&self, id: PathId) -> Option<Instant> {
         let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
         let chunk = self.next_chunk(id)?;
@@ -141,7 +141,7 @@ impl StreamSession {
         }
     }
 
-    /// The segment that was written leaves in `packet`.
+    /// Handles the departure in `packet` of the segment that was written.
     pub(super) fn on_segment_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
         let stream = &mut self.content;
         let Some(chunk) = stream.sending.take() else {
@@ -180,7 +180,7 @@ impl StreamSession {
         self.watch_window(now);
     }
 
-    /// A segment has come in.
+    /// Handles a received segment.
     pub(super) fn on_segment(
         &mut self,
         now: Instant,

@@ -38,7 +38,7 @@ impl StreamSession {
         own.probe.schedule(now, recovery.rtt(), alone_delay);
     }
 
-    /// When a path's timers want to be served.
+    /// Returns when a path's timers are due.
     pub(super) fn stream_timer_at(&self, id: PathId) -> Option<Instant> {
         let own = &self.content.paths[id.index()];
         let expires_at = own.timer.expires_at();
@@ -84,8 +84,8 @@ impl StreamSession {
         self.declare_silent(now, id, SendReason::RetransmissionTimeout);
     }
 
-    /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the
-    /// first unacknowledged byte on as far as the window allows.
+    /// Handles a retransmission timeout (RFC 6298 §5.4 to 5.6). No packet is in flight any more,
+    /// and data is resent from the first unacknowledged byte on as far as the window allows.
     fn on_retransmission_timeout(&mut self, now: Instant, id: PathId) {
         let recovery = &mut self.paths[id.index()].recovery;
         let prior_bytes_in_flight = recovery.outstanding_bytes();
@@ -122,7 +122,7 @@ impl StreamSession {
         }
     }
 
-    /// A path is silent. If there is another, it is out until it has answered.
+    /// Leaves a silent path. If there is another, it is out until it has answered.
     fn leave_path(&mut self, now: Instant, id: PathId) {
         let others = |path: &Path| path.id != id && path.state().is_usable();
         if self.paths.iter().any(others) && self.paths[id.index()].liveness.suspend(now) {
@@ -132,7 +132,7 @@ impl StreamSession {
         }
     }
 
-    /// When a path that is out or silent, or has not answered yet, is asked again.
+    /// Returns when a path that is out or silent, or has not answered yet, is asked again.
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),

@@ -14,7 +14,7 @@ impl StreamSession {
     /// Maximum length of a message's head in [`write_behind`](Self::write_behind).
     pub const MAX_HEAD_BYTES: usize = Head::MAX_BYTES;
 
-    /// Copies bytes for sending, as many as there is room for. Returns how many. If not all fit,
+    /// Copies as many bytes for sending as there is room for. Returns their number. If not all fit,
     /// [`StreamWritable`](crate::Event::StreamWritable) says when to try again.
     ///
     /// # Errors
@@ -26,9 +26,9 @@ impl StreamSession {
         self.write_with(now, |send| send.write(bytes))
     }
 
-    /// Like [`StreamSession::write`], but copies nothing: the bytes are shared until the peer has
-    /// acknowledged them. A [message](crate::StreamConfig::carries_messages) is taken whole or not
-    /// at all.
+    /// Writes like [`StreamSession::write`], but copies nothing: the bytes are shared until the
+    /// peer has acknowledged them. A [message](crate::StreamConfig::carries_messages) is taken
+    /// whole or not at all.
     ///
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
@@ -39,7 +39,7 @@ impl StreamSession {
         self.write_with(now, |send| send.write_shared(bytes))
     }
 
-    /// Like [`StreamSession::write_bytes`], with a head of up to
+    /// Writes like [`StreamSession::write_bytes`], with a head of up to
     /// [`MAX_HEAD_BYTES`](Self::MAX_HEAD_BYTES) in front, which is copied. Both together are taken
     /// whole or not at all, and are one [message](crate::StreamConfig::carries_messages).
     ///
@@ -117,7 +117,7 @@ impl StreamSession {
         Ok(())
     }
 
-    /// Moves all bytes that have arrived in order to the end of `out`. Returns how many.
+    /// Moves all bytes that have arrived in order to the end of `out`. Returns their number.
     pub fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let before = out.len();
         while let Some(bytes) = self.read_bytes() {
@@ -126,9 +126,9 @@ impl StreamSession {
         out.len() - before
     }
 
-    /// The next of the bytes that have arrived in order, as many as lie together, without a copy,
-    /// or [the next message](crate::StreamConfig::carries_messages); `None` if all have been read,
-    /// or [none are kept](crate::StreamConfig::keeps_bytes).
+    /// Returns the next contiguous bytes that have arrived in order, without a copy, or [the next
+    /// message](crate::StreamConfig::carries_messages). `None` if all have been read, or [none are
+    /// kept](crate::StreamConfig::keeps_bytes).
     pub fn read_bytes(&mut self) -> Option<Bytes> {
         self.consume(ReceiveStream::read)
     }
@@ -156,7 +156,7 @@ impl StreamSession {
         (receive.expected(), receive.newest())
     }
 
-    /// Whether the peer's stream has arrived to its end and been read to it.
+    /// Returns whether the peer's stream has arrived to its end and been read to it.
     pub fn is_complete(&self) -> bool {
         let receive = &self.content.receive;
         receive.is_complete() && receive.readable_bytes() == 0

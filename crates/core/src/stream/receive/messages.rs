@@ -42,14 +42,14 @@ impl Messages {
         own.map(|(_, (_, bytes))| bytes.len() as u64).sum()
     }
 
-    /// Where the first half begins that ends here, if one does.
+    /// Returns the start of the first half that ends at `end`, if one does.
     pub(super) fn first_before(&self, end: u64) -> Option<u64> {
         let (offset, (half, bytes)) = self.halves.range(..end).next_back()?;
         let ends_here = *half == Half::First && offset + bytes.len() as u64 == end;
         ends_here.then_some(*offset)
     }
 
-    /// Whether a second half begins here.
+    /// Returns whether a second half begins here.
     pub(super) fn is_second_at(&self, offset: u64) -> bool {
         matches!(self.halves.get(&offset), Some((Half::Second, _)))
     }
@@ -57,7 +57,7 @@ impl Messages {
     /// Takes a message of which no more than one half has arrived.
     pub(super) fn take(&mut self, offset: u64, payload: &[u8]) {
         let end = offset + payload.len() as u64;
-        // Mostly there are none.
+        // The usual case is none.
         while let Some(half) = self.halves.range(offset..end).next() {
             let half = *half.0;
             self.halves.remove(&half);

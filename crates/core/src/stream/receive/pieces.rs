@@ -19,7 +19,7 @@ pub(super) struct Pieces {
 struct Piece {
     /// The offset that follows the last one.
     end: u64,
-    /// They themselves; none if nobody reads them.
+    /// The bytes themselves; none if nobody reads them.
     bytes: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ impl Pieces {
         }
     }
 
-    /// Whether somebody reads the bytes.
+    /// Returns whether the bytes will be read.
     pub(super) fn keeps_bytes(&self) -> bool {
         self.keeps_bytes
     }
@@ -41,7 +41,7 @@ impl Pieces {
         self.by_offset.len()
     }
 
-    /// The offset that follows the last byte of all.
+    /// Returns the offset that follows the last byte of all.
     pub(super) fn highest(&self) -> Option<u64> {
         self.by_offset.last_key_value().map(|(_, last)| last.end)
     }
@@ -57,7 +57,7 @@ impl Pieces {
         near.map(overlap).sum()
     }
 
-    /// Where the first gap behind an offset begins.
+    /// Returns the start of the first gap behind an offset.
     pub(super) fn end_of_run(&self, offset: u64) -> u64 {
         let begin = self.offset_at_or_before(offset).unwrap_or(offset);
         let mut end = offset;
@@ -75,7 +75,7 @@ impl Pieces {
         before.map(|(start, _)| *start)
     }
 
-    /// Keeps those of the bytes that are not there yet: the others are the same.
+    /// Keeps bytes that have not arrived before: the others are the same.
     pub(super) fn insert(&mut self, mut offset: u64, mut payload: &[u8]) {
         while !payload.is_empty() {
             let before = self.by_offset.range(..=offset).next_back();
@@ -133,7 +133,7 @@ impl Pieces {
     }
 }
 
-/// The first bytes, `count` at most, and the others.
+/// Returns the first bytes, `count` at most, and the others.
 fn split(bytes: &[u8], count: u64) -> (&[u8], &[u8]) {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     bytes.split_at(bytes.len().min(count))

@@ -19,12 +19,12 @@ impl SendStream {
         Some(chunk)
     }
 
-    /// Whether any segment waits.
+    /// Returns whether any segment waits.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The segments that wait, in their order in the stream.
+    /// Iterates over the waiting segments, in their order in the stream.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Chunk, Waiting, PathSet)> {
         self.waiting.iter().filter_map(|(offset, waiting)| {
             let segment = self.segment(*offset)?;
@@ -33,7 +33,7 @@ impl SendStream {
         })
     }
 
-    /// The segment at `offset` is bound to a path, and waits no longer.
+    /// Notes that the segment at `offset` is bound to a path, and waits no longer.
     pub(crate) fn on_bound(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.bound_copies = segment.bound_copies.saturating_add(1);
@@ -61,7 +61,7 @@ impl SendStream {
         self.bound_chunk(offset, reason)
     }
 
-    /// A copy that was taken back from a path waits for another, unless there are more copies.
+    /// Queues the segment of a copy that was taken back from a path, unless there are more copies.
     pub(crate) fn on_taken_back(&mut self, offset: u64, reason: SendReason) {
         let taken = self.on_unbound(offset, reason);
         let is_nowhere = self
@@ -83,15 +83,15 @@ impl SendStream {
         is_elsewhere.then(|| (first.chunk(SendReason::Reinjection), first.in_flight_on))
     }
 
-    /// Whether anything below `offset` waits or has not been sent.
+    /// Returns whether anything below `offset` waits or has not been sent.
     pub(crate) fn has_unsent_below(&self, offset: u64) -> bool {
         let first = self.waiting.first_key_value();
         let is_waiting = first.is_some_and(|(first, _)| *first < offset);
         is_waiting || self.next_offset < offset.min(self.written.end())
     }
 
-    /// The segments below `offset` that are in flight, once and not by `path`, and have never been
-    /// reinjected for the viewer, in their order.
+    /// Iterates over the segments below `offset` that are in flight, once and not by `path`, and
+    /// have never been reinjected for the viewer, in their order.
     pub(crate) fn in_flight_elsewhere(
         &self,
         path: PathId,
@@ -109,24 +109,25 @@ impl SendStream {
         elsewhere.map(|segment| (segment.chunk(SendReason::Reinjection), segment.in_flight_on))
     }
 
-    /// Whether the segment at `offset` is bound to one path and in flight on none.
+    /// Returns whether the segment at `offset` is bound to one path and in flight on none.
     pub(crate) fn is_bound_once(&self, offset: u64) -> bool {
         let segment = self.segment(offset);
         segment.is_some_and(|it| it.bound_copies == 1 && it.copies_in_flight == 0)
     }
 
-    /// Whether anything has not been acknowledged.
+    /// Returns whether anything has not been acknowledged.
     pub(crate) fn has_in_flight(&self) -> bool {
         !self.segments.is_empty()
     }
 
-    /// The last copy of the segment at `offset`: its path, and its number there.
+    /// Returns the last copy of the segment at `offset`: its path, and its number there.
     pub(crate) fn last_copy(&self, offset: u64) -> Option<(PathId, u64)> {
         let segment = self.segment(offset)?;
         Some((segment.last_on, segment.packet_number))
     }
 
-    /// The segment at `offset` is bound to another path as well, for a tail's or its viewer's sake.
+    /// Notes that the segment at `offset` is bound to another path as well, for a tail's or its
+    /// viewer's sake.
     pub(crate) fn on_reinjected(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.is_reinjected = true;
@@ -146,7 +147,7 @@ mod tests {
     const NEAR: PathId = PathId(0);
     const FAR: PathId = PathId(1);
 
-    /// Three segments of 10 bytes that have left by the far path.
+    /// Returns a stream of three segments of 10 bytes that have left by the far path.
     fn stream() -> SendStream {
         let mut stream = SendStream::new(&StreamConfig::default(), 10);
         assert_eq!(stream.write(&[0; 30]), 30);

@@ -1,4 +1,4 @@
-//! Segments that are too long for the path that is to carry them.
+//! Segments that are too long for their path.
 
 use super::{Chunk, Segment, SendStream, Waiting};
 use crate::media::Half;

@@ -7,7 +7,8 @@ use crate::invariants::{Checker, Invariant};
 use crate::recovery::{PacketContent, SentPacket};
 
 impl SendStream {
-    /// `outstanding`: on all paths. `bound`: the offsets of the packets bound to any.
+    /// Checks the stream. `outstanding` holds packets of all paths, `bound` the offsets of packets
+    /// bound to any.
     pub(crate) fn check(
         &self,
         outstanding: impl Iterator<Item = SentPacket>,
@@ -31,8 +32,8 @@ impl SendStream {
             end = segment.end();
             let in_flight = copies.get(&offset).copied().unwrap_or(0);
             let kept = u64::from(segment.copies_in_flight);
-            // A copy that was declared lost and arrives after all counts down for another one;
-            // of a segment that has arrived nobody asks.
+            // A copy that was declared lost and still arrives counts down for another one; the
+            // count of a segment that has arrived is not used.
             let is_counted = segment.is_delivered || kept == in_flight;
             checker.require(Invariant::Sums, is_counted, || {
                 format!("copies of segment {offset} in flight: {kept}, counted {in_flight}")

@@ -39,7 +39,7 @@ impl Head {
     /// With its length, 24 bytes: three words beside the shared bytes' four.
     pub(crate) const MAX_BYTES: usize = 23;
 
-    /// `None`: they are too many.
+    /// Copies a head; `None` if it has too many bytes.
     pub(crate) fn of(bytes: &[u8]) -> Option<Head> {
         let mut head = Head {
             length: u8::try_from(bytes.len()).ok()?,
@@ -80,7 +80,7 @@ impl Piece {
 }
 
 impl Written {
-    /// The offset that follows the last byte.
+    /// Returns the offset that follows the last byte.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -134,7 +134,7 @@ impl Written {
         }
     }
 
-    /// Which piece has the byte at `offset`; behind all of them if none has.
+    /// Returns the index of the piece with the byte at `offset`; behind all pieces if none has it.
     fn index(&self, offset: u64) -> usize {
         // Messages of a long stream are all of one length.
         let guess = self.pieces.front().and_then(|first| {
@@ -151,7 +151,7 @@ impl Written {
         }
     }
 
-    /// Where the piece ends that has the byte at `offset`, which is among those kept.
+    /// Returns the end of the piece with the byte at `offset`, which is among those kept.
     pub(super) fn piece_end(&self, offset: u64) -> u64 {
         let index = self.index(offset);
         self.pieces.get(index).map_or(self.end, Piece::end)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two frames with two repairs each.
+/// Returns a buffer with two frames with two repairs each.
 fn two_with_repairs() -> SendBuffer {
     let mut buffer = buffer(true);
     for frame in 0..2 {
