@@ -339,6 +339,9 @@ fn check_secrets(text: &str, told: &str) {
             continue;
         };
         let is_secret = SecretKey::from_text(word).is_ok();
-        assert!(!is_secret || !shown.contains(word), "a secret key is repeated");
+        assert!(
+            !is_secret || !shown.contains(word),
+            "a secret key is repeated"
+        );
     }
 }
