@@ -3,13 +3,14 @@
 use core::str::FromStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anabranch_net::Places;
 use anabranch_secure::PublicKey;
 use anabranch_units::DataRate;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
 
 use crate::keygen::discreetly;
@@ -290,6 +291,29 @@ impl AllowList {
             .collect()
     }
 
+    /// Adds the owner of a key, called by its first characters, to the file, and returns the file.
+    ///
+    /// # Errors
+    /// The file cannot be written; the owner is let in until the program ends.
+    pub(crate) fn add(&mut self, key: PublicKey) -> anyhow::Result<PathBuf> {
+        let written = match &self.file {
+            Some((path, _)) => append(path, &key).map(|()| path.clone()),
+            None => Err(anyhow!("there is no --allow-from FILE to add it to")),
+        };
+        let written = written.and_then(|path| self.read().map(|()| path));
+        if !self.keys().contains(&key) {
+            let added = Allowed {
+                key,
+                name: StreamName::of_key(&key),
+                limits: Limits::default(),
+                connect: None,
+            };
+            self.fixed.push(added.clone());
+            self.all.push(added);
+        }
+        written
+    }
+
     /// Reads the file again if it was changed since. Whether it was.
     ///
     /// # Errors
@@ -325,6 +349,21 @@ impl AllowList {
         self.all = all;
         Ok(())
     }
+}
+
+/// Appends a line for a key to a file.
+fn append(path: &Path, key: &PublicKey) -> anyhow::Result<()> {
+    let context = || format!("cannot write {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(context)?;
+    let file = std::fs::File::options().append(true).open(path);
+    let mut file = file.with_context(context)?;
+    let end = match text.is_empty() || text.ends_with('\n') {
+        true => "",
+        false => "\n",
+    };
+    let written = file.write_all(format!("{end}{key}\n").as_bytes());
+    let written = written.and_then(|()| file.sync_all());
+    written.with_context(context)
 }
 
 /// Reads the lines of a file, which errors call `shown`.
@@ -565,6 +604,23 @@ mod tests {
         write("# nobody", 4);
         assert!(list.refresh().unwrap());
         assert_eq!(list.keys(), [keys[1]]);
+    }
+
+    #[test]
+    fn a_key_that_is_added_is_in_the_file_and_let_in_even_if_it_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("senders");
+        let keys = [key(), key(), key()];
+        std::fs::write(&path, format!("{} front", keys[0])).unwrap();
+        let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
+        assert_eq!(list.add(keys[1]).unwrap(), path);
+        assert_eq!(list.keys(), keys[..2]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, format!("{} front\n{}\n", keys[0], keys[1]));
+        assert!(!list.refresh().unwrap(), "it knows its own change");
+        std::fs::remove_file(&path).unwrap();
+        assert!(list.add(keys[2]).is_err());
+        assert_eq!(list.keys(), keys);
     }
 
     #[test]

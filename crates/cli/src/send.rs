@@ -11,7 +11,7 @@ use anabranch_controllers::by_name;
 use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
-use anabranch_secure::PublicKey;
+use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Instant};
 use anyhow::bail;
 
@@ -19,8 +19,9 @@ use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
-use crate::keygen::{PublicKeyParser, read_key};
+use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, told_latency};
+use crate::link::CodeParser;
 use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::old_frames::OldFrames;
@@ -64,6 +65,9 @@ Packets fit each path: they begin with 1,228 bytes and grow to the path's MTU, 1
 summary and --report print an MTU below that.
 
 Examples:
+  To a receiver that has printed a link (`anabranch recv --pair`); the key is made if there is none:
+  anabranch send film.ts 'anabranch://studio.example:7000?key=abpub_…&code=…' --via wlan0
+
   anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
 
   A camera over Wi-Fi and a mobile network at once:
@@ -91,6 +95,9 @@ pub(crate) struct Arguments {
     /// The receiver's public key.
     #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
     peer: PublicKey,
+    /// The code of a link, in place of which it stands.
+    #[arg(long, value_name = "CODE", value_parser = CodeParser, hide = true)]
+    code: Option<PairingCode>,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_controllers::DEFAULT)]
@@ -159,7 +166,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.duration.is_some() && arguments.input != InputName::Test {
         bail!("--duration is for the input test: only");
     }
-    let local_key = read_key(&arguments.key)?;
+    let local_key = match arguments.code {
+        Some(_) => read_or_make_key(&arguments.key)?,
+        None => read_key(&arguments.key)?,
+    };
+    ensure_other(&arguments.peer, local_key.public_key())?;
+    let has_code = arguments.code.is_some();
     let outlets = arguments.target.open()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
@@ -167,6 +179,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         return Ok(());
     };
     let mut config = ClientConfig::new(local_key, arguments.peer, roads.paths());
+    config.pairing_code = arguments.code;
     config.clock = clock;
     config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
@@ -201,6 +214,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         events,
         roads,
         stop,
+        has_code,
         clock,
         path_news: PathNews::default(),
         path_watch: PathWatch::default(),
@@ -251,6 +265,8 @@ struct Session<'a> {
     events: Events,
     roads: Roads,
     stop: Stop,
+    /// Whether it asks with a link's code.
+    has_code: bool,
     clock: Clock,
     path_news: PathNews,
     path_watch: PathWatch,
@@ -270,6 +286,11 @@ impl Session<'_> {
         if let Some(ended) = self.wait_connected() {
             if self.stop.is_stopped() {
                 print::note("stopped; no receiver has answered");
+            } else if self.has_code && matches!(ended, Ended::NoAnswer { .. }) {
+                print::warn(
+                    "the link's code is good once and for ten minutes: if the receiver runs, ask \
+                     for another link (anabranch recv --pair)",
+                );
             }
             return outcome(ended);
         }
