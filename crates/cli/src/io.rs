@@ -24,6 +24,7 @@ pub(crate) mod rtp;
 pub(crate) mod rtp_order;
 mod senders;
 mod source;
+mod spread;
 mod srtla;
 mod stream;
 mod supervised;

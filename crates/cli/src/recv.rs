@@ -24,7 +24,7 @@ use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
-use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
+use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr};
 use crate::io::{Input, PARAMETERS, Rotation};
 use crate::keygen::{read_key, read_or_make_key};
 use crate::latency::Latency;
@@ -192,9 +192,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
-    let list = arguments.list();
-    let uses_stdout = arguments.outputs.iter().any(Destination::is_stdout);
-    arguments.pairing.make_list(list.as_deref(), uses_stdout)?;
+    arguments.make_list()?;
     let plan = arguments.plan()?;
     let observed = arguments
         .observe
@@ -250,11 +248,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         opened => opened?,
     }
-    if let Some(Native { receiver, key, .. }) = &native {
-        let address = receiver.local_addr();
-        let by_tcp = told_tcp(receiver.local_tcp_addr());
-        print::note(format_args!("listening at {address}{by_tcp} as {key}"));
-        arguments.pairing.start(receiver, *key)?;
+    if let Some(native) = &native {
+        native.announce();
+        arguments.pairing.start(&native.receiver, native.key)?;
     }
     for OtherSource { name, input } in &plan.others {
         print::note(format_args!("{}: listening at {input}", name.as_str()));
@@ -268,7 +264,7 @@ impl Arguments {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
         if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
-            // What is missing is made at the start.
+            // Missing files are made at the start.
             return self.sources().map(|_| ());
         }
         let plan = self.plan()?;

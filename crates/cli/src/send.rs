@@ -11,8 +11,9 @@ use anabranch_controllers::by_name;
 use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
-use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_units::{Duration, Instant};
+use anabranch_video::mpeg_ts::PACKET_LEN;
 use anyhow::bail;
 
 use crate::command_line::positive;
@@ -153,25 +154,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    if arguments.scheduler == ORACLE {
-        bail!(
-            "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
-             it is for `anabranch run` and `anabranch compare`. `anabranch schedulers` lists those \
-             that can send"
-        );
-    }
+    arguments.check_scheduler()?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
     if arguments.duration.is_some() && arguments.input != InputName::Test {
         bail!("--duration is for the input test: only");
     }
-    let local_key = match arguments.code {
-        Some(_) => read_or_make_key(&arguments.key)?,
-        None => read_key(&arguments.key)?,
-    };
-    ensure_other(&arguments.peer, local_key.public_key())?;
+    let local_key = arguments.local_key()?;
     let has_code = arguments.code.is_some();
+    let is_encoder_informed = arguments.target.informs();
     let outlets = arguments.target.open()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
@@ -221,7 +213,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
-        overload: OverloadWatch::new(End::Sender),
+        overload: OverloadWatch::new(End::Sender).with_informed_encoder(is_encoder_informed),
         is_key_wanted: Arc::default(),
         frame_lifetime,
         observation,
@@ -230,6 +222,28 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 impl Arguments {
+    /// Refuses the scheduler of the simulator alone.
+    fn check_scheduler(&self) -> anyhow::Result<()> {
+        if self.scheduler == ORACLE {
+            bail!(
+                "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
+             it is for `anabranch run` and `anabranch compare`. `anabranch schedulers` lists those \
+             that can send"
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads this end's key, or makes it for a sender that comes with a code.
+    fn local_key(&self) -> anyhow::Result<SecretKey> {
+        let key = match self.code {
+            Some(_) => read_or_make_key(&self.key)?,
+            None => read_key(&self.key)?,
+        };
+        ensure_other(&self.peer, key.public_key())?;
+        Ok(key)
+    }
+
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(&self.key)?;
@@ -305,29 +319,29 @@ impl Session<'_> {
         let frame_lifetime = self.frame_lifetime;
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
-                let mut refused_count = 0;
+                let mut fed = Fed::default();
                 let mut old = OldFrames::default();
                 let wanted = || Wanted {
                     bitrate: sender.target_bitrate(),
                     is_key: is_key_wanted.swap(false, Ordering::Relaxed),
                 };
                 let latency = || sender.snapshot().latency.unwrap_or(frame_lifetime);
-                let fed = input.run(&clock, &stop, wanted, |unit, captured_at| {
+                let ran = input.run(&clock, &stop, wanted, |unit, captured_at| {
                     let age = clock.now().saturating_since(captured_at);
                     let warning = old.on_frame(age, latency);
                     warning.into_iter().for_each(print::warn);
-                    feed(sender, unit, captured_at, &mut refused_count)
+                    feed(sender, unit, captured_at, &mut fed)
                 });
                 // The session ends with its input.
                 sender.close();
-                fed.map(|()| refused_count)
+                ran.map(|()| fed)
             });
             let ended = self.wait_ended();
             // A session that is over needs no more input.
             self.stop.stop();
             (ended, feeder.join())
         });
-        let refused_count = match fed {
+        let fed = match fed {
             Ok(fed) => fed,
             Err(panic) => std::panic::resume_unwind(panic),
         };
@@ -336,14 +350,12 @@ impl Session<'_> {
             .count(self.clock.now(), &seen, self.sender, &self.observation);
         print::note(summary::table(End::Sender, &seen, self.roads.told_names()));
         self.roads.departed().into_iter().for_each(print::note);
-        if let Ok(count @ 1..) = refused_count {
-            print::note(format_args!(
-                "{count} frames came faster than all paths together carry and were left out"
-            ));
+        if let Ok(fed) = &fed {
+            fed.notes().for_each(print::note);
         }
-        let refused_count = refused_count?;
+        let fed = fed?;
         outcome(ended)?;
-        Delivery::of(End::Sender, &seen, refused_count).check()
+        Delivery::of(End::Sender, &seen, fed.refused_count).check()
     }
 
     /// Why there is no session, if there is none.
@@ -467,12 +479,45 @@ impl Session<'_> {
     }
 }
 
+/// Counts of an input's units.
+#[derive(Debug, Default)]
+struct Fed {
+    /// Frames that the session did not take.
+    refused_count: u64,
+    packet_count: u64,
+    /// Null packets among these, which were not sent.
+    null_count: u64,
+}
+
+impl Fed {
+    /// Returns the lines for the summary.
+    fn notes(&self) -> impl Iterator<Item = String> + use<> {
+        let refused = (self.refused_count > 0).then(|| {
+            let count = self.refused_count;
+            format!("{count} frames came faster than all paths together carry and were left out")
+        });
+        let nulls = (self.null_count > 0).then(|| {
+            let (count, total) = (self.null_count, self.packet_count.max(1));
+            format!(
+                "{count} null packets ({:.1} MB, {:.1} % of the input) were not sent; the receiver \
+                 inserts them again",
+                (count as usize * PACKET_LEN) as f64 / 1e6,
+                count as f64 / total as f64 * 100.0
+            )
+        });
+        refused.into_iter().chain(nulls)
+    }
+}
+
 /// Hands a unit to the session. Whether it wants more.
-fn feed(sender: &Sender, unit: Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
-    match sender.send_frame(&unit.into_frame(captured_at)) {
+fn feed(sender: &Sender, unit: Unit, captured_at: Instant, fed: &mut Fed) -> bool {
+    fed.packet_count += (unit.bytes.len() / PACKET_LEN) as u64;
+    let (frame, null_count) = unit.into_frame(captured_at);
+    fed.null_count += null_count;
+    match sender.send_frame(&frame) {
         Err(SendError::NotConnected | SendError::Transport(SendFrameError::Closed)) => false,
         Err(SendError::Transport(_)) => {
-            *refused_count += 1;
+            fed.refused_count += 1;
             true
         }
         Ok(_) => true,

@@ -46,7 +46,7 @@ impl<A: Element, B: Element> Chain<A, B> {
         &mut self.first
     }
 
-    /// The element at which packets leave, to change what it does.
+    /// The element at which packets leave, to change it.
     pub(crate) fn second_mut(&mut self) -> &mut B {
         &mut self.second
     }

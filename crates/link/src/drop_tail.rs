@@ -116,7 +116,7 @@ impl<E: Element> DropTail<E> {
         (now, self.free_at.max(now))
     }
 
-    /// What packets enter behind the transmitter, to change what it does.
+    /// The element behind the transmitter, to change it.
     pub(crate) fn inner_mut(&mut self) -> &mut E {
         &mut self.inner
     }

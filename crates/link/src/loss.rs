@@ -102,7 +102,7 @@ impl<E: Element> Loss<E> {
         &self.inner
     }
 
-    /// What packets enter that chance spares, to change what it does.
+    /// The element behind, to change it.
     pub(crate) fn inner_mut(&mut self) -> &mut E {
         &mut self.inner
     }

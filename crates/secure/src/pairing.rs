@@ -13,7 +13,7 @@ use crate::text;
 /// Length of a code: 128 bits, which nobody guesses.
 pub(crate) const CODE_BYTES: usize = 16;
 
-/// A code that a responder gives out once, to whoever is to be let in. It is wiped when dropped,
+/// A code that a responder gives out once, to one person. It is wiped when dropped,
 /// never shown by `Debug`, and compared in constant time.
 #[derive(Clone)]
 pub struct PairingCode(Zeroizing<[u8; CODE_BYTES]>);

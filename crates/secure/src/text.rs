@@ -5,14 +5,14 @@ use zeroize::{Zeroize, Zeroizing};
 /// Characters that 32 bytes take.
 pub(crate) const ENCODED_CHARACTERS: usize = characters(32);
 
-/// Returns the number of characters that so many bytes take.
+/// Returns the number of characters that `bytes` bytes take.
 pub(crate) const fn characters(bytes: usize) -> usize {
     (bytes * 8).div_ceil(6)
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Why a text is not so many bytes in base64url. Carries positions, never characters: the text may be a
+/// Reason for which a text is not `N` bytes in base64url. Carries positions, never characters: the text may be a
 /// secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {

@@ -8,6 +8,7 @@
 //! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
 //!   access units.
 //! - [`arrival_times`]: times at which a live unit's packets came, for the receiver's output.
+//! - [`null_packets`]: stuffing, which does not travel.
 //! - [`fidelity`]: how much a picture differs from its source; [`alignment`]: which of the source's
 //!   pictures that is.
 //! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
@@ -31,6 +32,7 @@ pub mod frame_trace;
 pub mod input;
 pub mod mpeg_ts;
 mod nal;
+pub mod null_packets;
 #[cfg(feature = "codec")]
 mod openh264_options;
 pub mod picture;

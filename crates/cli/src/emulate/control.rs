@@ -93,7 +93,7 @@ impl Changes {
         }
     }
 
-    /// Applies a text's lines, prints each change, and returns them as told. If one line is a
+    /// Applies a text's lines, prints each change, and returns the printed lines. If one line is a
     /// mistake, none is applied.
     fn apply(&self, text: &str) -> Result<String, String> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -179,7 +179,7 @@ impl Changes {
             ("down", "") => (way, LinkChange::Down),
             ("up", "") => (way, LinkChange::Up),
             (other, _) => {
-                let known = known_names(other, ["rate", "delay", "loss", "down", "up"].into_iter());
+                let known = known_names(other, ["rate", "delay", "loss", "down", "up"]);
                 let other = one_line(other);
                 let reason = format_args!("{other:?} is no change, known are {known}");
                 return Err(mistake(reason));

@@ -87,7 +87,7 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers until what this returns is dropped.
+    /// Answers until the returned value is dropped.
     pub(crate) fn start<A: Answerer>(self, name: &str, answerer: A) -> io::Result<Serving> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -11,6 +11,7 @@ use anyhow::{Context, ensure};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 
+use super::destination::Destination;
 use super::listen::Sources;
 use super::{Arguments, Studio};
 use crate::link::Link;
@@ -19,7 +20,7 @@ use crate::usage::usual_folder;
 
 /// Time for which a link is good.
 const LASTS: Duration = Duration::from_secs(600);
-/// Where it listens unless it is told.
+/// Address at which it listens without --listen.
 const LISTEN: &str = "0.0.0.0:7000";
 
 /// Beginning of a list of senders that `--pair` makes.
@@ -146,7 +147,13 @@ fn outward() -> IpAddr {
 }
 
 impl Arguments {
-    /// Returns what is listened for, which is our own protocol with --pair.
+    /// Makes the list of senders if there is none.
+    pub(super) fn make_list(&self) -> anyhow::Result<()> {
+        let uses_stdout = self.outputs.iter().any(Destination::is_stdout);
+        self.pairing.make_list(self.list().as_deref(), uses_stdout)
+    }
+
+    /// Returns the addresses to listen at, among them our own protocol's with --pair.
     pub(super) fn sources(&self) -> anyhow::Result<Sources> {
         let mut sources = Sources::of(self.listen.clone())?;
         if self.pairing.is_asked() {
@@ -167,7 +174,7 @@ impl Arguments {
 }
 
 impl Studio<'_> {
-    /// Adds a sender that has used the link to the list, and tells what became of the link.
+    /// Adds a sender that has used the link to the list, and reports the end of the link.
     pub(super) fn take_pairing_news(&mut self, now: Instant) {
         let Some(receiver) = self.receiver.filter(|_| self.is_pairing) else {
             return;

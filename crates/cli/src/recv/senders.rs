@@ -1,4 +1,4 @@
-//! Changes of the list of senders, and senders that are not let in.
+//! Where senders find this end, changes of their list, and senders that are not let in.
 
 use std::sync::PoisonError;
 
@@ -6,8 +6,21 @@ use anabranch_net::Receiver;
 use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
 
-use super::Studio;
+use super::{Native, Studio};
+use crate::command_line::told_tcp;
 use crate::print;
+
+impl Native {
+    /// Prints where it listens.
+    pub(super) fn announce(&self) {
+        let address = self.receiver.local_addr();
+        let by_tcp = told_tcp(self.receiver.local_tcp_addr());
+        print::note(format_args!(
+            "listening at {address}{by_tcp} as {}",
+            self.key
+        ));
+    }
+}
 
 impl Studio<'_> {
     /// Reads the file of senders again if it has changed.
@@ -33,7 +46,7 @@ impl Studio<'_> {
         self.tell_names();
     }
 
-    /// Tells whoever looks what senders are called.
+    /// Gives the names of senders to observers.
     pub(super) fn tell_names(&self) {
         let mut all = self.allowed.all().to_vec();
         self.places.rename(&mut all);

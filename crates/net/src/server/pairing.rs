@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Instant};
 use super::ServerRole;
 
 /// Wrong codes after which the right one is void. Chosen: a code of 128 bits is not guessed by any
-/// number of them, so more than a mistyped link are an attack that the owner is told of.
+/// number of them, so this many are an attack, which is reported to the owner.
 const MAX_WRONG_COUNT: u32 = 32;
 
 /// What became of a pairing code.
@@ -37,7 +37,7 @@ pub(super) struct Pairing {
 }
 
 impl ServerRole {
-    /// Lets in the first peer that has `code`, for so long.
+    /// Lets in the first peer that has `code`, until `lasts` is over.
     pub(crate) fn start_pairing(&mut self, now: Instant, code: PairingCode, lasts: Duration) {
         self.responder.set_code(Some(code));
         self.pairing.expires_at = Some(now + lasts);

@@ -328,7 +328,7 @@ fn every_flipped_bit_of_a_response_is_refused_and_harms_nothing() {
 fn truncated_and_lengthened_handshakes() {
     let ends = ends();
     let mut initiator = ends.initiate();
-    let initiation = [&initiator.message()[..], &[0]].concat();
+    let initiation = [initiator.message(), &[0]].concat();
     for length in (0..=initiation.len()).filter(|length| *length != INITIATION_BYTES) {
         let refused = ends.refusal(&initiation[..length]);
         assert_eq!(refused, HandshakeError::Malformed);
