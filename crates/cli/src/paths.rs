@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anabranch_core::PathOptions;
 use anabranch_net::{ClientPath, Remote, TcpFallback, Via, interfaces};
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
@@ -54,7 +55,10 @@ impl NamedPath {
             path: ClientPath {
                 via,
                 remote,
-                options: way.options,
+                options: PathOptions {
+                    is_capped: way.cap.is_some(),
+                    ..way.options
+                },
             },
             cap: way.cap,
             is_of_pattern: way.pattern().is_some(),
