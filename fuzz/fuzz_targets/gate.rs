@@ -90,7 +90,10 @@ impl Bed {
     fn initiation(&mut self, source: SocketAddr, which: u8) {
         let initiator = &STRANGER.initiator;
         let cookie = self.cookies.get(usize::from(which));
-        let message = cookie.map_or(*initiator.message(), |it| initiator.message_with(&it.0));
+        let message = cookie.map_or_else(
+            || initiator.message().to_vec(),
+            |it| initiator.message_with(&it.0),
+        );
         assert_eq!(self.responder.screen(&message), Ok(()));
         let is_good = cookie
             .is_some_and(|(_, to, rotation)| *to == source && self.rotation_count <= rotation + 1);

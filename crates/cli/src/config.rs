@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Whether a command line can be used.
 fn check(line: Vec<OsString>) -> anyhow::Result<()> {
-    let arguments = crate::Arguments::try_parse_from(line);
+    let arguments = crate::Arguments::try_parse_from(crate::link::expanded(line)?);
     match arguments
         .map_err(|error| anyhow!("{}", gist(&error)))?
         .command

@@ -1,43 +1,59 @@
 //! `anabranch emulate`: a scenario's network in real time, for any program that speaks UDP.
 
+mod control;
+mod listen;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anabranch_emu::{DirectionStatistics, Relay, RelayConfig, RelayLink};
 use anabranch_lab::{RouteSpec, Scenario};
 use anabranch_link::LinkConfig;
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Seed};
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 
+use crate::observe::http::{HttpAddress, Server};
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
+use control::{CONTROL_HELP, Changes};
+use listen::ListenAt;
 
-const SECOND: Duration = Duration::from_secs(1);
-
-/// Puts a scenario's network between programs, in real time
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Each route of the scenario becomes a UDP port. What comes there passes the route's link and goes on
-to the address of --to; the answers pass the link back. Schedules, outages and traces begin now.
+const INTRODUCTION: &str = "\
+Each route of the scenario becomes a UDP port, in the order of the file. What comes there passes the
+route's link and goes on to the address of --to; the answers pass the link back. Schedules, outages
+and traces begin now.
 
   anabranch recv --listen 127.0.0.1:7000 --key studio.key --allow abpub_… received.ts &
   anabranch emulate scenarios/multipath/cellular.toml --to 127.0.0.1:7000 &
   anabranch send --to 127.0.0.1:7101 --via lo --to 127.0.0.1:7102 --via lo \\
       --key camera.key --peer abpub_… test:
 
-SRT, RIST and QUIC pass as well. It ends with Ctrl-C, and says what became of the packets.")]
+SRT, RIST and QUIC pass as well. It ends with Ctrl-C, and says what became of the packets.
+";
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Puts a scenario's network between programs, in real time
+#[derive(Debug, clap::Args)]
+#[command(after_help = [INTRODUCTION, CONTROL_HELP].concat())]
 pub(crate) struct Arguments {
     /// The scenario file; its flows are left out.
     scenario: PathBuf,
     /// Where the packets go on to.
     #[arg(long, value_name = "IP:PORT")]
     to: SocketAddr,
-    /// Where the first route listens; the others follow at the next ports. Port 0: any free ones.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7101")]
-    listen: SocketAddr,
+    /// Where the first route of the file listens; the others follow at the next ports. Port 0: any
+    /// free ones. With a route's name, where that one listens: `--listen wifi=127.0.0.1:7200`. May
+    /// be repeated [default: 127.0.0.1:7101].
+    #[arg(long, value_name = "[ROUTE=]IP:PORT")]
+    listen: Vec<ListenAt>,
+    /// Take changes by HTTP here, too. A port alone is this machine's, which nobody else reaches.
+    #[arg(long, value_name = "[IP:]PORT")]
+    control: Option<HttpAddress>,
     /// Which chances losses and jitter take.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -49,6 +65,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let scenario = Scenario::load(&arguments.scenario, &arguments.settings)?;
     let links = links(&scenario, arguments)?;
+    let control = arguments.control.as_ref();
+    let control = control.map(|address| Server::bind("--control", address, &[]));
+    let control = control.transpose()?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
@@ -56,11 +75,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         links,
         origin: None,
     })?;
+    let relay = Arc::new(relay);
     print::note(format_args!("{}, until Ctrl-C", scenario.title));
     for (index, name) in names.iter().enumerate() {
         let (listen, to) = (relay.listen_addr(index), arguments.to);
         print::note(format_args!("{name}: {listen} to {to}"));
     }
+    let changes = Arc::new(Changes::new(names.clone(), Arc::clone(&relay)));
+    changes.read_standard_input()?;
+    let serving = match control {
+        Some(server) => {
+            print::note(format_args!("changes at http://{}/", server.address()?));
+            Some(server.start("control", control::Control::new(Arc::clone(&changes)))?)
+        }
+        None => None,
+    };
     let clock = Clock::start();
     let mut slowness = Slowness::default();
     while stop.wait_until(&clock, clock.now() + SECOND) {
@@ -73,15 +102,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         print::note(format_args!("{name}, there: {}", told(&statistics.forward)));
         print::note(format_args!("{name}, back:  {}", told(&statistics.reverse)));
     }
-    relay.stop();
+    drop(serving);
+    changes.end();
     Ok(())
 }
 
 /// A link for each route. Those of the emulator know nothing of each other.
 fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<RelayLink>> {
     ensure!(!scenario.routes.is_empty(), "the scenario has no routes");
-    let links = scenario.routes.iter().enumerate().map(|(index, route)| {
-        let listen = following(arguments.listen, index)?;
+    let routes = scenario.routes_as_written();
+    let names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
+    let addresses = listen::addresses(&arguments.listen, &names)?;
+    let links = routes.iter().zip(addresses).map(|(route, listen)| {
         let seed = Seed(arguments.seed);
         relay_link(scenario, route, listen, arguments.to, seed)
     });
@@ -127,17 +159,6 @@ pub(crate) fn relay_link(
         reverse: only(&route.reverse)?,
         seed: seed.derive(&route.name),
     })
-}
-
-/// The address so many ports behind the first.
-fn following(first: SocketAddr, index: usize) -> anyhow::Result<SocketAddr> {
-    let mut address = first;
-    if first.port() != 0 {
-        let port = u16::try_from(index).ok();
-        let port = port.and_then(|index| first.port().checked_add(index));
-        address.set_port(port.context("--listen: no ports are left behind this one")?);
-    }
-    Ok(address)
 }
 
 fn told(direction: &DirectionStatistics) -> String {

@@ -25,6 +25,7 @@ pub(crate) mod rtp_order;
 mod same_user;
 mod senders;
 mod source;
+mod spread;
 mod srtla;
 mod stream;
 mod supervised;

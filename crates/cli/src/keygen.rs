@@ -81,6 +81,37 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
     }
 }
 
+/// Reads a secret key file, or makes it and its folder if there is none.
+///
+/// # Errors
+/// As [`read_key`], or the file cannot be made.
+pub(crate) fn read_or_make_key(path: &Path) -> anyhow::Result<SecretKey> {
+    if path.exists() {
+        return read_key(path);
+    }
+    if let Some(folder) = path.parent() {
+        let shown = folder.display();
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {shown}"))?;
+    }
+    let key = SecretKey::generate();
+    write_key(path, &key, false)?;
+    print::note(format_args!("made the key file {}", path.display()));
+    Ok(key)
+}
+
+/// Refuses this end's own key as the receiver's.
+///
+/// # Errors
+/// They are the same.
+pub(crate) fn ensure_other(peer: &PublicKey, own: PublicKey) -> anyhow::Result<()> {
+    ensure!(
+        *peer != own,
+        "--peer {own} is this machine's own key: name the receiver's, which it prints when it \
+         listens"
+    );
+    Ok(())
+}
+
 /// Where a key is read from that the program's starter hands over.
 const STDIN: &str = "/dev/stdin";
 /// More bytes than any key file has.

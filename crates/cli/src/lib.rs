@@ -28,6 +28,7 @@ mod io;
 mod keygen;
 mod latency;
 mod left_out;
+mod link;
 mod list;
 mod message;
 #[cfg(feature = "laboratory")]
@@ -103,8 +104,8 @@ same key has replaced this one.
         text.push_str("To see it work: `anabranch demo`. ");
     }
     text.push_str(
-        "To stream: `anabranch keygen --output my.key` on both machines,
-then `anabranch recv --help` and `anabranch send --help`.",
+        "To stream: `anabranch recv --pair film.ts` on one machine,
+`anabranch send INPUT LINK` with its link on the other; then `anabranch recv --help`.",
     );
     if cfg!(feature = "laboratory") {
         text.push_str(" To experiment: `anabranch run --help`.");
@@ -181,6 +182,10 @@ fn forbid_core_dumps() {
 pub fn main() -> ExitCode {
     forbid_core_dumps();
     let words = match config::with_file(env::args_os().collect()) {
+        Ok(words) => words,
+        Err(error) => return exit::report(Err(error)),
+    };
+    let words = match link::expanded(words) {
         Ok(words) => words,
         Err(error) => return exit::report(Err(error)),
     };

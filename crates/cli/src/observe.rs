@@ -9,13 +9,14 @@ mod connections;
 pub(crate) mod drawing;
 mod happening;
 mod hosts;
+pub(crate) mod http;
 mod meter;
 pub(crate) mod metrics;
 mod noalbs;
 mod outage;
 mod qlog;
 pub(crate) mod sampler;
-pub(crate) mod server;
+mod server;
 mod stats;
 pub(crate) mod status;
 mod thumbnail;
@@ -37,9 +38,10 @@ use crate::service;
 use command::Commands;
 use happening::{Happening, Listeners};
 use hosts::HostName;
+use http::{HttpAddress, Server};
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
-use server::{MetricsAddress, Server};
+use server::Metrics;
 use stats::{Stats, StatsName};
 use status::{Status, TunnelCounters};
 use thumbnail::KeyFrames;
@@ -70,7 +72,7 @@ pub(crate) struct ObserveArguments {
     /// Answer HTTP at this address, or at this port of 127.0.0.1: /metrics for Prometheus,
     /// /status.json for NOALBS and `anabranch top`. Whoever reaches it may read it.
     #[arg(long, value_name = "[ADDR:]PORT")]
-    metrics: Option<MetricsAddress>,
+    metrics: Option<HttpAddress>,
     /// With --metrics, answer also requests that call this machine by NAME. Addresses and
     /// localhost always do; other names would let a web page read the answers.
     #[arg(long, value_name = "NAME", requires = "metrics")]
@@ -161,7 +163,7 @@ impl ObserveArguments {
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
         let server = self.metrics.as_ref();
-        let server = server.map(|address| Server::bind(address, &self.metrics_host));
+        let server = server.map(|address| server::listen(address, &self.metrics_host));
         let qlog = self.qlog.as_deref().map(OpenQlog::open);
         Ok(Opened {
             stats: stats.transpose()?,
@@ -217,7 +219,7 @@ struct Running {
     sampling: Option<thread::JoinHandle<()>>,
     logging: Option<(Qlog, thread::JoinHandle<()>)>,
     _commands: Option<Commands>,
-    _serving: Option<server::Serving>,
+    _serving: Option<http::Serving>,
 }
 
 impl Opened {
@@ -267,7 +269,7 @@ impl Opened {
         let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
         let serving = self
             .server
-            .map(|server| server.start(&shared))
+            .map(|server| server.start("metrics", Metrics(Arc::clone(&shared))))
             .transpose()?;
         let (stop, stopped) = mpsc::channel();
         let sinks = Sinks {

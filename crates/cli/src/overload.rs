@@ -25,6 +25,8 @@ const MIN_GIVEN_UP: u64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overload {
     end: End,
+    /// Whether the encoder is given the target.
+    is_encoder_informed: bool,
     /// What the encoder sends. A receiver estimates it: frames that were given up count like those
     /// that have come.
     pub(crate) encoder: DataRate,
@@ -46,9 +48,14 @@ impl fmt::Display for Overload {
             End::Sender => write!(
                 f,
                 "your encoder sends {encoder:.1} Mbit/s, the links carry {links:.1} Mbit/s: \
-                 {given_up_count} of {frame_count} frames were given up in {} s; lower its \
-                 bitrate, or tell it what the links carry (--target-to)",
+                 {given_up_count} of {frame_count} frames were given up in {} s; {}",
                 WINDOW.as_secs_f64(),
+                match self.is_encoder_informed {
+                    true =>
+                        "it is given the target (--target-to) and does not follow: is it the \
+                             right encoder, and can it go as low as --encoder-range says?",
+                    false => "lower its bitrate, or tell it what the links carry (--target-to)",
+                },
             ),
             End::Receiver | End::Tunnel(_) => write!(
                 f,
@@ -76,6 +83,7 @@ struct Mark {
 #[derive(Clone, Debug)]
 pub(crate) struct OverloadWatch {
     end: End,
+    is_encoder_informed: bool,
     marks: VecDeque<Mark>,
     told_at: Option<Instant>,
     /// Frames of which nothing has come, at a receiver: while the links carry packets all the time,
@@ -87,10 +95,17 @@ impl OverloadWatch {
     pub(crate) fn new(end: End) -> Self {
         OverloadWatch {
             end,
+            is_encoder_informed: false,
             marks: VecDeque::new(),
             told_at: None,
             missing_count: 0,
         }
+    }
+
+    /// Sets whether the encoder is given the target: then the advice is another one.
+    pub(crate) fn with_informed_encoder(mut self, is_informed: bool) -> Self {
+        self.is_encoder_informed = is_informed;
+        self
     }
 
     /// Nothing has come of a frame.
@@ -177,6 +192,7 @@ impl OverloadWatch {
         self.told_at = Some(now);
         Some(Overload {
             end: self.end,
+            is_encoder_informed: self.is_encoder_informed,
             encoder,
             links,
             given_up_count,
@@ -229,6 +245,14 @@ mod tests {
         let text = at_sender[0].to_string();
         let told_rates = "your encoder sends 6.0 Mbit/s, the links carry 4.0 Mbit/s: 25 of 75";
         assert!(text.starts_with(told_rates), "{text}");
+        assert!(text.contains("(--target-to)"), "{text}");
+        let informed = Overload {
+            is_encoder_informed: true,
+            ..at_sender[0]
+        };
+        let text = informed.to_string();
+        assert!(text.contains("does not follow"), "{text}");
+        assert!(!text.contains("or tell it"), "{text}");
         // A receiver sees what has come: two thirds of the frames.
         let text = told(End::Receiver, 9, DataRate::ZERO)[0].to_string();
         let told_rates = "sends about 9.0 Mbit/s, the links carry 6.0 Mbit/s";

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anabranch_core::PathOptions;
 use anabranch_net::{ClientPath, Remote, TcpFallback, Via, interfaces};
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
@@ -13,7 +14,8 @@ use crate::way_out::{WayOut, matches};
 /// Where the other end is, and the ways to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
-    /// Where the other end listens: host and port (7000 by default). Give it once, or once for each
+    /// Where the other end listens: host and port (7000 by default), or for `send` the link of `recv
+    /// --pair`, which stands for --peer and --key, too. Give it once, or once for each
     /// --via if it has several addresses. A name is resolved again while the other end does not
     /// answer; each path calls an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
@@ -53,7 +55,10 @@ impl NamedPath {
             path: ClientPath {
                 via,
                 remote,
-                options: way.options,
+                options: PathOptions {
+                    is_capped: way.cap.is_some(),
+                    ..way.options
+                },
             },
             cap: way.cap,
             is_of_pattern: way.pattern().is_some(),
@@ -182,6 +187,9 @@ impl PathArguments {
 
 /// Reads an address or a name. A name is resolved when it is needed: a modem may come up later.
 fn remote(to: &str) -> anyhow::Result<Remote> {
+    if to.starts_with("anabranch://") {
+        bail!("--to: links of `anabranch recv --pair` are for `anabranch send`");
+    }
     if let Some((protocol, rest)) = to.split_once("://") {
         let host = rest.split(['/', '?']).next().unwrap_or_default();
         bail!(

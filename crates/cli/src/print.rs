@@ -30,6 +30,17 @@ pub(crate) fn line(line: impl Display) -> anyhow::Result<()> {
     written(&mut io::stdout().lock(), format_args!("{line}\n")).context("standard output")
 }
 
+/// Writes a text that is meant for this terminal alone, such as a link with its code, on standard
+/// output. No secret is left out.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn secret(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.context("standard output")
+}
+
 /// A line on standard error. There is nobody left to tell if that fails.
 pub(crate) fn note(line: impl Display) {
     say(Level::Info, line);
@@ -117,28 +128,31 @@ fn is_journal() -> bool {
     stat.is_ok_and(|stat| named == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
-/// What every secret key starts with.
-const SECRET_PREFIX: &str = "absec_";
+/// Beginnings of secrets: every secret key, and the code in a link of `recv --pair`.
+const SECRET_PREFIXES: [&str; 3] = ["absec_", "&code=", "?code="];
 
-/// The text without secret keys. They come where users put them, as a file's name, say, and back in
+/// The text without secrets. They come where users put them, as a file's name, say, and back in
 /// what is said of that.
 pub(crate) fn without_secrets(text: &str) -> String {
-    let mut parts = text.split(SECRET_PREFIX);
-    let mut clean = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        clean.push_str(SECRET_PREFIX);
-        clean.push('…');
-        let is_of_key = |character: char| {
-            character.is_ascii_alphanumeric() || character == '-' || character == '_'
-        };
-        clean.push_str(part.trim_start_matches(is_of_key));
-    }
-    clean
+    let without = |text: String, prefix: &str| {
+        let mut parts = text.split(prefix);
+        let mut clean = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            clean.push_str(prefix);
+            clean.push('…');
+            let is_of_secret = |character: char| {
+                character.is_ascii_alphanumeric() || character == '-' || character == '_'
+            };
+            clean.push_str(part.trim_start_matches(is_of_secret));
+        }
+        clean
+    };
+    SECRET_PREFIXES.into_iter().fold(text.to_owned(), without)
 }
 
 fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {
     let text = text.to_string();
-    let text = match text.contains(SECRET_PREFIX) {
+    let text = match SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix)) {
         true => without_secrets(&text),
         false => text,
     };

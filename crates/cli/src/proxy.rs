@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::exit::PeerLost;
-use crate::keygen::{PublicKeyParser, read_key};
+use crate::keygen::{PublicKeyParser, ensure_other, read_key};
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
 use crate::stop::Stop;
@@ -187,6 +187,7 @@ fn config(
     observed: &Opened,
 ) -> anyhow::Result<ClientConfig> {
     let local_key = read_key(&arguments.key)?;
+    ensure_other(&arguments.peer, local_key.public_key())?;
     let paths = arguments.paths.resolve()?;
     Ok(ClientConfig {
         transport,

@@ -4,15 +4,17 @@ mod allowance;
 mod destination;
 mod listen;
 mod outputs;
+mod pairing;
 mod places;
 mod returns;
+mod senders;
 mod stream;
 mod tally;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
@@ -22,9 +24,9 @@ use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
-use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
+use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr};
 use crate::io::{Input, PARAMETERS, Rotation};
-use crate::keygen::read_key;
+use crate::keygen::{read_key, read_or_make_key};
 use crate::latency::Latency;
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::slowness::Slowness;
@@ -35,6 +37,7 @@ use allowance::{Allowances, Share};
 use destination::{Destination, Destinations};
 use listen::{Carrier, Listen, OtherSource, Sources};
 use outputs::Outputs;
+use pairing::PairArguments;
 use places::Places;
 use returns::{ReturnArguments, Returns};
 use stream::{Manner, Outcome, Session};
@@ -71,6 +74,9 @@ SRT needs Debian's srt-tools here, RIST rist-tools, and RTMP ffmpeg.
 ";
 const NOTES: &str = "
 Examples:
+  Without keys and options; the link that it prints goes to the sender:
+  anabranch recv --pair film.ts
+
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
 
   Watch it live (-fflags nobuffer: with as little delay as the player can):
@@ -110,7 +116,7 @@ address. A second Ctrl-C ends the program at once.";
 pub(crate) struct Arguments {
     /// Address and port to listen at (7000 by default); `[::]:PORT` takes IPv4 and IPv6. Or the
     /// address of a stream by another protocol, see below; may be given several times.
-    #[arg(long, required = true, value_name = "ADDR|[NAME=]URL")]
+    #[arg(long, required_unless_present = "pair", value_name = "ADDR|[NAME=]URL")]
     listen: Vec<Listen>,
     /// Address and port at which to accept TCP connections, too, for senders whose networks block
     /// UDP; they try port 443. Ports below 1,024 need root or CAP_NET_BIND_SERVICE.
@@ -127,6 +133,8 @@ pub(crate) struct Arguments {
     /// A file with a line for each sender that is let in: its public key, its name, its limits.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
+    #[command(flatten)]
+    pairing: PairArguments,
     /// The constant delay of the output beyond that of the fastest packets, such as "800 ms"; or
     /// "min". By default, what the sender wishes.
     #[arg(long, value_name = "TIME|min")]
@@ -184,6 +192,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
+    arguments.make_list()?;
     let plan = arguments.plan()?;
     let observed = arguments
         .observe
@@ -229,6 +238,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         worst: None,
         look_at: clock.now(),
         turned_away: TurnedAwayNews::default(),
+        is_pairing: arguments.pairing.is_asked(),
         slowness: Slowness::default(),
     };
     match studio.open_all(&plan.others) {
@@ -238,10 +248,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         opened => opened?,
     }
-    if let Some(Native { receiver, key, .. }) = &native {
-        let address = receiver.local_addr();
-        let by_tcp = told_tcp(receiver.local_tcp_addr());
-        print::note(format_args!("listening at {address}{by_tcp} as {key}"));
+    if let Some(native) = &native {
+        native.announce();
+        arguments.pairing.start(&native.receiver, native.key)?;
     }
     for OtherSource { name, input } in &plan.others {
         print::note(format_args!("{}: listening at {input}", name.as_str()));
@@ -253,6 +262,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 impl Arguments {
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
+        if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
+            // Missing files are made at the start.
+            return self.sources().map(|_| ());
+        }
         let plan = self.plan()?;
         if let Some(listen) = &plan.native {
             self.config(listen, &plan.allowed)?;
@@ -261,9 +275,10 @@ impl Arguments {
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
-        let Sources { native, others } = Sources::of(self.listen.clone())?;
+        let Sources { native, others } = self.sources()?;
+        let list = self.list();
         let allowed = match &native {
-            Some(_) => AllowList::new(Door::Recv, self.allow.clone(), self.allow_from.as_deref())?,
+            Some(_) => AllowList::new(Door::Recv, self.allow.clone(), list.as_deref())?,
             None if !self.allow.is_empty() || self.allow_from.is_some() => {
                 bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
             }
@@ -273,7 +288,7 @@ impl Arguments {
             None => AllowList::default(),
         };
         let stream_count = allowed.all().len() + others.len();
-        let has_several = self.allow_from.is_some() || stream_count > 1;
+        let has_several = list.is_some() || stream_count > 1;
         let destinations = Destinations::new(self.outputs.clone(), has_several)?;
         ensure!(
             others.is_empty() || !destinations.are_shared(),
@@ -321,10 +336,23 @@ impl Arguments {
     /// How senders of our own protocol are received.
     fn config(&self, listen: &str, allowed: &AllowList) -> anyhow::Result<ServerConfig> {
         let listen = listen_addr(listen)?;
-        let Some(key) = &self.key else {
-            bail!("--listen {listen} needs --key FILE, from `anabranch keygen`");
+        let Some(key) = self.key_file() else {
+            bail!(
+                "--listen {listen} needs --key FILE, from `anabranch keygen`; --pair makes one and \
+                 prints a link for the sender"
+            );
         };
-        let mut config = ServerConfig::new(listen, read_key(key)?, allowed.keys());
+        let key = match self.pairing.is_asked() {
+            true => read_or_make_key(&key)?,
+            false => read_key(&key)?,
+        };
+        let own = key.public_key();
+        ensure!(
+            !allowed.keys().contains(&own),
+            "{own} is this receiver's own key: let in the sender's, which its `anabranch keygen \
+             --show` prints"
+        );
+        let mut config = ServerConfig::new(listen, key, allowed.keys());
         config.listen_tcp = tcp_addr(self.listen_tcp.as_deref())?;
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;
@@ -371,6 +399,8 @@ struct Studio<'a> {
     /// When the file of senders is looked at next.
     look_at: Instant,
     turned_away: TurnedAwayNews,
+    /// Whether a link waits for its sender.
+    is_pairing: bool,
     slowness: Slowness,
 }
 
@@ -475,6 +505,8 @@ impl Studio<'_> {
 
     /// Gives a session that begins to its stream.
     fn take(&mut self, reception: Reception) {
+        // Its sender may have been added just now.
+        self.take_pairing_news(self.manner.clock.now());
         let peer = reception.peer();
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
@@ -501,13 +533,6 @@ impl Studio<'_> {
         }
     }
 
-    /// Tells whoever looks what senders are called.
-    fn tell_names(&self) {
-        let mut all = self.allowed.all().to_vec();
-        self.places.rename(&mut all);
-        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = all;
-    }
-
     /// Takes in which sessions are over. Whether the program is, by the last of them.
     fn take_results(&mut self) -> bool {
         let mut is_over = false;
@@ -529,24 +554,10 @@ impl Studio<'_> {
     /// Looks at what changes beside sessions: the file of senders, and the machine.
     fn look(&mut self) {
         let now = self.manner.clock.now();
+        self.take_pairing_news(now);
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
-            match self.allowed.refresh() {
-                Ok(false) => {}
-                Ok(true) => {
-                    print::note(format_args!(
-                        "{} senders are let in",
-                        self.allowed.all().len()
-                    ));
-                    if let Some(receiver) = self.receiver {
-                        receiver.set_places(self.allowed.places());
-                        receiver.set_allowed(&self.allowed.keys());
-                    }
-                    self.allowances.update(&self.allowed, now);
-                    self.tell_names();
-                }
-                Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
-            }
+            self.refresh_list(now);
             self.tell_turned_away(now);
         }
         let lateness = self.manner.stop.lateness(&self.manner.clock);
@@ -556,23 +567,6 @@ impl Studio<'_> {
         let told = self.slowness.news(now, lateness);
         told.into_iter().for_each(print::warn);
         service::turn(now, self.manner.stop.is_stopped());
-    }
-
-    /// Prints which senders asked for a session and got none.
-    fn tell_turned_away(&mut self, now: Instant) {
-        let turned_away = self.receiver.map(Receiver::take_turned_away);
-        for turned_away in turned_away.unwrap_or_default() {
-            let allowed = &self.allowed;
-            let no_place = |peer: &PublicKey| {
-                let name = allowed.name_of(peer);
-                match allowed.limits_of(&name).streams {
-                    Some(count) => format!("{} has its {count} streams already", name.as_str()),
-                    None => "another sender has the output until it ends".to_owned(),
-                }
-            };
-            let line = self.turned_away.line(now, &turned_away, no_place);
-            line.into_iter().for_each(print::warn);
-        }
     }
 
     /// Waits for the streams to write what they have.

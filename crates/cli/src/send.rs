@@ -11,16 +11,18 @@ use anabranch_controllers::by_name;
 use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
-use anabranch_secure::PublicKey;
+use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_units::{Duration, Instant};
+use anabranch_video::mpeg_ts::PACKET_LEN;
 use anyhow::bail;
 
 use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
-use crate::keygen::{PublicKeyParser, read_key};
+use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, told_latency};
+use crate::link::CodeParser;
 use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::old_frames::OldFrames;
@@ -64,6 +66,9 @@ Packets fit each path: they begin with 1,228 bytes and grow to the path's MTU, 1
 summary and --report print an MTU below that.
 
 Examples:
+  To a receiver that has printed a link (`anabranch recv --pair`); the key is made if there is none:
+  anabranch send film.ts 'anabranch://studio.example:7000?key=abpub_…&code=…' --via wlan0
+
   anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
 
   A camera over Wi-Fi and a mobile network at once:
@@ -91,6 +96,9 @@ pub(crate) struct Arguments {
     /// The receiver's public key.
     #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
     peer: PublicKey,
+    /// The code of a link, in place of which it stands.
+    #[arg(long, value_name = "CODE", value_parser = CodeParser, hide = true)]
+    code: Option<PairingCode>,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_controllers::DEFAULT)]
@@ -146,20 +154,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    if arguments.scheduler == ORACLE {
-        bail!(
-            "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
-             it is for `anabranch run` and `anabranch compare`. `anabranch schedulers` lists those \
-             that can send"
-        );
-    }
+    arguments.check_scheduler()?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
     if arguments.duration.is_some() && arguments.input != InputName::Test {
         bail!("--duration is for the input test: only");
     }
-    let local_key = read_key(&arguments.key)?;
+    let local_key = arguments.local_key()?;
+    let has_code = arguments.code.is_some();
+    let is_encoder_informed = arguments.target.informs();
     let outlets = arguments.target.open()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
@@ -167,6 +171,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         return Ok(());
     };
     let mut config = ClientConfig::new(local_key, arguments.peer, roads.paths());
+    config.pairing_code = arguments.code;
     config.clock = clock;
     config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
@@ -201,13 +206,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         events,
         roads,
         stop,
+        has_code,
         clock,
         path_news: PathNews::default(),
         path_watch: PathWatch::default(),
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
-        overload: OverloadWatch::new(End::Sender),
+        overload: OverloadWatch::new(End::Sender).with_informed_encoder(is_encoder_informed),
         is_key_wanted: Arc::default(),
         frame_lifetime,
         observation,
@@ -216,6 +222,28 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 impl Arguments {
+    /// Refuses the scheduler of the simulator alone.
+    fn check_scheduler(&self) -> anyhow::Result<()> {
+        if self.scheduler == ORACLE {
+            bail!(
+                "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
+             it is for `anabranch run` and `anabranch compare`. `anabranch schedulers` lists those \
+             that can send"
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads this end's key, or makes it for a sender that comes with a code.
+    fn local_key(&self) -> anyhow::Result<SecretKey> {
+        let key = match self.code {
+            Some(_) => read_or_make_key(&self.key)?,
+            None => read_key(&self.key)?,
+        };
+        ensure_other(&self.peer, key.public_key())?;
+        Ok(key)
+    }
+
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(&self.key)?;
@@ -251,6 +279,8 @@ struct Session<'a> {
     events: Events,
     roads: Roads,
     stop: Stop,
+    /// Whether it asks with a link's code.
+    has_code: bool,
     clock: Clock,
     path_news: PathNews,
     path_watch: PathWatch,
@@ -270,6 +300,11 @@ impl Session<'_> {
         if let Some(ended) = self.wait_connected() {
             if self.stop.is_stopped() {
                 print::note("stopped; no receiver has answered");
+            } else if self.has_code && matches!(ended, Ended::NoAnswer { .. }) {
+                print::warn(
+                    "the link's code is good once and for ten minutes: if the receiver runs, ask \
+                     for another link (anabranch recv --pair)",
+                );
             }
             return outcome(ended);
         }
@@ -284,29 +319,29 @@ impl Session<'_> {
         let frame_lifetime = self.frame_lifetime;
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
-                let mut refused_count = 0;
+                let mut fed = Fed::default();
                 let mut old = OldFrames::default();
                 let wanted = || Wanted {
                     bitrate: sender.target_bitrate(),
                     is_key: is_key_wanted.swap(false, Ordering::Relaxed),
                 };
                 let latency = || sender.snapshot().latency.unwrap_or(frame_lifetime);
-                let fed = input.run(&clock, &stop, wanted, |unit, captured_at| {
+                let ran = input.run(&clock, &stop, wanted, |unit, captured_at| {
                     let age = clock.now().saturating_since(captured_at);
                     let warning = old.on_frame(age, latency);
                     warning.into_iter().for_each(print::warn);
-                    feed(sender, unit, captured_at, &mut refused_count)
+                    feed(sender, unit, captured_at, &mut fed)
                 });
                 // The session ends with its input.
                 sender.close();
-                fed.map(|()| refused_count)
+                ran.map(|()| fed)
             });
             let ended = self.wait_ended();
             // A session that is over needs no more input.
             self.stop.stop();
             (ended, feeder.join())
         });
-        let refused_count = match fed {
+        let fed = match fed {
             Ok(fed) => fed,
             Err(panic) => std::panic::resume_unwind(panic),
         };
@@ -315,14 +350,12 @@ impl Session<'_> {
             .count(self.clock.now(), &seen, self.sender, &self.observation);
         print::note(summary::table(End::Sender, &seen, self.roads.told_names()));
         self.roads.departed().into_iter().for_each(print::note);
-        if let Ok(count @ 1..) = refused_count {
-            print::note(format_args!(
-                "{count} frames came faster than all paths together carry and were left out"
-            ));
+        if let Ok(fed) = &fed {
+            fed.notes().for_each(print::note);
         }
-        let refused_count = refused_count?;
+        let fed = fed?;
         outcome(ended)?;
-        Delivery::of(End::Sender, &seen, refused_count).check()
+        Delivery::of(End::Sender, &seen, fed.refused_count).check()
     }
 
     /// Why there is no session, if there is none.
@@ -446,12 +479,45 @@ impl Session<'_> {
     }
 }
 
+/// Counts of an input's units.
+#[derive(Debug, Default)]
+struct Fed {
+    /// Frames that the session did not take.
+    refused_count: u64,
+    packet_count: u64,
+    /// Null packets among these, which were not sent.
+    null_count: u64,
+}
+
+impl Fed {
+    /// Returns the lines for the summary.
+    fn notes(&self) -> impl Iterator<Item = String> + use<> {
+        let refused = (self.refused_count > 0).then(|| {
+            let count = self.refused_count;
+            format!("{count} frames came faster than all paths together carry and were left out")
+        });
+        let nulls = (self.null_count > 0).then(|| {
+            let (count, total) = (self.null_count, self.packet_count.max(1));
+            format!(
+                "{count} null packets ({:.1} MB, {:.1} % of the input) were not sent; the receiver \
+                 inserts them again",
+                (count as usize * PACKET_LEN) as f64 / 1e6,
+                count as f64 / total as f64 * 100.0
+            )
+        });
+        refused.into_iter().chain(nulls)
+    }
+}
+
 /// Hands a unit to the session. Whether it wants more.
-fn feed(sender: &Sender, unit: Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
-    match sender.send_frame(&unit.into_frame(captured_at)) {
+fn feed(sender: &Sender, unit: Unit, captured_at: Instant, fed: &mut Fed) -> bool {
+    fed.packet_count += (unit.bytes.len() / PACKET_LEN) as u64;
+    let (frame, null_count) = unit.into_frame(captured_at);
+    fed.null_count += null_count;
+    match sender.send_frame(&frame) {
         Err(SendError::NotConnected | SendError::Transport(SendFrameError::Closed)) => false,
         Err(SendError::Transport(_)) => {
-            *refused_count += 1;
+            fed.refused_count += 1;
             true
         }
         Ok(_) => true,

@@ -80,6 +80,11 @@ impl TargetArguments {
         }
     }
 
+    /// Whether an encoder is given the target.
+    pub(crate) fn informs(&self) -> bool {
+        !self.target_to.is_empty()
+    }
+
     /// Opens what can be opened before there is a session.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use anabranch_net::Clock;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
 
-use crate::observe::server::MetricsAddress;
+use crate::observe::http::HttpAddress;
 use crate::print;
 use crate::stop::Stop;
 use crate::view::{Screen, Wish, width};
@@ -40,7 +40,7 @@ Examples:
 pub(crate) struct Arguments {
     /// What the other program's --metrics says: an address and a port, or a port of this machine.
     #[arg(value_name = "[ADDR:]PORT", default_value = "9797")]
-    address: MetricsAddress,
+    address: HttpAddress,
     /// Print one screen and end.
     #[arg(long)]
     once: bool,

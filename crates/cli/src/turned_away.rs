@@ -32,7 +32,7 @@ impl TurnedAwayNews {
     ) -> Option<String> {
         let subject = match turned_away {
             TurnedAway::Refused { peer, .. } => Subject::Peer(*peer),
-            TurnedAway::NotAllowed { .. } => Subject::Strangers,
+            TurnedAway::NotAllowed { .. } | TurnedAway::WrongCode { .. } => Subject::Strangers,
             TurnedAway::OtherVersion { .. } => Subject::OtherVersions,
             _ => return None,
         };
@@ -56,6 +56,9 @@ impl TurnedAwayNews {
             TurnedAway::NotAllowed { peer, from } => {
                 format!("{peer} at {from} is not let in: no `--allow` has its key")
             }
+            TurnedAway::WrongCode { peer, from } => format!(
+                "{peer} at {from} is not let in: the code of its link is wrong, used or expired"
+            ),
             TurnedAway::OtherVersion { version, from } => format!(
                 "a program at {from} speaks protocol version {version}, this one version \
                  {VERSION}: install the same release at both ends"

@@ -188,8 +188,8 @@ fn carried_bytes(path: &PathSnapshot) -> u64 {
     counted.sent_bytes + counted.control_bytes + counted.received_bytes
 }
 
-/// As the XDG base directories have it.
-fn usual_folder() -> Option<PathBuf> {
+/// Returns the folder of this program's state, as the XDG base directories have it.
+pub(crate) fn usual_folder() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = named("XDG_STATE_HOME").map(PathBuf::from);
     let state = state.or_else(|| Some(Path::new(&named("HOME")?).join(".local/state")));

@@ -7,7 +7,9 @@
 
 mod bed;
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use bed::{Bed, PATIENCE, Running, run};
@@ -104,4 +106,101 @@ fn what_the_emulator_cannot_be_is_refused() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(reason), "{said}");
     }
+}
+
+/// The answer's status and text to a `POST` of lines.
+fn post(address: &str, lines: &str, header: &str) -> (String, String) {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{header}Content-Length: {}\r\n\r\n\
+         {lines}",
+        lines.len()
+    );
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    (status.to_owned(), body.to_owned())
+}
+
+#[test]
+fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
+    let bed = Bed::new();
+    let file = bed.path("network.toml");
+    let swapped = NETWORK
+        .replace("routes.one", "routes.wifi")
+        .replace("routes.two", "routes.lte")
+        .replace("paths = [\"one\"]", "paths = [\"wifi\"]");
+    std::fs::write(&file, swapped).unwrap();
+    let server = socket();
+    let to = server.local_addr().unwrap().to_string();
+    let own = socket().local_addr().unwrap().to_string();
+    let listen = format!("lte={own}");
+    let fixed = ["emulate", file.to_str().unwrap(), "--to", &to];
+    let options = [
+        "--listen",
+        "127.0.0.1:0",
+        "--listen",
+        &listen,
+        "--control",
+        "0",
+    ];
+    let mut program = Running::start_with(&[&fixed[..], &options].concat(), Stdio::piped());
+    let wifi = listening(&mut program, "wifi");
+    let lte = listening(&mut program, "lte");
+    assert_eq!(lte.to_string(), own);
+    let control = program.wait_for("changes at http://");
+    let control = control
+        .split("http://")
+        .nth(1)
+        .unwrap()
+        .trim_end_matches('/')
+        .to_owned();
+    let mut input = program.child.stdin.take().unwrap();
+    let client = socket();
+    let mut buffer = [0; 100];
+
+    // The link loses everything, until a line says otherwise.
+    let (status, told) = post(&control, "lte loss 0\nlte delay 80ms\n", "");
+    assert_eq!(
+        (status.as_str(), told.as_str()),
+        ("200", "lte, there: loss 0 %\nlte, there: delay 80 ms\n")
+    );
+    program.wait_for("lte, there: delay 80 ms");
+    let sent_at = Instant::now();
+    client.send_to(b"late", lte).unwrap();
+    server.recv_from(&mut buffer).unwrap();
+    assert!(sent_at.elapsed() >= Duration::from_millis(80));
+
+    input.write_all(b"wifi down\n").unwrap();
+    program.wait_for("wifi: down");
+    client.send_to(b"lost", wifi).unwrap();
+    // Until the emulator has read it; it reads within a millisecond, unless the machine is busy.
+    std::thread::sleep(Duration::from_millis(500));
+    input.write_all(b"wifi up\nwifi rate 8kbit/s\n").unwrap();
+    program.wait_for("wifi, there: rate 8 kbit/s");
+    let sent_at = Instant::now();
+    client.send_to(&[7; 72], wifi).unwrap();
+    let (len, _) = server.recv_from(&mut buffer).unwrap();
+    // 100 bytes with their headers, and 40 ms.
+    assert!(len == 72 && sent_at.elapsed() >= Duration::from_millis(140));
+
+    input.write_all(b"wfi rate 1\n").unwrap();
+    let said = program.wait_for("no route is called");
+    assert!(said.contains("write `wifi rate 2Mbit/s`"), "{said}");
+    let (status, told) = post(&control, "wifi up\nwifi rate 1\n", "");
+    assert!(status == "400" && told.contains("write a number"), "{told}");
+    let page = "Origin: http://evil.example\r\n";
+    assert_eq!(post(&control, "wifi down\n", page).0, "403");
+    let (status, _, help) = bed::get(&control, "/");
+    assert!(status == 200 && help.starts_with("wifi\nlte\n"), "{help}");
+    program.interrupt();
+    let (code, said) = program.finish();
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("wifi, there: 2 packets in, 1 out, 1 lost"),
+        "{said}"
+    );
 }

@@ -312,17 +312,21 @@ pub enum PaddingPolicy {
     /// While a controller probes, if more bandwidth would be of use: for an adaptive source below
     /// its maximum; for any while metered paths help and the others are not known to carry enough
     /// to do without.
-    #[default]
     WhileProbing,
+    /// The same, in proportion: as long as the network is new or changes. On a steady network only
+    /// for an adaptive source that uses its target, and as often as media has earned it.
+    #[default]
+    Earned,
     /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.
     Always,
 }
 
 impl PaddingPolicy {
     /// All policies by the name that scenario files use.
-    pub const NAMES: [(&'static str, PaddingPolicy); 3] = [
+    pub const NAMES: [(&'static str, PaddingPolicy); 4] = [
         ("never", PaddingPolicy::Never),
         ("while-probing", PaddingPolicy::WhileProbing),
+        ("earned", PaddingPolicy::Earned),
         ("always", PaddingPolicy::Always),
     ];
 }

@@ -45,6 +45,8 @@ pub(crate) struct Path {
     bound: Bound,
     pub(crate) controller: Box<dyn CongestionController>,
     padding_at: Instant,
+    /// Whether padding was sent in the controller's present probe.
+    pub(crate) is_padded: bool,
     /// Most bytes in flight until the path answers, after a retransmission timeout.
     loss_window: Option<u64>,
     pub(crate) id: PathId,
@@ -148,6 +150,7 @@ impl Path {
             window_open_since: now,
             acks_follow_stream,
             padding_at: now,
+            is_padded: false,
             loss_window: None,
             challenge: None,
             expected_response: None,
@@ -195,6 +198,10 @@ impl Path {
 
     pub(crate) fn is_metered(&self) -> bool {
         self.options.is_metered
+    }
+
+    pub(crate) fn is_capped(&self) -> bool {
+        self.options.is_capped
     }
 
     pub(crate) fn set_metered(&mut self, is_metered: bool) {
@@ -368,9 +375,8 @@ impl Path {
         let not_before = match policy {
             PaddingPolicy::Never => return None,
             PaddingPolicy::Always => Instant::ZERO,
-            PaddingPolicy::WhileProbing if self.control.padding_rate.is_zero() => return None,
-            PaddingPolicy::WhileProbing if !is_more_useful => return None,
-            PaddingPolicy::WhileProbing => self.padding_at,
+            _ if self.control.padding_rate.is_zero() || !is_more_useful => return None,
+            PaddingPolicy::WhileProbing | PaddingPolicy::Earned => self.padding_at,
         };
         if self.has_bound() || self.state() != PathState::Active || !self.has_window() {
             return None;

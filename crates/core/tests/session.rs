@@ -301,6 +301,11 @@ fn padding_follows_its_policy() {
         (0.001..0.15).contains(&share),
         "a source below its maximum probes: {share}"
     );
+    let (_, earned) = padding_of(PaddingPolicy::Earned, 8);
+    assert!(
+        (0.001..0.03).contains(&earned) && earned < share / 2.0,
+        "a steady network is probed in proportion: {earned} instead of {share}"
+    );
 }
 
 #[test]

@@ -35,6 +35,15 @@ pub struct RelayLink {
     pub seed: Seed,
 }
 
+/// A direction of a relay's link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the client to the target.
+    Forward,
+    /// From the target to the client.
+    Reverse,
+}
+
 /// Reasons for which a relay did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

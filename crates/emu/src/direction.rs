@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-use anabranch_link::{Link, LinkStatistics, Packet};
+use anabranch_link::{Link, LinkChange, LinkConfigError, LinkStatistics, Packet};
 use anabranch_units::{Ecn, Instant};
 
 use crate::socket::Arrival;
@@ -105,6 +105,18 @@ impl Direction {
         if let Err(dropped) = self.link.push(now, packet) {
             self.forget(dropped.packet.id);
         }
+    }
+
+    /// Changes the link at `now`.
+    ///
+    /// # Errors
+    /// The change is not valid for this link.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        change: LinkChange,
+    ) -> Result<(), LinkConfigError> {
+        self.link.change(now, change)
     }
 
     /// Hands all datagrams due by `now` to `send`, which returns whether it could send them.

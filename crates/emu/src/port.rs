@@ -5,11 +5,11 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anabranch_link::LinkConfig;
+use anabranch_link::{LinkChange, LinkConfig, LinkConfigError};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::clock::Clock;
-use crate::config::{RelayError, RelayLink, postponed};
+use crate::config::{RelayError, RelayLink, Way, postponed};
 use crate::direction::{Arrived, Direction, DirectionStatistics};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 
@@ -62,7 +62,7 @@ impl Port {
             open_listener(link.listen).map_err(socket_error("listen at", link.listen))?;
         let upstream = open_upstream(link.target).map_err(socket_error("send to", link.target))?;
         let direction = |direction: &'static str, config: &LinkConfig, from: SocketAddr| {
-            let built = postponed(config, ahead).build(link.seed.derive(direction));
+            let built = postponed(config, ahead).build_changeable(link.seed.derive(direction));
             let link = link.name.clone();
             let built = built.map_err(|source| RelayError::Link {
                 link,
@@ -121,6 +121,15 @@ impl Port {
             .into_iter()
             .chain(traffic.reverse.next_at())
             .min()
+    }
+
+    pub(crate) fn change(&self, way: Way, change: LinkChange) -> Result<(), LinkConfigError> {
+        let traffic = &mut *self.lock();
+        let now = self.clock.now();
+        match way {
+            Way::Forward => traffic.forward.change(now, change),
+            Way::Reverse => traffic.reverse.change(now, change),
+        }
     }
 
     pub(crate) fn statistics(&self) -> RelayLinkStatistics {

@@ -1,14 +1,16 @@
 //! The handle of a running relay.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use anabranch_link::{LinkChange, LinkConfigError};
 use anabranch_units::{Lateness, Punctuality};
 
 use crate::clock::Clock;
-use crate::config::{RelayConfig, RelayError};
+use crate::config::{RelayConfig, RelayError, Way};
 use crate::port::{Port, RelayLinkStatistics};
 use crate::worker;
 
@@ -20,7 +22,8 @@ pub struct Relay {
     ports: Arc<[Port]>,
     clock: Clock,
     punctuality: Arc<Mutex<Punctuality>>,
-    /// The end of a pair of sockets whose closing ends the thread. `None` only while dropping.
+    /// The end of a pair of sockets: the thread ends when it is closed, and looks at the links when
+    /// a byte is written to it. `None` only while dropping.
     running: Option<(UnixStream, thread::JoinHandle<()>)>,
 }
 
@@ -37,6 +40,9 @@ impl Relay {
             .map(|link| Port::open(link, clock, ahead))
             .collect::<Result<_, _>>()?;
         let (stop, stopped) = UnixStream::pair().map_err(RelayError::Thread)?;
+        let pair = [&stop, &stopped].map(|end| end.set_nonblocking(true));
+        pair.into_iter()
+            .try_for_each(|set| set.map_err(RelayError::Thread))?;
         let punctuality = Arc::<Mutex<Punctuality>>::default();
         let thread = thread::Builder::new()
             .name("relay".to_owned())
@@ -67,6 +73,27 @@ impl Relay {
     /// If there is no such link.
     pub fn statistics(&self, link_index: usize) -> RelayLinkStatistics {
         self.ports[link_index].statistics()
+    }
+
+    /// Changes one direction of a link at once.
+    ///
+    /// # Errors
+    /// The change is not valid for this link; nothing has changed.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn change(
+        &self,
+        link_index: usize,
+        way: Way,
+        change: LinkChange,
+    ) -> Result<(), LinkConfigError> {
+        self.ports[link_index].change(way, change)?;
+        if let Some((bell, _)) = &self.running {
+            // If it is full, the thread is going to look anyway.
+            let _ = { bell }.write(&[0]);
+        }
+        Ok(())
     }
 
     /// Returns the delays of the links' work that the machine caused, in the worse of the last two

@@ -1,5 +1,6 @@
 //! The thread that runs all links of a relay.
 
+use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,8 @@ use crate::clock::Clock;
 use crate::port::Port;
 use crate::socket::MAX_DATAGRAM_BYTES;
 
-/// Serves the ports until the other end of `stopped` is closed.
+/// Serves the ports until the other end of `stopped` is closed. A byte in it says that a link has
+/// changed.
 pub(crate) fn run(
     ports: &Arc<[Port]>,
     clock: Clock,
@@ -36,13 +38,22 @@ pub(crate) fn run(
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => panic!("poll of open sockets failed: {error}"),
         }
-        if !awaited[0].revents().is_empty() {
+        if !awaited[0].revents().is_empty() && is_closed(stopped) {
             return;
         }
         if let Some(next_at) = next_at {
             let punctuality = &mut *punctuality.lock().unwrap_or_else(PoisonError::into_inner);
             punctuality.on_turn(clock.now(), next_at.max(served_at));
         }
+    }
+}
+
+/// Whether the other end is closed. Takes the bytes in it.
+fn is_closed(mut stopped: &UnixStream) -> bool {
+    match stopped.read(&mut [0; 64]) {
+        Ok(0) => true,
+        Ok(_) => false,
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
     }
 }
 

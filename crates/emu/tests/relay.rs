@@ -6,8 +6,10 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
 
-use anabranch_emu::{Relay, RelayConfig, RelayError, RelayLink};
-use anabranch_link::{Discipline, DropCause, FqCoDelOptions, LinkConfig, LossModel, QueueLimit};
+use anabranch_emu::{Relay, RelayConfig, RelayError, RelayLink, Way};
+use anabranch_link::{
+    Discipline, DropCause, FqCoDelOptions, LinkChange, LinkConfig, LossModel, QueueLimit,
+};
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use rustix::net::sockopt::{set_ip_recvtos, set_ip_tos};
@@ -398,4 +400,35 @@ fn every_sender_is_a_flow_of_its_own() {
         .take_while(|_| receive(&target).0 != b"frame")
         .count();
     assert!(before_count < 125, "{before_count}");
+}
+
+#[test]
+fn a_faster_link_lets_packets_go_that_waited_for_the_slow_one() {
+    let (client, target) = (socket(), socket());
+    let slow = LinkConfig {
+        rate: Some(DataRate::from_bits_per_second(8)),
+        ..LinkConfig::default()
+    };
+    let relay = start(vec![link(&target, slow, LinkConfig::default())]);
+    client
+        .send_to(b"waits", relay.listen_addr(0))
+        .expect("sent");
+    std::thread::park_timeout(StdDuration::from_millis(50));
+    let rate = LinkChange::Rate(DataRate::from_megabits_per_second(1));
+    relay.change(0, Way::Forward, rate).expect("valid");
+    assert_eq!(receive(&target).0, b"waits");
+    relay
+        .change(0, Way::Forward, LinkChange::Down)
+        .expect("valid");
+    client.send_to(b"lost", relay.listen_addr(0)).expect("sent");
+    std::thread::park_timeout(StdDuration::from_millis(50));
+    relay
+        .change(0, Way::Forward, LinkChange::Up)
+        .expect("valid");
+    client
+        .send_to(b"arrives", relay.listen_addr(0))
+        .expect("sent");
+    assert_eq!(receive(&target).0, b"arrives");
+    let forward = relay.statistics(0).forward.link;
+    assert_eq!((forward.delivered_packets, forward.dropped.total()), (2, 1));
 }

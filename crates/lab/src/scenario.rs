@@ -98,6 +98,13 @@ impl Scenario {
         Scenario::of(file, text, Files::BuiltIn(files), overrides)
     }
 
+    /// Returns the routes in the order of the file; those of its base come first.
+    pub fn routes_as_written(&self) -> Vec<&RouteSpec> {
+        let mut routes: Vec<&RouteSpec> = self.routes.iter().collect();
+        routes.sort_by_key(|route| route.written_at);
+        routes
+    }
+
     fn of(
         file: &str,
         text: &str,

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::change::unsent_bytes;
 use crate::discipline::{Ledger, Queue, QueueDiscipline, Refused};
 use crate::element::{Dropped, Element};
 use crate::forecast::{Departure, Forecast};
@@ -44,6 +45,21 @@ impl Bottleneck {
             in_service: None,
             departed: VecDeque::new(),
             ledger: Ledger::default(),
+        }
+    }
+
+    /// Sends at `rate` from `now` on.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: DataRate) {
+        self.advance(now);
+        self.transmitter.set_rate(rate);
+        match &mut self.in_service {
+            Some(service) => {
+                let (started_at, size_bytes) = (service.started_at, service.packet.size_bytes);
+                let unsent = unsent_bytes(now, started_at, service.ends_at, size_bytes);
+                service.ends_at = self.transmitter.end_at(now, unsent);
+            }
+            None if self.starts_at.take().is_some() => self.start_service(now),
+            None => {}
         }
     }
 

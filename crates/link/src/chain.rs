@@ -45,6 +45,11 @@ impl<A: Element, B: Element> Chain<A, B> {
     pub fn first_mut(&mut self) -> &mut A {
         &mut self.first
     }
+
+    /// The element at which packets leave, to change it.
+    pub(crate) fn second_mut(&mut self) -> &mut B {
+        &mut self.second
+    }
 }
 
 impl<A: Element, B: Element> Element for Chain<A, B> {

@@ -71,6 +71,20 @@ impl LinkConfig {
     /// # Errors
     /// A [`LinkConfigError`] if a number is out of its range, or two settings exclude each other.
     pub fn build(&self, seed: Seed) -> Result<Link, LinkConfigError> {
+        self.check()?;
+        Ok(Link::new(self, seed))
+    }
+
+    /// Returns an idle link whose rate, delay and losses may change while it runs.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_changeable(&self, seed: Seed) -> Result<Link, LinkConfigError> {
+        self.check()?;
+        Ok(Link::changeable(self, seed))
+    }
+
+    fn check(&self) -> Result<(), LinkConfigError> {
         if let Some(probability) = self.loss.invalid_probability() {
             return Err(LinkConfigError::Probability(probability));
         }
@@ -96,7 +110,7 @@ impl LinkConfig {
         if let Some(jitter) = &self.jitter {
             self.check_jitter(jitter)?;
         }
-        Ok(Link::new(self, seed))
+        Ok(())
     }
 
     fn check_jitter(&self, jitter: &JitterModel) -> Result<(), LinkConfigError> {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use crate::change::{Moved, take_move};
 use crate::detour::{Detour, DetourModel};
 use crate::element::{Dropped, Element};
 use crate::forecast::{Departure, Forecast};
@@ -83,6 +84,41 @@ impl Delay {
 }
 
 impl Delay {
+    /// Sets the delay of packets that enter from now on.
+    pub(crate) fn set_delay(&mut self, delay: Duration) {
+        self.delay = Schedule::constant(delay);
+    }
+
+    /// Sets the rate of the link before it, for jitter that keeps packets apart.
+    pub(crate) fn set_rate(&mut self, rate: DataRate) {
+        if let Some(jitter) = &mut self.jitter {
+            jitter.set_rate(rate);
+        }
+    }
+
+    /// How much earlier than after the delay packets may leave.
+    pub(crate) fn max_advance(&self) -> Duration {
+        let jitter = self.jitter.as_ref();
+        jitter.map_or(Duration::ZERO, Jitter::max_advance)
+    }
+
+    /// Moves packets that enter earlier or later than they were announced at `now`.
+    pub(crate) fn move_entries(&mut self, now: Instant, moves: &mut [Moved]) {
+        for (release_at, packet) in self.in_flight.iter_mut().rev() {
+            if let Some(moved) = take_move(moves, packet.entered_at, packet.size_bytes) {
+                *release_at = moved.after + release_at.saturating_since(moved.before);
+            }
+        }
+        self.in_flight
+            .make_contiguous()
+            .sort_by_key(|(release_at, _)| *release_at);
+        let last_at = self.in_flight.back().map_or(now, |(at, _)| *at);
+        self.last_release_at = last_at;
+        if let Some(jitter) = &mut self.jitter {
+            jitter.set_next_release_at(last_at);
+        }
+    }
+
     /// Returns the effect on new packets, and appends the departures of the packets in flight.
     pub(crate) fn forecast(&self, inside: &mut Vec<Departure>) -> Forecast {
         inside.extend(self.in_flight.iter().map(|(at, packet)| Departure {

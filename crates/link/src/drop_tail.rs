@@ -4,9 +4,12 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::change::{Moved, take_move, unsent_bytes};
+use crate::delay::Delay;
 use crate::discipline::Ledger;
 use crate::element::{DropCause, Dropped, Element};
 use crate::forecast::{Departure, Forecast};
+use crate::loss::Loss;
 use crate::packet::Packet;
 use crate::queue::{Capacity, Load, QueueLimit};
 use crate::schedule::Schedule;
@@ -117,6 +120,11 @@ impl<E: Element> DropTail<E> {
         (now, self.free_at.max(now))
     }
 
+    /// The element behind the transmitter, to change it.
+    pub(crate) fn inner_mut(&mut self) -> &mut E {
+        &mut self.inner
+    }
+
     /// Returns the element behind the transmitter.
     pub(crate) fn inner(&self) -> &E {
         &self.inner
@@ -199,6 +207,39 @@ impl<E: Element> DropTail<E> {
             inside.sort_by_key(|departure| departure.at);
         }
         forecast
+    }
+}
+
+impl DropTail<Loss<Delay>> {
+    /// Sends at `rate` from `now` on: packets in the queue, which were handed on with the instants
+    /// of their departure, are moved.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: DataRate) {
+        self.advance(now);
+        self.transmitter.set_rate(rate);
+        let mut starts_at = now;
+        let mut moves = Vec::with_capacity(self.queued.len());
+        for packet in &mut self.queued {
+            let (size_bytes, before) = (packet.size_bytes, packet.ends_at);
+            let unsent = unsent_bytes(now, packet.starts_at, before, size_bytes);
+            if packet.starts_at > now || !moves.is_empty() {
+                packet.starts_at = starts_at;
+            }
+            packet.ends_at = self.transmitter.end_at(starts_at, unsent);
+            starts_at = packet.ends_at;
+            let (entered_at, after) = (packet.entered_at, packet.ends_at);
+            moves.push(Moved::new(entered_at, size_bytes, before, after));
+        }
+        if !self.queued.is_empty() {
+            self.free_at = starts_at;
+        }
+        for dropped in self.doomed.iter_mut().rev() {
+            let packet = &dropped.packet;
+            if let Some(moved) = take_move(&mut moves, packet.entered_at, packet.size_bytes) {
+                dropped.at = moved.after;
+            }
+        }
+        self.inner.inner_mut().move_entries(now, &mut moves);
+        self.advance(now);
     }
 }
 

@@ -140,6 +140,15 @@ impl Jitter {
         }
     }
 
+    pub(crate) fn set_rate(&mut self, rate: DataRate) {
+        self.rate = Schedule::constant(rate);
+    }
+
+    /// Packets in flight leave by `at` at the latest: the next one may leave then.
+    pub(crate) fn set_next_release_at(&mut self, at: Instant) {
+        self.next_release_at = at;
+    }
+
     pub(crate) fn max_advance(&self) -> Duration {
         self.model.max_advance()
     }

@@ -48,6 +48,7 @@
 
 mod bottleneck;
 mod chain;
+mod change;
 mod config;
 mod delay;
 mod detour;
@@ -68,6 +69,7 @@ mod transmitter;
 
 pub use anabranch_units::Ecn;
 pub use chain::Chain;
+pub use change::LinkChange;
 pub use config::{LinkConfig, LinkConfigError};
 pub use delay::Delay;
 pub use detour::DetourModel;

@@ -6,6 +6,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::bottleneck::Bottleneck;
 use crate::chain::Chain;
+use crate::change::LinkChange;
 use crate::config::LinkConfig;
 use crate::delay::Delay;
 use crate::drop_tail::DropTail;
@@ -56,11 +57,22 @@ impl Link {
     pub(crate) fn new(config: &LinkConfig, seed: Seed) -> Self {
         Link {
             mtu: mtu_of(config),
-            ..Link::without_mtu(config, seed)
+            ..Link::without_mtu(config, seed, config.is_line())
         }
     }
 
-    fn without_mtu(config: &LinkConfig, seed: Seed) -> Self {
+    /// Makes a link that [`change`](Link::change) can give a rate, whatever it has now.
+    ///
+    /// # Panics
+    /// If a probability of the loss model is outside 0..=1.
+    pub(crate) fn changeable(config: &LinkConfig, seed: Seed) -> Self {
+        Link {
+            mtu: mtu_of(config),
+            ..Link::without_mtu(config, seed, false)
+        }
+    }
+
+    fn without_mtu(config: &LinkConfig, seed: Seed, is_line: bool) -> Self {
         let rate = config.rate.unwrap_or(DataRate::MAX);
         let rate = Schedule::new(rate, config.rate_schedule.clone());
         let delay = Schedule::new(config.delay, config.delay_schedule.clone());
@@ -76,7 +88,7 @@ impl Link {
             true => delay.overtaking(),
             false => delay,
         };
-        if config.is_line() {
+        if is_line {
             return Link::of(Elements::Line(delay));
         }
         let loss = Loss::new(config.loss, seed.derive("loss"), delay);
@@ -209,6 +221,45 @@ impl Link {
             queued_bytes: self.queued_bytes(now),
             queue: self.queue_statistics(now),
             ..self.statistics
+        }
+    }
+}
+
+impl Link {
+    pub(crate) fn delay_mut(&mut self) -> &mut Delay {
+        match &mut self.elements {
+            Elements::Line(delay) => delay,
+            Elements::DropTail(elements) => elements.inner_mut().inner_mut().inner_mut(),
+            Elements::Managed(elements) => elements.inner_mut().second_mut().inner_mut(),
+        }
+    }
+
+    /// Applies a change that is valid.
+    pub(crate) fn apply(&mut self, now: Instant, change: LinkChange) {
+        Element::advance(self, now);
+        match (change, &mut self.elements) {
+            (LinkChange::Delay(delay), _) => self.delay_mut().set_delay(delay),
+            (_, Elements::Line(_)) => debug_assert!(false, "a line has nothing but a delay"),
+            (LinkChange::Rate(rate), elements) => {
+                match elements {
+                    Elements::Line(_) => {}
+                    Elements::DropTail(elements) => elements.inner_mut().set_rate(now, rate),
+                    Elements::Managed(elements) => {
+                        elements.inner_mut().first_mut().set_rate(now, rate);
+                    }
+                }
+                self.delay_mut().set_rate(rate);
+            }
+            (LinkChange::Loss(model), Elements::DropTail(elements)) => {
+                elements.inner_mut().inner_mut().set_model(model);
+            }
+            (LinkChange::Loss(model), Elements::Managed(elements)) => {
+                elements.inner_mut().second_mut().set_model(model);
+            }
+            (LinkChange::Down, Elements::DropTail(elements)) => elements.set_down(now),
+            (LinkChange::Down, Elements::Managed(elements)) => elements.set_down(now),
+            (LinkChange::Up, Elements::DropTail(elements)) => elements.set_up(now),
+            (LinkChange::Up, Elements::Managed(elements)) => elements.set_up(now),
         }
     }
 }

@@ -102,6 +102,17 @@ impl<E: Element> Loss<E> {
         &self.inner
     }
 
+    /// The element behind, to change it.
+    pub(crate) fn inner_mut(&mut self) -> &mut E {
+        &mut self.inner
+    }
+
+    /// Lets chance follow another model, in its good state.
+    pub(crate) fn set_model(&mut self, model: LossModel) {
+        self.model = model;
+        self.is_bad = false;
+    }
+
     fn is_next_lost(&mut self) -> bool {
         match self.model {
             LossModel::None => false,

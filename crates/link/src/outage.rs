@@ -60,6 +60,23 @@ impl<E: Element> Outage<E> {
         &mut self.inner
     }
 
+    /// Begins an outage at `now` that has no end yet, in place of those to come.
+    pub(crate) fn set_down(&mut self, now: Instant) {
+        self.start_due_outages(now);
+        if !self.is_down(now) {
+            self.start_outage(now);
+        }
+        self.upcoming.clear();
+        self.down_until = Instant::FAR_FUTURE;
+    }
+
+    /// Ends the outage at `now`, and forgets those to come.
+    pub(crate) fn set_up(&mut self, now: Instant) {
+        self.start_due_outages(now);
+        self.upcoming.clear();
+        self.down_until = self.down_until.min(now);
+    }
+
     #[inline]
     fn start_due_outages(&mut self, now: Instant) {
         while let Some(&(start_at, end_at)) = self.upcoming.front().filter(|due| due.0 <= now) {

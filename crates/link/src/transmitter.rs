@@ -26,6 +26,18 @@ impl Transmitter {
         }
     }
 
+    /// Replaces its rate and schedule, or its trace.
+    pub(crate) fn set_rate(&mut self, rate: DataRate) {
+        let frame_time = match self {
+            Transmitter::Rate { frame_time, .. } => *frame_time,
+            Transmitter::Trace(_) => Duration::ZERO,
+        };
+        *self = Transmitter::Rate {
+            rate: Schedule::constant(rate),
+            frame_time,
+        };
+    }
+
     /// Returns the time that a packet from `started_at` on kept it busy up to `until`, when
     /// `sent_bytes` of it had left. With a trace, this is the time that they take at its average
     /// rate.

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{Agreed, Initiator, Kind, PublicKey, SecretKey, Wishes, classify};
+use anabranch_secure::{
+    Agreed, Initiator, Kind, PairingCode, PublicKey, SecretKey, Wishes, classify,
+};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::clock::Clock;
@@ -48,6 +50,9 @@ pub struct ClientConfig {
     pub local_key: SecretKey,
     /// The receiver's public key.
     pub peer_key: PublicKey,
+    /// A code that lets this end in at a receiver that does not know its key yet. It is used until
+    /// a session begins.
+    pub pairing_code: Option<PairingCode>,
     /// The paths, at least one; the index is the path's number. Names are resolved while they are
     /// needed.
     pub paths: Vec<ClientPath>,
@@ -81,6 +86,7 @@ impl ClientConfig {
             clock: Clock::start(),
             local_key,
             peer_key,
+            pairing_code: None,
             paths,
             latency: None,
             keeps_deadline: false,
@@ -253,6 +259,7 @@ impl<L: Load> ClientRole<L> {
 
     fn begin_session(&mut self, now: Instant, agreed: Agreed) {
         self.handshake = None;
+        self.config.pairing_code = None;
         self.ways.on_session(now, self.answered.take());
         if let Some(headers) = self.ways.header_bytes()
             && self.ways.has_names()
@@ -480,7 +487,11 @@ fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
         cargo: L::CARGO,
         latency_millis: millis_of(config.latency),
     };
-    Initiator::new(local, peer, random::session_index(), wishes)
+    let index = random::session_index();
+    match &config.pairing_code {
+        Some(code) => Initiator::pairing(local, peer, index, wishes, code),
+        None => Initiator::new(local, peer, index, wishes),
+    }
 }
 
 /// Converts a latency for handshakes: at most about a minute, and 0 for none.

@@ -217,7 +217,7 @@ impl Handshake {
             self.asked_at.get_or_insert(now);
             let cookie = self.cookies.get(&index);
             let proven = cookie.map(|cookie| self.initiator.message_with(cookie));
-            let message = proven.as_ref().unwrap_or(self.initiator.message());
+            let message = proven.as_deref().unwrap_or(self.initiator.message());
             let sent = port.send(&Batch {
                 to: target,
                 from: None,

@@ -89,7 +89,7 @@ pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
-pub use server::{Places, ServerConfig, TurnedAway};
+pub use server::{PairingNews, Places, ServerConfig, TurnedAway};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
 
-use anabranch_secure::PublicKey;
-use anabranch_units::Lateness;
+use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_units::{Duration, Lateness};
 
 use crate::client::StartError;
 use crate::event_queue;
 use crate::load::Frames;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, Places, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{LocalAddresses, PairingNews, Places, ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
@@ -99,6 +99,17 @@ impl Receiver {
     /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
+    }
+
+    /// Lets in the first sender that has `code`, until `lasts` is over, in place of an earlier code.
+    pub fn start_pairing(&self, code: PairingCode, lasts: Duration) {
+        self.runtime
+            .change(|role, now| role.start_pairing(now, code, lasts));
+    }
+
+    /// What became of pairing codes since the last call.
+    pub fn take_pairing_news(&self) -> Vec<PairingNews> {
+        self.runtime.look(ServerRole::take_pairing_news)
     }
 
     /// Takes the senders that requested a session since the last call and got none.

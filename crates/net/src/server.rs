@@ -8,6 +8,7 @@
 
 mod candidates;
 mod door;
+mod pairing;
 mod places;
 mod resets;
 mod sessions;
@@ -43,6 +44,8 @@ use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
 use crate::tcp::listener::Listener;
 use candidates::{Candidates, Confirmed};
+use pairing::Pairing;
+pub use pairing::PairingNews;
 pub use places::Places;
 use resets::Resets;
 use sessions::{Owner, Sessions};
@@ -148,6 +151,7 @@ pub(crate) struct ServerRole {
     turned_away: TurnedAwayList,
     offers: Vec<Offer>,
     responder: Responder,
+    pairing: Pairing,
     gate: Gate,
     candidates: Candidates,
     sessions: Sessions,
@@ -176,6 +180,7 @@ impl ServerRole {
             turned_away: TurnedAwayList::default(),
             offers,
             responder,
+            pairing: Pairing::default(),
             gate: Gate::new(config.clock.now(), peer_count),
             candidates: Candidates::default(),
             sessions: Sessions::default(),
@@ -403,6 +408,7 @@ impl ServerRole {
 
     /// Sets the keys whose owners are admitted, and ends the sessions of others.
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
+        let allowed = &self.with_paired(allowed)[..];
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
         self.turned_away.set_allowed(allowed);

@@ -49,7 +49,7 @@ fn what_a_server_answers_no_server_answers() {
     let asking = (0..200).map(|index| Initiator::new(&stranger, &publics[0], index, wishes));
     let asking: Vec<Initiator> = asking.collect();
     let mut questions: Vec<&[u8]> = vec![allowed.message(), &unknown];
-    questions.extend(asking.iter().map(|initiator| &initiator.message()[..]));
+    questions.extend(asking.iter().map(Initiator::message));
     let answers = answers_of(addresses[0], &questions);
     let kinds: BTreeSet<_> = answers.iter().map(|answer| answer[0]).collect();
     let expected = [Kind::Response, Kind::CookieReply, Kind::Reset].map(|kind| kind as u8);

@@ -378,7 +378,8 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     let allowed = vec![sender_key.public_key()];
     let recorded = (0..500).map(|index| {
         let wishes = Wishes::of(Cargo::Frames);
-        *Initiator::new(&sender_key, &receiver_public, index, wishes).message()
+        let initiator = Initiator::new(&sender_key, &receiver_public, index, wishes);
+        initiation(&initiator)
     });
     let recorded = recorded.collect();
     let again = SecretKey::from_text(&sender_key.to_text()).expect("its own text");
@@ -425,6 +426,11 @@ fn a_source_that_floods_uses_up_nobody_elses_resets() {
     }
     // Both may share a slot for a second of two.
     assert!(answered >= 8, "{answered} of 20");
+}
+
+fn initiation(initiator: &Initiator) -> [u8; INITIATION_BYTES] {
+    let message = initiator.message().try_into();
+    message.expect("it has no code")
 }
 
 /// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.
@@ -579,13 +585,12 @@ fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
         let stranger = SecretKey::generate();
         (0..5_000)
             .map(|number| {
-                *Initiator::new(
+                initiation(&Initiator::new(
                     &stranger,
                     receiver_public,
                     number,
                     Wishes::of(Cargo::Frames),
-                )
-                .message()
+                ))
             })
             .collect()
     });

@@ -16,6 +16,9 @@
 //! bytes 121–136 second mark, or zeros
 //! ```
 //!
+//! An initiation of 153 bytes also has a pairing code of 16 bytes at the end of its sealed payload
+//! (bytes 82–120); all else follows it. It is for a responder that does not know the initiator.
+//!
 //! Integers are big-endian. Both sealed parts carry a 16-byte tag. Kinds, version and the
 //! response's receiver index travel outside of Noise; each must have the one value that the
 //! receiver expects. The marks (`mac.rs`) come after the Noise message and are checked before it.
@@ -41,6 +44,7 @@ use crate::keys::SecretKey;
 use crate::kind::RESPONSE_INDEX_AT;
 use crate::mac::{MAC_BYTES, Mac};
 use crate::packet::{Agreement, Session};
+use crate::pairing::CODE_BYTES;
 use crate::reset::{ResetToken, TOKEN_BYTES};
 
 pub use error::{HandshakeError, Refusal};
@@ -50,6 +54,8 @@ pub use wishes::{Cargo, Wishes};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
+/// Length of an initiation with a pairing code.
+pub const PAIRING_INITIATION_BYTES: usize = INITIATION_BYTES + CODE_BYTES;
 /// Length of a response: shorter than an initiation, so that nobody can use a responder to amplify.
 pub const RESPONSE_BYTES: usize = 76;
 /// Version of the whole protocol between the ends, not of the handshake alone. Ends of different
@@ -102,9 +108,10 @@ fn builder(local: &SecretKey) -> snow::Builder<'_> {
         .expect("key and prologue are set once")
 }
 
-fn first_mac(initiation: &[u8; INITIATION_BYTES]) -> &Mac {
-    initiation[FIRST_MAC_AT..]
-        .first_chunk()
+fn first_mac(initiation: &[u8]) -> &Mac {
+    let marks = initiation.last_chunk::<MARKS_BYTES>();
+    marks
+        .and_then(|marks| marks.first_chunk())
         .expect("an initiation has room for two marks")
 }
 

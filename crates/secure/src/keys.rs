@@ -110,7 +110,7 @@ impl SecretKey {
             .ok_or(ParseKeyError::MissingPrefix {
                 expected: SECRET_PREFIX,
             })?;
-        let bytes = text::decode(encoded)?;
+        let bytes = text::decode::<32>(encoded)?;
         let mut secret = SecretKey(Box::default());
         secret.0.copy_from_slice(&*bytes);
         Ok(secret)
@@ -124,7 +124,7 @@ impl SecretKey {
             SECRET_PREFIX.len() + ENCODED_CHARACTERS,
         ));
         out.push_str(SECRET_PREFIX);
-        text::encode(&self.0, &mut out);
+        text::encode(&**self.0, &mut out);
         out
     }
 

@@ -33,14 +33,15 @@ mod keys;
 mod kind;
 mod mac;
 mod packet;
+mod pairing;
 mod replay;
 mod reset;
 mod text;
 
 pub use framing::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError, append_framed};
 pub use handshake::{
-    Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Refusal,
-    Reply, Request, Responder, VERSION, Wishes,
+    Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, PAIRING_INITIATION_BYTES,
+    RESPONSE_BYTES, Refusal, Reply, Request, Responder, VERSION, Wishes,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};
@@ -49,5 +50,6 @@ pub use packet::{
     HEADER_BYTES, KEY_UPDATE_DATAGRAMS, MAX_PATHS, MAX_SEALED_COUNT, Opened,
     PROTECTION_OVERHEAD_BYTES, Rejected, SealError, Session, TAG_BYTES,
 };
+pub use pairing::{PairingCode, ParseCodeError};
 pub use replay::REPLAY_WINDOW_DATAGRAMS;
 pub use reset::RESET_BYTES;

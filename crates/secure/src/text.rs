@@ -1,14 +1,18 @@
-//! 32 bytes as 43 characters of unpadded base64url (RFC 4648 §5), each value in exactly one
-//! spelling.
+//! Bytes as unpadded base64url (RFC 4648 §5), each value in exactly one spelling.
 
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Characters that 32 bytes take.
-pub(crate) const ENCODED_CHARACTERS: usize = 43;
+pub(crate) const ENCODED_CHARACTERS: usize = characters(32);
+
+/// Returns the number of characters that `bytes` bytes take.
+pub(crate) const fn characters(bytes: usize) -> usize {
+    (bytes * 8).div_ceil(6)
+}
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Reason for which a text is not 32 bytes in base64url. It contains positions, never characters:
+/// Reason for which a text is not `N` bytes in base64url. It contains positions, never characters:
 /// the text may be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
@@ -18,7 +22,7 @@ pub(crate) enum DecodeError {
 }
 
 /// Appends `bytes` in base64url.
-pub(crate) fn encode(bytes: &[u8; 32], out: &mut String) {
+pub(crate) fn encode(bytes: &[u8], out: &mut String) {
     for group in bytes.chunks(3) {
         let mut bits = [0; 4];
         bits[1..=group.len()].copy_from_slice(group);
@@ -31,12 +35,15 @@ pub(crate) fn encode(bytes: &[u8; 32], out: &mut String) {
 }
 
 /// Decodes the output of [`encode`].
-pub(crate) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, DecodeError> {
+pub(crate) fn decode<const N: usize>(text: &str) -> Result<Zeroizing<[u8; N]>, DecodeError>
+where
+    [u8; N]: Zeroize,
+{
     let character_count = text.chars().count();
-    if character_count != ENCODED_CHARACTERS {
+    if character_count != characters(N) {
         return Err(DecodeError::Length { character_count });
     }
-    let mut bytes = Zeroizing::new([0; 32]);
+    let mut bytes = Zeroizing::new([0; N]);
     let mut filled = 0;
     let mut pending: u32 = 0;
     let mut pending_bits = 0;
@@ -94,18 +101,18 @@ mod tests {
     fn one_spelling_each() {
         let mut text = encoded(&[0; 32]);
         text.replace_range(42.., "B");
-        assert_eq!(decode(&text), Err(DecodeError::TrailingBits));
+        assert_eq!(decode::<32>(&text), Err(DecodeError::TrailingBits));
     }
 
     proptest! {
         #[test]
         fn decode_inverts_encode(bytes: [u8; 32]) {
-            prop_assert_eq!(*decode(&encoded(&bytes)).unwrap(), bytes);
+            prop_assert_eq!(*decode::<32>(&encoded(&bytes)).unwrap(), bytes);
         }
 
         #[test]
         fn what_decodes_is_what_encodes(text in "[A-Za-z0-9_-]{43}") {
-            if let Ok(bytes) = decode(&text) {
+            if let Ok(bytes) = decode::<32>(&text) {
                 prop_assert_eq!(encoded(&bytes), text);
             }
         }

@@ -8,6 +8,7 @@
 //! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
 //!   access units.
 //! - [`arrival_times`]: arrival times of a live unit's packets, for the receiver's output.
+//! - [`null_packets`]: stuffing, which is left out on the way.
 //! - [`fidelity`]: the difference between a picture and its source; [`alignment`]: the source's
 //!   picture for each received one.
 //! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
@@ -31,6 +32,7 @@ pub mod frame_trace;
 pub mod input;
 pub mod mpeg_ts;
 mod nal;
+pub mod null_packets;
 #[cfg(feature = "codec")]
 mod openh264_options;
 pub mod picture;

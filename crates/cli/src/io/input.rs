@@ -9,6 +9,7 @@ use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::input::InputKind;
+use anabranch_video::null_packets;
 
 use super::adaptive::{self, AdaptiveCamera};
 use super::foreign::ForeignName;
@@ -88,16 +89,20 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// Returns the frame that carries the unit, captured at `captured_at`.
-    pub(crate) fn into_frame(mut self, captured_at: Instant) -> Frame {
+    /// Returns the frame that carries the unit, captured at `captured_at`, and the number of null
+    /// packets that were left out of it.
+    pub(crate) fn into_frame(mut self, captured_at: Instant) -> (Frame, u64) {
+        let mut times = Vec::new();
         if let Some(arrivals) = &self.arrivals {
-            arrivals.append_to(&mut self.bytes);
+            arrivals.append_to(&mut times);
         }
-        Frame {
+        let null_count = null_packets::append_times(&mut self.bytes, &times);
+        let frame = Frame {
             bytes: self.bytes.into(),
             importance: self.importance,
             captured_at,
-        }
+        };
+        (frame, null_count)
     }
 }
 

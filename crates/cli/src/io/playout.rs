@@ -10,18 +10,14 @@
 use std::collections::VecDeque;
 
 use anabranch_core::{ClockOffset, FramePart, ReceivedFrame};
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Importance, Instant};
 use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::mpeg_ts::PACKET_LEN;
+use anabranch_video::null_packets;
 use anabranch_video::player::{JitterBuffer, Player, PlayerFrame};
 
-/// Packets of a datagram; fewer leave together only if more would not come soon.
-const PIECE_PACKETS: u64 = 7;
-/// Span of time whose bytes leave together: timers and wake-ups are not finer.
-const STEP: Duration = Duration::from_millis(1);
-/// Longest interval of frames over which a frame is spread. One that is due later after the frame
-/// before follows a pause, and leaves at once.
-const LONGEST_SPREAD: Duration = Duration::from_millis(250);
+use super::spread::{by_arrival, evenly};
+
 /// Bound on the bytes that wait, since the peer chooses both latency and rate: 30 s of 70 Mbit/s.
 /// Beyond it the oldest leave before their time.
 const MAX_WAITING_BYTES: usize = 256 << 20;
@@ -55,6 +51,8 @@ pub(crate) struct Playout {
     /// Whether bytes left early for lack of room since the last look.
     has_overflowed: bool,
     overflow_was_told: bool,
+    /// Null packets that were inserted again.
+    null_count: u64,
 }
 
 /// A frame of which bytes wait.
@@ -93,6 +91,7 @@ impl Playout {
             parted: Parted::default(),
             has_overflowed: false,
             overflow_was_told: false,
+            null_count: 0,
         }
     }
 
@@ -116,6 +115,12 @@ impl Playout {
                 is_complete: true,
             },
         );
+        // Without a constant delay there is no constant bitrate either, and parts of the frame have
+        // left without them.
+        match self.buffer {
+            JitterBuffer::Off => null_packets::discard(&mut bytes),
+            _ => self.null_count += null_packets::insert(&mut bytes),
+        }
         let times = ArrivalTimes::split_off(&mut bytes);
         let before = self.last_captured_at.replace(captured_at);
         let parted = core::mem::take(&mut self.parted);
@@ -125,7 +130,10 @@ impl Playout {
         }
         let groups = match times {
             Some(times) if self.is_spread && !is_begun => by_arrival(&times, captured_at),
-            _ => self.evenly(bytes.len(), before, captured_at),
+            _ => {
+                let gap = before.map(|before| captured_at.saturating_since(before));
+                evenly(bytes.len(), gap.filter(|_| self.is_spread), captured_at)
+            }
         };
         self.wait(Waiting {
             is_key: importance.is_key() && !is_begun,
@@ -176,28 +184,6 @@ impl Playout {
             is_complete: false,
         };
         self.player.on_frame(now, lost);
-    }
-
-    /// Returns the groups of a frame of which only the capture time is known.
-    fn evenly(
-        &self,
-        len: usize,
-        before: Option<Instant>,
-        captured_at: Instant,
-    ) -> VecDeque<(usize, Instant)> {
-        let gap = before.map(|before| captured_at.saturating_since(before));
-        let Some(gap) = gap.filter(|gap| self.is_spread && *gap <= LONGEST_SPREAD) else {
-            return [(len, captured_at)].into();
-        };
-        let steps = (gap.as_nanos() / STEP.as_nanos()).max(1) as usize;
-        let least = len.div_ceil(steps).next_multiple_of(PACKET_LEN);
-        let step = least.max(PIECE_PACKETS as usize * PACKET_LEN);
-        let from = captured_at.saturating_sub(gap);
-        let group = |at: usize| {
-            let share = at as f64 / len as f64;
-            (step.min(len - at), from + gap.mul_f64(share))
-        };
-        (0..len).step_by(step).map(group).collect()
     }
 
     /// Returns when bytes leave that came in at `at` by the sender's clock. The offset in use is
@@ -268,8 +254,12 @@ impl Playout {
 
     /// Sums up the viewer's experience in a line.
     pub(crate) fn summary(&self) -> String {
+        let nulls = match self.null_count {
+            0 => String::new(),
+            count => format!("; {count} null packets inserted again"),
+        };
         if !self.has_pictures {
-            return format!("playout {}: no key frame came", self.buffer);
+            return format!("playout {}: no key frame came{nulls}", self.buffer);
         }
         // Silence after the last picture is no freeze: the encoder has stopped.
         let counts = self.player.counts();
@@ -278,7 +268,7 @@ impl Playout {
         });
         format!(
             "playout {}{delay}: {} frames in time, {} late, {} of them skipped; {} \
-             undecodable, {} lost; {} freezes, {:.2} s in all",
+             undecodable, {} lost; {} freezes, {:.2} s in all{nulls}",
             self.buffer,
             counts.displayed + counts.skipped - counts.late,
             counts.late,
@@ -291,23 +281,13 @@ impl Playout {
     }
 }
 
-/// Returns the groups of a unit whose packets' arrival times are known.
-fn by_arrival(times: &ArrivalTimes, captured_at: Instant) -> VecDeque<(usize, Instant)> {
-    let groups = times.groups(STEP, PIECE_PACKETS);
-    let group = |(packets, age)| {
-        (
-            packets as usize * PACKET_LEN,
-            captured_at.saturating_sub(age),
-        )
-    };
-    groups.into_iter().map(group).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use anabranch_core::FrameId;
+    use anabranch_units::Duration;
     use proptest::prelude::*;
 
+    use super::super::spread::PIECE_PACKETS;
     use super::*;
 
     const PIECE_BYTES: usize = PIECE_PACKETS as usize * PACKET_LEN;
@@ -386,6 +366,31 @@ mod tests {
         assert!(packets[..2].iter().all(|packet| *packet == (1_510_000, 1)));
         assert!(packets[2..4].iter().all(|packet| *packet == (1_531_000, 1)));
         assert!(packets[4..].iter().all(|packet| *packet == (1_550_000, 2)));
+    }
+
+    #[test]
+    fn null_packets_come_out_at_their_times_and_with_min_not_at_all() {
+        let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
+        let unit = [vec![1; PACKET_LEN], null.repeat(20), vec![2; PACKET_LEN]].concat();
+        let arrivals: Vec<_> = (0..22).map(|at_ms| (1, at(1_000 + at_ms) + HOUR)).collect();
+        let mut times = Vec::new();
+        let arrivals = ArrivalTimes::new(&arrivals, at(1_021) + HOUR).unwrap();
+        arrivals.append_to(&mut times);
+        let mut bytes = unit.clone();
+        assert_eq!(null_packets::append_times(&mut bytes, &times), 20);
+        assert!(bytes.len() < 3 * PACKET_LEN);
+        let mut playout = fixed(500);
+        playout.push(at(1_060), frame_at(1_021, Importance::Key, bytes.clone()));
+        let packets = drained(&mut playout);
+        let firsts: Vec<u8> = packets.iter().map(|(_, first)| *first).collect();
+        assert_eq!(firsts, [vec![1], vec![0x47; 20], vec![2]].concat());
+        let span = packets[21].0 - packets[0].0;
+        assert!((18_000..=21_000).contains(&span), "{span}");
+        assert!(playout.summary().contains("20 null packets"));
+        let mut min = Playout::new(JitterBuffer::Off, true, at(0));
+        min.push(at(1_060), frame_at(1_021, Importance::Key, bytes));
+        let left: Vec<u8> = drained(&mut min).iter().map(|(_, first)| *first).collect();
+        assert_eq!(left, [1, 2]);
     }
 
     #[test]

@@ -1,33 +1,17 @@
 //! `--metrics`: HTTP for whoever may reach the address. It only answers, and changes nothing.
 
-use core::convert::Infallible;
-use core::str::FromStr;
-use core::time::Duration as StdDuration;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
 use std::sync::Arc;
-use std::thread;
 
-use anyhow::Context;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use hyper::body::Incoming;
+use hyper::header::ALLOW;
+use hyper::{Method, Request, StatusCode};
 
-use super::connections::{Connections, Patience, Progress, Watched};
-use super::hosts::{HostName, Hosts};
+use super::hosts::HostName;
+use super::http::{Answer, Answerer, HttpAddress, Server, body, text};
 use super::status::Status;
 use super::thumbnail::NoPicture;
 use super::{Shared, metrics, noalbs};
 use crate::print;
-
-/// After a connection could not be accepted.
-const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
 const INDEX: &str = "\
 /metrics      for Prometheus
@@ -40,147 +24,27 @@ const INDEX: &str = "\
 const NO_PICTURE_YET: &str = "\
 no picture yet: key frames of received H.264 are kept from the first question on; ask again
 ";
-const FOREIGN_HOST: &str = "\
-the host that was asked for is not this machine: --metrics-host NAME adds a name\n";
 const NO_DECODER: &str = "this program was built without the cargo feature `codec`\n";
 
-/// Where to listen. A port alone is this machine's, which nobody else reaches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MetricsAddress {
-    pub(crate) address: SocketAddr,
+/// Listens at the address of `--metrics`.
+///
+/// # Errors
+/// The address cannot be used.
+pub(super) fn listen(wanted: &HttpAddress, names: &[HostName]) -> anyhow::Result<Server> {
+    let server = Server::bind("--metrics", wanted, names)?;
+    let address = server.address()?;
+    print::note(format_args!("metrics at http://{address}/metrics"));
+    Ok(server)
 }
 
-impl FromStr for MetricsAddress {
-    type Err = String;
+/// The source of answers of `--metrics`.
+pub(super) struct Metrics(pub(super) Arc<Shared>);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
-        let address = match port {
-            Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
-            Err(_) => text.to_socket_addrs().ok().and_then(|mut all| all.next()),
-        };
-        let address =
-            address.ok_or("expected a port, or an address and a port, as 0.0.0.0:9100")?;
-        Ok(MetricsAddress { address })
+impl Answerer for Metrics {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        answer(&request, &self.0).await
     }
 }
-
-/// A socket that listens.
-#[derive(Debug)]
-pub(crate) struct Server {
-    listener: StdListener,
-    hosts: Hosts,
-    patience: Patience,
-}
-
-impl Server {
-    pub(super) fn bind(wanted: &MetricsAddress, names: &[HostName]) -> anyhow::Result<Server> {
-        let address = wanted.address;
-        let listener = StdListener::bind(address)
-            .with_context(|| format!("--metrics: cannot listen at {address}"))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        print::note(format_args!("metrics at http://{address}/metrics"));
-        Ok(Server {
-            listener,
-            hosts: Hosts::new(names.to_vec()),
-            patience: Patience::default(),
-        })
-    }
-
-    /// Answers until what this returns is dropped.
-    pub(super) fn start(self, shared: &Arc<Shared>) -> io::Result<Serving> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let answering = Arc::new(Answering {
-            shared: Arc::clone(shared),
-            hosts: self.hosts,
-            patience: self.patience,
-        });
-        let listener = self.listener;
-        let thread = thread::Builder::new().name("metrics".to_owned());
-        let thread = thread.spawn(move || {
-            runtime.block_on(async move {
-                let Ok(listener) = TcpListener::from_std(listener) else {
-                    return;
-                };
-                tokio::select! {
-                    () = accept_all(&listener, &answering) => {}
-                    _ = stopped => {}
-                }
-            });
-        })?;
-        Ok(Serving {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-/// The server runs until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Serving {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// What answers are made from, and under which conditions.
-struct Answering {
-    shared: Arc<Shared>,
-    hosts: Hosts,
-    patience: Patience,
-}
-
-async fn accept_all(listener: &TcpListener, answering: &Arc<Answering>) {
-    let mut connections = Connections::default();
-    loop {
-        match listener.accept().await {
-            Ok((connection, _)) => connections.add(|progress| {
-                let answering = Arc::clone(answering);
-                let serving = async move { serve(connection, progress, &answering).await };
-                tokio::spawn(serving).abort_handle()
-            }),
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
-async fn serve(connection: TcpStream, progress: Progress, answering: &Answering) {
-    let answer = async |request: Request<Incoming>| {
-        let is_ours = answering.hosts.admit(request.uri(), request.headers());
-        Ok::<_, Infallible>(match is_ours {
-            true => answer(&request, &answering.shared).await,
-            false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
-        })
-    };
-    let Patience {
-        progress: pause,
-        age,
-    } = answering.patience;
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(pause);
-    let connection = TokioIo::new(Watched::new(connection, pause, progress));
-    let served = server.serve_connection(connection, service_fn(answer));
-    let mut served = core::pin::pin!(served);
-    // A client that goes away, or speaks no HTTP, is its own concern.
-    if tokio::time::timeout(age, served.as_mut()).await.is_err() {
-        served.as_mut().graceful_shutdown();
-        let _ = tokio::time::timeout(pause, served).await;
-    }
-}
-
-type Answer = Response<Full<Bytes>>;
 
 async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -266,36 +130,25 @@ fn wanted_stream(query: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn text(status: StatusCode, text: &'static str) -> Answer {
-    body(status, "text/plain; charset=utf-8", text)
-}
-
-fn body(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(bytes.into()));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    let value = hyper::header::HeaderValue::from_static;
-    headers.insert(CONTENT_TYPE, value(kind));
-    headers.insert(CACHE_CONTROL, value("no-store"));
-    answer
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpStream as StdStream;
+    use core::time::Duration as StdDuration;
+    use std::io::{self, Read, Write};
+    use std::net::{Ipv4Addr, SocketAddr, TcpStream as StdStream};
     use std::sync::Mutex;
+    use std::thread;
 
     use anabranch_net::Clock;
 
-    use super::super::connections::MAX_CONNECTIONS;
+    use super::super::connections::{MAX_CONNECTIONS, Patience};
     use super::super::happening::Listeners;
+    use super::super::http::Serving;
     use super::super::thumbnail::KeyFrames;
     use super::*;
 
     #[test]
     fn a_port_alone_is_of_this_machine() {
-        let address = |text: &str| text.parse::<MetricsAddress>().map(|is| is.address);
+        let address = |text: &str| text.parse::<HttpAddress>().map(|is| is.address);
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 9_100));
         assert_eq!(address("9100"), Ok(local));
         assert_eq!(address(":9100"), Ok(local));
@@ -316,9 +169,9 @@ mod tests {
     /// A server of nothing with such patience, its thread, and its address.
     fn server(patience: Patience) -> (Serving, SocketAddr) {
         let wanted = "0".parse().unwrap();
-        let mut server = Server::bind(&wanted, &[]).unwrap();
+        let mut server = Server::bind("--metrics", &wanted, &[]).unwrap();
         server.patience = patience;
-        let address = server.listener.local_addr().unwrap();
+        let address = server.address().unwrap();
         let clock = Clock::start();
         let shared = Shared {
             tunnelled: Mutex::default(),
@@ -326,7 +179,8 @@ mod tests {
             key_frames: KeyFrames::new(clock),
             recent: Mutex::default(),
         };
-        (server.start(&Arc::new(shared)).unwrap(), address)
+        let metrics = Metrics(Arc::new(shared));
+        (server.start("metrics", metrics).unwrap(), address)
     }
 
     fn patience(progress_ms: u64, age_ms: u64) -> Patience {

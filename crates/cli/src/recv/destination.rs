@@ -20,6 +20,13 @@ pub(crate) struct Destination {
     text: String,
 }
 
+impl Destination {
+    /// Whether it is standard output.
+    pub(super) fn is_stdout(&self) -> bool {
+        self.output == OutputName::Stdout
+    }
+}
+
 impl FromStr for Destination {
     type Err = String;
 

@@ -114,7 +114,7 @@ impl Returns {
             let feed = move || {
                 let target = || returns.wanted();
                 let fed = input.run(&clock, &stop, target, |unit, captured_at| {
-                    returns.send(None, &unit.into_frame(captured_at));
+                    returns.send(None, &unit.into_frame(captured_at).0);
                     true
                 });
                 fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));

@@ -7,6 +7,7 @@ use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
 use anabranch_units::{Duration, Instant};
+use anabranch_video::null_packets;
 use anabranch_video::player::JitterBuffer;
 
 use super::allowance::Share;
@@ -163,7 +164,9 @@ impl<'a> Session<'a> {
     /// Takes a frame in, if the stream's name may bring it.
     fn take(&mut self, now: Instant, frame: ReceivedFrame) {
         let is_key = frame.importance.is_key();
-        match self.share.admit(now, frame.bytes.len(), is_key) {
+        // Null packets take no room on the way, and do in the output.
+        let bytes = null_packets::whole_len(&frame.bytes);
+        match self.share.admit(now, bytes, is_key) {
             Ok(()) => {
                 let Manner { observation, .. } = self.manner;
                 observation.on_frame(self.name.as_str(), frame.importance, &frame.bytes);

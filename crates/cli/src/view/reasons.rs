@@ -3,7 +3,7 @@
 use crate::observe::status::Stream;
 
 /// Words, and the reasons that they stand for, by their names in reports.
-const GROUPS: [(&str, &[&str]); 8] = [
+const GROUPS: [(&str, &[&str]); 9] = [
     ("new", &["new"]),
     (
         "again after a loss",
@@ -32,8 +32,9 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("repairs", &["repair"]),
     (
         "tests of the paths",
-        &["padding", "path-challenge", "idle-probe", "mtu-probe"],
+        &["path-challenge", "idle-probe", "mtu-probe"],
     ),
+    ("padding", &["padding"]),
     ("reports", &["control"]),
 ];
 

@@ -12,6 +12,9 @@ pub struct PathOptions {
     pub weight: f64,
     /// Whether the user pays by volume.
     pub is_metered: bool,
+    /// Whether the user pays for it beyond an amount: it is not padded while another path carries
+    /// the stream.
+    pub is_capped: bool,
     /// The path is never sent on faster than this, whatever it carries.
     pub max_rate: Option<DataRate>,
     /// The rate that it begins with: the estimate of an earlier session. `None`:
@@ -24,6 +27,7 @@ impl Default for PathOptions {
         PathOptions {
             weight: 1.0,
             is_metered: false,
+            is_capped: false,
             max_rate: None,
             initial_rate: None,
         }

@@ -9,6 +9,7 @@ mod invariants;
 mod last_try;
 mod mtu;
 mod notices;
+mod probing;
 mod receive;
 mod reconsider;
 mod rescue;
@@ -74,6 +75,8 @@ pub struct Media {
     is_overloaded: bool,
     /// When a path last went out or came back.
     path_changed_at: Instant,
+    /// How much padding probes may cost.
+    probing: probing::Probing,
     notices: notices::Notices,
     /// Send side of forward error correction, if any.
     fec_sender: Option<Box<fec::Sender>>,
@@ -135,7 +138,11 @@ impl MediaSession {
         let id = self.content.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.counters.media_bytes_sent += frame.bytes.len() as u64;
-        self.content.has_sent_media = true;
+        if !self.content.has_sent_media {
+            self.content.has_sent_media = true;
+            self.content.probing.on_change(now);
+        }
+        self.content.probing.on_frame(now, frame.bytes.len());
         if self.is_given_up_on_arrival(now, id) {
             return Ok(id);
         }
@@ -219,6 +226,7 @@ impl MediaSession {
 
     fn on_media_path_changed(&mut self, now: Instant, path: PathId) {
         self.content.path_changed_at = now;
+        self.content.probing.on_change(now);
         let event = match self.paths[path.index()].state() {
             PathState::Active => {
                 self.paths[path.index()].end_interruption(now);
@@ -270,6 +278,7 @@ impl Hooks for Media {
             held_since: None,
             is_overloaded: false,
             path_changed_at: now,
+            probing: probing::Probing::new(now),
             notices: notices::Notices::default(),
             has_sent_media: false,
             is_kept_alive: false,

@@ -61,6 +61,8 @@ pub struct TestPath {
     pub outage_back: Option<(Instant, Instant)>,
     /// Whether the sender pays for it by volume.
     pub is_metered: bool,
+    /// Whether the sender pays for it beyond an amount.
+    pub is_capped: bool,
     /// From an instant on, longer packets vanish on the way there.
     pub mtu: Option<(Instant, u64)>,
     /// The sender's interface refuses longer packets.
@@ -86,6 +88,7 @@ impl TestPath {
             outage: None,
             outage_back: None,
             is_metered: false,
+            is_capped: false,
             mtu: None,
             interface_mtu: None,
             weight: 1.0,
@@ -300,6 +303,7 @@ impl<C: Load> Network<C> {
     pub fn add_path(&mut self, path: TestPath) {
         let options = PathOptions {
             is_metered: path.is_metered,
+            is_capped: path.is_capped,
             weight: path.weight,
             max_rate: path.max_rate,
             initial_rate: path.initial_rate,

@@ -6,6 +6,10 @@ use super::document::{Node, Place, Value, entries, line_of};
 use super::error::{Mistake, ScenarioError};
 use super::files::Files;
 
+/// Added to offsets of keys that the base does not have: they follow those that it has. No file is
+/// as long.
+const OWN_AT: usize = 1 << 31;
+
 /// The key that names the other file.
 pub(super) const KEY: &str = "base";
 
@@ -24,6 +28,7 @@ pub(super) fn parsed(
     Ok(Node {
         value: Value::Table(entries(table.get_ref(), "", place_at)),
         place: place(1),
+        at: 0,
         key: String::new(),
     })
 }
@@ -63,18 +68,29 @@ pub(super) fn of(root: &Node) -> Option<&Node> {
 /// Returns `base` with the values of `own` instead. Tables are merged key by key, except empty
 /// ones, which stand for themselves; everything else is replaced.
 pub(super) fn merged(base: Node, own: Node) -> Node {
-    let Node { value, place, key } = own;
+    let Node {
+        value, place, key, ..
+    } = own;
+    let at = base.at;
     let value = match (base.value, value) {
         (Value::Table(mut all), Value::Table(changes)) if !changes.is_empty() => {
             for (key, change) in changes {
                 match all.iter_mut().find(|(known, _)| *known == key) {
                     Some((_, before)) => *before = merged(before.clone(), change),
-                    None => all.push((key, change)),
+                    None => {
+                        let at = OWN_AT + change.at;
+                        all.push((key, Node { at, ..change }));
+                    }
                 }
             }
             Value::Table(all)
         }
         (_, value) => value,
     };
-    Node { value, place, key }
+    Node {
+        value,
+        place,
+        at,
+        key,
+    }
 }

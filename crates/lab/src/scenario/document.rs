@@ -26,6 +26,8 @@ pub(crate) struct Document {
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) place: Place,
+    /// Offset of its key in the file, for the order of keys; 0 for those that no file has.
+    pub(crate) at: usize,
     /// Its key in the file, such as `flows[0].controller`; empty for the whole file.
     pub(crate) key: String,
 }
@@ -207,6 +209,7 @@ impl Node {
                     let node = Node {
                         value: Value::Table(Vec::new()),
                         place,
+                        at: 0,
                         key,
                     };
                     entries.push(((*first).to_owned(), node));
@@ -242,6 +245,7 @@ impl Value {
         let node = |node: &Node, key: String| Node {
             value: node.value.moved(&key),
             place: node.place,
+            at: node.at,
             key,
         };
         match self {
@@ -304,9 +308,13 @@ pub(super) fn entries(
     key: &str,
     place: &dyn Fn(usize) -> Place,
 ) -> Vec<(String, Node)> {
-    let entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-        let name: &std::borrow::Cow<'_, str> = name.get_ref();
-        (name.to_string(), node_of(value, join(key, name), place))
+    let entry = |(written, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let name: &std::borrow::Cow<'_, str> = written.get_ref();
+        let node = Node {
+            at: written.span().start,
+            ..node_of(value, join(key, name), place)
+        };
+        (name.to_string(), node)
     };
     table.iter().map(entry).collect()
 }
@@ -316,6 +324,7 @@ fn node_of(value: &Spanned<DeValue<'_>>, key: String, place: &dyn Fn(usize) -> P
     Node {
         value: value_of(value.get_ref(), &key, place),
         place: place_here,
+        at: value.span().start,
         key,
     }
 }

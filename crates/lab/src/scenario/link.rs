@@ -38,6 +38,8 @@ pub struct RouteSpec {
     pub forward: Vec<usize>,
     /// Indices of the links from receiver to sender, in order.
     pub reverse: Vec<usize>,
+    /// Place in the file, for the order in which it was written.
+    pub(super) written_at: usize,
 }
 
 /// Reads all links, whose files are `files`.
@@ -471,6 +473,7 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
             name,
             forward,
             reverse,
+            written_at: node.at,
         })
     };
     replicas(node)?.into_iter().map(route).collect()

@@ -89,14 +89,19 @@ impl ServerRole {
         datagram: &[u8],
         ports: &[Port],
     ) -> bool {
+        self.expire_code(now);
         let request = match self.responder.read_initiation(datagram) {
             Ok(request) => request,
             Err(error) => {
+                self.count_wrong_code(error);
                 self.turned_away.add(arrival.from, error);
                 return false;
             }
         };
         let peer = request.peer();
+        if request.is_paired() {
+            self.pair(peer);
+        }
         let is_offered = |cargo: &_| self.offers.iter().map(Offer::cargo).any(|it| it == *cargo);
         let cargo = request.cargo().filter(is_offered);
         let owner: Result<Owner, Refusal> = match cargo.map(|cargo| (peer, cargo)) {

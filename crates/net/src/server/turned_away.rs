@@ -23,6 +23,14 @@ pub enum TurnedAway {
         /// Source address of the initiation.
         from: SocketAddr,
     },
+    /// A sender whose key is not allowed, and whose pairing code is wrong, used or expired. Only the
+    /// newest of these and of those without a code is kept.
+    WrongCode {
+        /// The key.
+        peer: PublicKey,
+        /// Source address of the initiation.
+        from: SocketAddr,
+    },
     /// A program of another protocol version, which received this end's version. Only the newest is
     /// kept.
     OtherVersion {
@@ -52,6 +60,9 @@ impl TurnedAwayList {
         match error {
             HandshakeError::NotAllowed(peer) => {
                 self.others[0] = Some(TurnedAway::NotAllowed { peer, from });
+            }
+            HandshakeError::WrongCode(peer) => {
+                self.others[0] = Some(TurnedAway::WrongCode { peer, from });
             }
             HandshakeError::OtherVersion(version) => {
                 self.others[1] = Some(TurnedAway::OtherVersion { version, from });

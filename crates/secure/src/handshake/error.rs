@@ -21,6 +21,10 @@ pub enum HandshakeError {
     /// Authentic, from a key that is not allowed here.
     #[error("the peer's key {0} is not on the list of allowed keys")]
     NotAllowed(PublicKey),
+    /// Authentic, from a key that is not allowed here, with a code that does not let it in: a wrong
+    /// one, or one that was used or has expired.
+    #[error("the peer's key {0} is not allowed, and its code is wrong, used or expired")]
+    WrongCode(PublicKey),
     /// Response to another handshake, by its session index.
     #[error("addressed to another session")]
     WrongSession,

@@ -3,16 +3,18 @@
 use core::fmt;
 
 use snow::HandshakeState;
+use zeroize::Zeroizing;
 
 use super::{
     ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
     INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES,
-    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT, STATUS_BYTES, VERSION,
-    VERSION_AT, Wishes, big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
+    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, STATUS_BYTES, VERSION, VERSION_AT, Wishes,
+    big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::mac::{self, Cookie, MAC_BYTES};
+use crate::pairing::{CODE_BYTES, PairingCode};
 use crate::reset::{ResetToken, TOKEN_BYTES};
 
 /// The end that opens a session, during the handshake.
@@ -22,7 +24,7 @@ pub struct Initiator {
     local_index: u32,
     remote: PublicKey,
     /// The initiation without a second mark.
-    initiation: [u8; INITIATION_BYTES],
+    initiation: Vec<u8>,
 }
 
 /// Answer of a responder, authenticated.
@@ -43,21 +45,53 @@ impl Initiator {
     /// # Panics
     /// If the operating system has no randomness to give.
     pub fn new(local: &SecretKey, remote: &PublicKey, local_index: u32, wishes: Wishes) -> Self {
+        Initiator::with_code(local, remote, local_index, wishes, None)
+    }
+
+    /// Starts a handshake with a responder that does not know `local`, and lets it in for `code`.
+    /// Other responders ignore the code.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn pairing(
+        local: &SecretKey,
+        remote: &PublicKey,
+        local_index: u32,
+        wishes: Wishes,
+        code: &PairingCode,
+    ) -> Self {
+        Initiator::with_code(local, remote, local_index, wishes, Some(code))
+    }
+
+    fn with_code(
+        local: &SecretKey,
+        remote: &PublicKey,
+        local_index: u32,
+        wishes: Wishes,
+        code: Option<&PairingCode>,
+    ) -> Self {
         let mut noise = builder(local)
             .remote_public_key(remote.as_bytes())
             .and_then(snow::Builder::build_initiator)
             .expect("every field of Noise IK's initiator is set, once");
-        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
-        let (index, rest) = payload.split_at_mut(INDEX_BYTES);
+        let mut payload = Zeroizing::new([0; INITIATION_PAYLOAD_BYTES + CODE_BYTES]);
+        let (wished, coded) = payload.split_at_mut(INITIATION_PAYLOAD_BYTES);
+        let (index, rest) = wished.split_at_mut(INDEX_BYTES);
         let (carried, latency) = rest.split_at_mut(CARGO_BYTES);
         index.copy_from_slice(&local_index.to_be_bytes());
         carried[0] = wishes.cargo as u8;
         latency.copy_from_slice(&wishes.latency_millis.to_be_bytes());
-        let mut initiation = [0; INITIATION_BYTES];
+        let mut code_bytes = 0;
+        if let Some(code) = code {
+            coded.copy_from_slice(code.bytes());
+            code_bytes = CODE_BYTES;
+        }
+        let payload = &payload[..INITIATION_PAYLOAD_BYTES + code_bytes];
+        let mut initiation = vec![0; INITIATION_BYTES + code_bytes];
         initiation[0] = Kind::Initiation as u8;
         initiation[VERSION_AT] = VERSION;
-        let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT);
-        write_message(&mut noise, &payload, &mut marked[INITIATION_NOISE_AT..]);
+        let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT + code_bytes);
+        write_message(&mut noise, payload, &mut marked[INITIATION_NOISE_AT..]);
         macs[..MAC_BYTES].copy_from_slice(&mac::mac(&mac::first_key(remote), marked));
         Initiator {
             noise: Some(noise),
@@ -69,15 +103,15 @@ impl Initiator {
 
     /// Returns the initiation, which is sent unchanged until the response arrives, at times that
     /// the driver chooses.
-    pub fn message(&self) -> &[u8; INITIATION_BYTES] {
+    pub fn message(&self) -> &[u8] {
         &self.initiation
     }
 
     /// Returns the same initiation for a responder under load, which answers only with a cookie. A
     /// cookie is valid for the address from which the responder saw the request.
-    pub fn message_with(&self, cookie: &Cookie) -> [u8; INITIATION_BYTES] {
-        let mut initiation = self.initiation;
-        let (marked, second) = initiation.split_at_mut(SECOND_MAC_AT);
+    pub fn message_with(&self, cookie: &Cookie) -> Vec<u8> {
+        let mut initiation = self.initiation.clone();
+        let (marked, second) = initiation.split_at_mut(self.initiation.len() - MAC_BYTES);
         second.copy_from_slice(&cookie.mac(marked));
         initiation
     }

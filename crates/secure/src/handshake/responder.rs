@@ -6,17 +6,19 @@ use std::collections::BTreeSet;
 
 use ring::hmac;
 use snow::HandshakeState;
+use zeroize::Zeroizing;
 
 use super::{
-    ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, Cargo, FIRST_MAC_AT, HandshakeError,
-    INDEX_BYTES, INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES,
-    RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SECOND_MAC_AT,
+    ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, Cargo, HandshakeError, INDEX_BYTES,
+    INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES,
+    PAIRING_INITIATION_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal,
     STATUS_BYTES, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
     write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::mac::{self, COOKIE_REPLY_BYTES, CookieJar, Mac, VERSION_NOTICE_BYTES};
+use crate::pairing::{CODE_BYTES, PairingCode};
 use crate::reset::{RESET_BYTES, ResetKey, TOKEN_BYTES};
 
 /// The end that accepts sessions. It knows the keys that it admits, and nothing of past handshakes:
@@ -34,6 +36,8 @@ pub struct Responder {
     reset_key: ResetKey,
     latency_millis: u16,
     allowed: BTreeSet<PublicKey>,
+    /// Code for which it lets in one more peer.
+    code: Option<PairingCode>,
 }
 
 /// An authentic initiation of an allowed peer, to be answered once. It may be a replay.
@@ -43,6 +47,7 @@ pub struct Request {
     cargo: Option<Cargo>,
     remote_index: u32,
     latency_millis: u16,
+    is_paired: bool,
 }
 
 /// A session for a peer, not confirmed yet.
@@ -70,6 +75,7 @@ impl Responder {
             local,
             latency_millis: 0,
             allowed: allowed.into_iter().collect(),
+            code: None,
         }
     }
 
@@ -83,6 +89,17 @@ impl Responder {
         self.allowed = allowed.iter().copied().collect();
     }
 
+    /// Lets in the holder of this key, too.
+    pub fn allow(&mut self, peer: PublicKey) {
+        self.allowed.insert(peer);
+    }
+
+    /// Accepts initiations of unknown peers with this code from now on, and with no other. The
+    /// driver takes the code away after its first use, after some time, and after some wrong ones.
+    pub fn set_code(&mut self, code: Option<PairingCode>) {
+        self.code = code;
+    }
+
     /// Checks whether `datagram` looks like an initiation by somebody who knows this end's public
     /// key. It takes a microsecond, where a handshake takes hundreds.
     ///
@@ -94,7 +111,7 @@ impl Responder {
             [kind, version, ..] => (kind, version),
             _ => return Err(HandshakeError::Malformed),
         };
-        let is_whole = version != VERSION || datagram.len() == INITIATION_BYTES;
+        let is_whole = version != VERSION || is_initiations(datagram.len());
         let (marked, claimed) = marked(datagram).ok_or(HandshakeError::Malformed)?;
         if kind != Kind::Initiation as u8 || !is_whole {
             return Err(HandshakeError::Malformed);
@@ -111,14 +128,14 @@ impl Responder {
     /// Returns the first mark of an initiation that [`screen`](Self::screen) let pass. Two with the
     /// same mark are the same initiation, with any second marks. `None` for any other length.
     pub fn mark(datagram: &[u8]) -> Option<Mac> {
-        datagram.try_into().ok().map(first_mac).copied()
+        is_initiations(datagram.len()).then(|| *first_mac(datagram))
     }
 
     /// Returns whether an initiation's maker has the cookie of the address that it came from.
     pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
         datagram
-            .split_at_checked(SECOND_MAC_AT)
-            .and_then(|(marked, mac)| Some((marked, mac.try_into().ok()?)))
+            .split_last_chunk()
+            .filter(|_| is_initiations(datagram.len()))
             .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
     }
 
@@ -160,20 +177,26 @@ impl Responder {
     /// Reason to drop the datagram without an answer.
     pub fn read_initiation(&self, datagram: &[u8]) -> Result<Request, HandshakeError> {
         self.screen(datagram)?;
-        let message = &datagram[INITIATION_NOISE_AT..FIRST_MAC_AT];
+        let message = &datagram[INITIATION_NOISE_AT..datagram.len() - MARKS_BYTES];
         let mut noise = builder(&self.local)
             .build_responder()
             .expect("every field of Noise IK's responder is set, once");
-        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
-        noise
-            .read_message(message, &mut payload)
+        let mut payload = Zeroizing::new([0; INITIATION_PAYLOAD_BYTES + CODE_BYTES]);
+        let length = noise
+            .read_message(message, &mut *payload)
             .map_err(|_| HandshakeError::Forged)?;
+        let (payload, code) = payload[..length].split_at(INITIATION_PAYLOAD_BYTES);
         let peer = noise
             .get_remote_static()
             .and_then(|key| key.try_into().ok().map(PublicKey::claimed))
             .ok_or(HandshakeError::Forged)?;
-        if !self.allowed.contains(&peer) {
+        let is_allowed = self.allowed.contains(&peer);
+        if !is_allowed && code.is_empty() {
             return Err(HandshakeError::NotAllowed(peer));
+        }
+        let is_code = |expected: &PairingCode| expected.is(code);
+        if !is_allowed && !self.code.as_ref().is_some_and(is_code) {
+            return Err(HandshakeError::WrongCode(peer));
         }
         let (index, rest) = payload.split_at(INDEX_BYTES);
         let (cargo, latency) = rest.split_at(CARGO_BYTES);
@@ -183,6 +206,7 @@ impl Responder {
             cargo: Cargo::ALL.get(usize::from(cargo[0])).copied(),
             remote_index: big_endian_u32(index),
             latency_millis: self.latency_millis.max(big_endian_u16(latency)),
+            is_paired: !is_allowed,
         })
     }
 
@@ -257,6 +281,12 @@ impl Request {
         self.cargo
     }
 
+    /// Whether the peer is let in for the code alone. The driver takes the code away and allows
+    /// the peer. A replay can only register the peer that made the initiation.
+    pub fn is_paired(&self) -> bool {
+        self.is_paired
+    }
+
     fn respond(&mut self, payload: &[u8; RESPONSE_PAYLOAD_BYTES]) -> [u8; RESPONSE_BYTES] {
         let mut response = [0; RESPONSE_BYTES];
         response[0] = Kind::Response as u8;
@@ -274,6 +304,11 @@ impl fmt::Debug for Request {
             .field("cargo", &self.cargo)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a datagram of this version is as long as an initiation, with a code or without.
+fn is_initiations(length: usize) -> bool {
+    [INITIATION_BYTES, PAIRING_INITIATION_BYTES].contains(&length)
 }
 
 /// Returns an initiation of any version up to its first mark, and this mark.

@@ -3,7 +3,7 @@
 use anabranch_units::{DataRate, Instant};
 
 use super::MediaSession;
-use crate::config::SourceLimits;
+use crate::config::{PaddingPolicy, SourceLimits};
 use crate::media::{self, Bandwidth, Demand};
 use crate::path::Path;
 use crate::path_view::PathState;
@@ -16,6 +16,11 @@ impl MediaSession {
             true => self.best_bandwidth(now),
             false => self.bandwidth_of_all(now),
         };
+        let rates = self
+            .paths_in_service()
+            .map(|path| path.control().target_rate);
+        let rate = rates.fold(DataRate::ZERO, |sum, rate| sum + rate);
+        self.content.probing.on_rate(now, rate);
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let demand = Demand::new(bandwidth, backlog_bytes, overhead);
         if self.content.demand.replace(demand) == Some(demand) {
@@ -110,7 +115,12 @@ impl MediaSession {
     /// Returns whether more bandwidth than the estimate would be of use.
     pub(super) fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
-            SourceLimits::Adaptive { max, .. } if self.content.target_bitrate < max => true,
+            SourceLimits::Adaptive { max, .. } if self.content.target_bitrate < max => {
+                let target = self.content.target_bitrate;
+                self.config.padding != PaddingPolicy::Earned
+                    || self.content.probing.is_target_used(target)
+                    || self.is_unmetered_bandwidth_wanted()
+            }
             _ => self.is_unmetered_bandwidth_wanted(),
         }
     }

@@ -5,7 +5,7 @@ use anabranch_units::Instant;
 use super::MediaSession;
 use crate::config::PaddingPolicy;
 use crate::path::Path;
-use crate::path_view::PathId;
+use crate::path_view::{PathId, PathState};
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
@@ -42,7 +42,10 @@ impl MediaSession {
 
     pub(super) fn on_packet_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
         let path = &mut self.paths[id.index()];
-        if packet.content == PacketContent::Padding {
+        let is_padding = packet.content == PacketContent::Padding;
+        path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
+        self.content.probing.on_sent(now, packet.bytes, is_padding);
+        if is_padding {
             path.counters.padding_packets += 1;
             path.counters.padding_bytes += u64::from(packet.bytes);
         }
@@ -130,7 +133,23 @@ impl MediaSession {
         {
             return None;
         }
-        let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
-        self.paths[id.index()].padding_due_at(policy, is_useful)
+        let path = &self.paths[id.index()];
+        let is_useful = policy == PaddingPolicy::Always
+            || self.may_probe(path) && self.is_more_bandwidth_useful();
+        path.padding_due_at(policy, is_useful)
+    }
+
+    /// Whether a path's probe may cost padding. Users with a cap pay for padding, so a capped path
+    /// is probed only if no other carries the stream.
+    fn may_probe(&self, path: &Path) -> bool {
+        if self.config.padding != PaddingPolicy::Earned {
+            return true;
+        }
+        let is_other = |other: &Path| {
+            let is_gone = matches!(other.state(), PathState::Out | PathState::Removed);
+            other.id != path.id && !other.is_capped() && !is_gone
+        };
+        let is_spared = path.is_capped() && self.paths.iter().any(is_other);
+        !is_spared && (path.is_padded || self.content.probing.may_begin())
     }
 }

@@ -160,7 +160,8 @@ pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)
         is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
         fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
         loss_detection: table.or("loss-detection", loss_detections[0].1, loss_detection)?,
-        padding: table.or("padding", usual.padding, padding)?,
+        // The results of the page are of this policy.
+        padding: table.or("padding", PaddingPolicy::WhileProbing, padding)?,
         padding_bytes: table.optional("padding-packet", |node| {
             bytes(node, 64..=9_000).map(|b| b as u16)
         })?,

@@ -141,3 +141,24 @@ fn jitter_reaches_the_link() {
     let written = r#"jitter = { uniform = "40 ms", order = "bunched" }"#;
     assert_eq!(up_with(written).jitter, Some(uniform));
 }
+
+#[test]
+fn routes_are_known_in_the_order_of_the_file() {
+    let links = "[links.a]\n[links.b]\n";
+    let flows = "[[flows]]\nsource = { kind = \"cbr\", rate = \"1 Mbit/s\" }\npaths = [\"wifi\"]\n";
+    let route = |name: &str| format!("[routes.{name}]\nforward = [\"a\"]\nreverse = [\"b\"]\n");
+    let names = |routes: &str| {
+        let text = format!("duration = \"1 s\"\n{links}{routes}{flows}");
+        let scenario = super::parse(&text).unwrap();
+        let written = scenario.routes_as_written();
+        let names: Vec<String> = written.iter().map(|route| route.name.clone()).collect();
+        names.join(" ")
+    };
+    let tables = ["wifi", "lte", "dsl", "a"].map(route).concat();
+    assert_eq!(names(&tables), "wifi lte dsl a");
+    let inline = "{ forward = [\"a\"], reverse = [\"b\"] }";
+    let inline = format!("[routes]\nwifi = {inline}\nb = {inline}\n");
+    assert_eq!(names(&inline), "wifi b");
+    let counted = route("wifi") + &route("b").replace("forward", "count = 2\nforward");
+    assert_eq!(names(&counted), "wifi b-1 b-2");
+}

@@ -1,0 +1,329 @@
+//! Changes of a network that `emulate` runs: lines on standard input, and HTTP.
+
+use std::fmt;
+use std::io::{BufRead, IsTerminal, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration as StdDuration;
+
+use anabranch_emu::{Relay, Way};
+use anabranch_link::{LinkChange, LossModel};
+use anabranch_units::{DataRate, Duration, known_names};
+use anyhow::Context;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::ORIGIN;
+use hyper::{Method, Request, StatusCode};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clean::one_line;
+use crate::observe::http::{Answer, Answerer, text};
+use crate::print;
+
+pub(super) const CONTROL_HELP: &str = "
+While it runs, lines on standard input change the network:
+  wifi rate 2Mbit/s     wifi delay 80ms      wifi loss 3%      wifi down      wifi up
+They are for the way there; `wifi back delay 20ms` is for the way back. `down` and `up` are for both
+ways, if none is named. A change replaces what the scenario schedules for the same value. With
+--control 7180 the same lines come by HTTP: curl -d 'wifi rate 2Mbit/s' http://127.0.0.1:7180/
+
+SRT, RIST and QUIC pass as well. It ends with Ctrl-C, and says what became of the packets.";
+
+/// Longest request or line; chosen: a thousand changes.
+const MAX_BYTES: usize = 64 << 10;
+/// Interval at which a program in the background asks whether the terminal is its own again.
+const BACKGROUND_PAUSE: StdDuration = StdDuration::from_millis(250);
+
+/// A change of a route.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Change {
+    route: usize,
+    /// `None`: both.
+    way: Option<Way>,
+    kind: LinkChange,
+}
+
+/// The routes of a network that runs.
+#[derive(Debug)]
+pub(super) struct Changes {
+    names: Vec<String>,
+    /// `None`: it has ended.
+    relay: Mutex<Option<Arc<Relay>>>,
+}
+
+impl Changes {
+    pub(super) fn new(names: Vec<String>, relay: Arc<Relay>) -> Self {
+        Changes {
+            names,
+            relay: Mutex::new(Some(relay)),
+        }
+    }
+
+    /// Ends the relay. Later changes are refused.
+    pub(super) fn end(&self) {
+        let relay = self.relay.lock();
+        *relay.unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Takes changes from standard input in a thread of its own, until its end.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(super) fn read_standard_input(self: &Arc<Self>) -> anyhow::Result<()> {
+        let changes = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("changes".to_owned());
+        // It ends with the program: nothing but a writer can wake it.
+        let thread = thread.spawn(move || changes.read_lines());
+        thread.map(|_| ()).context("cannot start a thread")
+    }
+
+    fn read_lines(&self) {
+        let mut input = std::io::BufReader::new(std::io::stdin());
+        while wait_for_foreground() {
+            let mut line = Vec::new();
+            let read = (&mut input)
+                .take(MAX_BYTES as u64)
+                .read_until(b'\n', &mut line);
+            if !matches!(read, Ok(1..)) {
+                return;
+            }
+            let line = String::from_utf8_lossy(&line);
+            if let Err(error) = self.apply(line.trim()) {
+                print::warn(error);
+            }
+        }
+    }
+
+    /// Applies a text's lines, prints each change, and returns the printed lines. If one line is a
+    /// mistake, none is applied.
+    fn apply(&self, text: &str) -> Result<String, String> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let changes = lines.map(|line| self.parse(line));
+        let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
+        let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
+        let relay = relay.as_ref().ok_or("the network has ended")?;
+        let mut told = String::new();
+        for change in changes {
+            let ways = match change.way {
+                Some(way) => vec![way],
+                None => vec![Way::Forward, Way::Reverse],
+            };
+            for way in ways {
+                let changed = relay.change(change.route, way, change.kind);
+                changed.map_err(|error| error.to_string())?;
+            }
+            let line = format!("{}{change}", self.names[change.route]);
+            print::note(&line);
+            told += &(line + "\n");
+        }
+        Ok(told)
+    }
+
+    fn parse(&self, line: &str) -> Result<Change, String> {
+        let mistake = |reason: fmt::Arguments<'_>| {
+            let route = self.names.first().map_or("wifi", String::as_str);
+            format!(
+                "{:?}: {reason}; write `{route} rate 2Mbit/s`, `{route} delay 80ms`, \
+                 `{route} loss 3%`, `{route} down` or `{route} up`, with `back` behind the name for \
+                 the way back",
+                one_line(line)
+            )
+        };
+        // A name may contain spaces, and be the beginning of another.
+        let names = self.names.iter().enumerate();
+        let found = names.filter_map(|(index, name)| {
+            let rest = line.strip_prefix(name.as_str())?;
+            rest.starts_with([' ', '\t']).then_some((index, name.len()))
+        });
+        let Some((route, len)) = found.max_by_key(|(_, len)| *len) else {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            if self.names.iter().any(|name| name == line) {
+                return Err(mistake(format_args!("it says no change")));
+            }
+            let known = known_names(first, self.names.iter().map(String::as_str));
+            let first = one_line(first);
+            let reason = format_args!("no route is called {first:?}, known are {known}");
+            return Err(mistake(reason));
+        };
+        let (way, rest) = match line[len..].trim().split_once([' ', '\t']) {
+            Some(("there", rest)) => (Some(Way::Forward), rest.trim()),
+            Some(("back", rest)) => (Some(Way::Reverse), rest.trim()),
+            _ => (None, line[len..].trim()),
+        };
+        let (what, value) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
+        let value = value.trim();
+        let one_way = way.or(Some(Way::Forward));
+        let told = |error: &dyn fmt::Display| mistake(format_args!("{error}"));
+        let (way, kind) = match (what, value) {
+            ("rate", value) => match value.parse::<DataRate>() {
+                Ok(DataRate::ZERO) => {
+                    return Err(mistake(format_args!("a rate of 0 is `down`")));
+                }
+                Ok(rate) => (one_way, LinkChange::Rate(rate)),
+                Err(error) => return Err(told(&error)),
+            },
+            ("delay", value) => match value.parse::<Duration>() {
+                Ok(delay) => (one_way, LinkChange::Delay(delay)),
+                Err(error) => return Err(told(&error)),
+            },
+            ("loss", value) => match share(value) {
+                Some(0.0) => (one_way, LinkChange::Loss(LossModel::None)),
+                Some(probability) => (
+                    one_way,
+                    LinkChange::Loss(LossModel::Bernoulli { probability }),
+                ),
+                None => {
+                    let reason = "a loss is a share, as in 3% or 0.03";
+                    return Err(mistake(format_args!("{reason}")));
+                }
+            },
+            ("down", "") => (way, LinkChange::Down),
+            ("up", "") => (way, LinkChange::Up),
+            (other, _) => {
+                let known = known_names(other, ["rate", "delay", "loss", "down", "up"]);
+                let other = one_line(other);
+                let reason = format_args!("{other:?} is no change, known are {known}");
+                return Err(mistake(reason));
+            }
+        };
+        Ok(Change { route, way, kind })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.way {
+            Some(Way::Forward) => ", there: ",
+            Some(Way::Reverse) => ", back: ",
+            None => ": ",
+        })?;
+        match self.kind {
+            LinkChange::Rate(rate) => write!(f, "rate {rate}"),
+            LinkChange::Delay(delay) => write!(f, "delay {delay}"),
+            LinkChange::Loss(model) => write!(f, "loss {} %", model.mean_loss_ratio() * 100.0),
+            LinkChange::Down => f.write_str("down"),
+            LinkChange::Up => f.write_str("up"),
+        }
+    }
+}
+
+/// Returns a share of 0 to 1, written as such or in per cent.
+fn share(text: &str) -> Option<f64> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim_end().parse::<f64>().ok()? / 100.0,
+        None => text.parse().ok()?,
+    };
+    (0.0..=1.0).contains(&share).then_some(share)
+}
+
+/// Waits for something to read on standard input, which must not be a terminal that another job
+/// has: reading it would stop this program (SIGTTIN). Returns false if it cannot be waited for.
+fn wait_for_foreground() -> bool {
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return true;
+    }
+    loop {
+        if poll(&mut [PollFd::new(&input, PollFlags::IN)], None).is_err() {
+            return false;
+        }
+        match rustix::termios::tcgetpgrp(&input) {
+            Ok(group) if group == rustix::process::getpgrp() => return true,
+            Ok(_) => std::thread::park_timeout(BACKGROUND_PAUSE),
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The source of answers of `--control`.
+pub(super) struct Control(Arc<Changes>);
+
+impl Control {
+    pub(super) fn new(changes: Arc<Changes>) -> Self {
+        Control(changes)
+    }
+
+    async fn change(&self, request: Request<Incoming>) -> Answer {
+        // A page of another site may post a text, but not without saying so.
+        if request.headers().contains_key(ORIGIN) {
+            return text(StatusCode::FORBIDDEN, "not for web pages\n");
+        }
+        let body = Limited::new(request.into_body(), MAX_BYTES).collect().await;
+        let Ok(body) = body else {
+            return text(StatusCode::PAYLOAD_TOO_LARGE, "at most 64 KiB of lines\n");
+        };
+        let lines = body.to_bytes();
+        match self.0.apply(&String::from_utf8_lossy(&lines)) {
+            Ok(told) => text(StatusCode::OK, told),
+            Err(error) => text(StatusCode::BAD_REQUEST, error + "\n"),
+        }
+    }
+}
+
+impl Answerer for Control {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        match (request.method(), request.uri().path()) {
+            (&Method::POST, "/") => self.change(request).await,
+            (&Method::GET | &Method::HEAD, "/") => {
+                let names = self.0.names.join("\n");
+                text(StatusCode::OK, format!("{names}\n{CONTROL_HELP}\n"))
+            }
+            (_, "/") => text(StatusCode::METHOD_NOT_ALLOWED, "POST a line, or GET help\n"),
+            _ => text(StatusCode::NOT_FOUND, "POST lines to /\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes() -> Changes {
+        let names = ["wifi", "wifi 2", "lte"].map(str::to_owned).to_vec();
+        Changes {
+            names,
+            relay: Mutex::new(None),
+        }
+    }
+
+    #[test]
+    fn lines_name_a_route_a_way_and_a_value() {
+        let changes = changes();
+        let told = |line: &str| {
+            let change = changes.parse(line).unwrap();
+            format!("{}{change}", changes.names[change.route])
+        };
+        for (line, expected) in [
+            ("wifi rate 2Mbit/s", "wifi, there: rate 2 Mbit/s"),
+            ("wifi\tback  rate  2 Mbit/s", "wifi, back: rate 2 Mbit/s"),
+            ("wifi 2 delay 80ms", "wifi 2, there: delay 80 ms"),
+            ("lte there loss 3%", "lte, there: loss 3 %"),
+            ("lte loss 0.5", "lte, there: loss 50 %"),
+            ("lte loss 0", "lte, there: loss 0 %"),
+            ("lte down", "lte: down"),
+            ("lte back up", "lte, back: up"),
+        ] {
+            assert_eq!(told(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_answered_by_what_to_write() {
+        let changes = changes();
+        for (line, reason) in [
+            ("wlan rate 2Mbit/s", "no route is called \"wlan\""),
+            ("wifi", "it says no change"),
+            ("wifi rate 2", "write a number and one of the units"),
+            ("wifi rate 0", "is `down`"),
+            ("wifi delay", "is not a duration"),
+            ("wifi loss 300%", "as in 3% or 0.03"),
+            ("wifi loss nan", "as in 3% or 0.03"),
+            ("wifi down 3", "\"down\" is no change"),
+            ("wifi jitter 3", "\"jitter\" is no change"),
+        ] {
+            let error = changes.parse(line).unwrap_err();
+            assert!(error.contains(reason), "{line}: {error}");
+            assert!(error.contains("write `wifi rate 2Mbit/s`"), "{error}");
+        }
+        assert!(changes.apply("wifi up").unwrap_err().contains("has ended"));
+    }
+}

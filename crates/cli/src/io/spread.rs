@@ -1,0 +1,48 @@
+//! Groups of a frame's bytes that leave together.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+use anabranch_video::arrival_times::ArrivalTimes;
+use anabranch_video::mpeg_ts::PACKET_LEN;
+
+/// Packets of a datagram; fewer leave together only if more would not come soon.
+pub(super) const PIECE_PACKETS: u64 = 7;
+/// Span of time whose bytes leave together: timers and wake-ups are not finer.
+pub(super) const STEP: Duration = Duration::from_millis(1);
+/// Longest interval of frames over which a frame is spread. One that is due later after the frame
+/// before follows a pause, and leaves at once.
+const LONGEST_SPREAD: Duration = Duration::from_millis(250);
+
+/// Returns the groups of a frame of which only the capture time is known, `gap` after that of the
+/// frame before; `None`: it is not spread.
+pub(super) fn evenly(
+    len: usize,
+    gap: Option<Duration>,
+    captured_at: Instant,
+) -> VecDeque<(usize, Instant)> {
+    let Some(gap) = gap.filter(|gap| *gap <= LONGEST_SPREAD) else {
+        return [(len, captured_at)].into();
+    };
+    let steps = (gap.as_nanos() / STEP.as_nanos()).max(1) as usize;
+    let least = len.div_ceil(steps).next_multiple_of(PACKET_LEN);
+    let step = least.max(PIECE_PACKETS as usize * PACKET_LEN);
+    let from = captured_at.saturating_sub(gap);
+    let group = |at: usize| {
+        let share = at as f64 / len as f64;
+        (step.min(len - at), from + gap.mul_f64(share))
+    };
+    (0..len).step_by(step).map(group).collect()
+}
+
+/// Returns the groups of a unit whose packets' arrival times are known.
+pub(super) fn by_arrival(times: &ArrivalTimes, captured_at: Instant) -> VecDeque<(usize, Instant)> {
+    let groups = times.groups(STEP, PIECE_PACKETS);
+    let group = |(packets, age)| {
+        (
+            packets as usize * PACKET_LEN,
+            captured_at.saturating_sub(age),
+        )
+    };
+    groups.into_iter().map(group).collect()
+}

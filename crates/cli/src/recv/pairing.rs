@@ -1,0 +1,225 @@
+//! `recv --pair`: a link by which one sender registers.
+
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use anabranch_net::{PairingNews, Receiver};
+use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, ensure};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+
+use super::destination::Destination;
+use super::listen::Sources;
+use super::{Arguments, Studio};
+use crate::link::Link;
+use crate::print;
+use crate::usage::usual_folder;
+
+/// Time for which a link is good.
+const LASTS: Duration = Duration::from_secs(600);
+/// Address at which it listens without --listen.
+const LISTEN: &str = "0.0.0.0:7000";
+
+/// Beginning of a list of senders that `--pair` makes.
+const LIST_HEAD: &str = "# Senders that are let in: a line KEY [NAME [LIMIT…]] each\n";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PairArguments {
+    /// Print a link, and on a terminal its QR code, for one new sender: `anabranch send FILE LINK`.
+    /// It is good once and for ten minutes. The sender is added to the list of --allow-from. HOST
+    /// is this machine's name or address for senders. Makes the key and the list if there are none
+    /// [--key, --allow-from: receiver.key and senders beside `usage.json`; --listen: 0.0.0.0:7000].
+    #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "")]
+    pair: Option<String>,
+}
+
+impl PairArguments {
+    pub(super) fn is_asked(&self) -> bool {
+        self.pair.is_some()
+    }
+
+    /// Returns the key file: the one that is named, or the usual one.
+    fn key_of(&self, named: Option<&Path>) -> Option<PathBuf> {
+        self.or_usual(named, "receiver.key")
+    }
+
+    /// Returns the list of senders: the one that is named, or the usual one.
+    fn list_of(&self, named: Option<&Path>) -> Option<PathBuf> {
+        self.or_usual(named, "senders")
+    }
+
+    fn or_usual(&self, named: Option<&Path>, name: &str) -> Option<PathBuf> {
+        let usual = || {
+            let folder = self.is_asked().then(usual_folder);
+            folder.flatten().map(|folder| folder.join(name))
+        };
+        named.map(Path::to_owned).or_else(usual)
+    }
+
+    /// Makes the list of senders if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be made, or the video goes where the link goes.
+    pub(super) fn make_list(&self, list: Option<&Path>, uses_stdout: bool) -> anyhow::Result<()> {
+        let Some(list) = list.filter(|_| self.is_asked()) else {
+            return Ok(());
+        };
+        ensure!(
+            !uses_stdout,
+            "--pair prints its link on standard output, which carries the video: pair first, with \
+             a file as output"
+        );
+        let context = || format!("cannot make {}", list.display());
+        if let Some(folder) = list.parent() {
+            std::fs::create_dir_all(folder).with_context(context)?;
+        }
+        if !list.exists() {
+            std::fs::write(list, LIST_HEAD).with_context(context)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a link to a receiver, and has the receiver wait for its code.
+    ///
+    /// # Errors
+    /// Standard output takes nothing.
+    pub(super) fn start(&self, receiver: &Receiver, key: PublicKey) -> anyhow::Result<()> {
+        let Some(host) = self.pair.as_deref() else {
+            return Ok(());
+        };
+        let code = PairingCode::generate();
+        receiver.start_pairing(code.clone(), LASTS);
+        let to = address_for_senders(host, receiver.local_addr());
+        let link = Link {
+            to,
+            key,
+            code: Some(code),
+        };
+        let text = link.to_text();
+        print::secret(&text)?;
+        if std::io::stdout().is_terminal()
+            && let Ok(picture) = QrCode::new(text.as_bytes())
+        {
+            let picture = picture.render::<Dense1x2>();
+            // Terminals are mostly dark.
+            let mut picture = picture;
+            let picture = picture.dark_color(Dense1x2::Light);
+            print::secret(&picture.light_color(Dense1x2::Dark).build())?;
+        }
+        print::note(
+            "the link is good once and for ten minutes: anabranch send INPUT 'LINK'. If senders \
+             reach this machine at another address, say so: --pair=HOST",
+        );
+        Ok(())
+    }
+}
+
+/// Returns where senders find a receiver that listens at `local`: the host that the user has named,
+/// or the address of the way to everywhere else.
+fn address_for_senders(host: &str, local: SocketAddr) -> String {
+    let port = local.port();
+    let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
+        port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
+    });
+    match host {
+        "" if local.ip().is_unspecified() => SocketAddr::new(outward(), port).to_string(),
+        "" => local.to_string(),
+        host if has_port => host.to_owned(),
+        host => format!("{host}:{port}"),
+    }
+}
+
+/// Returns the address from which this machine reaches others. Nothing is sent: addresses for
+/// documentation (RFC 5737, RFC 3849) only choose a route.
+fn outward() -> IpAddr {
+    let ways = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let address = |(local, remote): (&str, &str)| {
+        let socket = UdpSocket::bind(local).ok()?;
+        socket.connect(remote).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    let found = ways.into_iter().find_map(address);
+    found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+impl Arguments {
+    /// Makes the list of senders if there is none.
+    pub(super) fn make_list(&self) -> anyhow::Result<()> {
+        let uses_stdout = self.outputs.iter().any(Destination::is_stdout);
+        self.pairing.make_list(self.list().as_deref(), uses_stdout)
+    }
+
+    /// Returns the addresses to listen at, among them our own protocol's with --pair.
+    pub(super) fn sources(&self) -> anyhow::Result<Sources> {
+        let mut sources = Sources::of(self.listen.clone())?;
+        if self.pairing.is_asked() {
+            let usual = || LISTEN.to_owned();
+            sources.native.get_or_insert_with(usual);
+        }
+        Ok(sources)
+    }
+
+    pub(super) fn key_file(&self) -> Option<PathBuf> {
+        self.pairing.key_of(self.key.as_deref())
+    }
+
+    /// Returns the file of senders.
+    pub(super) fn list(&self) -> Option<PathBuf> {
+        self.pairing.list_of(self.allow_from.as_deref())
+    }
+}
+
+impl Studio<'_> {
+    /// Adds a sender that has used the link to the list, and reports the end of the link.
+    pub(super) fn take_pairing_news(&mut self, now: Instant) {
+        let Some(receiver) = self.receiver.filter(|_| self.is_pairing) else {
+            return;
+        };
+        for news in receiver.take_pairing_news() {
+            self.is_pairing = false;
+            match news {
+                PairingNews::Paired(peer) => {
+                    let kept = self.allowed.add(peer);
+                    let name = self.allowed.name_of(&peer);
+                    let told = format!("paired with {}, {peer}", name.as_str());
+                    match kept {
+                        Ok(path) => print::note(format_args!("{told}: now in {}", path.display())),
+                        Err(error) => print::warn(format_args!(
+                            "{told}; it is let in until this program ends: {error:#}"
+                        )),
+                    }
+                    self.use_list(now);
+                }
+                PairingNews::Expired => print::warn(
+                    "the link of --pair is ten minutes old and over: start again for another",
+                ),
+                PairingNews::TooManyGuesses => print::warn(
+                    "somebody tries codes: the link of --pair is void; start again for another",
+                ),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_names_an_address_that_senders_reach() {
+        let any: SocketAddr = "0.0.0.0:7443".parse().unwrap();
+        let told = |host| address_for_senders(host, any);
+        assert!(told("").ends_with(":7443") && !told("").starts_with("0.0.0.0"));
+        assert_eq!(told("studio.example"), "studio.example:7443");
+        assert_eq!(told("studio.example:80"), "studio.example:80");
+        assert_eq!(told("[2001:db8::1]"), "[2001:db8::1]:7443");
+        assert_eq!(told("[2001:db8::1]:80"), "[2001:db8::1]:80");
+        let own = "127.0.0.1:7000".parse().unwrap();
+        assert_eq!(address_for_senders("", own), "127.0.0.1:7000");
+    }
+}

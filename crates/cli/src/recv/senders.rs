@@ -1,0 +1,72 @@
+//! Where senders find this end, changes of their list, and senders that are not let in.
+
+use std::sync::PoisonError;
+
+use anabranch_net::Receiver;
+use anabranch_secure::PublicKey;
+use anabranch_units::Instant;
+
+use super::{Native, Studio};
+use crate::command_line::told_tcp;
+use crate::print;
+
+impl Native {
+    /// Prints where it listens.
+    pub(super) fn announce(&self) {
+        let address = self.receiver.local_addr();
+        let by_tcp = told_tcp(self.receiver.local_tcp_addr());
+        print::note(format_args!(
+            "listening at {address}{by_tcp} as {}",
+            self.key
+        ));
+    }
+}
+
+impl Studio<'_> {
+    /// Reads the file of senders again if it has changed.
+    pub(super) fn refresh_list(&mut self, now: Instant) {
+        match self.allowed.refresh() {
+            Ok(false) => {}
+            Ok(true) => {
+                let count = self.allowed.all().len();
+                print::note(format_args!("{count} senders are let in"));
+                self.use_list(now);
+            }
+            Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
+        }
+    }
+
+    /// Lets in those of the list.
+    pub(super) fn use_list(&mut self, now: Instant) {
+        if let Some(receiver) = self.receiver {
+            receiver.set_places(self.allowed.places());
+            receiver.set_allowed(&self.allowed.keys());
+        }
+        self.allowances.update(&self.allowed, now);
+        self.tell_names();
+    }
+
+    /// Gives the names of senders to observers.
+    pub(super) fn tell_names(&self) {
+        let mut all = self.allowed.all().to_vec();
+        self.places.rename(&mut all);
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = all;
+    }
+
+    /// Prints which senders asked for a session and got none.
+    pub(super) fn tell_turned_away(&mut self, now: Instant) {
+        let turned_away = self.receiver.map(Receiver::take_turned_away);
+        for turned_away in turned_away.unwrap_or_default() {
+            let allowed = &self.allowed;
+            let no_place = |peer: &PublicKey| {
+                let name = allowed.name_of(peer);
+                match allowed.limits_of(&name).streams {
+                    Some(count) => format!("{} has its {count} streams already", name.as_str()),
+                    None => "another sender has the output until it ends".to_owned(),
+                }
+            };
+            let line = self.turned_away.line(now, &turned_away, no_place);
+            line.into_iter().for_each(print::warn);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Streams of constant bitrate: null packets do not travel, and come out.
+
+mod bed;
+
+use bed::{Bed, transport_stream};
+
+/// The film with so many null packets behind every eighth packet.
+fn stuffed(film: &[u8], count: usize) -> Vec<u8> {
+    let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
+    let pieces = film.chunks(8 * 188);
+    pieces
+        .flat_map(|piece| [piece, &null.repeat(count)].concat())
+        .collect()
+}
+
+#[test]
+fn null_packets_are_not_sent_and_the_output_has_the_inputs_bytes() {
+    let bed = Bed::new();
+    let film = bed.text("film.ts");
+    let input = stuffed(&transport_stream(50), 3);
+    std::fs::write(&film, &input).unwrap();
+    for (options, is_whole) in [(&[][..], true), (&["--latency", "min"], false)] {
+        let output = bed.text("received.ts");
+        let (receiver, to) = bed.recv(&bed.sender_public, &output, options);
+        let (code, said) = bed.send(&to, &film, &[]).finish();
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("% of the input) were not sent"), "{said}");
+        let path = said.split("path 0").last().unwrap();
+        let sent = path.split_once("): ").unwrap().1.split(" kB").next();
+        let sent: f64 = sent.unwrap().parse().unwrap();
+        assert!(sent * 1_000.0 < input.len() as f64 * 0.9, "{said}");
+        let (code, said) = receiver.finish();
+        assert_eq!(code, 0, "{said}");
+        let received = std::fs::read(&output).unwrap();
+        assert_eq!(
+            received == input,
+            is_whole,
+            "{} bytes of {}",
+            received.len(),
+            input.len()
+        );
+        assert_eq!(
+            said.contains("null packets inserted again"),
+            is_whole,
+            "{said}"
+        );
+        let null = |packet: &&[u8]| packet.starts_with(&[0x47, 0x1f, 0xff]);
+        let null_count = received.chunks(188).filter(null).count();
+        assert_eq!(null_count > 0, is_whole, "{null_count}");
+    }
+}
