@@ -77,6 +77,17 @@ def counted(verdicts):
     return " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
 
 
+def seeds(document):
+    """The most seeds, and papers of which no measured claim took more than one."""
+    most = {}
+    for finding in document["findings"]:
+        if finding["basis"] == "measured":
+            most[finding["paper"]] = max(most.get(finding["paper"], 0), finding["seed_count"])
+    single = [f"`{paper}`" for paper, count in most.items() if count == 1 < document["seed_count"]]
+    note = f"; of {' and '.join(single)} 1" if single else ""
+    return f"Seeds: up to {document['seed_count']}{note}.\n\n"
+
+
 def counts(findings):
     rows = []
     papers = list(dict.fromkeys(finding["paper"] for finding in findings))
@@ -223,7 +234,7 @@ def main(folder, path):
     if (folder / "findings.json").exists():
         document = json.loads((folder / "findings.json").read_text())
         findings = document["findings"]
-        blocks["claims"] = f"Seeds: up to {document['seed_count']}.\n\n" + counts(findings) + headlines(findings)
+        blocks["claims"] = seeds(document) + counts(findings) + headlines(findings)
         blocks["verdicts"] = verdicts(findings)
         blocks["table-2"] = table_2(findings)
         blocks["own"] = own(findings)
