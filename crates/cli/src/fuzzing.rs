@@ -303,8 +303,8 @@ impl RtpInput {
     }
 }
 
-/// Reads a file of `--allow-from`, for `serve` or `recv`: it lets each key in once, and errors repeat
-/// no secret.
+/// Reads a file of `--allow-from`, for `serve` or `recv`: it lets each key in once, and errors
+/// repeat no secret.
 pub fn allow_file(text: &str, is_for_serve: bool) {
     let door = if is_for_serve {
         Door::Serve

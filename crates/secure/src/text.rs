@@ -12,8 +12,8 @@ pub(crate) const fn characters(bytes: usize) -> usize {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Reason for which a text is not `N` bytes in base64url. Carries positions, never characters: the text may be a
-/// secret.
+/// Reason for which a text is not `N` bytes in base64url. Carries positions, never
+/// characters: the text may be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
     Length { character_count: usize },

@@ -6,8 +6,8 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// Padding in proportion to media on a steady network: 2.4 % of all bytes. Chosen below the 3 % that
-/// a user accepts; a probe of `live-bbr` then comes every 28 round trips instead of 8.
+/// Padding in proportion to media on a steady network: 2.4 % of all bytes. Chosen below the 3 %
+/// that a user accepts; a probe of `live-bbr` then comes every 28 round trips instead of 8.
 const EARNED_SHARE: f64 = 0.025;
 /// Time for which a network counts as new after its last change: a dozen probes at 100 ms.
 const LEARNING_PERIOD: Duration = Duration::from_secs(10);
