@@ -14,8 +14,8 @@ use crate::way_out::{WayOut, matches};
 /// Where the other end is, and the ways to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
-    /// Where the other end listens: host and port (7000 by default), or for `send` the link of `recv
-    /// --pair`, which stands for --peer and --key, too. Give it once, or once for each
+    /// Where the other end listens: host and port (7000 by default), or for `send` the link of
+    /// `recv --pair`, which stands for --peer and --key, too. Give it once, or once for each
     /// --via if it has several addresses. A name is resolved again while the other end does not
     /// answer; each path calls an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]

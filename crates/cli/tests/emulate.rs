@@ -113,7 +113,8 @@ fn post(address: &str, lines: &str, header: &str) -> (String, String) {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     let request = format!(
-        "POST / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{header}Content-Length: {}\r\n\r\n\
+        "POST / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{header}\
+         Content-Length: {}\r\n\r\n\
          {lines}",
         lines.len()
     );

@@ -4,7 +4,7 @@ mod bed;
 
 use bed::{Bed, transport_stream};
 
-/// The film with so many null packets behind every eighth packet.
+/// The film with `count` null packets behind every eighth packet.
 fn stuffed(film: &[u8], count: usize) -> Vec<u8> {
     let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
     let pieces = film.chunks(8 * 188);

@@ -91,8 +91,8 @@ fn probes_of_a_steady_network_cost_less_than_three_percent_of_any_minute() {
     }
 }
 
-/// The longest of three times until an encoder is told what a link carries again that fell from 4
-/// to 1 Mbit/s for 40 s.
+/// The longest of three times until the target follows a link that returns to 4 Mbit/s, after it
+/// has fallen to 1 Mbit/s for 40 s.
 fn recovery_time(padding: PaddingPolicy) -> Duration {
     let config = Config {
         padding,

@@ -101,7 +101,7 @@ impl Receiver {
         self.runtime.change(|role, _| role.set_places(places));
     }
 
-    /// Lets in the first sender that has `code`, until `lasts` is over, in place of an earlier code.
+    /// Lets in the first sender that has `code`, until `lasts` is over; an earlier code is void.
     pub fn start_pairing(&self, code: PairingCode, lasts: Duration) {
         self.runtime
             .change(|role, now| role.start_pairing(now, code, lasts));

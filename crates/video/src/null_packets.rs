@@ -129,8 +129,8 @@ fn leave_out(unit: &mut Vec<u8>, times_len: usize) -> Option<(u64, Vec<u8>)> {
     Some((total as u64, described))
 }
 
-/// Inserts the null packets again that were left out of a frame, whose arrival times then follow the
-/// whole unit. Returns their number; a frame without any is unchanged.
+/// Inserts the null packets again that were left out of a frame, whose arrival times then follow
+/// the whole unit. Returns their number; a frame without any is unchanged.
 pub fn insert(frame: &mut Vec<u8>) -> u64 {
     let Some(Described {
         unit_len,

@@ -123,8 +123,8 @@ impl Changes {
             let route = self.names.first().map_or("wifi", String::as_str);
             format!(
                 "{:?}: {reason}; write `{route} rate 2Mbit/s`, `{route} delay 80ms`, \
-                 `{route} loss 3%`, `{route} down` or `{route} up`, with `back` behind the name for \
-                 the way back",
+                 `{route} loss 3%`, `{route} down` or `{route} up`, with `back` behind the name \
+                 for                  the way back",
                 one_line(line)
             )
         };

@@ -23,8 +23,8 @@ impl FromStr for ListenAt {
             Some((route, address)) => (Some(route.to_owned()), address),
             None => (None, text),
         };
-        let expected = "write an address and a port, as in 127.0.0.1:7101, or a route's name before \
-                        them, as in wifi=127.0.0.1:7101";
+        let expected = "write an address and a port, as in 127.0.0.1:7101, or a route's name \
+                        before them, as in wifi=127.0.0.1:7101";
         let address = address.parse().map_err(|_| expected.to_owned())?;
         Ok(ListenAt { route, address })
     }

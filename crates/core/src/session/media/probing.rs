@@ -6,16 +6,16 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// Padding in proportion to media on a steady network: 2.4 % of all bytes. Chosen below the 3 % that
-/// a user accepts; a probe of `live-bbr` then comes every 28 round trips instead of 8.
+/// Padding in proportion to media on a steady network: 2.4 % of all bytes. Chosen below the 3 %
+/// that a user accepts; a probe of `live-bbr` then comes every 28 round trips instead of 8.
 const EARNED_SHARE: f64 = 0.025;
 /// Time for which a network counts as new after its last change: a dozen probes at 100 ms.
 const LEARNING_PERIOD: Duration = Duration::from_secs(10);
 /// Factor by which the rate of all paths must change to count as a change of the network. Steady
 /// estimates vary by less than 1.1.
 const CHANGE: f64 = 1.15;
-/// Share of the target that an encoder uses which follows it: its rate control and what it leaves
-/// for sound make it fall short by up to a quarter.
+/// Least share of the target that an encoder uses if it follows: rate control and room for sound
+/// make it fall short by up to a quarter.
 const USED_SHARE: f64 = 0.7;
 /// Span over which the media's rate is measured; the larger of the last two counts.
 const SPAN: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ impl Probing {
         }
         self.credit += match is_padding {
             true => -f64::from(bytes),
-            // What was earned does not add up: later probes are no more use.
+            // Credit does not add up: more probes later would be of no use.
             false if self.credit >= 0.0 => 0.0,
             false => f64::from(bytes) * EARNED_SHARE,
         };
