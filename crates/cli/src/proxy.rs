@@ -5,7 +5,7 @@ mod watch;
 use core::time::Duration as StdDuration;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_core::Config;
@@ -27,6 +27,7 @@ use crate::stop::Stop;
 use crate::summary::{Datagrams, End};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::tun::host::default_route::{DefaultRoute, RouteArguments};
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, Rule, near};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
@@ -59,10 +60,8 @@ Examples:
   anabranch proxy … --udp 5000=127.0.0.1:5000 &
   ffmpeg … -f mpegts srt://127.0.0.1:5000
 
-  Everything this machine sends, as root, if the server was started with --tun (see the commands in
-  docs/operations.md for routes and address translation):
-  anabranch proxy … --via wlan0 --via wwan0 --tun ab0 &
-  ip route add 0.0.0.0/1 dev ab0 && ip route add 128.0.0.0/1 dev ab0
+  Everything this machine sends, as root, if the server was started with --tun ab0 --nat:
+  anabranch proxy … --via wlan0 --via wwan0 --tun ab0 --default-route --dns 9.9.9.9
 
 A datagram is sent again while it can arrive within --udp-deadline, and then given up. A flow, which
 is what comes from one local port to one --udp, is over when it is silent for 60 s; there may be
@@ -75,16 +74,16 @@ who is in the network.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 #[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
-    .args(["listen", "socks5", "http_proxy", "udp", "tun"]))]
+    .args(["listen", "socks5", "http_proxy", "udp", "tun", "clean_up"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     paths: PathArguments,
     /// This end's key file, from `anabranch keygen`.
-    #[arg(long, value_name = "FILE")]
-    key: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    key: Option<PathBuf>,
     /// The server's public key.
-    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
-    peer: PublicKey,
+    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser, required = true)]
+    peer: Option<PublicKey>,
     /// Takes connections for what the server forwards to (its --forward).
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
@@ -116,6 +115,8 @@ pub(crate) struct Arguments {
     datagrams: DatagramArguments,
     #[command(flatten)]
     tun: TunArguments,
+    #[command(flatten)]
+    route: RouteArguments,
 }
 
 /// How the applications that connect to a listener say where they want to go.
@@ -128,6 +129,9 @@ enum Speech {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.route.has_cleaned_up()? {
+        return Ok(());
+    }
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();
@@ -138,10 +142,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
+    let prepared = arguments.route.prepare()?;
     let interface = {
         let _is_within = tasks.enter();
         tun::near::Interface::open(&arguments.tun)?
     };
+    let route = arguments
+        .route
+        .through(prepared, interface.as_ref(), &arguments.tun);
     let datagrams = Datagrams::of(!arguments.udp.is_empty(), arguments.tun.is_wanted());
     let mut watch = Watch::new(End::Tunnel(datagrams), names, stop, clock, arguments.report);
     if !listeners.is_empty() {
@@ -161,7 +169,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     watch.observe(observed)?;
     service::ready();
-    let ended = watch.until_end();
+    let ended = carry_all(&mut watch, route)?;
     watch.tell_counts();
     tasks.shutdown_background();
     match ended {
@@ -171,11 +179,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+/// Reports until all sessions are over. Meanwhile the machine's routes are `route`'s.
+fn carry_all(watch: &mut Watch, mut route: Option<DefaultRoute>) -> anyhow::Result<Ended> {
+    let ended = watch.until_end(|stop| {
+        if let Some(route) = &mut route {
+            route.look(stop);
+        }
+    });
+    route.map_or(Ok(()), DefaultRoute::end)?;
+    Ok(ended)
+}
+
 impl Arguments {
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        read_key(&self.key)?;
+        read_key(self.key()?)?;
         self.paths.resolve().map(drop)
+    }
+
+    /// Returns the key file. It is missing only with `--clean-up`.
+    fn key(&self) -> anyhow::Result<&Path> {
+        self.key.as_deref().context("--key is missing")
     }
 }
 
@@ -186,8 +210,9 @@ fn config(
     clock: Clock,
     observed: &Opened,
 ) -> anyhow::Result<ClientConfig> {
-    let local_key = read_key(&arguments.key)?;
-    ensure_other(&arguments.peer, local_key.public_key())?;
+    let local_key = read_key(arguments.key()?)?;
+    let peer = arguments.peer.context("--peer is missing")?;
+    ensure_other(&peer, local_key.public_key())?;
     let paths = arguments.paths.resolve()?;
     Ok(ClientConfig {
         transport,
@@ -196,7 +221,7 @@ fn config(
         connect_timeout: arguments.timeout,
         give_up_after: arguments.give_up_after,
         tcp: arguments.paths.tcp(),
-        ..ClientConfig::new(local_key, arguments.peer, paths)
+        ..ClientConfig::new(local_key, peer, paths)
     })
 }
 

@@ -18,6 +18,7 @@ use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel::policy::Policy;
+use crate::tunnel::tun::host::nat::Nat;
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, Target, TransportArguments, streams};
@@ -48,9 +49,8 @@ Examples:
   Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
   anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
 
-  For packets of whole machines, as root; forwarding and address translation are yours to set up, by
-  the commands in docs/operations.md:
-  anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0
+  For packets of whole machines (their proxies have --default-route), as root:
+  anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0 --nat
 
 --connect and connect= are rules for addresses. `any`, `*:PORT` and networks reach the public
 Internet alone: loopback, private, link-local, multicast and reserved addresses are reached by rules
@@ -104,6 +104,10 @@ pub(crate) struct Arguments {
     datagrams: DatagramArguments,
     #[command(flatten)]
     tun: TunArguments,
+    /// Lets packets of --tun out by this machine's addresses: switches forwarding on and adds a
+    /// table to nftables that masquerades them. Both are undone at the end.
+    #[arg(long, requires = "tun")]
+    nat: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -131,6 +135,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let _is_within = tasks.enter();
         tun::far::Gate::open(&arguments.tun, &allowed.keys())?
     };
+    let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun));
+    let _nat = nat.transpose()?;
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;

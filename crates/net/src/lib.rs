@@ -96,4 +96,4 @@ pub use streams::{
     StreamWriter, stream_transport,
 };
 pub use tcp::{Carrier, TcpFallback};
-pub use via::{Via, ViaError, interfaces};
+pub use via::{Via, ViaError, interfaces, mark_sockets};

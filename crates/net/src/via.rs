@@ -5,6 +5,7 @@ use core::str::FromStr;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Type};
@@ -14,6 +15,15 @@ use crate::remote::Remote;
 /// Maximum length of an interface's name: Linux's IFNAMSIZ without its zero, and more than
 /// elsewhere.
 const MAX_NAME_BYTES: usize = 15;
+
+/// Firewall mark of the sockets of all paths; zero is none.
+static MARK: AtomicU32 = AtomicU32::new(0);
+
+/// Marks the sockets that paths of this process open from now on (Linux's `SO_MARK`), so that rules
+/// for routes can except them. Opening them then takes the privilege `CAP_NET_ADMIN`.
+pub fn mark_sockets(mark: u32) {
+    MARK.store(mark, Ordering::Relaxed);
+}
 
 /// The local side of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -164,6 +174,10 @@ impl Via {
             socket2::Socket::new(Domain::for_address(remote), kind.cloexec(), Some(protocol))
                 .map_err(refused)?;
         self.check()?;
+        match MARK.load(Ordering::Relaxed) {
+            0 => {}
+            mark => set_mark(&socket, mark).map_err(refused)?,
+        }
         let local = match self {
             Via::DefaultRoute => unspecified(remote),
             Via::Address(local) if local.is_ipv4() != remote.is_ipv4() => {
@@ -253,6 +267,16 @@ fn bind_device(socket: &socket2::Socket, name: &str) -> io::Result<()> {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn bind_device(_: &socket2::Socket, _: &str) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn set_mark(socket: &socket2::Socket, mark: u32) -> io::Result<()> {
+    socket.set_mark(mark)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_mark(_: &socket2::Socket, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -144,7 +144,8 @@ impl Watch {
     }
 
     /// Tells what happens until all sessions are over for good. Returns why the first one was.
-    pub(super) fn until_end(&mut self) -> Ended {
+    /// Calls `on_look` with the reason to stop at each turn.
+    pub(super) fn until_end(&mut self, mut on_look: impl FnMut(&Stop)) -> Ended {
         let mut first = None;
         loop {
             // The first that is open is waited for; the others are looked at when it has spoken.
@@ -158,6 +159,7 @@ impl Watch {
                 let ended = self.all[index].ended.clone();
                 first = first.or(ended);
             }
+            on_look(&self.stop);
             let is_open = |watched: &&Watched| watched.ended.is_none();
             let mut open = self.all.iter().filter(is_open).peekable();
             if open.peek().is_none() {

@@ -16,10 +16,12 @@
 //! | `routes.rs` | which key may use an address, and which session has it |
 //! | `device.rs` | the interface |
 //! | `near.rs`, `far.rs` | the tasks of proxy and server |
+//! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
 
 pub(crate) mod address;
 mod device;
 pub(crate) mod far;
+pub(crate) mod host;
 pub(crate) mod message;
 pub(crate) mod near;
 pub(crate) mod packet;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_net::DatagramChannel;
 use bytes::Bytes;
@@ -23,6 +23,8 @@ const REPEATED_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Interface {
     device: Device,
     addresses: OfEach<Option<IpAddr>>,
+    /// Set once the server has granted an address: whether it has granted each.
+    granted: Arc<OnceLock<OfEach<bool>>>,
 }
 
 impl Interface {
@@ -38,8 +40,22 @@ impl Interface {
             for inner in own {
                 addresses[index_of(inner.address())] = Some(inner.address());
             }
-            Interface { device, addresses }
+            Interface {
+                device,
+                addresses,
+                granted: Arc::default(),
+            }
         }))
+    }
+
+    /// Returns the addresses.
+    pub(super) fn addresses(&self) -> OfEach<Option<IpAddr>> {
+        self.addresses
+    }
+
+    /// Returns the addresses that the server has granted, as soon as it has.
+    pub(super) fn granted(&self) -> Arc<OnceLock<OfEach<bool>>> {
+        Arc::clone(&self.granted)
     }
 }
 
@@ -161,6 +177,10 @@ impl Near {
 
     fn tell(&self, verdicts: OfEach<Verdict>) {
         let news = self.standing(|standing| standing.news(verdicts));
+        let granted = verdicts.map(|verdict| verdict == Verdict::Granted);
+        if granted.contains(&true) {
+            let _ = self.interface.granted.set(granted);
+        }
         for (address, verdict) in self.interface.addresses.into_iter().zip(news) {
             if let (Some(address), Some(verdict)) = (address, verdict) {
                 let told = told(address, verdict).map(|told| format!("--tun: {told}"));
