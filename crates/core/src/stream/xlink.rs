@@ -5,10 +5,10 @@
 //! Services", SIGCOMM 2021 (DOI 10.1145/3452296.3472893); the length of the start is that of
 //! Alibaba's xquic (`XQC_MP_FIRST_FRAME_OFFSET`). The play time left is dt = min(cached frames /
 //! frame rate, cached bytes · 8 / bitrate), by the viewer's feedback. Double threshold: copies are
-//! made if dt < T1; none are made if dt > T2; between them they are made if dt is less than max(RTT
-//! + variation) over the paths that have unacknowledged packets. Copies leave when there is no new
-//! data to send; those of the first video frame precede later data. Every packet is copied once at
-//! the most.
+//! made if dt < T1; none are made if dt > T2; between them they are made if dt is less than the
+//! maximum of RTT + variation over the paths that have unacknowledged packets. Copies leave when
+//! there is no new data to send; those of the first video frame precede later data. Every packet is
+//! copied once at the most.
 //!
 //! # Deviations
 //! - T1 and T2 are set per service: 0.5 s and 2 s are ours.
