@@ -99,7 +99,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PERCENT")]
     loss: Option<f64>,
     /// Maximum age of a frame that is still sent and waited for, by default 500 ms, or 150 ms with
-    /// --compare-fec. Key frames are sent at any age. The promises apply to this deadline.
+    /// --compare-fec. Key frames are sent and waited for at any age. The promises apply to this
+    /// deadline.
     #[arg(long, value_name = "TIME")]
     deadline: Option<Duration>,
 }
@@ -145,7 +146,8 @@ impl Arguments {
     }
 }
 
-/// Checks that a deadline is positive and longer than the delay of the fastest link.
+/// Checks that a deadline is longer than the delay of the fastest link, and at most
+/// [`MAX_DEADLINE`].
 fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
     let fastest = LINKS.iter().min_by_key(|link| link.delay);
     if let Some(link) = fastest.filter(|link| link.delay >= deadline) {
