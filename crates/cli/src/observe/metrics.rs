@@ -6,10 +6,10 @@ use super::status::{Path, Status, Stream};
 use super::tracked::STATES;
 use crate::path_news::state_name;
 
-/// The content type that Prometheus asks for.
+/// Content type that Prometheus requests.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a value only grows within a session.
+/// Kind of a metric: a counter only grows within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
@@ -48,7 +48,7 @@ const fn gauge<T>(
     }
 }
 
-/// What is said of each stream.
+/// Metrics of each stream.
 pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     gauge(
         "anabranch_stream_connected",
@@ -122,7 +122,7 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     ),
 ];
 
-/// What is said of each path.
+/// Metrics of each path.
 pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     gauge(
         "anabranch_path_rtt_seconds",
@@ -226,7 +226,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
 ];
 
-/// Why what was sent was sent: packets and bytes.
+/// Metrics with a label for each send reason: packets and bytes.
 pub(crate) const OF_REASONS: [(&str, &str); 2] = [
     (
         "anabranch_path_sent_packets_total",
@@ -238,19 +238,19 @@ pub(crate) const OF_REASONS: [(&str, &str); 2] = [
     ),
 ];
 
-/// A label for each state; the one that holds has 1.
+/// Metric with a label for each state; the current state has the value 1.
 pub(crate) const OF_STATES: (&str, &str) = (
     "anabranch_path_state",
     "1 for the state that the path is in, 0 for the others.",
 );
 
-/// A label for each outcome.
+/// Metric with a label for each outcome.
 const OF_REQUESTS: (&str, &str) = (
     "anabranch_tunnel_requests_total",
     "Requests of proxies for targets, by outcome.",
 );
 
-/// The text.
+/// Returns the metrics as text.
 pub(super) fn text(status: &Status) -> String {
     let mut text = String::new();
     let mut metric = Text(&mut text);
@@ -362,7 +362,7 @@ impl Text<'_> {
     }
 }
 
-/// A label's value as the format wants it.
+/// Escapes the value of a label.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -418,7 +418,7 @@ mod tests {
         ] {
             assert!(text.contains(&line), "{line}{text}");
         }
-        // What is not known is not said to be zero.
+        // An unknown value is absent, not zero.
         assert!(!text.contains("anabranch_path_rtt_seconds{"), "{text}");
     }
 }
