@@ -49,7 +49,7 @@ pub(crate) fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
-/// Reports that the main thread is alive.
+/// Reports that the main thread is alive, and once that the program stops.
 pub(crate) fn turn(now: Instant, is_stopping: bool) {
     let Some(manager) = manager() else { return };
     let mut turns = manager.turns.lock().unwrap_or_else(PoisonError::into_inner);

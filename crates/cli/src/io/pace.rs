@@ -7,7 +7,7 @@ pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 /// Delay beyond which units are assumed to have been paused. The stream does not catch up after a
 /// pause.
 pub(super) const LONGEST_CATCH_UP: Duration = Duration::from_millis(500);
-/// A pipe that is empty again and again for this time carries a live stream.
+/// Time for which a pipe must be read to its end again and again to count as live.
 const WATCH_SPAN: Duration = Duration::from_secs(1);
 /// Divisor of elapsed time by which a live stream's backlog shrinks.
 const DRAIN_DIVISOR: u64 = 10;
