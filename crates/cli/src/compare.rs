@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let columns = varies.fold(columns, |columns, vary| vary.over(&columns));
     ensure!(
         columns.iter().all(|column| *column != Column::default()),
-        "name what is to be compared: --controllers, --schedulers, --vary"
+        "name the candidates: --controllers, --schedulers, --vary"
     );
     let load = |path: &PathBuf| {
         Column::points(&columns, |settings| {

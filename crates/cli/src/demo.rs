@@ -58,13 +58,13 @@ const COMPARED_FEC: &str = "adaptive";
 /// Show live video over two emulated links, one of which fails, and judge the viewer's picture.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lost packets are sent again, and that is enough while a film may be half a second behind. Where
-people talk there is no time to ask again: forward error correction sends repairs along, from which
-the receiver computes what was lost. What that gives and takes, on the same links in turn:
+Lost packets are retransmitted, which is enough if a film may be half a second behind. A
+conversation leaves no time for that: forward error correction adds repairs, from which the receiver
+computes lost packets. To compare benefit and cost on the same links:
 
   anabranch demo --compare-fec
 
-or of another policy, at other losses and for other patience:
+or with another policy, loss and deadline:
 
   anabranch demo --compare-fec --fec frame --loss 5 --deadline \"200 ms\"")]
 pub(crate) struct Arguments {

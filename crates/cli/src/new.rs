@@ -85,9 +85,9 @@ const CONTROLLER: Kind = Kind {
         session_view data_rate duration instant rig",
     template: anabranch_controllers::TEMPLATE,
     next: "  \
-         1. write its reaction to a report, its source and what deviates from it there, and its \
+         1. write its reaction to a report, its source with the deviations from it, and its \
          tests\n  \
-         2. say what it is in the registry's `summary`\n  \
+         2. describe it in the registry's `summary`\n  \
          3. cargo test -p anabranch-controllers -- contract {module}\n  \
          4. cargo run --release -p anabranch -- compare --controllers live-bbr,{name},fixed \
          scenarios/two-paths.toml\n",
@@ -112,8 +112,8 @@ const SCHEDULER: Kind = Kind {
         bed duration instant packet_view path_cost path_id path_set path_view scheduler",
     template: anabranch_schedulers::TEMPLATE,
     next: "  \
-         1. write its cost, its source and what deviates from it there, and its test\n  \
-         2. say what it is in the registry's `summary`\n  \
+         1. write its cost, its source with the deviations from it, and its test\n  \
+         2. describe it in the registry's `summary`\n  \
          3. cargo test -p anabranch-schedulers -- contract {module}\n  \
          4. cargo run --release -p anabranch -- compare --schedulers min-cost,{name} \
          scenarios/two-paths.toml\n",

@@ -171,12 +171,12 @@ mod tests {
             name: name.clone(),
             reason,
         };
-        let (level, said) = session_news(&unresolved, &[], "receiver").expect("it is told");
+        let (level, said) = session_news(&unresolved, &[], "receiver").expect("a message");
         assert_eq!(level, Level::Warning);
         assert!(said.contains("studio.example:7000") && said.contains("temporary failure"));
         let addresses = vec!["10.1.0.9:7000".parse().unwrap()];
         let resolved = Event::NameResolved { name, addresses };
-        let (level, said) = session_news(&resolved, &[], "receiver").expect("it is told");
+        let (level, said) = session_news(&resolved, &[], "receiver").expect("a message");
         assert_eq!(level, Level::Info);
         assert_eq!(said, "studio.example:7000 is at 10.1.0.9:7000");
     }

@@ -1,5 +1,6 @@
-//! Diagnosis of paths that are of little or no use, as far as a sender can distinguish the causes:
-//! answers never arrive, UDP is blocked, the MTU is too small, or no path has an answer.
+//! Diagnosis of paths that are of little or no use, as far as a sender can distinguish the causes.
+//! Either answers never arrive, or UDP is blocked, or the MTU is too small, or no path has an
+//! answer.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -86,8 +87,8 @@ impl fmt::Display for PathProblem {
                  packets by another interface",
             ),
             Problem::SmallMtu => f.write_str(
-                "it carries short packets only, and long ones get lost. Its MTU is below what \
-                 each path must carry, 1228 bytes over IPv4 and 1248 over IPv6: raise the MTU of \
+                "it carries short packets only, and long ones get lost. Its MTU is below the \
+                 minimum, 1228 bytes over IPv4 and 1248 over IPv6: raise the MTU of \
                  the tunnel, VPN or interface there, or leave the path out",
             ),
             Problem::NoAnswer => f.write_str(NO_ANSWER),

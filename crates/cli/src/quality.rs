@@ -17,7 +17,7 @@ use report::Report;
 /// Compare a received video with its source: PSNR, SSIM and missing pictures.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What `send` was given and `recv` wrote, or what the demo was given and wrote:
+Compare the input of `send` with the output of `recv`, or the demo's input with its output:
 
   anabranch demo --input film.ts && anabranch quality film.ts demo.ts
   anabranch quality film.ts received.ts --format json --pictures pictures.csv

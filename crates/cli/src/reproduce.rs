@@ -35,9 +35,9 @@ pub(crate) struct Arguments {
     /// List the claims without running them.
     #[arg(long)]
     list: bool,
-    /// Maximum number of seeds; medians and ranges are reported. A claim is run with 4, then 7,
-    /// then all seeds, as long as its verdict is within a margin that depends on the spread of the
-    /// runs.
+    /// Maximum number of seeds; medians and ranges are reported. A claim is run with 4 seeds. If
+    /// its verdict is within a margin that depends on the spread of the runs, 7 and then all seeds
+    /// follow.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,

@@ -65,7 +65,7 @@ pub(crate) enum Format {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let points = lab::Point::load(&arguments.scenario, &arguments.settings)?;
     let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
-    let last_seed = last_seed.context("--first-seed is too large for so many seeds")?;
+    let last_seed = last_seed.context("--first-seed is too large for --seeds")?;
     let options = lab::RunOptions {
         seeds: (arguments.first_seed..=last_seed).collect(),
         threads: arguments.threads,

@@ -53,16 +53,17 @@ Examples:
   anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0
 
 --connect and connect= are rules for addresses. `any`, `*:PORT` and networks reach the public
-Internet alone: loopback, private, link-local, multicast and reserved addresses are reached by rules
-that name the address, its host, or a network within these, and an address of this machine by rules
-that name the address or its host. A key with connect= has these rules and not those of --connect;
-connect=none leaves it --forward and --tun. The file of --allow-from has a line for each proxy, its
-key, its name and its limits (KEY desk connect=127.0.0.1:22), and may be changed at any time: the
-sessions of keys that are taken out of it end.
+Internet alone. Loopback, private, link-local, multicast and reserved addresses are reached by rules
+that name the address, its host, or a network within these. An address of this machine is reached by
+rules that name the address or its host. A key with connect= has these rules and not those of
+--connect;
+connect=none leaves it --forward and --tun. The file of --allow-from has a line for each proxy with
+its key, its name and its limits (KEY desk connect=127.0.0.1:22). It may be changed at any time: the
+sessions of removed keys end.
 
 Each allowed key has one session for connections and one for UDP and packets at a time; a second
 program with the same key replaces the first.
-The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
+The first Ctrl-C notifies the proxies, which wait for the next server; a second one ends the program
 at once.")]
 pub(crate) struct Arguments {
     /// Address and port to listen at (7000 by default); `[::]:PORT` accepts IPv4 and IPv6.

@@ -11,7 +11,7 @@
 //! | `journal.rs` | a record of connections and refusals |
 //! | `resolver.rs` | the addresses of names, with a bound for each peer |
 //! | `relay.rs` | bytes from a connection to a stream and back |
-//! | `socks5.rs`, `http.rs` | the protocols by which applications request connections from a proxy |
+//! | `socks5.rs`, `http.rs` | the protocols between applications and a proxy |
 //! | `udp.rs`, `udp/` | UDP flows |
 //! | `tun.rs`, `tun/` | IP packets of a TUN interface |
 

@@ -1,5 +1,6 @@
-//! A stream on a terminal, for `top` and the demo: a summary, its paths as a table, the recent past
-//! of each path on one scale, its last key frame, and the meaning of the table's columns.
+//! A stream on a terminal, for `top` and the demo. It has a summary, its paths as a table, the
+//! recent past of each path on one scale, the last key frame, and the meaning of the table's
+//! columns.
 
 mod charts;
 mod columns;
@@ -74,7 +75,7 @@ impl StreamView {
         columns::draw(frame, table, stream, self.column, interval_s);
         let charts = picture::draw(frame, charts, self.picture.as_ref());
         charts::draw(frame, charts, &self.history, stream, interval_s);
-        let block = ruled("what the columns mean (left and right choose one)");
+        let block = ruled("meaning of the columns (left and right choose one)");
         frame.render_widget(Paragraph::new(meaning).block(block), foot);
     }
 }

@@ -43,8 +43,8 @@ fn tests_in(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// Returns the files of a crate's modules: in the library, in the program's tests, and without the
-/// last part if it is the module of tests in a file.
+/// Returns the files of a crate's modules, in the library and in the program's tests. If the last
+/// part is the module of tests in a file, the file without it is included.
 fn files(crate_name: &str, modules: &[&str]) -> Vec<PathBuf> {
     let root = workspace().join("crates").join(crate_name);
     let path = modules.join("/");

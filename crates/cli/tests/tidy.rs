@@ -103,8 +103,8 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
         ("std::fs", "files are the program's"),
         ("tokio", "no runtime"),
         ("rand::", "chance is derived from the seed"),
-        ("log::", "what happens is told by events and counters"),
-        ("println!", "what happens is told by events and counters"),
+        ("log::", "events and counters report changes"),
+        ("println!", "events and counters report changes"),
     ];
     for name in [
         "units",

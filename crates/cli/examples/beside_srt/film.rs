@@ -81,7 +81,7 @@ fn get(bytes: &[u8]) -> u64 {
         .fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
 }
 
-/// Writes a film's packets, one picture interval after the other.
+/// Writer of a film's packets, one picture interval after the other.
 #[derive(Debug)]
 pub struct Writer {
     film: Film,

@@ -59,7 +59,7 @@ impl Comparison<'_> {
             "\nThe same links twice. Each loses {loss} % of its packets at random all the time\
              {outage}.\nA picture is on time up to {deadline} after its capture{talk}.\nSo short \
              a run is one draw of chance, and whatever else this machine does has a part\nin it; \
-             --seed draws anew.\n\n"
+             --seed selects another draw.\n\n"
         )
     }
 
@@ -91,7 +91,7 @@ impl Comparison<'_> {
         let cells = |of: &dyn Fn(&Recording) -> Option<String>| {
             runs.map(|run| of(run).unwrap_or_else(|| "–".to_owned()))
         };
-        row(text, "what it takes", runs.map(|_| String::new()));
+        row(text, "the cost", runs.map(|_| String::new()));
         let repairs = cells(&|run| Some(format!("{:.1} %", last(run)?.repair_share() * 100.0)));
         row(text, "  repairs, of all else sent", repairs);
         let recovered = cells(&|run| Some(last(run)?.recovered_packets.to_string()));

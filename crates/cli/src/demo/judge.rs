@@ -60,8 +60,8 @@ pub(super) fn broken_count(promises: &[Promise]) -> usize {
     promises.iter().filter(is_broken).count()
 }
 
-/// Returns the reason why no transport could keep the promises, if there is one: the remaining
-/// link's delay exceeds the deadline, or the file exceeds the links' rate.
+/// Returns the reason why no transport could keep the promises, if there is one. Either the
+/// remaining link's delay exceeds the deadline, or the file exceeds the links' rate.
 fn impossibility(recording: &Recording) -> Option<String> {
     let deadline = recording.deadline;
     let left = LINKS
@@ -219,7 +219,7 @@ fn content(recording: &Recording) -> Promise {
             format!("{right} right, {wrong} wrong, {undecodable} not decodable"),
         ),
         Source::File => (
-            "what comes is byte for byte what was sent",
+            "received units are byte for byte the sent ones",
             format!("{right} units identical, {wrong} not"),
         ),
     };

@@ -156,8 +156,8 @@ fn write_promises(
     if recording.slow_seconds > 0 {
         writeln!(
             text,
-            "The machine was too slow to keep time in {} s of the run: what is measured there \
-             says more\nof it than of the transport. Try again when it has less to do.",
+            "The machine was too slow to keep time in {} s of the run: the results \
+             describe\nit more than the transport. Try again when it has less to do.",
             recording.slow_seconds
         )?;
     }

@@ -150,8 +150,8 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     })
 }
 
-/// Closes both ends and stops the source on drop. If the main thread panics, it would otherwise
-/// wait for their threads for ever.
+/// Guard that closes both ends and stops the source when it is dropped. If the main thread panics,
+/// it would otherwise wait for their threads for ever.
 struct Closing<'a>(&'a Sender, &'a Receiver, &'a Stop);
 
 impl Drop for Closing<'_> {

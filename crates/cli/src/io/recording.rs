@@ -254,8 +254,8 @@ pub(crate) fn check_container(path: &Path) -> anyhow::Result<()> {
         let (given, plain) = (path.display(), path.with_extension("ts"));
         let plain = plain.display();
         bail!(
-            "output {given}: what is written is MPEG-TS, not .{extension}: name it {plain}, and \
-             run `ffmpeg -i {plain} -c copy {given}` when it is whole"
+            "output {given}: the format is MPEG-TS, not .{extension}: name the file {plain}, \
+             and run `ffmpeg -i {plain} -c copy {given}` when it is complete"
         );
     }
     Ok(())

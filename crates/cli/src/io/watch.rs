@@ -111,7 +111,7 @@ impl InputWatch {
             None => "no MPEG-TS".to_owned(),
         };
         Some(format!(
-            "input {}: what comes is {what}, and nothing of it is sent: let ffmpeg come between, \
+            "input {}: received {what}, which cannot be sent: put ffmpeg in between, \
              as in `ffmpeg -i … -c copy -f mpegts udp://127.0.0.1:5000`",
             self.name
         ))

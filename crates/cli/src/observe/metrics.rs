@@ -62,17 +62,17 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     ),
     gauge(
         "anabranch_stream_session_seconds",
-        "For how long the session's counters have counted.",
+        "Time since the session's counters started.",
         |stream| Some(stream.session_s),
     ),
     gauge(
         "anabranch_stream_target_bits_per_second",
-        "What the encoder is asked to produce; 0 at a receiver.",
+        "Target bitrate of the encoder; 0 at a receiver.",
         |stream| Some(stream.target_rate_bps as f64),
     ),
     gauge(
         "anabranch_stream_media_bits_per_second",
-        "What the encoder produces, mean of the last second; 0 at a receiver.",
+        "Bitrate of the encoder, mean of the last second; 0 at a receiver.",
         |stream| Some(stream.media_rate_bps.avg),
     ),
     gauge(
@@ -82,7 +82,7 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     ),
     gauge(
         "anabranch_stream_silent_seconds",
-        "For how long nothing has come of a stream by another protocol; absent for ours.",
+        "Time since the last bytes of a stream by another protocol; absent for ours.",
         |stream| stream.silent_s,
     ),
     counter(
@@ -141,12 +141,12 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     gauge(
         "anabranch_path_bandwidth_bits_per_second",
-        "What the congestion controller believes that the path carries.",
+        "Bandwidth estimate of the congestion controller.",
         |path| Some(path.bandwidth_bps as f64),
     ),
     gauge(
         "anabranch_path_max_bits_per_second",
-        "The rate above which the sender's user lets nothing leave; absent without one.",
+        "Maximum rate that the sender's user has set; absent without one.",
         |path| path.max_rate_bps.map(|rate| rate as f64),
     ),
     gauge(
@@ -181,7 +181,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     gauge(
         "anabranch_path_mtu_bytes",
-        "The longest IP packet that the path carries; absent while it is searched.",
+        "The longest IP packet that the path carries; absent during the search.",
         |path| path.mtu_bytes.map(f64::from),
     ),
     gauge(
@@ -191,7 +191,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     gauge(
         "anabranch_path_silent_seconds",
-        "For how long nothing has come by a link of another protocol; absent for ours.",
+        "Time since the last bytes of a link of another protocol; absent for ours.",
         |path| path.silent_s,
     ),
     counter(
@@ -211,7 +211,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     counter(
         "anabranch_path_lost_packets_total",
-        "Packets lost, without those that arrived after all.",
+        "Packets lost, without those that arrived late.",
         |path| Some(path.counters.lost_packets as f64),
     ),
     counter(
@@ -230,11 +230,11 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
 pub(crate) const OF_REASONS: [(&str, &str); 2] = [
     (
         "anabranch_path_sent_packets_total",
-        "Packets sent, by why they were.",
+        "Packets sent, by reason.",
     ),
     (
         "anabranch_path_sent_bytes_total",
-        "Bytes sent on the wire, by why they were.",
+        "Bytes sent on the wire, by reason.",
     ),
 ];
 
@@ -257,7 +257,7 @@ pub(super) fn text(status: &Status) -> String {
     metric.head(
         "anabranch_build_info",
         Kind::Gauge,
-        "Always 1: what runs here.",
+        "Always 1; labels identify the program.",
     );
     let labels = [("role", &*status.role), ("version", &*status.version)];
     metric.line("anabranch_build_info", &labels, 1.0);

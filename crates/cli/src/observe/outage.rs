@@ -141,7 +141,7 @@ mod tests {
     fn a_sender_tells_its_source_from_its_links() {
         let mut bed = Bed::new();
         let send = |seen: &mut Snapshot| seen.session.frames_sent += 1;
-        assert!(bed.run(2, |_| {}).is_empty(), "no source was there");
+        assert!(bed.run(2, |_| {}).is_empty(), "the source has not started");
         assert!(bed.run(2, send).is_empty());
         assert_eq!(bed.run(5, |_| {}), ["source-gone"]);
         assert_eq!(bed.run(1, send), ["recovered"]);

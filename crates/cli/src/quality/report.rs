@@ -110,9 +110,9 @@ impl Report {
         ));
         let known_by = match self.basis {
             Basis::Content => format!("{} of them byte for byte the source's", self.same_count),
-            Basis::Timestamps => "coded anew, known by their timestamps".to_owned(),
+            Basis::Timestamps => "re-encoded, matched by their timestamps".to_owned(),
             Basis::Order => {
-                "coded anew and without timestamps: they are counted, and a\n          lost one \
+                "re-encoded and without timestamps: they are counted, and a\n          lost one \
                  shifts all that follow"
                     .to_owned()
             }

@@ -246,7 +246,7 @@ impl Lane {
                 if self.dropped_count == 0 {
                     let name = &self.name;
                     print::warn(format_args!(
-                        "{name} does not keep up with the stream: what has no room is left out"
+                        "{name} does not keep up with the stream: the excess is left out"
                     ));
                 }
                 self.dropped_count += 1;

@@ -242,7 +242,7 @@ impl Roads {
     ) -> anyhow::Result<usize> {
         let Some(index) = to_make_room(&self.roads, now) else {
             anyhow::bail!(
-                "a session has {} paths at most, and all are there",
+                "a session has {} paths at most, and all are in use",
                 PathId::LIMIT
             );
         };

@@ -1,7 +1,7 @@
 //! The request of a new stream, and its answer.
 //!
 //! ```text
-//! request: u16 length, target as text; none: what the server forwards to
+//! request: u16 length, target as text; none: the server's own target
 //! answer:  one byte
 //! ```
 

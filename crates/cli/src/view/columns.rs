@@ -28,20 +28,20 @@ const COLUMNS: [Column; COUNT] = [
     Column {
         head: "state",
         width: 7,
-        meaning: "active: carries data; suspect: silent for a moment, what it carried goes \
-                  elsewhere too; out: silent, only asked whether it is alive; standby: in reserve",
+        meaning: "active: carries data; suspect: silent for a moment, its packets are sent \
+                  elsewhere too; out: silent, only probed; standby: in reserve",
         text: state,
     },
     Column {
         head: "out Mbit/s",
         width: 10,
-        meaning: "what this end sends by it, in millions of bits a second, headers included",
+        meaning: "rate that this end sends by it, in millions of bits a second, headers included",
         text: |path| in_megabits(path.sent_rate_bps.avg),
     },
     Column {
         head: "in Mbit/s",
         width: 9,
-        meaning: "what this end receives by it, in millions of bits a second, headers included",
+        meaning: "rate that this end receives by it, in millions of bits a second, headers included",
         text: |path| in_megabits(path.received_rate_bps.avg),
     },
     Column {
@@ -61,7 +61,7 @@ const COLUMNS: [Column; COUNT] = [
     Column {
         head: "capacity",
         width: 8,
-        meaning: "what the path is believed to carry for this stream, in Mbit/s; learned by using \
+        meaning: "estimated bandwidth of the path for this stream, in Mbit/s; learned by using \
                   it, too high while it is used little; – is unknown",
         text: |path| if_known(path, || in_megabits(path.bandwidth_bps as f64)),
     },

@@ -92,7 +92,7 @@ fn check_media(controller: &str, scenario: &Scenario, run: &Run) -> Result<(), S
     )
 }
 
-/// Returns the minimum and maximum number of reports.
+/// Minimum and maximum number of reports for these counts.
 type Expected = fn(&Counted) -> (f64, f64);
 
 fn check(controller: &str, expected: Expected) -> Result<(), String> {

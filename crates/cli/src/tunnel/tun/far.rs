@@ -139,8 +139,8 @@ impl Member {
             Admission::Spoofed if !self.is_spoofing_told => {
                 self.is_spoofing_told = true;
                 print::note(format_args!(
-                    "--tun: dropped a packet of {} from {}, which is not its address; more are \
-                     not told",
+                    "--tun: dropped a packet of {} from {}, which is not its address; further \
+                     ones are not reported",
                     self.peer, ends.from
                 ));
             }

@@ -131,7 +131,7 @@ impl Near {
         {
             print::note(format_args!(
                 "--tun {}: dropped a packet from {}, which is not the interface's address (others \
-                 need masquerading); more are not told",
+                 need masquerading); further ones are not reported",
                 self.interface.device.name, ends.from
             ));
         }
