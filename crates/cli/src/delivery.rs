@@ -6,8 +6,8 @@ use anyhow::bail;
 use crate::exit::Undelivered;
 use crate::summary::End;
 
-/// Share of the frames that must arrive, or else the session has failed, however it ended. Below
-/// half, the viewer saw more gaps than pictures.
+/// Share of the frames that must arrive. If fewer arrive, the session has failed, however it ended:
+/// the viewer saw more gaps than pictures.
 const LEAST_SHARE: f64 = 0.5;
 
 /// Number of frames, and of those that this end knows to have failed.

@@ -46,18 +46,18 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         name: "reasons",
-        about: "why packets are sent, in summaries, statistics and traces",
+        about: "reasons for sent packets, in summaries, statistics and traces",
         list: reasons,
     },
     Section {
         name: "statistics",
-        about: "what /metrics of --metrics has, of streams and of paths",
+        about: "names at /metrics of --metrics, of streams and of paths",
         list: statistics,
     },
     #[cfg(feature = "laboratory")]
     Section {
         name: "metrics",
-        about: "what runs measure: in [expect] of scenarios, in reports and comparisons",
+        about: "measurements of runs: in [expect] of scenarios, in reports and comparisons",
         list: laboratory::metrics,
     },
     #[cfg(feature = "laboratory")]
@@ -75,7 +75,7 @@ const SECTIONS: &[Section] = &[
     #[cfg(feature = "papers")]
     Section {
         name: "claims",
-        about: "what papers claim: reproduce",
+        about: "claims of papers: reproduce",
         list: crate::reproduce::claim_list,
     },
 ];

@@ -14,8 +14,8 @@ use anabranch_units::{Duration, Instant};
 /// Time between checks of the paths.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time without an answer on a path in use before that is a problem. Another path has answers
-/// meanwhile, so the receiver works. Chosen: the longest round trips, over satellites, take less
-/// than a second.
+/// meanwhile, so the receiver works. The first handshake has the same time. Chosen: the longest
+/// round trips, over satellites, take less than a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Minimum packets sent on the path in that time; challenges alone are ten per second.
 const MIN_SENT: u64 = 10;

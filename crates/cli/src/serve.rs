@@ -56,10 +56,9 @@ Examples:
 Internet alone. Loopback, private, link-local, multicast and reserved addresses are reached by rules
 that name the address, its host, or a network within these. An address of this machine is reached by
 rules that name the address or its host. A key with connect= has these rules and not those of
---connect;
-connect=none leaves it --forward and --tun. The file of --allow-from has a line for each proxy with
-its key, its name and its limits (KEY desk connect=127.0.0.1:22). It may be changed at any time: the
-sessions of removed keys end.
+--connect; connect=none leaves it --forward and --tun. The file of --allow-from has a line for each
+proxy with its key, its name and its limits (KEY desk connect=127.0.0.1:22). It may be changed at
+any time: the sessions of removed keys end.
 
 Each allowed key has one session for connections and one for UDP and packets at a time; a second
 program with the same key replaces the first.

@@ -1,6 +1,6 @@
-//! A stream on a terminal, for `top` and the demo. It has a summary, its paths as a table, the
-//! recent past of each path on one scale, the last key frame, and the meaning of the table's
-//! columns.
+//! A stream on a terminal, for `top` and the demo: a summary, its paths as a table, the last key
+//! frame, and the meaning of the table's columns. Charts show the recent past of each path on one
+//! scale.
 
 mod charts;
 mod columns;

@@ -52,14 +52,14 @@ impl Comparison<'_> {
         };
         let deadline = self.with.deadline;
         let talk = match deadline <= CONVERSATION {
-            true => ", as talking wants it",
+            true => ", as a conversation needs it",
             false => "",
         };
         format!(
             "\nThe same links twice. Each loses {loss} % of its packets at random all the time\
-             {outage}.\nA picture is on time up to {deadline} after its capture{talk}.\nSo short \
-             a run is one draw of chance, and whatever else this machine does has a part\nin it; \
-             --seed selects another draw.\n\n"
+             {outage}.\nA picture is on time up to {deadline} after its capture{talk}.\nSuch a \
+             short run is one sample, and the load of this machine affects it.\n--seed selects \
+             another sample.\n\n"
         )
     }
 

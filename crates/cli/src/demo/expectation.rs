@@ -48,7 +48,7 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
     let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
         .context("the demo's links in the simulator")?;
     let mut text = format!(
-        "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, 95 % \
+        "\nThe simulator, without other load, with {SEEDS} seeds (means, 95 % \
          confidence).\n\n"
     );
     for ((what, _), row) in outages.iter().zip(&comparison.rows) {

@@ -107,7 +107,8 @@ impl<'a> Monitor<'a> {
 
     fn sample(&mut self) -> Sample {
         let sender = self.sender.snapshot();
-        // The receiver's snapshot is taken first, so that all of its counts happened before `at`.
+        // The receiver's snapshot is the later of the two, and precedes `at`. All of its counts
+        // therefore happened before `at`.
         let receiver = self.receiver.snapshot();
         let at = self.clock.now();
         let paths = LINKS.iter().enumerate().map(|(index, link)| {

@@ -32,7 +32,7 @@ pub(super) struct Recording {
     pub(super) is_interrupted: bool,
     /// Frames in the order of capture.
     pub(super) frames: Vec<FrameRecord>,
-    /// Samples in the order of time, some tens of milliseconds apart.
+    /// Samples in the order of time, about 20 ms apart.
     pub(super) samples: Vec<Sample>,
     /// Changes of the paths.
     pub(super) happenings: Vec<Happening>,

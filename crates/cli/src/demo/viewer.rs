@@ -109,7 +109,7 @@ impl Screen {
 pub(super) enum FileOutput {
     /// The units unchanged.
     Verbatim(BufWriter<File>),
-    /// Access units, each in a packet of a transport stream.
+    /// Access units, each in a PES packet of a transport stream.
     Muxed {
         output: TransportStreamWriter<BufWriter<File>>,
         started_at: Option<Instant>,

@@ -19,7 +19,7 @@ pub(crate) struct Link {
     pub(crate) is_there: bool,
 }
 
-/// All present and past links. A link keeps its index.
+/// Present and past links. A link keeps its index while it is present.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links(Arc<Mutex<Vec<Link>>>);
 
@@ -30,7 +30,8 @@ impl Links {
     }
 
     /// Updates the present links. A new link takes the index of a past one from the same host,
-    /// because a modem returns with another port. Otherwise it gets an index of its own.
+    /// because a modem returns with another port. Otherwise it gets an index of its own. If there
+    /// are none left, it takes that of the link that has been silent for longest.
     pub(super) fn set(&self, now: &[Link]) {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for link in &mut *links {

@@ -19,7 +19,8 @@ pub(super) struct SameUser {
 }
 
 impl SameUser {
-    /// Returns whether the datagram's sender is a program of this user.
+    /// Returns whether the datagram's sender is a program of this user. Systems other than Linux
+    /// have no table of sockets: there, every local program is admitted.
     pub(super) fn admits(&mut self, now: Instant, from: SocketAddr) -> bool {
         let is_known = |(source, until)| source == from && now < until;
         if self.admitted.is_some_and(is_known) {

@@ -184,8 +184,8 @@ impl Source {
         matches!(self, Source::Pipe(_) | Source::Udp(_))
     }
 
-    /// Hands waiting bytes to `take`, at most as many as `buffer` holds, with their arrival time.
-    /// Bytes of files and pipes arrive when they are read. Adds the time waited to `waited`.
+    /// Hands waiting bytes to `take` with their arrival time, and adds the time waited to `waited`.
+    /// Bytes of files and pipes go through `buffer` and arrive when they are read.
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],

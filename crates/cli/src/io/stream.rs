@@ -174,8 +174,8 @@ impl Stream {
         true
     }
 
-    /// Returns whether to read while units wait. That is done only for pipes, to find out whether
-    /// their writers wait for us.
+    /// Returns whether to read while units wait. That is done only for inputs that may be live. For
+    /// a pipe it shows whether the writer waits for us.
     fn reads_ahead(&mut self, now: Instant) -> bool {
         if !self.source.may_be_live() {
             return false;

@@ -17,9 +17,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::print;
 
-/// Runtime after which a program counts as working and is restarted at once.
+/// Runtime after which a program counts as working, so that it is restarted after [`FIRST_WAIT`].
 const HAS_WORKED: Duration = Duration::from_secs(5);
-/// Otherwise, wait before the first restart. Each further wait is twice as long.
+/// Wait before a restart. Each run that is too short doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// Longest wait before a restart.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);

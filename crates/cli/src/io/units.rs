@@ -125,7 +125,8 @@ impl UnitSplitter {
         }
     }
 
-    /// Returns the next unit. If the film pauses or has ended, the incomplete unit is returned too.
+    /// Returns the next unit. If the film has ended, or a transport stream pauses, the incomplete
+    /// unit is returned too.
     pub(crate) fn next(&mut self, state: Reading) -> Option<FilmUnit> {
         match self {
             UnitSplitter::MpegTs(splitter) => {

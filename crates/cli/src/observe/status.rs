@@ -140,7 +140,7 @@ pub(crate) struct StreamCounters {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Path {
     pub(crate) path: usize,
-    /// Interface or address by which the path leaves this machine, or the peer's name of it.
+    /// Name of the path: this end's interface or address, otherwise the peer's name or address.
     pub(crate) name: String,
     /// Destination of the path's datagrams.
     pub(crate) peer: Option<String>,

@@ -1,5 +1,5 @@
 //! `/thumbnail`: the last key frame of a stream at a small size. Key frames are kept only while
-//! clients request them. They are decoded at most once a second, by a separate process
+//! clients request them. Each stream's are decoded at most once a second, by a separate process
 //! ([`super::drawing`]).
 
 use std::collections::BTreeMap;

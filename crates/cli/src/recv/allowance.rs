@@ -140,7 +140,7 @@ impl Share {
     }
 
     /// Admits a frame, or returns a report if one is due. Frames after a refused one cannot be
-    /// decoded, so they are refused until the next key frame.
+    /// decoded. They are refused until the next key frame, or until the limit is removed.
     pub(super) fn admit(
         &mut self,
         now: Instant,

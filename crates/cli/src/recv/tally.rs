@@ -133,7 +133,7 @@ impl Tallies {
     }
 }
 
-/// Returns a function that takes snapshots of the sessions, as long as the receiver exists.
+/// Returns a function that takes snapshots of all sessions, our own as long as the receiver exists.
 pub(super) fn looks(
     receiver: Option<&Arc<Receiver>>,
     names: Arc<Mutex<Vec<Allowed>>>,

@@ -244,7 +244,7 @@ impl Link {
         let current = current.to_owned();
         self.choose(duplicate)?;
         let set = self.set_parameter(kbit);
-        // The user's profile is restored after any error.
+        // The user's profile is restored even if the change failed.
         self.choose(&current)?;
         set?;
         Ok(None)

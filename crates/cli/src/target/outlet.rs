@@ -18,7 +18,7 @@ use crate::command_line::socket_addr;
 use crate::keygen::discreetly;
 use crate::print;
 
-/// Time between repetitions of datagrams. They may be lost, and listeners may start late.
+/// Time between repetitions of UDP datagrams. They may be lost, and listeners may start late.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Time between attempts to reach a socket.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

@@ -171,7 +171,7 @@ impl Journal {
     }
 
     /// Records that a permitted target could not be connected to. Each reason is printed once per
-    /// target, until a connection succeeds.
+    /// target, until a connection succeeds. Beyond [`MAX_FAILING`] targets nothing is printed.
     pub(crate) fn failed(
         &self,
         peer: &PublicKey,

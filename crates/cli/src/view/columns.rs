@@ -35,13 +35,13 @@ const COLUMNS: [Column; COUNT] = [
     Column {
         head: "out Mbit/s",
         width: 10,
-        meaning: "rate that this end sends by it, in millions of bits a second, headers included",
+        meaning: "rate that this end sends by it, in millions of bits a second, with headers",
         text: |path| in_megabits(path.sent_rate_bps.avg),
     },
     Column {
         head: "in Mbit/s",
         width: 9,
-        meaning: "rate that this end receives by it, in millions of bits a second, headers included",
+        meaning: "rate that this end receives by it, in millions of bits a second, with headers",
         text: |path| in_megabits(path.received_rate_bps.avg),
     },
     Column {

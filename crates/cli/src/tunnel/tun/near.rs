@@ -72,7 +72,7 @@ impl Standing {
 }
 
 impl Near {
-    /// Starts the tasks, which run as long as the interface exists.
+    /// Starts the tasks: one repeats the claim, one forwards packets until the interface fails.
     pub(crate) fn start(interface: Interface, channel: DatagramChannel) -> Arc<Near> {
         let near = Arc::new(Near {
             interface,

@@ -90,8 +90,8 @@ impl Flows {
         }
     }
 
-    /// Records that the server does not permit the flow's target. Returns the number of its rule at
-    /// the first refusal.
+    /// Records that the server does not permit the flow's target. Returns the number of its rule,
+    /// unless an earlier refusal still applies.
     pub(super) fn refuse(&mut self, now: Instant, number: u32) -> Option<usize> {
         let flow = self.flows.get_mut(&number)?;
         let is_first = !matches!(flow.standing, Standing::Refused(until) if now < until);
