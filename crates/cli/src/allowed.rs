@@ -350,7 +350,7 @@ impl AllowList {
             // Many editors empty a file before they write it.
             ensure!(
                 is_first || !text.trim().is_empty(),
-                "--allow-from {shown} is empty (a comment in it would mean that)"
+                "--allow-from {shown} is empty (to let no peer in, write only a comment)"
             );
             all.extend(of_file(&shown.to_string(), &text)?);
         }

@@ -275,7 +275,7 @@ impl File {
 /// Reads the text of a file and each command line that it represents.
 ///
 /// # Errors
-/// Those of `config check`, without the checks of the commands themselves.
+/// The errors of `config check`, except for those of the commands' own checks.
 pub(crate) fn read(text: &str) -> anyhow::Result<()> {
     let file = File::of("file".to_owned(), text)?;
     for command in COMMANDS {
@@ -431,7 +431,7 @@ mod tests {
         );
     }
 
-    /// The units of systemd give the key so.
+    /// Units of systemd give the key on the command line.
     #[test]
     fn a_file_is_checked_with_what_the_command_line_has_besides() {
         let (_folder, path) = file("[send]\nto = \"127.0.0.1:7000\"\ninput = \"a.ts\"");

@@ -73,9 +73,7 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
     match kept {
         Ok(_) => Ok(()),
         Err(refused) if refused.error.kind() == IoErrorKind::AlreadyExists => {
-            bail!(
-                "key file {shown} exists already: --force overwrites it, --show prints its public key"
-            )
+            bail!("key file {shown} exists: --force overwrites it, --show prints its public key")
         }
         Err(refused) => {
             Err(anyhow!(refused.error).context(format!("cannot make key file {shown}")))
@@ -108,8 +106,8 @@ pub(crate) fn read_or_make_key(path: &Path) -> anyhow::Result<SecretKey> {
 pub(crate) fn ensure_other(peer: &PublicKey, own: PublicKey) -> anyhow::Result<()> {
     ensure!(
         *peer != own,
-        "--peer {own} is this machine's own key: name the receiver's key, which the receiver prints \
-         at its start"
+        "--peer {own} is this machine's own key: name the receiver's key, which it prints at \
+         its start"
     );
     Ok(())
 }
@@ -173,7 +171,7 @@ fn read_patiently(source: BorrowedFd<'_>) -> io::Result<String> {
     String::from_utf8(text).map_err(|_| IoErrorKind::InvalidData.into())
 }
 
-/// Refuses a key file of another user, who can read and replace it.
+/// Refuses a key file of another user, because its owner can read and replace it.
 fn check_owner(path: &Path, owner: u32, own: u32) -> anyhow::Result<()> {
     let shown = path.display();
     ensure!(

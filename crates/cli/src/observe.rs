@@ -1,7 +1,12 @@
-//! Observation of a running program: a line of JSON each second (`--stats`), an HTTP endpoint
-//! (`--metrics`), a log of the session (`--qlog`), commands on events (`--on-event`), and a line
-//! for the service manager. All are made from samples, which a thread takes. Without any of them
-//! there is no thread.
+//! Observation of a running program:
+//!
+//! - `--stats`: a line of JSON each second;
+//! - `--metrics`: an HTTP endpoint;
+//! - `--qlog`: a log of the session;
+//! - `--on-event`: commands on events;
+//! - a line for the service manager.
+//!
+//! All are made from samples, which a thread takes. Without any of them there is no thread.
 
 mod command;
 mod connections;

@@ -13,7 +13,7 @@ use crate::summary::End;
 /// Period over which rates are measured. Chosen: longer than most groups of pictures, so that a key
 /// frame alone is no overload.
 const WINDOW: Duration = Duration::from_secs(3);
-/// Interval between two looks.
+/// Interval between two looks at the counters.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum time between two reports.
 const SILENCE: Duration = Duration::from_secs(10);

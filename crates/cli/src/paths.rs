@@ -21,7 +21,7 @@ pub(crate) struct PathArguments {
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one
-    /// path, by the default route. 'wwan*' means every interface with such a name; for `send` also
+    /// path, by the default route. 'wwan*' means every interface with such a name. `send` also adds
     /// those that appear later. `wlan0,weight=2` is preferred. `wwan0,metered` stands by while the
     /// others suffice. `wwan0,max=3Mbit/s` limits the path's rate. `wwan0,cap=10GB` becomes metered
     /// when it has carried 10 GB, counted over restarts.
@@ -31,9 +31,9 @@ pub(crate) struct PathArguments {
     /// ~/.local/state/anabranch].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// If no path has had an answer by UDP for 3 s, the same datagrams are also sent by TCP, to this
-    /// port of each --to (the receiver's --listen-tcp). TCP is slower, and is left when UDP answers.
-    /// `off`: never; `only`: always, at the ports of --to [default: 443].
+    /// If no path has had an answer by UDP for 3 s, the same datagrams are also sent by TCP. They
+    /// go to this port of each --to (the receiver's --listen-tcp). TCP is slower, and is used only
+    /// until UDP answers. `off`: never; `only`: always, at the ports of --to [default: 443].
     #[arg(long, value_name = "PORT|off|only")]
     tcp: Option<TcpChoice>,
 }

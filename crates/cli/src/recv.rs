@@ -146,7 +146,7 @@ pub(crate) struct Arguments {
     /// Time of a sender's silence after which its session is over.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
     timeout: Duration,
-    /// When a session is over, wait for the next one.
+    /// Wait for the next session when one is over.
     #[arg(long)]
     keep_listening: bool,
     /// Print a line about each path at this interval.
@@ -515,7 +515,9 @@ impl Studio<'_> {
         let count = self.allowed.place_count(&of);
         let Some(name) = self.places.enter(peer, &of, count) else {
             let of = of.as_str();
-            print::warn(format_args!("{of}: its sessions are not written yet"));
+            print::warn(format_args!(
+                "{of}: its earlier sessions are not written yet"
+            ));
             reception.close();
             return;
         };

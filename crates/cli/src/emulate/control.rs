@@ -24,7 +24,7 @@ While it runs, lines on standard input change the network:
   wifi rate 2Mbit/s     wifi delay 80ms      wifi loss 3%      wifi down      wifi up
 They change the way there; `wifi back delay 20ms` changes the way back. `down` and `up` change both
 ways if none is named. A change replaces the scenario's schedule of the same value. With
---control 7180 the same lines can be sent by HTTP: curl -d 'wifi rate 2Mbit/s' http://127.0.0.1:7180/
+--control 7180 HTTP takes the same lines: curl -d 'wifi rate 2Mbit/s' http://127.0.0.1:7180/
 
 SRT, RIST and QUIC pass as well. Ctrl-C ends the program, which then prints how many packets passed
 and how many were lost.";

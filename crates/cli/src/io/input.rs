@@ -85,7 +85,7 @@ pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
 pub(crate) struct Unit {
     /// MPEG-TS.
     pub(crate) bytes: Vec<u8>,
-    /// Its importance for the decoding of other units.
+    /// Importance for the decoding of other units.
     pub(crate) importance: Importance,
     /// Arrival times of its packets; `None`: unknown, so the receiver spaces them evenly.
     pub(crate) arrivals: Option<ArrivalTimes>,

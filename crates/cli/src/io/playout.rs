@@ -1,8 +1,8 @@
 //! Bytes on their way from the session to the output, kept until they are due.
 //!
-//! With a constant delay every byte leaves one agreed latency after its arrival at the sender,
-//! whatever it belongs to and whatever was lost before it. A viewer's player is simulated only for
-//! the summary. Units of live streams carry the arrival times of their packets. Other frames leave
+//! With a constant delay every byte leaves one agreed latency after its arrival at the sender.
+//! Neither its stream nor earlier losses change that: a viewer's player is simulated only for the
+//! summary. Units of live streams carry the arrival times of their packets. Other frames leave
 //! evenly, from the due time of the previous frame until their own. A stream of constant bitrate
 //! therefore leaves as it arrived, with its clock references (PCR). Files get whole frames, since
 //! no reader sees when they were written.

@@ -22,7 +22,8 @@ use tokio::sync::oneshot;
 use super::connections::{Connections, Patience, Progress, Watched};
 use super::hosts::{HostName, Hosts};
 
-/// Pause after a connection could not be accepted. Chosen: short for a client, long for a processor.
+/// Pause after a connection could not be accepted. Chosen: short for a client, and long enough not
+/// to load the processor.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
 const FOREIGN_HOST: &str = "\

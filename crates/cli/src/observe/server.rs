@@ -207,8 +207,8 @@ mod tests {
         answer.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Time limit of a read or write: far longer than the short patience of these tests, and shorter
-    /// than the default.
+    /// Time limit of a read or write: far longer than the short patience of these tests, and
+    /// shorter than the default.
     const LIMIT: StdDuration = StdDuration::from_secs(5);
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 

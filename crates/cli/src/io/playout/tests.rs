@@ -43,7 +43,7 @@ fn fixed(millis: u64) -> Playout {
     Playout::new(buffer, true, at(0))
 }
 
-/// Takes all bytes in order. Returns the time at which each packet left, in µs, and its first byte.
+/// Takes all bytes in order. Returns when each packet left, in µs, and its first byte.
 fn drained(playout: &mut Playout) -> Vec<(u64, u8)> {
     let mut packets = Vec::new();
     while let Some(next_at) = playout.next_at() {
