@@ -111,8 +111,8 @@ impl InputWatch {
             None => "no MPEG-TS".to_owned(),
         };
         Some(format!(
-            "input {}: received {what}, which cannot be sent: put ffmpeg in between, \
-             as in `ffmpeg -i … -c copy -f mpegts udp://127.0.0.1:5000`",
+            "input {}: this is {what}, which is not sent: put ffmpeg in between, as in \
+             `ffmpeg -i … -c copy -f mpegts udp://127.0.0.1:5000`",
             self.name
         ))
     }

@@ -242,7 +242,7 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
     let report = compare(film.as_ref(), coarse.as_ref()).expect("two films");
     let said = report.text();
     assert_eq!(counts(&report), [50, 0, 0], "{said}");
-    assert!(said.contains("known by their timestamps"), "{said}");
+    assert!(said.contains("matched by their timestamps"), "{said}");
     let filter = [
         "-i",
         &coarse,

@@ -242,7 +242,7 @@ mod tests {
             lines.collect::<Vec<String>>()
         };
         let small = text(80, 22);
-        assert_eq!(small.len(), 3);
+        assert_eq!(small.len(), 2);
         assert!(small[0].starts_with("RTT (max) ms round-trip time in milliseconds"));
         let large = text(200, 50);
         assert_eq!(large.len(), COUNT);
