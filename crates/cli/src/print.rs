@@ -138,11 +138,14 @@ pub(crate) fn without_secrets(text: &str) -> String {
         let mut clean = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             clean.push_str(prefix);
-            clean.push('…');
             let is_of_secret = |character: char| {
                 character.is_ascii_alphanumeric() || character == '-' || character == '_'
             };
-            clean.push_str(part.trim_start_matches(is_of_secret));
+            let rest = part.trim_start_matches(is_of_secret);
+            if rest.len() < part.len() {
+                clean.push('…');
+            }
+            clean.push_str(rest);
         }
         clean
     };
@@ -189,7 +192,7 @@ mod tests {
         )
         .unwrap();
         let said = String::from_utf8(said).unwrap();
-        assert_eq!(said, "no absec_….key, absec_…… or \\u{1b}absec_…\n");
+        assert_eq!(said, "no absec_….key, absec_… or \\u{1b}absec_…\n");
     }
 
     #[test]

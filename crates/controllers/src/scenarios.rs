@@ -102,8 +102,8 @@ fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
 /// 0.07 %, 0.998, 0.94 to 0.998 and 0.064 to 0.082. The difference is the minimum rate, which the
 /// default form always keeps to: with it the other comes to 0.965 to 0.983 and 0.094 to 0.118.
 ///
-/// Occasionally flows take a queue's delay for the path's (`delay_bbr/live.rs`): of 72 runs over the
-/// links 1, 4 and 7 one ended at 176 ms. Such a run may be one of a link's eight.
+/// Occasionally flows take a queue's delay for the path's (`delay_bbr/live.rs`): of 72 runs over
+/// the links 1, 4 and 7 one ended at 176 ms. Such a run may be one of a link's eight.
 #[test]
 fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
     const SEEDS: usize = 8;

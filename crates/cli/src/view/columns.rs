@@ -41,7 +41,8 @@ const COLUMNS: [Column; COUNT] = [
     Column {
         head: "in Mbit/s",
         width: 9,
-        meaning: "rate that this end receives by it, in millions of bits a second, with headers",
+        meaning: "rate that this end receives by it, in millions of bits a second, with \
+                  headers",
         text: |path| in_megabits(path.received_rate_bps.avg),
     },
     Column {

@@ -23,8 +23,8 @@ pub enum TurnedAway {
         /// Source address of the initiation.
         from: SocketAddr,
     },
-    /// A sender whose key is not allowed, and whose pairing code is wrong, used or expired. Only the
-    /// newest of these and of those without a code is kept.
+    /// A sender whose key is not allowed, and whose pairing code is wrong, used or expired. Only
+    /// the newest of these and of those without a code is kept.
     WrongCode {
         /// The key.
         peer: PublicKey,
