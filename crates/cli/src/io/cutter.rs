@@ -74,6 +74,10 @@ impl Cutter {
     /// Adds bytes that arrived at `came_at`. Units that earlier bytes completed get their time
     /// first: they may have been held in order to be read together with the new bytes.
     pub(super) fn push(&mut self, came_at: Instant, bytes: &[u8]) -> anyhow::Result<()> {
+        // Without bytes nothing has arrived that could be held.
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let is_later = |dates: &Dates| came_at > dates.came_at + SAME_TIME;
         if self.dates.as_ref().is_some_and(is_later) {
             self.date_complete()?;
@@ -243,6 +247,7 @@ mod tests {
     #[test]
     fn bytes_without_a_picture_leave_at_an_age() {
         let mut cutter = dated();
+        cutter.push(Instant::ZERO, &[]).unwrap();
         assert_eq!(cutter.held_until(), None);
         cutter.push(Instant::from_secs(1), &null_packet(0)).unwrap();
         cutter
