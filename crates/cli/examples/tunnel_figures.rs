@@ -1,8 +1,8 @@
-//! Prints what `serve` and `proxy` cost over loopback: CPU seconds per Gbit of a download, both
-//! together, encrypted, in packets of 1500 B at most. Linux only: it reads CPU times from /proc.
+//! Prints the cost of `serve` and `proxy` over loopback: CPU seconds of both per Gbit of a
+//! download, encrypted, in packets of at most 1500 B. Linux only: it reads CPU times from /proc.
 //!
-//! `tunnel_figures [GBIT]`; the program `anabranch` lies beside the folder of this one, or where
-//! ANABRANCH says: another build, to be held beside this one.
+//! `tunnel_figures [GBIT]`. The program `anabranch` is expected beside this one's folder, or at the
+//! path in ANABRANCH, which can name another build for comparison.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The kernel's clock ticks.
+/// Frequency of the kernel's clock ticks.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// How often is tried whether the programs have started, and their session is open.
+/// Number of attempts to reach the programs through an open session.
 const ATTEMPTS: u32 = 100;
-/// Between two attempts.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 static PIECE: [u8; 1 << 16] = [7; 1 << 16];
 
-/// A program that ends with this.
+/// A program that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -35,7 +35,7 @@ impl Running {
         Ok(Running(quiet.stderr(Stdio::null()).spawn()?))
     }
 
-    /// CPU seconds so far, in user and kernel mode.
+    /// Returns the CPU seconds so far, in user and kernel mode.
     fn cpu_seconds(&self) -> io::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
@@ -45,13 +45,13 @@ impl Running {
     }
 }
 
-/// Sends each that connects as many bytes as it asks for, in 8 bytes.
+/// Starts a server that sends each client the number of bytes that it requests in 8 bytes.
 fn start_origin() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
-            // One that breaks off is missed at the other end.
+            // The client notices a connection that breaks off.
             std::thread::spawn(move || serve(connection));
         }
     });
@@ -84,13 +84,13 @@ fn download(from: SocketAddr, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A port that nobody has now.
+/// Returns a port that is free now.
 fn free_port() -> io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
 
-/// Makes a key pair, the secret key in this file. Returns the public key.
+/// Makes a key pair with its secret key in `file`. Returns the public key.
 fn make_key(program: &Path, file: &Path) -> io::Result<String> {
     let mut keygen = Command::new(program);
     let made = keygen.args(["keygen", "--output"]).arg(file).output()?;
@@ -136,7 +136,7 @@ fn run(program: &Path, path_count: u8, gigabits: f64) -> io::Result<()> {
     arguments.extend(["--listen", &local]);
     let proxying = Running::start(program, &arguments)?;
     let local: SocketAddr = local.parse().map_err(io::Error::other)?;
-    // Also warms up: slow start, and the search for the MTU.
+    // This also covers slow start and the search for the MTU.
     let mut attempts = 0;
     while let Err(error) = download(local, 10_000_000) {
         attempts += 1;

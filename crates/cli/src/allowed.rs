@@ -18,15 +18,16 @@ use crate::tunnel::Destination;
 
 /// The longest name of a stream.
 const MAX_NAME_BYTES: usize = 64;
-/// So many characters of a key stand for its owner who has no name.
+/// Number of characters of its key by which a sender without a name is called. Chosen: they hold
+/// 48 bits, which keys do not share by chance.
 const KEY_CHARACTERS: usize = 8;
 
-/// What a stream is called: in outputs' names, in what is told, in statistics.
+/// The name of a stream, in names of outputs, in messages and in statistics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamName(String);
 
 impl StreamName {
-    /// The name of a sender who has none.
+    /// Returns the name of a sender that was given none.
     fn of_key(key: &PublicKey) -> Self {
         let text = key.to_string();
         let digits = text
@@ -35,8 +36,8 @@ impl StreamName {
         StreamName(digits.chars().take(KEY_CHARACTERS).collect())
     }
 
-    /// The `NAME=` before a text, if there is one, and the text. An address or a path may hold a
-    /// '=' as well, but behind what no name has.
+    /// Splits `NAME=` off a text, if it begins so. An address or a path may also hold a '=', but
+    /// only behind characters that no name has.
     pub(crate) fn before(text: &str) -> (Option<Self>, &str) {
         let named = text
             .split_once('=')
@@ -48,7 +49,7 @@ impl StreamName {
         &self.0
     }
 
-    /// The stream of a name's session in its place `number`, from 1.
+    /// Returns the stream of a name's session in its place `number`, from 1.
     pub(crate) fn in_place(&self, number: usize) -> Self {
         match number {
             1 => self.clone(),
@@ -57,17 +58,17 @@ impl StreamName {
     }
 }
 
-/// What a name may have.
+/// Limits of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// How much media on average.
+    /// Maximum average bitrate of media.
     pub(crate) max: Option<DataRate>,
-    /// How many of its keys may have a session at a time. Without it a name has one key.
+    /// Maximum number of its keys that have a session at a time; `None`: the name has one key.
     pub(crate) streams: Option<usize>,
 }
 
 impl Limits {
-    /// One `max=RATE` or `streams=N`.
+    /// Adds one `max=RATE` or `streams=N`.
     fn add(&mut self, option: &str) -> Result<(), String> {
         match option.split_once('=') {
             Some(("max", rate)) => {
@@ -87,7 +88,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Both, unless they say different things.
+    /// Returns the limits of both, or `None` if they contradict each other.
     fn with(self, other: Limits) -> Option<Limits> {
         fn one<T: PartialEq>(this: Option<T>, other: Option<T>) -> Option<Option<T>> {
             match (this, other) {
@@ -129,7 +130,7 @@ pub(crate) enum Door {
     Serve,
 }
 
-/// One peer that is let in.
+/// A peer that is let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allowed {
     pub(crate) key: PublicKey,
@@ -140,8 +141,10 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
+    /// Checks that the command knows all limits of the peer.
+    ///
     /// # Errors
-    /// It has a limit that the command does not know.
+    /// It has a limit of the other command.
     fn check(&self, door: Door) -> anyhow::Result<()> {
         let name = self.name.as_str();
         match door {
@@ -164,8 +167,8 @@ impl Allowed {
 impl FromStr for Allowed {
     type Err = String;
 
-    /// `KEY` or `KEY=NAME`, with `,max=RATE`, `,streams=N` and `,connect=HOST:PORT`. Errors about
-    /// a key do not repeat it.
+    /// Reads `KEY` or `KEY=NAME`, with `,max=RATE`, `,streams=N` and `,connect=HOST:PORT`. Errors
+    /// about a key do not repeat it.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
         let who = parts.next().unwrap_or_default();
@@ -191,8 +194,8 @@ impl FromStr for Allowed {
     }
 }
 
-/// Reads senders on the command line. What is wrong with a key is told without repeating it: it may
-/// be a secret one.
+/// Reads peers on the command line. A message about a key does not repeat it, since it may be a
+/// secret one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AllowedParser;
 
@@ -209,7 +212,7 @@ impl TypedValueParser for AllowedParser {
     }
 }
 
-/// Everybody that is let in: those of the command line, and those of a file that may change.
+/// All peers that are let in, by the command line and by a file that may change.
 #[derive(Debug, Default)]
 pub(crate) struct AllowList {
     door: Door,
@@ -219,9 +222,11 @@ pub(crate) struct AllowList {
 }
 
 impl AllowList {
+    /// Reads the file, and joins its peers to the `fixed` ones of the command line.
+    ///
     /// # Errors
     /// The file cannot be read, a name or key occurs twice, a limit is for the other command, or
-    /// there is nobody.
+    /// there is no peer.
     pub(crate) fn new(
         door: Door,
         fixed: Vec<Allowed>,
@@ -235,7 +240,10 @@ impl AllowList {
         };
         list.read()?;
         if list.file.is_none() {
-            ensure!(!list.all.is_empty(), "nobody is let in: --allow KEY");
+            ensure!(
+                !list.all.is_empty(),
+                "no peer is let in: name one with --allow KEY"
+            );
         }
         Ok(list)
     }
@@ -248,7 +256,7 @@ impl AllowList {
         self.all.iter().map(|allowed| allowed.key).collect()
     }
 
-    /// Whether a peer may connect to anything, by its own rules or these of --connect.
+    /// Returns whether a peer may connect to anything, by its own rules or by those of --connect.
     pub(crate) fn may_connect(&self, connect: &[Destination]) -> bool {
         let its = |allowed: &Allowed| match &allowed.connect {
             Some(own) => !own.is_empty(),
@@ -257,24 +265,25 @@ impl AllowList {
         self.all.iter().any(its)
     }
 
-    /// What the owner of a key is called.
+    /// Returns the name of a key's owner.
     pub(crate) fn name_of(&self, key: &PublicKey) -> StreamName {
         name_of(&self.all, key)
     }
 
-    /// What a name may have.
+    /// Returns the limits of a name.
     pub(crate) fn limits_of(&self, name: &StreamName) -> Limits {
         let its = self.all.iter().filter(|allowed| allowed.name == *name);
         limits_of(its).unwrap_or_default()
     }
 
-    /// How many sessions a name has at a time, at the most.
+    /// Returns the maximum number of sessions that a name has at a time.
     pub(crate) fn place_count(&self, name: &StreamName) -> usize {
         let keys = self.all.iter().filter(|allowed| allowed.name == *name);
         self.limits_of(name).streams.unwrap_or(1).min(keys.count())
     }
 
-    /// The keys that share a name, and how many of them have a session at a time.
+    /// Returns the groups of keys that share a name, if not all of a group may have a session at a
+    /// time.
     pub(crate) fn places(&self) -> Vec<Places> {
         let mut names: Vec<&StreamName> = self.all.iter().map(|allowed| &allowed.name).collect();
         names.sort();
@@ -291,7 +300,7 @@ impl AllowList {
             .collect()
     }
 
-    /// Adds the owner of a key, called by its first characters, to the file, and returns the file.
+    /// Adds the owner of a key, named by its first characters, to the file, and returns the file.
     ///
     /// # Errors
     /// The file cannot be written; the owner is let in until the program ends.
@@ -314,7 +323,7 @@ impl AllowList {
         written
     }
 
-    /// Reads the file again if it was changed since. Whether it was.
+    /// Reads the file again if it has changed, and returns whether it has.
     ///
     /// # Errors
     /// As [`new`](Self::new); the list stays as it was.
@@ -333,7 +342,7 @@ impl AllowList {
         let mut all = self.fixed.clone();
         if let Some((path, read_at)) = &mut self.file {
             let shown = path.display();
-            // Told once, if it cannot be read.
+            // The version is set first, so that an unreadable file is reported once.
             let is_first = read_at.is_none();
             *read_at = version(path);
             let text = std::fs::read_to_string(&*path);
@@ -341,7 +350,7 @@ impl AllowList {
             // Many editors empty a file before they write it.
             ensure!(
                 is_first || !text.trim().is_empty(),
-                "--allow-from {shown} is empty (a comment in it would mean that)"
+                "--allow-from {shown} is empty (to let no peer in, write only a comment)"
             );
             all.extend(of_file(&shown.to_string(), &text)?);
         }
@@ -380,6 +389,8 @@ pub(crate) fn of_file(shown: &str, text: &str) -> anyhow::Result<Vec<Allowed>> {
     Ok(all)
 }
 
+/// Checks a list of peers.
+///
 /// # Errors
 /// A name or key occurs twice, or a limit is for the other command.
 pub(crate) fn check(door: Door, all: &[Allowed]) -> anyhow::Result<()> {
@@ -387,7 +398,7 @@ pub(crate) fn check(door: Door, all: &[Allowed]) -> anyhow::Result<()> {
     let mut keys_by_name = BTreeMap::<_, Vec<_>>::new();
     for allowed in all {
         allowed.check(door)?;
-        ensure!(keys.insert(allowed.key), "{} is let in twice", allowed.key);
+        ensure!(keys.insert(allowed.key), "{} occurs twice", allowed.key);
         keys_by_name.entry(&allowed.name).or_default().push(allowed);
     }
     for (name, its) in &keys_by_name {
@@ -396,7 +407,7 @@ pub(crate) fn check(door: Door, all: &[Allowed]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line of a file: key, name and limits, between blanks.
+/// Reads a line of a file: key, name and limits, separated by blanks.
 fn of_line(line: &str) -> Result<Allowed, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (who, limits) = words.split_at(words.len().min(2));
@@ -404,16 +415,19 @@ fn of_line(line: &str) -> Result<Allowed, String> {
     parts.collect::<Vec<_>>().join(",").parse()
 }
 
-/// Limits of peers of one name, which stand at any of them; `None` if they differ.
+/// Returns the limits of peers with one name. Each may stand at any of the peers; `None` if they
+/// differ.
 fn limits_of<'a>(mut its: impl Iterator<Item = &'a Allowed>) -> Option<Limits> {
     its.try_fold(Limits::default(), |limits, allowed| {
         limits.with(allowed.limits)
     })
 }
 
+/// Checks the peers that have one name.
+///
 /// # Errors
-/// The peers of one name have different limits or share none, or a place of theirs has another's
-/// name.
+/// Their limits differ, several peers have no `streams=`, or the name of one of their places is
+/// taken.
 fn check_name(
     name: &StreamName,
     its: &[&Allowed],
@@ -425,7 +439,7 @@ fn check_name(
     };
     ensure!(
         its.len() == 1 || limits.streams.is_some(),
-        "two senders are called {shown}; if they are to share it, say how many at a time, as \
+        "two senders have the name {shown}; to share it, limit their number at a time, as in \
          KEY={shown},streams=1"
     );
     for number in 2..=limits.streams.unwrap_or(1).min(its.len()) {
@@ -439,7 +453,7 @@ fn check_name(
     Ok(())
 }
 
-/// What the owner of a key is called in a list.
+/// Returns the name of a key's owner in a list.
 pub(crate) fn name_of(all: &[Allowed], key: &PublicKey) -> StreamName {
     let allowed = all.iter().find(|allowed| allowed.key == *key);
     allowed.map_or_else(|| StreamName::of_key(key), |allowed| allowed.name.clone())

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text with every character spelled out that would command a terminal, or show the line in
-/// another order than it is written, or hide a part of it: names come from files and peers, whoever
-/// wrote them. Line ends and tabs stay.
+/// Escapes all characters that could control a terminal, reorder the line on the screen, or hide a
+/// part of it. Names come from files and peers and cannot be trusted. Line ends and tabs stay.
 pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -19,7 +18,7 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// The text with its line ends and tabs spelled out too: a stranger's text stays one line.
+/// Escapes line ends and tabs too, so that untrusted text stays on one line.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(['\n', '\t']) {
         return without_controls(text);
@@ -28,10 +27,10 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(without_controls(&text).into_owned())
 }
 
-/// Control characters (Unicode's category Cc), line and paragraph separators, and invisible
-/// characters: those that turn the direction of writing (UAX #9), have no width, or are ignored
-/// where they are unknown (`Default_Ignorable_Code_Point`). Selectors of a variant stay: they
-/// belong to the picture before them.
+/// Returns whether the character is a control character (Unicode's category Cc), a line or
+/// paragraph separator, or invisible. Invisible characters change the direction of writing (UAX
+/// #9), have no width, or are ignored where they are unknown (`Default_Ignorable_Code_Point`).
+/// Variation selectors are allowed: they belong to the preceding character.
 fn is_control(character: char) -> bool {
     let is_kept = matches!(character, '\n' | '\t');
     let is_unseen = matches!(

@@ -1,4 +1,4 @@
-//! What several commands ask of their arguments.
+//! Argument parsing that several commands share.
 
 use std::borrow::Cow;
 use std::fs::{self, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::Path;
 use anabranch_units::Duration;
 use anyhow::{Context, anyhow};
 
-/// Reads a time that is longer than nothing.
+/// Parses a duration that must be positive.
 pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
@@ -17,7 +17,7 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The port that receivers listen at, unless they are asked for another one.
+/// Default port of receivers.
 const USUAL_PORT: u16 = 7_000;
 
 /// Returns a host with its port, which is [`USUAL_PORT`] if the text has none.
@@ -36,7 +36,7 @@ pub(crate) fn with_port(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The address and port that an option names.
+/// Returns the address and port that an option names.
 pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr> {
     let addresses = text.to_socket_addrs().ok();
     addresses
@@ -44,33 +44,34 @@ pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr
         .ok_or_else(|| anyhow!("{option} {text}: expected an address and a port, as 0.0.0.0:7000"))
 }
 
-/// Reads `--listen` of an end that others call.
+/// Parses `--listen` of an end that accepts sessions.
 ///
 /// # Errors
-/// It is no address.
+/// The text is no address.
 pub(crate) fn listen_addr(text: &str) -> anyhow::Result<SocketAddr> {
     socket_addr("--listen", &with_port(text))
 }
 
-/// Reads `--listen-tcp`.
+/// Parses `--listen-tcp`.
 ///
 /// # Errors
-/// It is no address with a port.
+/// The text is no address with a port.
 pub(crate) fn tcp_addr(text: Option<&str>) -> anyhow::Result<Option<SocketAddr>> {
     text.map(|text| socket_addr("--listen-tcp", text))
         .transpose()
 }
 
-/// Returns the words for an address at which TCP connections are accepted, if there is one.
+/// Returns the words for an address that accepts TCP connections, if there is one.
 pub(crate) fn told_tcp(address: Option<SocketAddr>) -> String {
     address.map_or_else(String::new, |address| format!(" and by TCP at {address}"))
 }
 
-/// Every connection and session takes a file, and many systems allow 1,024 at first.
+/// Raises the limit of open files. Every connection and session needs one, and many systems start
+/// with a limit of 1,024.
 pub(crate) fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // With fewer, later connections wait.
+    // If this fails, later connections wait.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -80,13 +81,13 @@ pub(crate) fn allow_many_files() {
     );
 }
 
-/// Whether a file can be written there, asked before the work whose result it is for.
+/// Checks that the file can be written, before the work whose result it is for.
 pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
     let is_new = !path.exists();
     let opened = OpenOptions::new().append(true).create(true).open(path);
     opened.with_context(|| format!("cannot write {}", path.display()))?;
     if is_new {
-        // What is found to be writable is left as it was found.
+        // The check leaves no new file behind.
         let _ = fs::remove_file(path);
     }
     Ok(())

@@ -15,11 +15,11 @@ use crate::command_line::check_writable;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs scenarios with several controllers, schedulers or settings, side by side.
+/// Run scenarios with several controllers, schedulers or settings, side by side.
 ///
-/// Prints means with 95 % confidence intervals. Each candidate replaces the first flow's controller
-/// (or scheduler) in every flow that has the same one; flows with another keep theirs. Every point
-/// of a scenario's `[sweep]` has rows of its own.
+/// Prints means with 95 % confidence intervals. Each candidate replaces the controller (or
+/// scheduler) of the first flow, and of every flow with the same one; other flows keep theirs.
+/// Every point of a scenario's `[sweep]` has rows of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
   anabranch compare --controllers live-bbr,new-reno scenarios/two-paths.toml
@@ -31,24 +31,24 @@ use crate::progress::Progress;
   anabranch compare --vary scheduler=min-cost,wrr --vary padding=never,always \\
       scenarios/two-paths.toml")]
 pub(crate) struct Arguments {
-    /// The scenario files.
+    /// Scenario files.
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
-    /// Controllers, with any options: `live-bbr,live-bbr:cycle=bbr`. `all` stands for every one
-    /// that `anabranch controllers` lists, `all-media` for all but the windows of TCP and `fixed`.
+    /// Controllers, with any options: `live-bbr,live-bbr:cycle=bbr`. `all` stands for every
+    /// controller in `anabranch controllers`, `all-media` for all except TCP's windows and `fixed`.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     controllers: Vec<String>,
-    /// Schedulers; `all` stands for every one that `anabranch schedulers` lists. With
-    /// --controllers, every one is run with every other.
+    /// Schedulers; `all` stands for every scheduler in `anabranch schedulers`. With --controllers,
+    /// all combinations are run.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
-    /// Any key and its values: one of the first flow (`padding=never,always`), or with dots any of
-    /// the scenario (`links.lte.loss=0,2 %`). May be repeated: every value with every other.
+    /// A key and its values: a key of the first flow (`padding=never,always`), or with dots any key
+    /// of the scenario (`links.lte.loss=0,2 %`). Repeat the option to run all combinations.
     #[arg(long, value_name = "KEY=VALUE,…")]
     vary: Vec<Vary>,
-    /// Metrics, of docs/scenarios.md: of all flows together, or of one flow or link, as in
-    /// `throughput.camera`. Without a name, those of links are of every link that has a rate, and
-    /// those of single flows of every flow of adaptive media.
+    /// Metrics from docs/scenarios.md, of all flows together, or of one flow or link
+    /// (`throughput.camera`). Without a name, a link's metric covers every link that has a rate,
+    /// and a single flow's metric covers every adaptive media flow.
     #[arg(
         long,
         visible_alias = "metric",
@@ -57,32 +57,32 @@ pub(crate) struct Arguments {
     )]
     #[arg(default_values = USUAL_METRICS)]
     metrics: Vec<String>,
-    /// How many seeds.
+    /// Number of seeds.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
     /// Set a value of all scenarios: `flow-defaults.padding=always`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Draw the means and intervals as bars into this file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// How many runs at a time; 0: one per core.
+    /// Number of parallel runs; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Format {
-    /// For people.
+    /// A table for people.
     #[default]
     Text,
-    /// One line a cell.
+    /// One line per cell.
     Csv,
-    /// With every seed's value; a stable contract (docs/scenarios.md).
+    /// JSON with every seed's value; a stable contract (docs/scenarios.md).
     Json,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let columns = varies.fold(columns, |columns, vary| vary.over(&columns));
     ensure!(
         columns.iter().all(|column| *column != Column::default()),
-        "name what is to be compared: --controllers, --schedulers, --vary"
+        "name the candidates: --controllers, --schedulers, --vary"
     );
     let load = |path: &PathBuf| {
         Column::points(&columns, |settings| {

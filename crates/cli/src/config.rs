@@ -14,13 +14,14 @@ use toml::{Table, Value};
 
 use crate::{Command, print};
 
-/// The commands that a file may be for.
+/// Commands that take a file of options.
 const COMMANDS: [&str; 4] = ["send", "recv", "serve", "proxy"];
 
-/// Examines files of options, as `send`, `recv`, `serve` and `proxy` take them by --config.
+/// Checks and shows files of options, which `send`, `recv`, `serve` and `proxy` take by --config.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A file has the words of the options, in a table for each command, or without a table for one:
+A file names options as the command line does, in a table for each command, or without a table for
+one command:
 
   [recv]
   listen = \"0.0.0.0:7000\"
@@ -29,8 +30,9 @@ A file has the words of the options, in a table for each command, or without a t
   keep-listening = true
   output = [\"front=udp://127.0.0.1:6000\", \"recordings/{name}-{time}.ts\"]
 
-`input` (send) and `output` (recv) are what has no option on the command line. An option on the
-command line replaces the one in the file. Paths are relative to where the program is started.")]
+`input` (send) and `output` (recv) name the arguments that have no option on the command line. An
+option on the command line replaces the one in the file. Paths are relative to the folder in which
+the program is started.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -38,20 +40,20 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Says what is wrong with a file, without starting anything.
+    /// Reports mistakes in a file, without starting a session.
     Check(FileArguments),
-    /// Prints the command lines that a file stands for.
+    /// Prints the command lines that a file represents.
     Show(FileArguments),
 }
 
 #[derive(Debug, clap::Args)]
 struct FileArguments {
-    /// The command that a file without tables is for.
+    /// The command to which a file without tables belongs.
     #[arg(long, value_name = "NAME", value_parser = COMMANDS)]
     command: Option<String>,
     /// The file.
     file: PathBuf,
-    /// Options that the command line has besides, such as `-- --key studio.key`.
+    /// Further options of the command line, such as `-- --key studio.key`.
     #[arg(last = true, value_name = "OPTIONS")]
     besides: Vec<OsString>,
 }
@@ -62,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let tables = match (&chosen.command, file.is_flat()) {
         (Some(command), _) => vec![command.as_str()],
         (None, true) => bail!(
-            "{}: it has no table: say by --command which of {} it is for",
+            "{}: it has no table: name its command with --command ({})",
             file.name,
             COMMANDS.join(", ")
         ),
@@ -84,7 +86,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a command line can be used.
+/// Checks a command line.
+///
+/// # Errors
+/// It has a mistake, or the command refuses it.
 fn check(line: Vec<OsString>) -> anyhow::Result<()> {
     let arguments = crate::Arguments::try_parse_from(crate::link::expanded(line)?);
     match arguments
@@ -99,7 +104,7 @@ fn check(line: Vec<OsString>) -> anyhow::Result<()> {
     }
 }
 
-/// What clap says of a mistake, without how to use the command.
+/// Returns clap's message about a mistake, without the usage of the command.
 fn gist(error: &clap::Error) -> String {
     let text = error.to_string();
     let usage = text.find("\n\nUsage").or(text.find("\n\nFor more"));
@@ -107,7 +112,7 @@ fn gist(error: &clap::Error) -> String {
     text.trim_start_matches("error: ").trim_end().to_owned()
 }
 
-/// A command line as a shell would take it.
+/// Returns a command line as a shell takes it.
 fn shown(line: &[OsString]) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte);
     let words = line.iter().map(|word| {
@@ -120,10 +125,10 @@ fn shown(line: &[OsString]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A command line with the options of the file that it names by --config, if it does.
+/// Returns a command line with the options of the file that it names by --config, if any.
 ///
 /// # Errors
-/// The file cannot be read, or has words that there are not.
+/// The file cannot be read, or has unknown words.
 pub(crate) fn with_file(words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let names_file = |word: &OsString| {
         let word = word.to_string_lossy();
@@ -135,17 +140,18 @@ pub(crate) fn with_file(words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
         return Ok(words);
     };
     let given = given(&words).unwrap_or_default();
-    // It has no such argument if nothing could be read.
+    // The argument does not exist if the line could not be read.
     match given.try_get_one::<PathBuf>("config") {
         Ok(Some(path)) => File::read(path)?.completed(words, command, &given),
         _ => Ok(words),
     }
 }
 
-/// What a command line says, as far as it can be read: what is missing may be in the file.
+/// Returns the arguments of a command line, as far as it can be read. Missing ones may be in the
+/// file.
 fn given(words: &[OsString]) -> Option<ArgMatches> {
     let parser = crate::Arguments::command().ignore_errors(true);
-    // Those who ask for help get it.
+    // A request for help is an error here. The final parser answers it.
     let mut matches = parser.try_get_matches_from(words).ok()?;
     matches.remove_subcommand().map(|(_, given)| given)
 }
@@ -164,7 +170,7 @@ impl File {
         File::of(name, &text)
     }
 
-    /// The file of that name with this text.
+    /// Reads the text of the file of that name.
     fn of(name: String, text: &str) -> anyhow::Result<File> {
         let file = File {
             table: text.parse().with_context(|| name.clone())?,
@@ -183,30 +189,30 @@ impl File {
         Ok(file)
     }
 
-    /// Whether all of it is for one command.
+    /// Returns whether it has no tables, and is for one command.
     fn is_flat(&self) -> bool {
         !self.table.values().any(Value::is_table)
     }
 
-    /// Those that it has tables for.
+    /// Returns the commands that have tables in it.
     fn commands(&self) -> Vec<&str> {
         self.table.keys().map(String::as_str).collect()
     }
 
-    /// A command line with the options that are here and not `given` there.
+    /// Returns a command line with the options of the file that are not `given` on it.
     fn completed(
         &self,
         mut words: Vec<OsString>,
         command: &str,
         given: &ArgMatches,
     ) -> anyhow::Result<Vec<OsString>> {
-        // It knows no argument if nothing could be read.
+        // No argument is known if the line could not be read.
         let is_given = |id: &str| {
             let is_known = given.ids().any(|known| known == id);
             is_known && given.value_source(id) == Some(ValueSource::CommandLine)
         };
         let options = self.options(command, is_given)?;
-        // Positional words come last, behind `--`.
+        // Positional words follow the others, behind `--`.
         let at = options.iter().position(|word| word == "--");
         let (named, positional) = options.split_at(at.unwrap_or(options.len()));
         words.splice(2..2, named.iter().cloned());
@@ -215,8 +221,8 @@ impl File {
         Ok(words)
     }
 
-    /// The words for a command line of `command`, without those that are given there. Positional
-    /// ones follow a `--`.
+    /// Returns the words for a command line of `command`, without those that are given there.
+    /// Positional ones follow a `--`.
     fn options(
         &self,
         command: &str,
@@ -266,10 +272,10 @@ impl File {
     }
 }
 
-/// Reads the text of a file and each command line that it stands for.
+/// Reads the text of a file and each command line that it represents.
 ///
 /// # Errors
-/// As `config check`, without the checks of the commands themselves.
+/// The errors of `config check`, except for those of the commands' own checks.
 pub(crate) fn read(text: &str) -> anyhow::Result<()> {
     let file = File::of("file".to_owned(), text)?;
     for command in COMMANDS {
@@ -280,7 +286,7 @@ pub(crate) fn read(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an option is called in a file.
+/// Returns the name of an option in a file; `None` if a file cannot have it.
 fn word_of(argument: &clap::Arg) -> Option<String> {
     if let Some(long) = argument.get_long() {
         return (!["help", "config"].contains(&long)).then(|| long.to_owned());
@@ -289,7 +295,7 @@ fn word_of(argument: &clap::Arg) -> Option<String> {
     argument.is_positional().then(|| name.to_lowercase())
 }
 
-/// The words of the command line that say the same.
+/// Returns the words of the command line with the same meaning.
 fn options_of(word: &str, argument: &clap::Arg, value: &Value) -> anyhow::Result<Vec<String>> {
     let is_flag = matches!(argument.get_action(), ArgAction::SetTrue);
     let takes_several = matches!(argument.get_action(), ArgAction::Append);
@@ -310,7 +316,7 @@ fn options_of(word: &str, argument: &clap::Arg, value: &Value) -> anyhow::Result
         Value::Boolean(false) if is_flag => Ok(Vec::new()),
         _ if is_flag => bail!("{word} = {value}: expected true or false"),
         Value::Array(values) if takes_several => values.iter().map(said).collect(),
-        Value::Array(_) => bail!("{word} = {value}: it has one value"),
+        Value::Array(_) => bail!("{word} = {value}: it takes one value"),
         value => Ok(vec![said(value)?]),
     }
 }
@@ -391,7 +397,7 @@ mod tests {
             ("[sned]\nto = \"a\"", "did you mean \"send\""),
             ("[send]\nlatancy = \"1 s\"", "did you mean \"latency\""),
             ("latancy = \"1 s\"", "did you mean \"latency\""),
-            ("[send]\nlatency = [\"1 s\"]", "one value"),
+            ("[send]\nlatency = [\"1 s\"]", "takes one value"),
             ("[send]\necn = \"yes\"", "true or false"),
             ("[send]\nto = true", "a text or a number"),
             ("[send]\nconfig = \"b.toml\"", "has no \"config\""),
@@ -425,7 +431,7 @@ mod tests {
         );
     }
 
-    /// As the units of systemd give the key.
+    /// Units of systemd give the key on the command line.
     #[test]
     fn a_file_is_checked_with_what_the_command_line_has_besides() {
         let (_folder, path) = file("[send]\nto = \"127.0.0.1:7000\"\ninput = \"a.ts\"");

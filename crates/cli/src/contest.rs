@@ -1,4 +1,4 @@
-//! `anabranch contest`: this transport beside those that users would pick instead.
+//! `anabranch contest`: this transport compared with its alternatives.
 
 mod real;
 mod rows;
@@ -17,13 +17,13 @@ use crate::progress::Progress;
 use rows::{ROWS, Row};
 use table::{Figures, Judged};
 
-/// How many rows run at a time in real time: more would want for processors.
+/// Number of parallel rows in real time; more rows would compete for processors.
 const ROWS_AT_A_TIME: usize = 2;
 
-/// Compares this transport with SRT, RIST, SRTLA and noq: frames in time, and overhead.
+/// Compare this transport with SRT, RIST, SRTLA and noq: frames in time, and overhead.
 ///
-/// Runs the cases in which those were measured, and prints their figures beside this transport's.
-/// All rows have the same settings, except links, stream and latency budget.
+/// Runs the cases in which those transports were measured, and prints their figures beside this
+/// transport's. All rows have the same settings, except links, stream and latency budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The cases are scenarios/contest/*.toml. With --real the runtimes of `send` and `recv` meet over real
@@ -35,16 +35,17 @@ every seed meets its bar; if one does not, the exit code is 4. Bars are for a mi
   anabranch contest --real --quick
   anabranch contest --row 4 --set flows.0.scheduler=wrr")]
 pub(crate) struct Arguments {
-    /// In real time, over real sockets.
+    /// Run in real time, over real sockets.
     #[arg(long)]
     real: bool,
-    /// With --real, 10 s a row, too short for verdicts: failures begin at 3 s and last 4 s.
+    /// With --real, run each row for 10 s. That is too short for verdicts: failures begin at 3 s
+    /// and last 4 s.
     #[arg(long, requires = "real")]
     quick: bool,
-    /// Only the rows whose names begin with this: `4`, `6a`. May be repeated.
+    /// Run only the rows whose names begin with this: `4`, `6a`. May be repeated.
     #[arg(long = "row", value_name = "NAME")]
     rows: Vec<String>,
-    /// How many seeds; one in real time.
+    /// Number of seeds; real time has one.
     #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "real")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     settings: Vec<String>,
 }
 
-/// All rows.
+/// Returns the names and cases of all rows.
 pub(crate) fn row_list() -> String {
     let line = |row: &rows::Row| format!("{:<4} {}\n", row.name, row.case);
     rows::ROWS.iter().map(line).collect()

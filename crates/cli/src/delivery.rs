@@ -1,4 +1,4 @@
-//! Whether a session did what it was for.
+//! Success or failure of a session, by its delivered frames.
 
 use anabranch_net::Snapshot;
 use anyhow::bail;
@@ -6,11 +6,11 @@ use anyhow::bail;
 use crate::exit::Undelivered;
 use crate::summary::End;
 
-/// A session of which less than this share of the frames arrived has failed, however it ended:
-/// whoever watched saw more gaps than pictures.
+/// Share of the frames that must arrive. If fewer arrive, the session has failed, however it ended:
+/// the viewer saw more gaps than pictures.
 const LEAST_SHARE: f64 = 0.5;
 
-/// How many frames there were, and how many of them this end knows to have failed.
+/// Number of frames, and of those that this end knows to have failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery {
     end: End,
@@ -19,7 +19,7 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// What one end knows. A sender leaves out `refused` frames besides, which had no room.
+    /// Returns the knowledge of one end. A sender also left out `refused` frames for lack of room.
     pub(crate) fn of(end: End, snapshot: &Snapshot, refused: u64) -> Self {
         let session = &snapshot.session;
         let (all, failed) = match end {
@@ -31,19 +31,23 @@ impl Delivery {
                 session.frames_received + session.frames_dropped,
                 session.frames_dropped,
             ),
-            // What is not delivered breaks off, and both ends of the connection know.
+            // A connection that is not delivered breaks off, and both of its ends notice.
             End::Tunnel(_) => (0, 0),
         };
         Delivery { end, all, failed }
     }
 
-    /// The share of the frames that this end does not know to have failed; `None` without frames.
+    /// Returns the share of frames that this end does not know to have failed; `None` without
+    /// frames.
     pub(crate) fn share(&self) -> Option<f64> {
         (self.all > 0).then(|| 1.0 - self.failed.min(self.all) as f64 / self.all as f64)
     }
 
+    /// Checks that enough frames were delivered.
+    ///
     /// # Errors
-    /// [`Undelivered`] if less than half did, and at a receiver if there was nothing at all.
+    /// [`Undelivered`] if less than half of the frames were delivered, or a receiver got none at
+    /// all.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Delivery { end, all, failed } = *self;
         match (end, self.share()) {

@@ -1,5 +1,6 @@
 //! `anabranch demo`: live video over two emulated links, one of which fails, in one process and
-//! over real UDP sockets. It promises what the viewer sees and says what was measured.
+//! over real UDP sockets. It makes promises about the viewer's picture and reports the
+//! measurements.
 //!
 //! ```text
 //! camera.rs or file.rs ─▶ feed.rs ─▶ Sender ═▶ network.rs (Relay) ═▶ Receiver ─▶ viewer.rs
@@ -8,8 +9,8 @@
 //! recording.rs ─▶ judge.rs, report.rs, plot.rs, moving.rs at the end; of two runs comparison.rs
 //! ```
 //!
-//! Both ends count time from one origin, so that a frame's delay, from the capture of the picture
-//! to the delivery of the whole frame, is measured and not estimated.
+//! Both ends count time from one origin. A frame's delay, from the capture of the picture to the
+//! delivery of the whole frame, is therefore measured and not estimated.
 
 mod camera;
 mod comparison;
@@ -45,67 +46,67 @@ use network::LINKS;
 use recording::Recording;
 use view::View;
 
-/// How long each run of `--compare-fec` lasts: the outage, and a while before and after it.
+/// Duration of each run of `--compare-fec`: the outage, and some time before and after it.
 const COMPARED_DURATION: Duration = Duration::from_secs(18);
 const COMPARED_LOSS_PERCENT: f64 = 2.0;
-/// What the files of the two runs are told apart by.
+/// Suffixes of the file names of the two runs.
 const SUFFIXES: [&str; 2] = ["-without-fec", "-with-fec"];
-/// A viewer who is further behind sees no live video.
+/// Longest deadline; a picture that is older is not live video.
 const MAX_DEADLINE: Duration = Duration::from_secs(10);
 const COMPARED_FEC: &str = "adaptive";
 
-/// Shows live video over two emulated links, of which one fails, and judges what a viewer saw.
+/// Show live video over two emulated links, one of which fails, and judge the viewer's picture.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lost packets are sent again, and that is enough while a film may be half a second behind. Where
-people talk there is no time to ask again: forward error correction sends repairs along, from which
-the receiver computes what was lost. What that gives and takes, on the same links in turn:
+Lost packets are retransmitted, which is enough if a film may be half a second behind. A
+conversation leaves no time for that: forward error correction adds repairs, from which the receiver
+computes lost packets. To compare benefit and cost on the same links:
 
   anabranch demo --compare-fec
 
-or of another policy, at other losses and for other patience:
+or with another policy, loss and deadline:
 
   anabranch demo --compare-fec --fec frame --loss 5 --deadline \"200 ms\"")]
 pub(crate) struct Arguments {
-    /// How long to film, by default 30 s, and 18 s a run with --compare-fec; the Wi-Fi link fails
-    /// from 10 s to 15 s.
+    /// Duration of the film: by default 30 s, or 18 s per run with --compare-fec. The Wi-Fi link
+    /// fails from 10 s to 15 s.
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
-    /// Chooses the camera's grain and the transport's random choices.
+    /// Seed for the camera's grain and the transport's random choices.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Sends this video at its own bitrate instead of the camera's: MPEG-TS, H.264 Annex B, or any
+    /// Send this video at its own bitrate instead of the camera's: MPEG-TS, H.264 Annex B, or any
     /// file that ffmpeg can remux.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Where to write the video as received, MPEG-TS.
+    /// Output file for the received video, MPEG-TS.
     #[arg(long, value_name = "FILE", default_value = "demo.ts")]
     output: PathBuf,
-    /// Where to draw rates and delays, SVG.
+    /// Output file for the plot of rates and delays, SVG.
     #[arg(long, value_name = "FILE", default_value = "demo.svg")]
     plot: PathBuf,
-    /// Makes the drawing play the run in a loop, for a web page.
+    /// Make the plot play the run in a loop, for a web page.
     #[arg(long)]
     moving: bool,
-    /// Runs twice, without and with forward error correction, and says what either viewer saw.
+    /// Run twice, without and with forward error correction, and compare the viewers' pictures.
     #[arg(long)]
     compare_fec: bool,
-    /// Forward error correction, by default off, and adaptive with --compare-fec; `anabranch fec`
-    /// lists the policies.
+    /// Policy of forward error correction, by default off, or adaptive with --compare-fec.
+    /// `anabranch fec` lists the policies.
     #[arg(long, value_name = "POLICY")]
     fec: Option<String>,
-    /// How many packets each link loses at random, in percent; by default none, and 2 with
-    /// --compare-fec.
+    /// Random loss on each link, in percent; by default none, or 2 with --compare-fec.
     #[arg(long, value_name = "PERCENT")]
     loss: Option<f64>,
-    /// How old a frame may be that is still sent and waited for, by default 500 ms, and 150 ms with
-    /// --compare-fec; key frames always are. What is promised is promised for this deadline.
+    /// Maximum age of a frame that is still sent and waited for, by default 500 ms, or 150 ms with
+    /// --compare-fec. Key frames are sent and waited for at any age. The promises apply to this
+    /// deadline.
     #[arg(long, value_name = "TIME")]
     deadline: Option<Duration>,
 }
 
 impl Arguments {
-    /// The run that is asked for; of two the one with repairs.
+    /// Returns the run that the arguments describe; with --compare-fec, the run with repairs.
     fn plan(&self) -> anyhow::Result<run::Plan> {
         let usual = MediaConfig::default();
         let is_two = self.compare_fec;
@@ -145,7 +146,8 @@ impl Arguments {
     }
 }
 
-/// Refuses a deadline that no picture could keep, or that is none.
+/// Checks that a deadline is longer than the delay of the fastest link, and at most
+/// [`MAX_DEADLINE`].
 fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
     let fastest = LINKS.iter().min_by_key(|link| link.delay);
     if let Some(link) = fastest.filter(|link| link.delay >= deadline) {
@@ -164,8 +166,7 @@ fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
 /// Runs the demo, prints its report and draws its picture.
 ///
 /// # Errors
-/// What keeps the demo from running: a file, a socket, a missing `ffmpeg`; [`Unmet`] for a promise
-/// that is broken.
+/// A file or socket that cannot be opened, a missing `ffmpeg`, or [`Unmet`] for a broken promise.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let plan = arguments.plan()?;
     let plots = match arguments.compare_fec {
@@ -187,11 +188,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// What is drawn of a run.
+/// Output file of a run's plot.
 #[derive(Clone, Copy, Debug)]
 struct Drawing<'a> {
     path: &'a Path,
-    /// Whether it plays the run.
+    /// Whether the plot is animated.
     is_moving: bool,
 }
 
@@ -209,7 +210,7 @@ fn run_once(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Resu
     }
 }
 
-/// The plan without repairs and with them. Of losses nothing is promised.
+/// Runs the plan without repairs and with them. The demo promises nothing about random losses.
 fn run_twice(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<()> {
     let off = MediaConfig::default().fec;
     let without = run::Plan {
@@ -239,7 +240,7 @@ fn run_twice(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Res
         loss_percent: plan.loss_percent,
     };
     print::text(comparison.table())?;
-    // A film of the user's has other pictures than the simulator's camera.
+    // The simulator's camera does not resemble a film from a file.
     if plan.input.is_none() {
         print::text(expectation::table(plan)?)?;
     }
@@ -250,11 +251,11 @@ fn run_twice(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Res
     ))
 }
 
-/// Runs the plan where the user can watch, and draws what happened.
+/// Runs the plan with a live view, and draws the plot.
 fn record(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<Recording> {
     let mut view = View::for_standard_output();
     let recording = run::run(plan, &mut view, stop);
-    // The terminal is given back before anything is printed, an error too.
+    // The terminal is restored before anything is printed, including an error.
     drop(view);
     let recording = recording?;
     let path = drawing.path;
@@ -265,7 +266,7 @@ fn record(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result
     Ok(recording)
 }
 
-/// `demo.ts` with `-with-fec` is `demo-with-fec.ts`.
+/// Inserts the suffix before the extension: `demo.ts` with `-with-fec` is `demo-with-fec.ts`.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(suffix);

@@ -23,38 +23,37 @@ use control::{CONTROL_HELP, Changes};
 use listen::ListenAt;
 
 const INTRODUCTION: &str = "\
-Each route of the scenario becomes a UDP port, in the order of the file. What comes there passes the
-route's link and goes on to the address of --to; the answers pass the link back. Schedules, outages
-and traces begin now.
+Each route of the scenario becomes a UDP port, in the order of the file. Packets to this port pass
+the route's link to the address of --to; the answers pass the link back. Schedules, outages and
+traces begin at the start of the program.
 
   anabranch recv --listen 127.0.0.1:7000 --key studio.key --allow abpub_… received.ts &
   anabranch emulate scenarios/multipath/cellular.toml --to 127.0.0.1:7000 &
   anabranch send --to 127.0.0.1:7101 --via lo --to 127.0.0.1:7102 --via lo \\
       --key camera.key --peer abpub_… test:
-
-SRT, RIST and QUIC pass as well. It ends with Ctrl-C, and says what became of the packets.
 ";
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Puts a scenario's network between programs, in real time
+/// Emulates a scenario's network between programs, in real time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = [INTRODUCTION, CONTROL_HELP].concat())]
 pub(crate) struct Arguments {
-    /// The scenario file; its flows are left out.
+    /// The scenario file. Its flows are ignored.
     scenario: PathBuf,
-    /// Where the packets go on to.
+    /// Address to which packets are forwarded.
     #[arg(long, value_name = "IP:PORT")]
     to: SocketAddr,
-    /// Where the first route of the file listens; the others follow at the next ports. Port 0: any
-    /// free ones. With a route's name, where that one listens: `--listen wifi=127.0.0.1:7200`. May
-    /// be repeated [default: 127.0.0.1:7101].
+    /// Address at which the first route of the file listens; the others listen at the next ports.
+    /// Port 0 chooses any free ones. With a route's name it is the address of that route:
+    /// `--listen wifi=127.0.0.1:7200`. May be repeated [default: 127.0.0.1:7101].
     #[arg(long, value_name = "[ROUTE=]IP:PORT")]
     listen: Vec<ListenAt>,
-    /// Take changes by HTTP here, too. A port alone is this machine's, which nobody else reaches.
+    /// Also accept changes by HTTP at this address. A port alone is a port of 127.0.0.1, which no
+    /// other machine reaches.
     #[arg(long, value_name = "[IP:]PORT")]
     control: Option<HttpAddress>,
-    /// Which chances losses and jitter take.
+    /// Seed of the random losses and jitter.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`. May be repeated.
@@ -107,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A link for each route. Those of the emulator know nothing of each other.
+/// Returns a link for each route. Links of the emulator share no capacity with each other.
 fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<RelayLink>> {
     ensure!(!scenario.routes.is_empty(), "the scenario has no routes");
     let routes = scenario.routes_as_written();
@@ -133,7 +132,7 @@ fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<Relay
     Ok(links)
 }
 
-/// The emulator's link for a route, between `listen` and `target`.
+/// Returns the emulator's link for a route, between `listen` and `target`.
 pub(crate) fn relay_link(
     scenario: &Scenario,
     route: &RouteSpec,

@@ -1,4 +1,4 @@
-//! What the program ends with.
+//! Exit codes and final messages.
 
 use core::fmt;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use anabranch_net::Ended;
 
 use crate::{left_out, print};
 
-/// A peer that did not answer or fell silent: exit code 3, unlike what is wrong on this machine.
+/// A peer that did not answer or fell silent: exit code 3, which differs from local errors.
 #[derive(Debug)]
 pub(crate) struct PeerLost(pub(crate) Ended);
 
@@ -19,7 +19,7 @@ impl fmt::Display for PeerLost {
 
 impl std::error::Error for PeerLost {}
 
-/// A session that ended as it should, but most of what was sent did not arrive: exit code 5.
+/// A session that ended in order but delivered less than half of its frames: exit code 5.
 #[derive(Debug)]
 pub(crate) struct Undelivered(pub(crate) String);
 
@@ -31,8 +31,7 @@ impl fmt::Display for Undelivered {
 
 impl std::error::Error for Undelivered {}
 
-/// Another sender has taken this one's place at the receiver: exit code 6. To start again would
-/// take it back.
+/// Another sender has taken over the receiver: exit code 6. A restart would displace it again.
 #[derive(Debug)]
 pub(crate) struct Displaced;
 
@@ -47,7 +46,7 @@ impl fmt::Display for Displaced {
 
 impl std::error::Error for Displaced {}
 
-/// Something that was promised or expected, and measured otherwise: exit code 4.
+/// A promise or expectation that the measurement does not meet: exit code 4.
 #[derive(Debug)]
 pub(crate) struct Unmet(pub(crate) String);
 
@@ -59,7 +58,7 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// Says what is wrong with the command line, or gives the help that it asks for.
+/// Prints the error in the command line, or the help that was requested.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     if let Some(said) = left_out::explained(error) {
         print::note(said);
@@ -70,14 +69,14 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
         clean if clean == text => {
             let _ = error.print();
         }
-        // It repeats a secret key, and is said without its colours.
+        // The error repeats a secret key; the message is printed without it and without colours.
         clean => print::note(clean.trim_end()),
     }
     // 0 for help, 2 for mistakes.
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// Prints what went wrong, with its causes, and chooses the exit code.
+/// Prints the error with its causes, and returns the exit code.
 pub(crate) fn report(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else {
         return ExitCode::SUCCESS;

@@ -1,5 +1,5 @@
-//! Entry points of the fuzz targets: each reads bytes of a peer, an application or a file as the
-//! program does, and checks the result. They are compiled always, so that all tools see them.
+//! Entry points of the fuzz targets. Each reads bytes of a peer, an application or a file as the
+//! program does, and checks the result. They are always compiled, so that all tools see them.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -32,13 +32,13 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime")
 });
 
-/// Makes the parts that all inputs share, so that they count as no input's memory.
+/// Creates the parts that all inputs share, so that no input is charged for their memory.
 pub fn prepare() {
     LazyLock::force(&RUNTIME);
     LazyLock::force(&KEYS);
 }
 
-/// A connection that brings bytes in pieces and then ends, and keeps the bytes written to it.
+/// A connection that delivers bytes in pieces and then ends, and keeps the bytes written to it.
 struct Connection<'a> {
     unread: &'a [u8],
     piece_bytes: usize,
@@ -93,7 +93,7 @@ impl AsyncWrite for Connection<'_> {
     }
 }
 
-/// Reads a stream's request to a server, which is written alike.
+/// Reads a stream's request to a server. Writing it must give the same bytes.
 pub fn request(bytes: &[u8]) {
     let mut connection = Connection::new(bytes, usize::MAX);
     let Ok(target) = RUNTIME.block_on(request::read(&mut connection)) else {
@@ -106,7 +106,7 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Reads a datagram of a UDP flow, which is written alike.
+/// Reads a datagram of a UDP flow. Writing it must give the same bytes.
 pub fn udp_message(bytes: &[u8]) {
     let Some((flow, message)) = UdpMessage::read(Bytes::copy_from_slice(bytes)) else {
         return;
@@ -121,14 +121,14 @@ pub fn udp_message(bytes: &[u8]) {
     assert!(bytes.starts_with(&written));
 }
 
-/// Keys of those that have sessions at the server.
+/// Keys of the peers that have sessions at the server.
 static KEYS: LazyLock<[PublicKey; 3]> =
     LazyLock::new(|| core::array::from_fn(|_| SecretKey::generate().public_key()));
 
-/// A server's addresses of a TUN network, of which sessions of three keys claim some.
+/// The addresses of a server's TUN network. Sessions of three keys claim some of them.
 pub struct TunServer {
     routes: Routes<u64>,
-    /// Whose session it is, by its number.
+    /// Index of the key of each session, by the session's number.
     sessions: BTreeMap<u64, usize>,
 }
 
@@ -156,14 +156,14 @@ impl TunServer {
         self.sessions.remove(&session);
     }
 
-    /// Lets in the keys of these numbers alone.
+    /// Lets in only the keys of these numbers.
     pub fn set_keys(&mut self, is_in: [bool; 3]) {
         let keys = KEYS.iter().zip(is_in).filter(|(_, is_in)| *is_in);
         self.routes
             .set_keys(&keys.map(|(key, _)| *key).collect::<Vec<_>>());
     }
 
-    /// Takes a datagram of a session: its packets come from its own addresses alone.
+    /// Takes a datagram of a session, whose packets may come only from its own addresses.
     pub fn take(&mut self, session: u64, datagram: &[u8]) {
         let Some(key) = self.sessions.get(&session).map(|key| KEYS[*key]) else {
             return;
@@ -197,7 +197,7 @@ impl TunServer {
     }
 }
 
-/// Reads an application's SOCKS5: its target is one that can be asked for.
+/// Reads an application's SOCKS5 request, whose target must be valid in a request to a server.
 pub fn socks5(bytes: &[u8], piece_bytes: usize) {
     let mut connection = Connection::new(bytes, piece_bytes);
     let wanted = RUNTIME.block_on(socks5::target(&mut connection));
@@ -212,7 +212,8 @@ pub fn socks5(bytes: &[u8], piece_bytes: usize) {
     }
 }
 
-/// Reads an application's HTTP: its head goes on with one meaning, however it was cut.
+/// Reads an application's HTTP request. Its head is forwarded with one meaning, however it was
+/// cut.
 pub fn http_head(bytes: &[u8], piece_bytes: usize) {
     let whole = http_wanted(bytes, usize::MAX);
     let cut = http_wanted(bytes, piece_bytes);
@@ -240,7 +241,7 @@ fn http_wanted(bytes: &[u8], piece_bytes: usize) -> Option<http::Wanted> {
     Some(wanted)
 }
 
-/// Checks a head that goes on, as a target reads it.
+/// Checks a forwarded head, as a target reads it.
 fn check_head(head: &[u8], target: &Target) {
     let mut fields = [httparse::EMPTY_HEADER; 160];
     let mut request = httparse::Request::new(&mut fields);
@@ -280,7 +281,7 @@ pub struct RtpInput {
 }
 
 impl RtpInput {
-    /// Takes a datagram that comes `wait` after the one before.
+    /// Takes a datagram that arrives `wait` after the previous one.
     pub fn take(&mut self, wait: Duration, datagram: &[u8]) {
         self.now += wait;
         let taken_bytes = &mut self.taken_bytes;
@@ -303,8 +304,8 @@ impl RtpInput {
     }
 }
 
-/// Reads a file of `--allow-from`, for `serve` or `recv`: it lets each key in once, and errors
-/// repeat no secret.
+/// Reads a file of `--allow-from`, for `serve` or `recv`. It must let each key in once, and errors
+/// must repeat no secret.
 pub fn allow_file(text: &str, is_for_serve: bool) {
     let door = if is_for_serve {
         Door::Serve
@@ -324,7 +325,7 @@ pub fn allow_file(text: &str, is_for_serve: bool) {
     }
 }
 
-/// Reads a file of `--config`: errors repeat no secret.
+/// Reads a file of `--config`. Errors must repeat no secret.
 pub fn config_file(text: &str) {
     if let Err(error) = config::read(text) {
         check_secrets(text, &format!("{error:#}"));

@@ -1,4 +1,4 @@
-//! What is sent, and where what is received goes.
+//! Inputs and outputs of video, and the conversions between them.
 
 #[cfg(feature = "codec")]
 mod adaptive;

@@ -19,11 +19,11 @@ use rustix::process::geteuid;
 use crate::print;
 use crate::stop::Stop;
 
-/// Makes a key pair: the secret key into a file of yours, the public key onto the screen.
+/// Makes a key pair. Writes the secret key to a file, and prints the public key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The other side needs the public key (abpub_…): `--peer` for send, `--allow` for recv. The file holds
-the secret key (absec_…) and never leaves its machine.
+The other side needs the public key (abpub_…): `--peer` for send, `--allow` for recv. The file
+holds the secret key (absec_…), which stays on its machine.
 
   anabranch keygen --output camera.key         makes camera.key
   anabranch keygen --show camera.key           prints its public key again")]
@@ -31,10 +31,10 @@ pub(crate) struct Arguments {
     /// File to write the secret key to.
     #[arg(long, value_name = "FILE", default_value = "anabranch.key")]
     output: PathBuf,
-    /// Overwrite the file if there is one: its key is lost.
+    /// Overwrite an existing file. Its key is lost.
     #[arg(long)]
     force: bool,
-    /// Make nothing; print the public key of this file.
+    /// Print the public key of this file, and make no key.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "force"])]
     show: Option<PathBuf>,
 }
@@ -53,9 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()> {
     let shown = path.display();
-    // The key is whole before it has its name, so that nothing which ends the program amid this
-    // leaves half a key, or a file that is in the way of the next try. An old file may be open to
-    // others, and is not written to.
+    // The key is whole before the file gets its name. If the program ends in between, it leaves no
+    // half key, and no file that blocks the next try. An old file may be open to others, and is
+    // not written to.
     let folder = path.parent().filter(|folder| folder != &Path::new(""));
     let mut file = tempfile::Builder::new()
         .prefix(".anabranch-key-")
@@ -73,7 +73,7 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
     match kept {
         Ok(_) => Ok(()),
         Err(refused) if refused.error.kind() == IoErrorKind::AlreadyExists => {
-            bail!("key file {shown} is there already: --force overwrites it, --show shows it")
+            bail!("key file {shown} exists: --force overwrites it, --show prints its public key")
         }
         Err(refused) => {
             Err(anyhow!(refused.error).context(format!("cannot make key file {shown}")))
@@ -81,7 +81,7 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
     }
 }
 
-/// Reads a secret key file, or makes it and its folder if there is none.
+/// Reads a secret key file. If there is none, makes it and its folder.
 ///
 /// # Errors
 /// As [`read_key`], or the file cannot be made.
@@ -99,38 +99,39 @@ pub(crate) fn read_or_make_key(path: &Path) -> anyhow::Result<SecretKey> {
     Ok(key)
 }
 
-/// Refuses this end's own key as the receiver's.
+/// Checks that the receiver's key is not this end's own.
 ///
 /// # Errors
-/// They are the same.
+/// The keys are the same.
 pub(crate) fn ensure_other(peer: &PublicKey, own: PublicKey) -> anyhow::Result<()> {
     ensure!(
         *peer != own,
-        "--peer {own} is this machine's own key: name the receiver's, which it prints when it \
-         listens"
+        "--peer {own} is this machine's own key: name the receiver's key, which it prints at \
+         its start"
     );
     Ok(())
 }
 
-/// Where a key is read from that the program's starter hands over.
+/// Path by which the program's starter hands a key over.
 const STDIN: &str = "/dev/stdin";
-/// More bytes than any key file has.
+/// Upper bound on the length of a key file.
 const MAX_BYTES: usize = 1_000;
-/// From one look at a pipe to the next; a signal ends it early.
+/// Longest wait for a pipe before the next check for a signal, which also ends the wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads a secret key file, or standard input as `/dev/stdin`.
 ///
 /// # Errors
-/// A file that others may read, or that holds no secret key. No message repeats any of it.
+/// Others may read the file, or it holds no secret key. No message repeats a part of it.
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
     let shown = path.display();
     let unreadable = || format!("cannot read key file {shown}");
     let text = if path == Path::new(STDIN) {
-        // The starter has opened it and answers for it, as a shell does that reads a mounted file.
+        // The starter has opened it, and is responsible for it, like a shell that reads a mounted
+        // file.
         read_patiently(std::io::stdin().as_fd())
     } else {
-        // A named pipe that nobody writes to is not waited for here: no signal would end that.
+        // Opening a named pipe without a writer must not block: no signal would end the wait.
         let flags = OFlags::NONBLOCK.bits() as i32;
         let opened = File::options().read(true).custom_flags(flags).open(path);
         let file = opened.with_context(unreadable)?;
@@ -145,14 +146,17 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
     SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
 }
 
-/// Reads a file, or a pipe until its writers are done, unless a signal ends the program before.
+/// Reads a file or pipe to its end, unless a signal ends the program first.
 fn read_patiently(source: BorrowedFd<'_>) -> io::Result<String> {
     let stop = Stop::of_signals()?;
     let mut text = Vec::new();
     while text.len() < MAX_BYTES {
         while !stop.wait_readable(source, PATIENCE) {
             if stop.is_stopped() {
-                return Err(io::Error::new(IoErrorKind::Interrupted, "told to stop"));
+                return Err(io::Error::new(
+                    IoErrorKind::Interrupted,
+                    "interrupted by a signal",
+                ));
             }
         }
         let mut bytes = [0; MAX_BYTES];
@@ -178,9 +182,9 @@ fn check_owner(path: &Path, owner: u32, own: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a key file that others may read. A credential, which a service manager hands over
-/// (systemd's `LoadCredential=`), may have an access list in place of an owner: its mask looks like
-/// a group's rights.
+/// Refuses a key file that others may read. A credential of a service manager (systemd's
+/// `LoadCredential=`) may have an access list in place of an owner. Its mask looks like the rights
+/// of a group.
 fn check_mode(path: &Path, mode: u32, is_credential: bool) -> anyhow::Result<()> {
     let others = if is_credential { 0o007 } else { 0o077 };
     if mode & others == 0 {
@@ -194,8 +198,8 @@ fn check_mode(path: &Path, mode: u32, is_credential: bool) -> anyhow::Result<()>
     )
 }
 
-/// Reads public keys on the command line. What is wrong with one is told without repeating it: it
-/// may be a secret key, whole or in part.
+/// Reads public keys on the command line. A message does not repeat the text, which may be a secret
+/// key, whole or in part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublicKeyParser;
 
@@ -217,7 +221,10 @@ impl TypedValueParser for PublicKeyParser {
     }
 }
 
-/// What was made of an argument; what is wrong with it, without its text.
+/// Returns the value of an argument, or clap's error about it, without the argument's text.
+///
+/// # Errors
+/// The argument could not be parsed.
 pub(crate) fn discreetly<T>(
     command: &clap::Command,
     argument: Option<&clap::Arg>,

@@ -1,4 +1,4 @@
-//! How long video may take, as both ends are asked.
+//! The latency of video, which both ends choose.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,20 +6,20 @@ use core::str::FromStr;
 use anabranch_units::Duration;
 use anabranch_video::player::JitterBuffer;
 
-/// The longest that can be agreed on.
+/// Longest latency that both ends can agree on.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What `--latency` says.
+/// Value of `--latency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Latency {
-    /// Frames leave as soon as they are there.
+    /// Frames leave as soon as they are complete.
     Min,
-    /// Frames leave so long after their fastest packet could have come.
+    /// Frames leave this long after the earliest possible arrival of their fastest packet.
     Constant(Duration),
 }
 
 impl Latency {
-    /// What this end asks the other for.
+    /// Returns the latency that this end requests from the other.
     pub(crate) fn wish(self) -> Option<Duration> {
         match self {
             Latency::Min => None,
@@ -27,13 +27,13 @@ impl Latency {
         }
     }
 
-    /// How frames are kept back, if this end alone decides it.
+    /// Returns the jitter buffer's setting if this end alone determines it.
     pub(crate) fn buffer(self) -> Option<JitterBuffer> {
         (self == Latency::Min).then_some(JitterBuffer::Off)
     }
 }
 
-/// What is told of the latency that both ends agreed on.
+/// Describes the latency that both ends agreed on.
 pub(crate) fn told_latency(agreed: Option<Duration>) -> String {
     agreed.map_or_else(String::new, |latency| format!(", latency {latency}"))
 }

@@ -1,8 +1,8 @@
-//! Commands that a small build is without: what is said to those who ask for one.
+//! Commands that a small build lacks, and the message for their users.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Each command that needs a cargo feature, that feature, and whether it is in this build.
+/// Each command that needs a cargo feature, that feature, and whether this build has it.
 const OPTIONAL: &[(&str, &str, bool)] = &[
     ("compare", "laboratory", cfg!(feature = "laboratory")),
     ("contest", "laboratory", cfg!(feature = "laboratory")),
@@ -18,7 +18,7 @@ const OPTIONAL: &[(&str, &str, bool)] = &[
     ("trace", "laboratory", cfg!(feature = "laboratory")),
 ];
 
-/// What to say of a command line that names a command which this build is without.
+/// Returns the message for a command line that names a missing command.
 pub(crate) fn explained(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;

@@ -5,7 +5,7 @@
     allow(
         dead_code,
         unused_imports,
-        reason = "what only commands use that are left out, the linker leaves out too"
+        reason = "the linker drops code that only left-out commands use"
     )
 )]
 
@@ -90,7 +90,7 @@ struct Arguments {
     command: Command,
 }
 
-/// What follows the list of commands. It names those of this build.
+/// Returns the text behind the list of commands. It names commands of this build only.
 fn after_help() -> String {
     let mut text = "\
 Exit codes: 0 done, also after Ctrl-C; 1 a file, key, address or input cannot be used; 2 the command
@@ -123,7 +123,7 @@ enum Command {
     Controllers(registry::ControllerArguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
-    /// Makes a picture of a key frame, for `--metrics` alone.
+    /// Draws a key frame, for `--metrics` only.
     #[cfg(feature = "codec")]
     #[command(hide = true, name = observe::drawing::COMMAND)]
     DrawKeyFrame,
@@ -156,7 +156,7 @@ enum Command {
 }
 
 impl Command {
-    /// Where lines on standard error are those of a log: whether that was asked for.
+    /// Returns the value of --log-time, for commands whose standard error is a log.
     fn log_time(&self) -> Option<bool> {
         let observe = match self {
             Command::Proxy(arguments) => &arguments.observe,
@@ -169,12 +169,12 @@ impl Command {
     }
 }
 
-/// Makes a crash write no memory, and no keys with it, into a file. Programs that this one starts
-/// have the same limit, and may raise it.
+/// Forbids core dumps, which would write keys to a file. Programs that this one starts have the
+/// same limit, and may raise it.
 fn forbid_core_dumps() {
     let mut limit = getrlimit(Resource::Core);
     limit.current = Some(0);
-    // To lower a limit needs no right; without limits there are no dumps either.
+    // Lowering a limit needs no privilege. A system without limits writes no dumps either.
     let _ = setrlimit(Resource::Core, limit);
 }
 

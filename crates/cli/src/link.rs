@@ -83,7 +83,7 @@ impl fmt::Display for Link {
 /// Puts the options of `send` in place of a link among its words.
 ///
 /// # Errors
-/// The link is none, or there are two.
+/// The link is invalid, or there are two.
 pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     if words.get(1).map(OsString::as_os_str) != Some(OsStr::new("send")) {
         return Ok(words);
@@ -99,7 +99,7 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
     let text = link_of(&words.remove(at)).unwrap_or_default();
     ensure!(
         !words.iter().any(|word| link_of(word).is_some()),
-        "two links: a stream goes to one receiver"
+        "two links: a stream has one receiver"
     );
     if words[at - 1] == "--to" {
         words.remove(at - 1);

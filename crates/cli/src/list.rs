@@ -1,4 +1,4 @@
-//! `anabranch list`: everything that there is to choose from, by name.
+//! `anabranch list`: names of everything that can be chosen.
 
 use core::fmt::Write;
 
@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use crate::observe::metrics;
 use crate::{print, registry};
 
-/// Lists all names that other commands take or print: algorithms, reasons, metrics, scenario keys.
+/// List all names that other commands accept or print: algorithms, reasons, metrics, scenario keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -16,7 +16,7 @@ Examples:
   anabranch list schedulers
   anabranch list keys | grep loss")]
 pub(crate) struct Arguments {
-    /// Of what; all without it.
+    /// Kind of names; all kinds by default.
     #[arg(value_parser = names())]
     what: Option<String>,
 }
@@ -46,18 +46,18 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         name: "reasons",
-        about: "why packets are sent, in summaries, statistics and traces",
+        about: "reasons for sent packets, in summaries, statistics and traces",
         list: reasons,
     },
     Section {
         name: "statistics",
-        about: "what /metrics of --metrics has, of streams and of paths",
+        about: "names at /metrics of --metrics, of streams and of paths",
         list: statistics,
     },
     #[cfg(feature = "laboratory")]
     Section {
         name: "metrics",
-        about: "what runs measure: in [expect] of scenarios, in reports and comparisons",
+        about: "measurements of runs: in [expect] of scenarios, in reports and comparisons",
         list: laboratory::metrics,
     },
     #[cfg(feature = "laboratory")]
@@ -75,7 +75,7 @@ const SECTIONS: &[Section] = &[
     #[cfg(feature = "papers")]
     Section {
         name: "claims",
-        about: "what papers claim: reproduce",
+        about: "claims of papers: reproduce",
         list: crate::reproduce::claim_list,
     },
 ];
@@ -153,7 +153,7 @@ mod laboratory {
         METRICS.iter().map(line).collect()
     }
 
-    /// The keys, by the schema for editors: each by its way through the tables.
+    /// Returns the scenario keys from the schema, each with its path through the tables.
     pub(super) fn keys() -> String {
         let schema = serde_json::from_str(&anabranch_lab::schema()).unwrap_or_default();
         let mut lines = Vec::new();
@@ -162,8 +162,7 @@ mod laboratory {
         lines.concat()
     }
 
-    /// Adds the keys under a part of the schema. What a metric may be expected to be is under
-    /// `metrics`.
+    /// Adds the keys under a part of the schema. The expectations of a metric are under `metrics`.
     fn add_keys(part: &Value, way: &str, lines: &mut Vec<String>) {
         match part {
             Value::Object(object) => {

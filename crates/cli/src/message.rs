@@ -1,7 +1,7 @@
-//! Short messages between the two ends of a stream: tally, a word to the camera.
+//! Short messages between the two ends of a stream, for example a tally or a note to the camera.
 //!
-//! A message travels as a frame of its own. Frames of video are MPEG-TS and begin with its sync
-//! byte; a message begins with a zero, and its text follows.
+//! A message travels as a frame of its own. Video frames are MPEG-TS and begin with its sync byte;
+//! a message begins with a zero, followed by its text.
 
 use core::time::Duration as StdDuration;
 use std::io::{BufRead, BufReader, Read};
@@ -14,20 +14,20 @@ use anyhow::Context;
 
 use crate::clean::one_line;
 
-/// What a message begins with, and nothing else does.
+/// First byte of messages, and of no other frame.
 const MARK: u8 = 0;
-/// The longest message: with it a frame is one packet.
+/// Longest message: its frame fits one packet.
 const MAX_BYTES: usize = 1_000;
-/// Messages that are printed at once; chosen: more than people write, and a short file.
+/// Messages that are printed at once. Chosen: more than people write, and as long as a short file.
 const BURST: u64 = 50;
-/// Time from one printed message to the next after that.
+/// Minimum time between printed messages after the burst.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Lines that wait to be sent.
+/// Maximum number of lines that wait to be sent.
 const MAX_WAITING: usize = 64;
-/// From one look whether somebody writes to a pipe to the next.
+/// Time between checks for a writer of the pipe.
 const PIPE_PAUSE: StdDuration = StdDuration::from_millis(200);
 
-/// A message as a frame.
+/// Wraps a message in a frame.
 pub(crate) fn frame(text: &str, now: Instant) -> Frame {
     let mut bytes = vec![MARK];
     let fits = |(at, character): &(usize, char)| at + character.len_utf8() <= MAX_BYTES;
@@ -41,17 +41,17 @@ pub(crate) fn frame(text: &str, now: Instant) -> Frame {
     }
 }
 
-/// The text of a frame that is a message.
+/// Returns the text of a frame that is a message.
 pub(crate) fn text(frame: &[u8]) -> Option<String> {
     let text = frame.strip_prefix(&[MARK])?;
     let text = &text[..text.len().min(MAX_BYTES)];
     Some(one_line(&String::from_utf8_lossy(text)).into_owned())
 }
 
-/// Limits the lines that a peer's messages make: `BURST` at once, and one each `INTERVAL`.
+/// Limit on printed messages of a peer: [`BURST`] at once, then one per [`INTERVAL`].
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
-    /// When the next message would be due if all came evenly (as GCRA, ITU-T I.371, has it).
+    /// Time at which the next message is due if all arrive evenly (GCRA, ITU-T I.371).
     due_at: Instant,
     left_out_count: u64,
 }
@@ -82,8 +82,8 @@ impl Printed {
     }
 }
 
-/// The lines of a file, a pipe or standard input (`-`), as they are written. A named pipe is opened
-/// again when its writer has gone.
+/// Reads the lines of a file, a pipe or standard input (`-`) as they are written. A named pipe is
+/// opened again when its writer has gone.
 ///
 /// # Errors
 /// It cannot be opened.
@@ -114,12 +114,12 @@ pub(crate) fn lines(path: PathBuf) -> anyhow::Result<Receiver<String>> {
             std::thread::park_timeout(PIPE_PAUSE);
         },
     };
-    // It ends with the program: nothing but a writer can wake it.
+    // The thread ends with the program: only a writer can wake it.
     thread.spawn(read).context("cannot start a thread")?;
     Ok(queue)
 }
 
-/// Whether whoever takes the lines wants more.
+/// Sends the lines to the queue. Returns whether its receiver wants more.
 fn pass_on(mut reader: impl BufRead, lines: &SyncSender<String>) -> bool {
     loop {
         let mut line = Vec::new();

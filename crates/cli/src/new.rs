@@ -1,4 +1,4 @@
-//! `anabranch new`: the first lines of a controller or scheduler of one's own.
+//! `anabranch new`: the first lines of a new controller or scheduler.
 
 mod registration;
 
@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use crate::print;
 use registration::{declared, entered, names};
 
-/// Begins a congestion controller or packet scheduler of your own, in a checkout of Anabranch.
+/// Begin a congestion controller or packet scheduler of your own, in a checkout of Anabranch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Writes a file that compiles and passes the contract, and registers it. The idea is yours:
@@ -27,38 +27,39 @@ pub(crate) struct Arguments {
 enum What {
     /// A congestion controller: a window of AIMD.
     Controller {
-        /// Its name, in lower case: letters, digits and dashes.
+        /// Name in lower case: letters, digits and dashes.
         name: String,
     },
     /// A packet scheduler: a cost per path.
     Scheduler {
-        /// Its name, in lower case: letters, digits and dashes.
+        /// Name in lower case: letters, digits and dashes.
         name: String,
     },
 }
 
-/// Something that one file and a registry's entry make. Paths are from the checkout's root.
+/// A kind of algorithm that consists of a file and a registry entry. Paths are relative to the
+/// checkout's root.
 #[derive(Debug)]
 struct Kind {
     noun: &'static str,
-    /// Has a file for each.
+    /// Folder with a file for each algorithm.
     folder: &'static str,
-    /// Declares the files' modules.
+    /// File that declares the modules.
     modules: &'static str,
-    /// Lists them.
+    /// File that lists the algorithms.
     registry: &'static str,
-    /// Where in the registry the list begins.
+    /// Text in the registry before the list.
     list: &'static str,
-    /// How an entry begins.
+    /// Beginning of an entry.
     entry_start: &'static str,
-    /// An entry, with `{name}` and `{module}` for what differs.
+    /// Entry, with the placeholders `{name}` and `{module}`.
     entry: &'static str,
-    /// Names that cannot be: what else is in the folder, crates and types that the file uses, what
-    /// the registry sees.
+    /// Names that are taken: other modules in the folder, and crates, types and names that the file
+    /// or the registry uses.
     taken: &'static str,
-    /// The file, but for its name and type.
+    /// Content of the file, with placeholders for its name and type.
     template: &'static str,
-    /// What comes next, with `{name}` for the name.
+    /// Text about the next steps, with `{name}` for the name.
     next: &'static str,
 }
 
@@ -84,9 +85,9 @@ const CONTROLLER: Kind = Kind {
         session_view data_rate duration instant rig",
     template: anabranch_controllers::TEMPLATE,
     next: "  \
-         1. write its reaction to a report, its source and what deviates from it there, and its \
+         1. write its reaction to a report, its source with the deviations from it, and its \
          tests\n  \
-         2. say what it is in the registry's `summary`\n  \
+         2. describe it in the registry's `summary`\n  \
          3. cargo test -p anabranch-controllers -- contract {module}\n  \
          4. cargo run --release -p anabranch -- compare --controllers live-bbr,{name},fixed \
          scenarios/two-paths.toml\n",
@@ -105,20 +106,20 @@ const SCHEDULER: Kind = Kind {
         build: {module}::build,
     },
 "#,
-    // `oracle` is the simulator's.
+    // `oracle` belongs to the simulator.
     taken: "binding contract frame_wise one_by_one oracle registry template testing \
         alloc anabranch_core anabranch_units core libm std thiserror proptest bool str u64 usize \
         bed duration instant packet_view path_cost path_id path_set path_view scheduler",
     template: anabranch_schedulers::TEMPLATE,
     next: "  \
-         1. write its cost, its source and what deviates from it there, and its test\n  \
-         2. say what it is in the registry's `summary`\n  \
+         1. write its cost, its source with the deviations from it, and its test\n  \
+         2. describe it in the registry's `summary`\n  \
          3. cargo test -p anabranch-schedulers -- contract {module}\n  \
          4. cargo run --release -p anabranch -- compare --schedulers min-cost,{name} \
          scenarios/two-paths.toml\n",
 };
 
-/// What Rust reserves.
+/// Reserved words of Rust.
 const RESERVED: &str = "as async await break const continue crate dyn else enum extern false fn \
     for gen if impl in let loop match mod move mut pub ref return self static struct super trait \
     true type unsafe use where while abstract become box do final macro override priv try typeof \
@@ -141,7 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ))
 }
 
-/// The checkout that `folder` is in.
+/// Returns the root of the checkout that contains `folder`.
 fn checkout(folder: &Path) -> anyhow::Result<PathBuf> {
     let is_checkout = |root: &&Path| root.join(SCHEDULER.registry).is_file();
     let root = folder.ancestors().find(is_checkout);
@@ -152,7 +153,7 @@ fn checkout(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// Writes and registers it. The file, from the checkout's root.
+/// Writes and registers the algorithm. Returns its file, relative to the checkout's root.
 fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let (noun, registry) = (kind.noun, kind.registry);
     let module = module_name(kind, name)?;
@@ -192,7 +193,7 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// `least-loss` is in `least_loss.rs`.
+/// Returns the module's name: `least-loss` is in `least_loss.rs`.
 fn module_name(kind: &Kind, name: &str) -> anyhow::Result<String> {
     let is_word = |word: &str| {
         let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
@@ -215,7 +216,7 @@ fn module_name(kind: &Kind, name: &str) -> anyhow::Result<String> {
     Ok(module)
 }
 
-/// `least_loss` is `LeastLoss`.
+/// Returns the type's name: `least_loss` is `LeastLoss`.
 fn type_name(module: &str) -> String {
     let words = module.split('_').map(|word| {
         let (first, rest) = word.split_at(1);
@@ -232,7 +233,7 @@ mod tests {
 
     const KINDS: [Kind; 2] = [CONTROLLER, SCHEDULER];
 
-    /// A copy of what the command reads and writes.
+    /// Copies the files that the command reads and writes.
     fn copy() -> tempfile::TempDir {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let copy = tempfile::tempdir().unwrap();
@@ -264,7 +265,8 @@ mod tests {
     fn it_is_written_formatted_and_registered_in_order() {
         let copy = copy();
         for kind in KINDS {
-            // Before all, in the middle, and behind all; a path deep in the checkout will do.
+            // Names before all others, in the middle, and after all others. The command also works
+            // deep in the checkout.
             let root = checkout(&copy.path().join(kind.folder)).unwrap();
             assert_eq!(root, copy.path());
             for name in ["aaa", "cheapest", "least-loss-2", "zzz"] {
@@ -290,7 +292,7 @@ mod tests {
                 modules.is_sorted() && modules.contains(&"least_loss_2;"),
                 "{modules:?}"
             );
-            // It reads every module too: what does not parse, it refuses.
+            // rustfmt reads every module too, and rejects any that does not parse.
             let formatted = Command::new("rustfmt")
                 .args(["--check", "--edition", "2024"])
                 .arg(root.join(kind.modules))

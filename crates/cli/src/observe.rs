@@ -1,7 +1,12 @@
-//! What a running program shows of itself: a line of JSON each second (`--stats`), an HTTP endpoint
-//! (`--metrics`), a log of the session (`--qlog`), commands that are run when something happens
-//! (`--on-event`), and a line for the service manager. All are made from samples, which a thread
-//! takes; without them there is no thread.
+//! Observation of a running program:
+//!
+//! - `--stats`: a line of JSON each second;
+//! - `--metrics`: an HTTP endpoint;
+//! - `--qlog`: a log of the session;
+//! - `--on-event`: commands on events;
+//! - a line for the service manager.
+//!
+//! All are made from samples, which a thread takes. Without any of them there is no thread.
 
 mod command;
 mod connections;
@@ -50,38 +55,39 @@ use crate::io::OutputNews;
 use crate::overload::Overload;
 use crate::tunnel::{self, Transport};
 
-/// From one status to the next.
+/// Interval between two statuses.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// From one sample to the next. Ten in a second tell a burst from an even flow.
+/// Interval between two samples. Ten a second distinguish a burst from an even flow.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-/// How much `anabranch top` finds when it comes …
+/// Number of seconds that are kept for `anabranch top` …
 const REMEMBERED_SECONDS: usize = 120;
-/// … unless there are more streams: a second of one takes some kilobytes.
+/// … unless there are more streams than this. A second of one stream takes some kilobytes.
 const MAX_REMEMBERED_STREAMS: usize = 8;
-/// More streams than these are looked at once a second: each look holds up its session for some
-/// microseconds.
+/// Maximum number of streams that are sampled ten times a second; more are sampled once. Each
+/// sample delays its session by some microseconds.
 const MAX_OFTEN_SAMPLED: usize = 32;
 
 /// Options of every command that has sessions.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ObserveArguments {
-    /// Write statistics to a file, one JSON object a second in a line of its own, and in between
-    /// what happens; `-` is standard output. Lines are added to a file that is there.
+    /// Write statistics to a file: one JSON object a second, each in its own line, and events in
+    /// between. `-` is standard output. An existing file is appended to.
     #[arg(long, value_name = "FILE|-")]
     stats: Option<StatsName>,
     /// Answer HTTP at this address, or at this port of 127.0.0.1: /metrics for Prometheus,
-    /// /status.json for NOALBS and `anabranch top`. Whoever reaches it may read it.
+    /// /status.json for NOALBS and `anabranch top`. Everybody who can reach the address can read
+    /// the answers.
     #[arg(long, value_name = "[ADDR:]PORT")]
     metrics: Option<HttpAddress>,
-    /// With --metrics, answer also requests that call this machine by NAME. Addresses and
-    /// localhost always do; other names would let a web page read the answers.
+    /// With --metrics, also answer requests that call this machine NAME. Requests to its addresses
+    /// and localhost are always answered. Any other name could let a web page read the answers.
     #[arg(long, value_name = "NAME", requires = "metrics")]
     metrics_host: Vec<HostName>,
-    /// Log each packet and what the transport believes of each path, as qlog (JSON-SEQ): some
-    /// 260 bytes a packet. A file that is there is overwritten.
+    /// Log each packet, and the transport's estimates of each path, as qlog (JSON-SEQ). It takes
+    /// about 260 bytes a packet. An existing file is overwritten.
     #[arg(long, value_name = "FILE")]
     qlog: Option<PathBuf>,
-    /// Run this with `sh -c` when something happens: $ANABRANCH_EVENT is connected, ended,
+    /// Run this command with `sh -c` on each event. $ANABRANCH_EVENT is connected, ended,
     /// path-down, path-up, path-problem, all-links-down, source-gone, recovered, cap-reached,
     /// udp-blocked, peer-left, output-failed or output-resumed.
     #[arg(long, value_name = "COMMAND")]
@@ -89,38 +95,38 @@ pub(crate) struct ObserveArguments {
     /// Begin each line on standard error with its time and level, on a terminal too.
     #[arg(long)]
     pub(crate) log_time: bool,
-    /// A TOML file with options in the same words, in a table send, recv, serve or proxy,
-    /// or without one. The command line wins.
+    /// A TOML file with options of the same names, in a table send, recv, serve or proxy, or
+    /// without one. The command line takes precedence.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// What standard output is for.
+/// Use of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StandardOutput {
     Free,
     CarriesVideo,
 }
 
-/// One stream at a moment.
+/// State of one stream at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
-    /// No other stream of the program has this name.
+    /// Unique name among the program's streams.
     pub(crate) name: String,
-    /// Of its paths, if this end knows them.
+    /// Names of its paths, if this end knows them.
     pub(crate) path_names: Vec<String>,
     pub(crate) snapshot: Snapshot,
-    /// What else is known of a stream that comes by another protocol than ours.
+    /// Details of a stream by another protocol than ours.
     pub(crate) foreign: Option<Foreign>,
 }
 
-/// A stream by another protocol, beside what its snapshot tells.
+/// Details of a stream by another protocol, in addition to its snapshot.
 #[derive(Clone, Debug)]
 pub(crate) struct Foreign {
     pub(crate) protocol: &'static str,
-    /// When something came last; `None`: nothing has come.
+    /// Time of the last arrival; `None`: nothing has arrived.
     pub(crate) heard_at: Option<Instant>,
-    /// The same of each link.
+    /// Time of the last arrival by each link.
     pub(crate) links_heard_at: Vec<Instant>,
 }
 
@@ -131,12 +137,12 @@ pub(crate) struct Tunnelled<'a> {
     pub(crate) transport: Transport,
     pub(crate) target: &'a str,
     pub(crate) outcome: Outcome,
-    /// Requests of the same peer that were not reported before this one; `None`: it is counted, and
-    /// not reported.
+    /// Number of the peer's earlier requests that were not reported. `None`: this one is counted,
+    /// and not reported either.
     pub(crate) left_out: Option<u64>,
 }
 
-/// How a request of a tunnel's peer ended.
+/// Outcome of a request of a tunnel's peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Connected(SocketAddr),
@@ -146,7 +152,7 @@ pub(crate) enum Outcome {
     Failed(&'static str),
 }
 
-/// Files and sockets that are open, before there is anything to show.
+/// Files and sockets of the observation, opened before the sessions begin.
 #[derive(Debug)]
 pub(crate) struct Opened {
     stats: Option<Stats>,
@@ -156,10 +162,10 @@ pub(crate) struct Opened {
 }
 
 impl ObserveArguments {
-    /// Opens what was asked for, so that what cannot be is said before the work begins.
+    /// Opens the requested files and sockets, so that errors are reported before the work begins.
     ///
     /// # Errors
-    /// A file cannot be written, an address not be taken.
+    /// A file cannot be written, or an address cannot be used.
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
         let server = self.metrics.as_ref();
@@ -174,12 +180,12 @@ impl ObserveArguments {
     }
 }
 
-/// What the threads share.
+/// State that the threads share.
 pub(crate) struct Shared {
     listeners: Listeners,
     key_frames: KeyFrames,
     tunnelled: Mutex<TunnelCounters>,
-    /// Of the last seconds, the newest last. Never empty.
+    /// Statuses of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
 }
 
@@ -188,7 +194,7 @@ impl Shared {
         self.recent().pop().unwrap_or_default()
     }
 
-    /// The last seconds, the newest last.
+    /// Returns the statuses of the last seconds, the newest last.
     fn recent(&self) -> Vec<Arc<Status>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.iter().cloned().collect()
@@ -206,10 +212,10 @@ impl Shared {
     }
 }
 
-/// The program is being observed, until this is dropped.
+/// Observation of the program, until this is dropped.
 #[derive(Default)]
 pub(crate) struct Observation {
-    /// `None`: nobody asked.
+    /// `None`: no option asks for it.
     running: Option<Running>,
 }
 
@@ -223,14 +229,14 @@ struct Running {
 }
 
 impl Opened {
-    /// Who is to hear of each packet, for the sessions' set-up.
+    /// Returns the observer of packets for the sessions' configuration.
     pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
         let qlog = self.qlog.as_ref()?.qlog();
         Some(Arc::new(qlog))
     }
 
-    /// Starts to look. `look` must not keep the sessions alive: it is dropped with what this
-    /// returns.
+    /// Starts to sample by calls of `look`. `look` must not keep the sessions alive, since it is
+    /// dropped with the returned observation.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -294,7 +300,7 @@ impl Opened {
 }
 
 impl Observation {
-    /// Tells what the network has told of a stream.
+    /// Reports an event of a stream's session.
     pub(crate) fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
         let Some(running) = &self.running else { return };
         if let Some(happening) = Happening::of(event, path_names) {
@@ -302,7 +308,7 @@ impl Observation {
         }
     }
 
-    /// Tells that a path has carried what its user allows.
+    /// Reports that a path has carried its cap.
     pub(crate) fn on_cap_reached(&self, stream: &str, path: usize, name: &str) {
         if let Some(running) = &self.running {
             let name = name.to_owned();
@@ -313,7 +319,7 @@ impl Observation {
 }
 
 impl Observation {
-    /// Tells that an encoder sends more than the links carry.
+    /// Reports that an encoder sends more than the links carry.
     pub(crate) fn on_overload(&self, stream: &str, overload: &Overload) {
         let Some(running) = &self.running else { return };
         let happening = Happening::Overload {
@@ -325,7 +331,7 @@ impl Observation {
         running.shared.listeners.tell(stream, happening);
     }
 
-    /// Reports that an output fails, or is written again.
+    /// Reports that an output fails, or can be written again.
     pub(crate) fn on_output(&self, stream: &str, output: &str, news: &OutputNews) {
         let Some(running) = &self.running else { return };
         let output = output.to_owned();
@@ -407,7 +413,7 @@ impl Observation {
         running.shared.listeners.tell(&stream, happening);
     }
 
-    /// A frame of a stream has come, as a unit of a transport stream.
+    /// Takes a frame of a stream that has arrived, a unit of a transport stream.
     pub(crate) fn on_frame(&self, stream: &str, importance: Importance, bytes: &[u8]) {
         if let Some(running) = &self.running
             && importance == Importance::Key
@@ -423,7 +429,7 @@ impl Drop for Running {
         if let Some(sampling) = self.sampling.take() {
             let _ = sampling.join();
         }
-        // What happened until the last sample is logged too.
+        // Events before the last sample are logged, too.
         if let Some((qlog, logging)) = self.logging.take() {
             qlog.end();
             let _ = logging.join();
@@ -431,7 +437,7 @@ impl Drop for Running {
     }
 }
 
-/// Where samples go.
+/// Destinations of the samples.
 struct Sinks {
     shared: Arc<Shared>,
     stats: Option<Arc<Mutex<Stats>>>,
@@ -439,7 +445,7 @@ struct Sinks {
 }
 
 impl Sinks {
-    /// Samples until whoever started it hangs up.
+    /// Samples until the sender of `stopped` is dropped.
     fn feed_until(
         &self,
         stopped: &mpsc::Receiver<()>,
@@ -467,7 +473,7 @@ impl Sinks {
                 if let Some(stats) = &self.stats {
                     stats::write(stats, &*status);
                 }
-                // A machine that slept does not make up for it.
+                // After the machine has slept, missed seconds are not made up for.
                 let on_time = stated_at + INTERVAL;
                 stated_at = match now.saturating_since(on_time) < INTERVAL {
                     true => on_time,
@@ -493,7 +499,7 @@ impl Sinks {
     }
 }
 
-/// Waits until `at`. Whether it is all over.
+/// Waits until `at`. Returns whether the observation ends.
 fn wait(stopped: &mpsc::Receiver<()>, clock: &Clock, at: Instant) -> bool {
     let patience: StdDuration = at.saturating_since(clock.now()).to_std();
     match stopped.recv_timeout(patience) {

@@ -1,12 +1,12 @@
-//! Frames of a live input that are too old to be sent when they are read, since the program was
-//! stopped or got no processor.
+//! Frames of a live input that are too old when they are read, because the program was suspended or
+//! got no processor.
 
 use anabranch_units::Duration;
 
-/// A frame that is younger than this is in time, whatever the latency.
+/// Age below which a frame is always in time, whatever the latency.
 const ALWAYS_IN_TIME: Duration = Duration::from_millis(10);
 
-/// Counts frames that are too old, until one is in time again.
+/// Counter of frames that are too old, until one is in time again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OldFrames {
     count: u64,
@@ -14,8 +14,8 @@ pub(crate) struct OldFrames {
 }
 
 impl OldFrames {
-    /// Takes note of a frame that is `age` old when it is handed to the session, whose latency is
-    /// `latency`. Returns a warning about those before it if it is the first in time again.
+    /// Records a frame of this `age` at a session with this `latency`. If it is the first in time
+    /// again, returns a warning about those before it.
     pub(crate) fn on_frame(
         &mut self,
         age: Duration,
@@ -49,14 +49,14 @@ mod tests {
             let latency = || Duration::from_millis(latency);
             told.extend(old.on_frame(Duration::from_millis(age), latency));
         };
-        // All frames of a stop of 20 s are read together, and the latest are not too old.
+        // After a stop of 20 s all frames are read together, and the latest ones are not too old.
         for number in 0..500 {
             hand_over(20_000 - 40 * number, 500);
         }
         for age in [0, 3, 499] {
             hand_over(age, 500);
         }
-        // Less than the operating system needs is no delay.
+        // Usual scheduling delays do not count.
         hand_over(9, 5);
         let expected = "this program stood still for 20.0 s: 488 frames of the input were too old \
                         to be sent";

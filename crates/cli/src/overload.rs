@@ -1,5 +1,5 @@
-//! Tells of an encoder that sends more than the links carry: frames are given up then, and only its
-//! operator can mend it.
+//! Detection of an encoder that sends more than the links carry. Frames are then given up, and only
+//! the encoder's operator can correct that.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -10,27 +10,28 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::summary::End;
 
-/// What rates are measured over: a group of pictures, so that a key frame alone is no overload.
+/// Period over which rates are measured. Chosen: longer than most groups of pictures, so that a key
+/// frame alone is no overload.
 const WINDOW: Duration = Duration::from_secs(3);
-/// From one look to the next.
+/// Interval between two looks at the counters.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// From one time that it is told to the next.
+/// Minimum time between two reports.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Fewer frames of the window given up, in percent, are no overload …
+/// Minimum share of the window's frames that are given up in an overload, in percent …
 const MIN_SHARE_PERCENT: u64 = 5;
-/// … nor are fewer than these.
+/// … and their minimum number.
 const MIN_GIVEN_UP: u64 = 3;
 
-/// What was seen over the last seconds.
+/// An overload in the last window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overload {
     end: End,
     /// Whether the encoder is given the target.
     is_encoder_informed: bool,
-    /// What the encoder sends. A receiver estimates it: frames that were given up count like those
-    /// that have come.
+    /// Rate of the encoder. A receiver estimates it: frames that were given up count as much as
+    /// those that have arrived.
     pub(crate) encoder: DataRate,
-    /// What the links carry of it.
+    /// The part of it that the links carry.
     pub(crate) links: DataRate,
     pub(crate) given_up_count: u64,
     pub(crate) frame_count: u64,
@@ -54,40 +55,41 @@ impl fmt::Display for Overload {
                     true =>
                         "it is given the target (--target-to) and does not follow: is it the \
                              right encoder, and can it go as low as --encoder-range says?",
-                    false => "lower its bitrate, or tell it what the links carry (--target-to)",
+                    false => "lower its bitrate, or pass the target on to it (--target-to)",
                 },
             ),
             End::Receiver | End::Tunnel(_) => write!(
                 f,
                 "the encoder at the other end sends about {encoder:.1} Mbit/s, the links carry \
-                 {links:.1} Mbit/s: nothing came of {given_up_count} of {frame_count} frames in \
-                 {} s",
+                 {links:.1} Mbit/s: nothing arrived of {given_up_count} of {frame_count} frames \
+                 in {} s",
                 WINDOW.as_secs_f64(),
             ),
         }
     }
 }
 
-/// What is counted at one moment.
+/// Counters at one time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     at: Instant,
     media_bytes: u64,
     frame_count: u64,
     given_up_count: u64,
-    /// What has come by all paths, of whole frames or not.
+    /// Bytes that have arrived by all paths, also those of incomplete frames.
     arrived_bytes: u64,
 }
 
-/// Watches one stream.
+/// Watch over one stream.
 #[derive(Clone, Debug)]
 pub(crate) struct OverloadWatch {
     end: End,
     is_encoder_informed: bool,
     marks: VecDeque<Mark>,
     told_at: Option<Instant>,
-    /// Frames of which nothing has come, at a receiver: while the links carry packets all the time,
-    /// those that the sender gave up. Notices of them fill the same gaps as lost frames.
+    /// Number of frames of which a receiver got nothing. While packets arrive all the time, these
+    /// are the frames that the sender gave up. Notices about them fill the same gaps as lost
+    /// frames.
     missing_count: u64,
 }
 
@@ -102,24 +104,24 @@ impl OverloadWatch {
         }
     }
 
-    /// Sets whether the encoder is given the target: then the advice is another one.
+    /// Sets whether the encoder is given the target, which changes the advice.
     pub(crate) fn with_informed_encoder(mut self, is_informed: bool) -> Self {
         self.is_encoder_informed = is_informed;
         self
     }
 
-    /// Nothing has come of a frame.
+    /// Counts a frame of which nothing has arrived.
     pub(crate) fn on_missing_frame(&mut self) {
         self.missing_count += 1;
     }
 
-    /// Whether it is time to look.
+    /// Returns whether it is time to look.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let last = self.marks.back();
         last.is_none_or(|mark| now >= mark.at + LOOK_INTERVAL)
     }
 
-    /// What to tell now.
+    /// Returns an overload to report now, if any.
     pub(crate) fn news(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
         let session = &seen.session;
         let of_paths = seen.paths.iter();
@@ -184,7 +186,8 @@ impl OverloadWatch {
         if self.end != End::Sender && !is_steady {
             return None;
         }
-        // Links that carry nothing are told of elsewhere, and lost time is no lack of bandwidth.
+        // Links that carry nothing are reported elsewhere. Frames that were late although the links
+        // carry the encoder's rate are no lack of bandwidth.
         let is_told = self.told_at.is_some_and(|at| now < at + SILENCE);
         if is_told || links.is_zero() || encoder <= links {
             return None;
@@ -201,7 +204,7 @@ impl OverloadWatch {
     }
 }
 
-/// What the paths in service carry together.
+/// Returns the total forecast rate of the paths in service.
 fn carried(views: impl Iterator<Item = PathView>) -> DataRate {
     in_service(views).map(|view| view.forecast.rate).sum()
 }
@@ -216,12 +219,12 @@ mod tests {
 
     const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 
-    /// What is told in so many seconds of 25 frames a second of which every third is given up.
+    /// Returns the reports in `seconds` of 25 frames a second, of which every third is given up.
     fn told(end: End, seconds: u64, carried: DataRate) -> Vec<Overload> {
         told_while(end, seconds, u64::MAX, carried)
     }
 
-    /// The same, where something arrives in the first quarters of a second only.
+    /// Does the same, with arrivals in the first `lasts` quarters of a second only.
     fn told_while(end: End, seconds: u64, lasts: u64, carried: DataRate) -> Vec<Overload> {
         let mut watch = OverloadWatch::new(end);
         let all = (0..seconds * 4).filter_map(|quarter| {
@@ -252,8 +255,8 @@ mod tests {
         };
         let text = informed.to_string();
         assert!(text.contains("does not follow"), "{text}");
-        assert!(!text.contains("or tell it"), "{text}");
-        // A receiver sees what has come: two thirds of the frames.
+        assert!(!text.contains("or pass the target"), "{text}");
+        // Two thirds of the frames reach a receiver.
         let text = told(End::Receiver, 9, DataRate::ZERO)[0].to_string();
         let told_rates = "sends about 9.0 Mbit/s, the links carry 6.0 Mbit/s";
         assert!(text.contains(told_rates), "{text}");

@@ -1,5 +1,5 @@
-//! What is told of paths that come and go: what lasts. Where a round trip takes less than the
-//! machine's own pauses, a path is suspect for a moment now and then, and nobody need know.
+//! Reports of path state changes that last. If the round trip is shorter than the machine's own
+//! pauses, a path is sometimes suspect for a moment, which is not reported.
 
 use anabranch_core::{PathId, PathState};
 use anabranch_net::{Event, PathSnapshot};
@@ -8,10 +8,10 @@ use anabranch_units::{Duration, Instant};
 use crate::clean::one_line;
 use crate::print::Level;
 
-/// A state that has lasted so long is told.
+/// Time after which a state is reported.
 const LASTING: Duration = Duration::from_millis(250);
 
-/// The states of a session's paths, as they are and as they were told.
+/// Current and reported states of a session's paths.
 #[derive(Debug, Default)]
 pub(crate) struct PathNews(Vec<Entry>);
 
@@ -23,7 +23,7 @@ struct Entry {
 }
 
 impl PathNews {
-    /// A path's state has changed.
+    /// Records that a path's state has changed.
     pub(crate) fn on_change(&mut self, path: PathId, state: PathState, now: Instant) {
         if self.0.len() <= path.index() {
             self.0.resize(path.index() + 1, Entry::default());
@@ -33,7 +33,7 @@ impl PathNews {
         entry.changed_at = now;
     }
 
-    /// A path is in this state.
+    /// Records a path's current state.
     pub(crate) fn see(&mut self, path: PathId, state: PathState, now: Instant) {
         let known = self.0.get(path.index()).and_then(|entry| entry.state);
         if known != Some(state) {
@@ -41,14 +41,14 @@ impl PathNews {
         }
     }
 
-    /// Forgets a path's states: its number is another path's from now on.
+    /// Forgets a path's states, because another path takes its number.
     pub(crate) fn forget(&mut self, index: usize) {
         if let Some(entry) = self.0.get_mut(index) {
             *entry = Entry::default();
         }
     }
 
-    /// The next path of which there is something to tell, by its index; the first state is told at
+    /// Returns the index and state of the next path with a report. The first state is reported at
     /// once.
     pub(crate) fn next(&mut self, now: Instant) -> Option<(usize, PathState)> {
         for (index, entry) in self.0.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ impl PathNews {
     }
 }
 
-/// What is told of a session's paths that come and go, and of its peer, which is the `other` end.
+/// Returns the message for an event of a session's paths or its peer, which is the `other` end.
 pub(crate) fn session_news(
     event: &Event,
     names: &[String],
@@ -117,7 +117,7 @@ pub(crate) fn session_news(
     Some((level, news))
 }
 
-/// Returns a name for people: this end's, else the peer's, else the peer's address.
+/// Returns a name for people: this end's, otherwise the peer's, otherwise the peer's address.
 pub(crate) fn path_name(names: &[String], index: usize, path: &PathSnapshot) -> String {
     let of_peer = path.link.as_ref().map(|link| one_line(&link.name));
     match (names.get(index), of_peer, path.peer) {
@@ -128,7 +128,7 @@ pub(crate) fn path_name(names: &[String], index: usize, path: &PathSnapshot) -> 
     }
 }
 
-/// How people call a path's state.
+/// Returns the user's word for a path's state.
 pub(crate) fn state_name(state: PathState) -> &'static str {
     match state {
         PathState::Active => "active",
@@ -171,12 +171,12 @@ mod tests {
             name: name.clone(),
             reason,
         };
-        let (level, said) = session_news(&unresolved, &[], "receiver").expect("it is told");
+        let (level, said) = session_news(&unresolved, &[], "receiver").expect("a message");
         assert_eq!(level, Level::Warning);
         assert!(said.contains("studio.example:7000") && said.contains("temporary failure"));
         let addresses = vec!["10.1.0.9:7000".parse().unwrap()];
         let resolved = Event::NameResolved { name, addresses };
-        let (level, said) = session_news(&resolved, &[], "receiver").expect("it is told");
+        let (level, said) = session_news(&resolved, &[], "receiver").expect("a message");
         assert_eq!(level, Level::Info);
         assert_eq!(said, "studio.example:7000 is at 10.1.0.9:7000");
     }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(news.next(at(1_449)), None);
         assert_eq!(news.next(at(1_450)), Some((1, PathState::Out)));
         assert_eq!(news.next(at(1_500)), None);
-        // Another path has its number.
+        // Another path takes its number.
         news.on_change(path, PathState::Suspect, at(1_600));
         news.forget(1);
         assert_eq!(news.next(at(2_000)), None);

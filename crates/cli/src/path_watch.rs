@@ -1,6 +1,6 @@
-//! Names the causes for which a path is of little or no use, as far as a sender can distinguish
-//! them: answers that never come back, UDP that is blocked, an MTU that is too small, no answer by
-//! any path.
+//! Diagnosis of paths that are of little or no use, as far as a sender can distinguish the causes.
+//! Either answers never arrive, or UDP is blocked, or the MTU is too small, or no path has an
+//! answer.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -11,41 +11,41 @@ use anabranch_core::PathState;
 use anabranch_net::{Event, PathSnapshot, Snapshot};
 use anabranch_units::{Duration, Instant};
 
-/// From one look at the paths to the next.
+/// Time between checks of the paths.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Time for which a path is sent on without any answer before that is a problem. Another path has
-/// answers meanwhile, so that it is no matter of the receiver. Chosen: the longest round trips,
-/// over satellites, take less than a second.
+/// Time without an answer on a path in use before that is a problem. Another path has answers
+/// meanwhile, so the receiver works. The first handshake has the same time. Chosen: the longest
+/// round trips, over satellites, take less than a second.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Packets that a path has been sent by then, at least: challenges, ten a second.
+/// Minimum packets sent on the path in that time; challenges alone are ten per second.
 const MIN_SENT: u64 = 10;
-/// Something that was heard so long ago says that the other path works.
+/// Maximum age of the last answer on the other path if that works.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
 /// Advice while no receiver answers.
 const NO_ANSWER: &str = "no receiver has answered yet. Does the receiver run, and does it know \
     this key? Many networks of hotels, venues and companies block UDP; a receiver with \
     --listen-tcp is reached from there, too";
-/// The kernel's settings of each interface.
+/// Folder of the kernel's settings of each interface.
 const SYSCTL: &str = "/proc/sys/net/ipv4/conf";
-/// Value of `rp_filter` by which packets are dropped that the best route would not bring
-/// (ip-sysctl of Linux).
+/// Value of `rp_filter` that drops packets whose best return route uses another interface (Linux,
+/// ip-sysctl).
 const STRICT: &str = "1";
 
-/// A cause that a path's user can remove.
+/// A problem that a path's user can solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// Packets of the path arrive, as the receiver reports over another path; answers do not.
+    /// Packets of the path arrive, as the receiver reports over another path, but answers do not.
     Unanswered,
-    /// Nothing that is sent by the path arrives.
+    /// No packet of the path arrives.
     Blocked,
-    /// Long packets get lost, short ones arrive.
+    /// Long packets are lost, short ones arrive.
     SmallMtu,
-    /// No path has brought an answer to the first handshake.
+    /// The first handshake has no answer on any path.
     NoAnswer,
 }
 
 impl Problem {
-    /// Name for programs.
+    /// Returns the name for programs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Problem::Unanswered => "unanswered",
@@ -56,13 +56,13 @@ impl Problem {
     }
 }
 
-/// A path's problem, in words.
+/// A path's problem with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathProblem {
     pub(crate) path: usize,
     pub(crate) name: String,
     pub(crate) problem: Problem,
-    /// Whether the path's interface drops packets that another interface's route should bring.
+    /// Whether the path's interface drops packets that another interface's route should deliver.
     is_filter_strict: bool,
 }
 
@@ -87,8 +87,8 @@ impl fmt::Display for PathProblem {
                  packets by another interface",
             ),
             Problem::SmallMtu => f.write_str(
-                "it carries short packets only, and long ones get lost. Its MTU is below what \
-                 each path must carry, 1228 bytes over IPv4 and 1248 over IPv6: raise the MTU of \
+                "it carries short packets only, and long ones get lost. Its MTU is below the \
+                 minimum, 1228 bytes over IPv4 and 1248 over IPv6: raise the MTU of \
                  the tunnel, VPN or interface there, or leave the path out",
             ),
             Problem::NoAnswer => f.write_str(NO_ANSWER),
@@ -96,7 +96,7 @@ impl fmt::Display for PathProblem {
     }
 }
 
-/// Returns the lines for problems: one for all paths without an answer, one for each other.
+/// Returns the lines for problems: one for all paths without an answer, one for each other problem.
 pub(crate) fn lines(problems: &[PathProblem]) -> Vec<String> {
     let is_no_answer = |told: &&PathProblem| told.problem == Problem::NoAnswer;
     let (no_answer, others): (Vec<_>, Vec<_>) = problems.iter().partition(is_no_answer);
@@ -109,14 +109,14 @@ pub(crate) fn lines(problems: &[PathProblem]) -> Vec<String> {
     lines
 }
 
-/// Watches the paths of a sender.
+/// Observer of a sender's paths.
 #[derive(Debug, Default)]
 pub(crate) struct PathWatch {
     look_at: Instant,
     paths: Vec<Watched>,
-    /// Paths whose interface or address is not there.
+    /// Paths whose interface or address is absent.
     absent: BTreeSet<usize>,
-    /// First look without a session.
+    /// Time of the first check without a session.
     asked_since: Option<Instant>,
     is_no_answer_told: bool,
 }
@@ -125,19 +125,19 @@ pub(crate) struct PathWatch {
 struct Watched {
     received_bytes: u64,
     heard_at: Option<Instant>,
-    /// First look at which the path had been sent on.
+    /// Time of the first check after the path was used.
     sent_since: Option<Instant>,
     is_silence_told: bool,
     is_mtu_told: bool,
 }
 
 impl PathWatch {
-    /// Whether it is time to look.
+    /// Returns whether a check is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.look_at
     }
 
-    /// Takes note of paths that come and go.
+    /// Records paths that come and go.
     pub(crate) fn on_event(&mut self, event: &Event) {
         match event {
             Event::PathAbsent { path, .. } => self.absent.insert(path.index()),
@@ -146,7 +146,7 @@ impl PathWatch {
         };
     }
 
-    /// Returns the paths that are there, once, if the first handshake is not answered for long.
+    /// Returns the present paths, once, if the first handshake has no answer for a long time.
     pub(crate) fn without_answer(&mut self, now: Instant, names: &[String]) -> Vec<PathProblem> {
         let since = *self.asked_since.get_or_insert(now);
         let is_there = |(path, _): &(usize, &String)| !self.absent.contains(path);
@@ -164,7 +164,7 @@ impl PathWatch {
         there.into_iter().map(problem).collect()
     }
 
-    /// Returns the problems that are new; each is told once for each path.
+    /// Returns new problems; each is reported once per path.
     pub(crate) fn news(
         &mut self,
         now: Instant,
@@ -222,7 +222,7 @@ impl Watched {
         if path.view.is_mtu_too_small && !core::mem::replace(&mut self.is_mtu_told, true) {
             return Some(Problem::SmallMtu);
         }
-        // Datagrams that the operating system refuses are reported by its own words.
+        // Refused datagrams are reported with the operating system's own error.
         let left_count = path
             .counters
             .sent_packets
@@ -242,8 +242,9 @@ impl Watched {
     }
 }
 
-/// Whether an interface drops packets that the best route would not bring. The larger of its own
-/// value and that of all interfaces counts. `false` if it is no interface, or not known.
+/// Returns whether an interface drops packets whose best return route uses another interface. The
+/// larger of its own value and that of all interfaces counts. Returns `false` if it is no interface
+/// or the value is unknown.
 fn is_filter_strict(folder: &Path, interface: &str) -> bool {
     let value = |name: &str| {
         let text = fs::read_to_string(folder.join(name).join("rp_filter"));
@@ -260,7 +261,7 @@ fn is_filter_strict(folder: &Path, interface: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks at two paths, twice a second.
+    /// Two paths that are checked twice a second.
     struct Bed {
         watch: PathWatch,
         seen: Snapshot,

@@ -1,4 +1,4 @@
-//! The paths of a session, as commands are told of them.
+//! The paths of a session, as options name them.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use crate::command_line::with_port;
 use crate::tcp_choice::TcpChoice;
 use crate::way_out::{WayOut, matches};
 
-/// Where the other end is, and the ways to it.
+/// Options for the address of the other end, and for the paths to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
-    /// Where the other end listens: host and port (7000 by default), or for `send` the link of
-    /// `recv --pair`, which stands for --peer and --key, too. Give it once, or once for each
-    /// --via if it has several addresses. A name is resolved again while the other end does not
-    /// answer; each path calls an address that its interface can reach.
+    /// Address at which the other end listens: host and port (7000 by default). For `send` it may
+    /// be the link of `recv --pair`, which replaces --peer and --key, too. Give it once, or once
+    /// for each --via if the other end has several addresses. A name is resolved again while the
+    /// other end does not answer. Each path uses an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one
-    /// path, by the default route. 'wwan*' is every interface of such a name, for `send` those that
-    /// come later too. `wlan0,weight=2` is preferred, `wwan0,metered` stands by while the others
-    /// suffice, `wwan0,max=3Mbit/s` is never sent on faster, `wwan0,cap=10GB` is metered once it
-    /// has carried so much, counted over restarts.
+    /// path, by the default route. 'wwan*' means every interface with such a name. `send` also adds
+    /// those that appear later. `wlan0,weight=2` is preferred. `wwan0,metered` stands by while the
+    /// others suffice. `wwan0,max=3Mbit/s` limits the path's rate. `wwan0,cap=10GB` becomes metered
+    /// when it has carried 10 GB, counted over restarts.
     #[arg(long, value_name = "INTERFACE|ADDRESS[,OPTION…]")]
     via: Vec<WayOut>,
-    /// Where what paths with a cap have carried is kept [default: $XDG_STATE_HOME/anabranch, or
+    /// Folder for the counts of bytes on paths with a cap [default: $XDG_STATE_HOME/anabranch, or
     /// ~/.local/state/anabranch].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// If no path has had an answer by UDP for 3 s, the same datagrams also go by TCP, at this port
-    /// of each --to (the receiver's --listen-tcp). It is slower, and left once UDP answers. `off`:
-    /// never; `only`: always, at the ports of --to [default: 443].
+    /// If no path has had an answer by UDP for 3 s, the same datagrams are also sent by TCP. They
+    /// go to this port of each --to (the receiver's --listen-tcp). TCP is slower, and is used only
+    /// until UDP answers. `off`: never; `only`: always, at the ports of --to [default: 443].
     #[arg(long, value_name = "PORT|off|only")]
     tcp: Option<TcpChoice>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct NamedPath {
     pub(crate) name: String,
     pub(crate) path: ClientPath,
     pub(crate) cap: Option<ByteCount>,
-    /// Whether it is one of the interfaces that a pattern stands for.
+    /// Whether it is one of the interfaces that match a pattern.
     pub(crate) is_of_pattern: bool,
 }
 
@@ -65,39 +65,39 @@ impl NamedPath {
         }
     }
 
-    /// Whether both are the same path. An interface that comes again is the path that it was.
+    /// Returns whether both are the same path. An interface that returns is its earlier path.
     pub(crate) fn is_same(&self, other: &NamedPath) -> bool {
         self.path.via == other.path.via && self.path.remote == other.path.remote
     }
 }
 
-/// The ways out of this machine, of which there may be more with time.
+/// The ways out of this machine. Patterns may match more interfaces later.
 #[derive(Debug)]
 pub(crate) struct Ways {
     ways: Vec<(WayOut, Remote)>,
 }
 
 impl Ways {
-    /// Whether there may be more.
+    /// Returns whether more paths may appear.
     pub(crate) fn may_grow(&self) -> bool {
         self.ways.iter().any(|(way, _)| way.pattern().is_some())
     }
 
-    /// Whether any has a cap.
+    /// Returns whether any way has a cap.
     pub(crate) fn has_caps(&self) -> bool {
         self.ways.iter().any(|(way, _)| way.cap.is_some())
     }
 
-    /// What is waited for.
+    /// Returns the patterns of interfaces, separated by commas.
     pub(crate) fn patterns(&self) -> String {
         let patterns = self.ways.iter().filter_map(|(way, _)| way.pattern());
         patterns.collect::<Vec<_>>().join(", ")
     }
 
-    /// Lists the paths that are named alone and those of present interfaces, each once.
+    /// Lists the paths that are named singly and those of present interfaces, each once.
     ///
     /// # Errors
-    /// The operating system does not tell its interfaces.
+    /// The operating system does not list its interfaces.
     pub(crate) fn look(&self) -> anyhow::Result<Vec<NamedPath>> {
         let mut found: Vec<NamedPath> = Vec::new();
         for (way, remote) in &self.ways {
@@ -121,7 +121,10 @@ impl Ways {
 }
 
 impl PathArguments {
-    /// The paths that there are now, for those who do not take in more.
+    /// Returns the present paths, for commands that add none later.
+    ///
+    /// # Errors
+    /// The options contradict each other, a path has a cap, or no interface matches.
     pub(crate) fn resolve(&self) -> anyhow::Result<Vec<ClientPath>> {
         let ways = self.ways()?;
         if let Some(way) = self.via.iter().find(|way| way.cap.is_some()) {
@@ -132,22 +135,25 @@ impl PathArguments {
         }
         let paths: Vec<_> = ways.look()?.into_iter().map(|named| named.path).collect();
         if paths.is_empty() {
-            bail!("there is no interface {} now", ways.patterns());
+            bail!("no interface matches {} now", ways.patterns());
         }
         Ok(paths)
     }
 
-    /// The use of TCP.
+    /// Returns the use of TCP.
     pub(crate) fn tcp(&self) -> TcpFallback {
         self.tcp.unwrap_or_default().0
     }
 
-    /// Where the state is kept.
+    /// Returns the folder of the state, if one is named.
     pub(crate) fn state(&self) -> Option<PathBuf> {
         self.state.clone()
     }
 
-    /// Every way out with its own destination, or all with the same.
+    /// Returns every way out with its own destination, or all with the same one.
+    ///
+    /// # Errors
+    /// An address is invalid, the numbers of --to and --via differ, or two paths are the same.
     pub(crate) fn ways(&self) -> anyhow::Result<Ways> {
         let remotes = self
             .to
@@ -179,13 +185,14 @@ impl PathArguments {
             }
         }
         let mut ways: Vec<_> = vias.into_iter().zip(remotes).collect();
-        // Who is named alone is not what a pattern says of all.
+        // The options of an interface that is named singly precede those of a pattern.
         ways.sort_by_key(|(way, _)| way.pattern().is_some());
         Ok(Ways { ways })
     }
 }
 
-/// Reads an address or a name. A name is resolved when it is needed: a modem may come up later.
+/// Reads an address or a name. A name is resolved when it is needed, since a modem may come up
+/// later.
 fn remote(to: &str) -> anyhow::Result<Remote> {
     if to.starts_with("anabranch://") {
         bail!("--to: links of `anabranch recv --pair` are for `anabranch send`");

@@ -7,13 +7,13 @@ use anyhow::bail;
 
 use crate::print;
 
-/// A file that all traces have.
+/// File that all traces have.
 const TRACE: &str = "paths.csv";
 
-/// Draws the traces that `anabranch run --trace DIR` has written, as SVG.
+/// Draw the traces of `anabranch run --trace DIR` as SVG.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of the traces; the picture is put there too.
+    /// Folder of the traces, which also receives the picture.
     folder: PathBuf,
 }
 

@@ -1,8 +1,8 @@
-//! What the program says, on standard output and standard error. Readers may go away before it is
-//! all said (`anabranch … | head`): that is their right, and no error.
+//! Output of the program on standard output and standard error. A reader that stops early
+//! (`anabranch … | head`) is no error.
 //!
 //! A terminal and a pipe, which another program reads, get lines as they are. A file gets them with
-//! time and level, and systemd's journal, which notes the time itself, with its priority.
+//! time and level. systemd's journal notes the time itself, and gets them with their priority.
 
 use core::fmt::{self, Display, Write as _};
 use std::env;
@@ -14,15 +14,15 @@ use anyhow::Context;
 
 use crate::clean::without_controls;
 
-/// A text on standard output.
+/// Writes a text on standard output.
 ///
 /// # Errors
-/// It cannot be written, although somebody would read it: a full disk.
+/// It cannot be written, and not because its reader has left: the disk is full, for example.
 pub(crate) fn text(text: impl Display) -> anyhow::Result<()> {
     written(&mut io::stdout().lock(), format_args!("{text}")).context("standard output")
 }
 
-/// A line on standard output.
+/// Writes a line on standard output.
 ///
 /// # Errors
 /// As [`text`].
@@ -41,22 +41,22 @@ pub(crate) fn secret(text: &str) -> anyhow::Result<()> {
     written.context("standard output")
 }
 
-/// A line on standard error. There is nobody left to tell if that fails.
+/// Writes a line on standard error. A failure cannot be reported anywhere.
 pub(crate) fn note(line: impl Display) {
     say(Level::Info, line);
 }
 
-/// A line on standard error, of what somebody should look at.
+/// Writes a warning on standard error.
 pub(crate) fn warn(line: impl Display) {
     say(Level::Warning, line);
 }
 
-/// A line on standard error, of what ends the program.
+/// Writes the error that ends the program on standard error.
 pub(crate) fn error(line: impl Display) {
     say(Level::Error, line);
 }
 
-/// How much a line matters.
+/// Importance of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Error,
@@ -64,15 +64,14 @@ pub(crate) enum Level {
     Info,
 }
 
-/// A line on standard error.
+/// Writes a line on standard error.
 pub(crate) fn say(level: Level, line: impl Display) {
     let style = STYLE.get().copied().unwrap_or_default();
     let text = style.lines(level, &line.to_string());
     let _ = written(&mut io::stderr().lock(), format_args!("{text}"));
 }
 
-/// From now on lines on standard error are those of a log, if it is a file or somebody has asked
-/// for it.
+/// Begins to write standard error as a log, if it is the journal or a file, or if `is_asked`.
 pub(crate) fn start_log(is_asked: bool) {
     let style = match () {
         () if is_journal() => Style::Journal,
@@ -89,13 +88,13 @@ fn is_file(stream: BorrowedFd<'_>) -> bool {
 
 static STYLE: OnceLock<Style> = OnceLock::new();
 
-/// What lines begin with.
+/// Beginning of each line.
 #[derive(Clone, Copy, Debug, Default)]
 enum Style {
     #[default]
     Plain,
     Timed,
-    /// As sd-daemon(3) has it.
+    /// The format of sd-daemon(3).
     Journal,
 }
 
@@ -119,7 +118,7 @@ impl Style {
     }
 }
 
-/// Whether standard error is systemd's journal: it names the device and inode.
+/// Returns whether standard error is systemd's journal, which names its device and inode.
 fn is_journal() -> bool {
     let Ok(named) = env::var("JOURNAL_STREAM") else {
         return false;
@@ -128,22 +127,25 @@ fn is_journal() -> bool {
     stat.is_ok_and(|stat| named == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
-/// Beginnings of secrets: every secret key, and the code in a link of `recv --pair`.
+/// Beginnings of secrets: of every secret key, and of the code in a link of `recv --pair`.
 const SECRET_PREFIXES: [&str; 3] = ["absec_", "&code=", "?code="];
 
-/// The text without secrets. They come where users put them, as a file's name, say, and back in
-/// what is said of that.
+/// Returns the text without secrets. A user may have put one in place of a file's name, say, and
+/// messages repeat the name.
 pub(crate) fn without_secrets(text: &str) -> String {
     let without = |text: String, prefix: &str| {
         let mut parts = text.split(prefix);
         let mut clean = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             clean.push_str(prefix);
-            clean.push('…');
             let is_of_secret = |character: char| {
                 character.is_ascii_alphanumeric() || character == '-' || character == '_'
             };
-            clean.push_str(part.trim_start_matches(is_of_secret));
+            let rest = part.trim_start_matches(is_of_secret);
+            if rest.len() < part.len() {
+                clean.push('…');
+            }
+            clean.push_str(rest);
         }
         clean
     };
@@ -168,7 +170,7 @@ fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> 
 mod tests {
     use super::*;
 
-    /// Output that always fails in this way.
+    /// An output that always fails in this way.
     struct Failing(ErrorKind);
 
     impl Write for Failing {
@@ -190,7 +192,7 @@ mod tests {
         )
         .unwrap();
         let said = String::from_utf8(said).unwrap();
-        assert_eq!(said, "no absec_….key, absec_…… or \\u{1b}absec_…\n");
+        assert_eq!(said, "no absec_….key, absec_… or \\u{1b}absec_…\n");
     }
 
     #[test]

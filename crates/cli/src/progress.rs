@@ -6,7 +6,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Shows on a terminal how much of the simulated time is done; elsewhere nothing.
+/// Progress of the simulated time on a terminal; nothing is shown elsewhere.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
@@ -32,9 +32,9 @@ impl Progress {
     }
 }
 
-/// Whoever interrupts the program gets back a clean line.
+/// Clears the line when the program is interrupted.
 fn clear_on_interrupt(bar: &ProgressBar) {
-    // Without it the bar stays where it was, and no more.
+    // Without it, only the bar remains on the screen.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! `anabranch quality`: what is left of a film's pictures after a transmission.
+//! `anabranch quality`: the quality of a film's pictures after a transmission.
 
 mod film;
 mod report;
@@ -14,10 +14,10 @@ use crate::print;
 use film::{Film, Luma, Track};
 use report::Report;
 
-/// Compares a received video with its source: PSNR and SSIM, and which pictures are missing.
+/// Compare a received video with its source: PSNR, SSIM and missing pictures.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What `send` was given and `recv` wrote, or what the demo was given and wrote:
+Compare the input of `send` with the output of `recv`, or the demo's input with its output:
 
   anabranch demo --input film.ts && anabranch quality film.ts demo.ts
   anabranch quality film.ts received.ts --format json --pictures pictures.csv
@@ -28,50 +28,50 @@ decoded, that is the last picture before it. Pictures are matched by their bytes
 pictures by their timestamps. Pictures before the first received one and after the last are left
 out. The luma is compared; 100 dB stand for equal pictures. OpenH264 decodes.")]
 pub(crate) struct Arguments {
-    /// The video as it was sent.
+    /// The sent video.
     source: PathBuf,
-    /// The video as it was received.
+    /// The received video.
     received: PathBuf,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Where to write a line for each picture of the source: number, time in seconds, state (shown,
-    /// missing, undecodable, outside), PSNR in dB, SSIM.
+    /// Output file with a line for each picture of the source: number, time in seconds, state
+    /// (shown, missing, undecodable, outside), PSNR in dB, SSIM.
     #[arg(long, value_name = "FILE.csv")]
     pictures: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Format {
-    /// For people.
+    /// A report for people.
     #[default]
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
-/// What a picture of the source came to.
+/// Outcome of a picture of the source.
 ///
-/// Before the first that was received and behind the last, who can say what was lost and what was
-/// not sent?
+/// Pictures before the first received one and after the last are outside: the films do not show
+/// whether they were lost or not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It was received, and could be decoded.
+    /// Received and decoded.
     Shown,
-    /// It was not received.
+    /// Not received.
     Missing,
-    /// It was received, but is damaged, or refers to pictures that are missing.
+    /// Received, but damaged, or dependent on missing pictures.
     Undecodable,
-    /// It lies before the first or behind the last that was received.
+    /// Before the first or after the last received picture.
     Outside,
 }
 
-/// One picture of the source, in the order of display.
+/// A picture of the source, in the order of display.
 #[derive(Clone, Copy, Debug)]
 struct Compared {
     state: State,
-    /// How near the screen was to it; `None` outside of what was received, before the first picture
-    /// was shown, and where the source itself cannot be decoded.
+    /// Similarity of the displayed picture. It is `None` outside of the received range, before the
+    /// first displayed picture, and if the source itself cannot be decoded.
     fidelity: Option<Fidelity>,
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Reads both films twice: to find out which picture is which, and to decode them side by side, so
-/// that no more than a few pictures are held.
+/// Compares two films. Reads both twice: first to match the pictures, then to decode them side by
+/// side, so that only a few pictures are in memory.
 fn compare(source: &Path, received: &Path) -> anyhow::Result<Report> {
     let (source, received) = (Film::scan(source)?, Film::scan(received)?);
     let ranks = source.ranks()?;

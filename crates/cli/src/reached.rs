@@ -1,7 +1,8 @@
-//! Which of this machine's addresses a datagram came to, so that its answer leaves from there.
+//! Detection of the local address that a datagram was sent to, so that its answer leaves from
+//! there.
 //!
-//! A socket that is bound to every address of the machine would let the routing table choose, and
-//! whoever had sent to another address would take the answer for a stranger's.
+//! The routing table would choose the source address of a socket that is bound to every address. A
+//! client that used another address would ignore such an answer.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -14,11 +15,11 @@ use nix::sys::socket::{
     sockopt,
 };
 
-/// Has a socket told to which address each datagram came, if it is bound to no address in
-/// particular. Whether it is.
+/// Makes a socket report the local address of each datagram, if it is bound to the unspecified
+/// address. Returns whether it is.
 ///
 /// # Errors
-/// The system does not tell.
+/// The system does not report it.
 pub(crate) fn be_told(socket: &impl AsFd, local: SocketAddr) -> io::Result<bool> {
     let is_any = local.ip().is_unspecified();
     if is_any {
@@ -30,11 +31,11 @@ pub(crate) fn be_told(socket: &impl AsFd, local: SocketAddr) -> io::Result<bool>
     Ok(is_any)
 }
 
-/// The next datagram's length, where it is from, and to which address it came, if the socket is
-/// told. It does not wait.
+/// Returns the next datagram's length, its source, and its local address if the socket reports it.
+/// Does not block.
 ///
 /// # Errors
-/// As of `recvmsg`; there is none now.
+/// As of `recvmsg`, also if no datagram is waiting.
 pub(crate) fn recv(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -50,11 +51,11 @@ pub(crate) fn recv(
     Ok((message.bytes, from, to))
 }
 
-/// Sends a datagram from the address to which an earlier one came; from any, if it is unknown. It
-/// does not wait.
+/// Sends a datagram from the local address of an earlier one, or from any if it is unknown. Does
+/// not block.
 ///
 /// # Errors
-/// As of `sendmsg`; there is no room now.
+/// As of `sendmsg`, also if the buffer is full.
 pub(crate) fn send(
     socket: &impl AsRawFd,
     bytes: &[u8],
@@ -103,10 +104,10 @@ fn socket_addr(storage: &SockaddrStorage) -> Option<SocketAddr> {
     v4.or_else(|| v6.map(|address| SocketAddr::V6(SocketAddrV6::from(address))))
 }
 
-/// The machine's address to which a datagram came, if it is one to answer from.
+/// Returns the local address of a datagram, if answers can leave from it.
 fn reached(message: &ControlMessageOwned) -> Option<IpAddr> {
     match message {
-        // Of a broadcast it is the interface's.
+        // For a broadcast it is the interface's address.
         ControlMessageOwned::Ipv4PacketInfo(info) => {
             Some(info.ipi_spec_dst.s_addr.to_ne_bytes().into())
         }

@@ -43,38 +43,38 @@ use returns::{ReturnArguments, Returns};
 use stream::{Manner, Outcome, Session};
 use tally::{Tallies, Tally, looks};
 
-/// How often the main thread looks up from waiting for sessions.
+/// Longest wait of the main thread for a session.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
-/// How often it looks whether the file of senders has changed.
+/// Interval between two checks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
-/// So many senders there may be whom a file names.
+/// Maximum number of sessions at a time (chosen).
 const MAX_SESSIONS: usize = 10_000;
 
 /// Beginning of the help: outputs and inputs.
 const PLACES: &str = "\
 OUTPUT is one of
   FILE              the video in order, as MPEG-TS; an existing file is overwritten when the first
-                    video arrives. {time} in its name is the time (UTC) when it begins, and each
-                    session then has its own; {name} is the stream's
+                    video arrives. {time} in its name is the time (UTC) when it begins, so that
+                    each session has its own file; {name} is the stream's name
   -                 the same to standard output
   udp://ADDR:PORT   datagrams of seven MPEG-TS packets, for players
   NAME=OUTPUT       the same, for the stream of this name only
-  srt://ADDR:PORT   to an SRT listener, or to who calls: srt://:9000?mode=listener&latency=200
+  srt://ADDR:PORT   to an SRT listener, or to a caller: srt://:9000?mode=listener&latency=200
   rist://ADDR:PORT  to a RIST receiver
 There may be several.
 
-A stream by another protocol is MPEG-TS by --listen [NAME=]URL; without NAME it is called as its
-protocol. For it no key is needed, and its own protocol is all that protects it. URL is one of
+--listen [NAME=]URL receives MPEG-TS by another protocol; without NAME the stream is called as its
+protocol. It needs no key, and only its own protocol protects it. URL is one of
   srtla://ADDR:PORT[?latency=…&passphrase=…]    Moblin, BELABOX, IRL Pro: one sender at a time
   srt://ADDR:PORT[?mode=listener&latency=…]     one sender at a time; `caller` fetches a stream
   rtmp://ADDR:PORT/APP/KEY                      OBS and others; every key is let in
-  rist://@ADDR:PORT                             without the @ it fetches a stream
+  rist://@ADDR:PORT                             without the @, recv fetches a stream
   udp://ADDR:PORT, rtp://ADDR:PORT              MPEG-TS in datagrams
-SRT needs Debian's srt-tools here, RIST rist-tools, and RTMP ffmpeg.
+On this machine, SRT needs Debian's srt-tools, RIST rist-tools, and RTMP ffmpeg.
 ";
 const NOTES: &str = "
 Examples:
-  Without keys and options; the link that it prints goes to the sender:
+  Without keys and options; give the printed link to the sender:
   anabranch recv --pair film.ts
 
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
@@ -92,30 +92,30 @@ Examples:
   anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key studio.key \
     --allow abpub_…=van phone=udp://127.0.0.1:6000 van=udp://127.0.0.1:6001
 
-Latency: every frame leaves --latency after its fastest packet could have been there, as with SRT.
-What was lost is sent again until then. The larger of both ends' wishes counts. With `min` each
-frame leaves as soon as it is there, unevenly.
+Latency: every frame leaves --latency after the earliest time at which it could have arrived, as
+with SRT. Lost packets are sent again until then. The larger value of both ends counts. With `min`
+each frame leaves when it arrives, unevenly.
 
-Limits: what a name brings beyond max=RATE is left out up to the next key frame it may bring; both
-ends are told. Of the keys of a name with streams=N, N may send at a time, the others wait; the
-second is the stream NAME-2, with outputs of its own.
+Limits: if a name exceeds max=RATE, its frames are left out up to the next key frame within the
+limit, and both ends report it. Of the keys of a name with streams=N, N may send at a time, and the
+others wait. The second one's stream is NAME-2, with its own outputs.
 
-Several senders share outputs that are neither NAME=OUTPUT nor have {name} in them: then one is let
-in at a time. The file of --allow-from has a line for each sender, its key and its name, and may be
-changed at any time: who is taken out of it is cut off.
+Several senders share outputs that are neither NAME=OUTPUT nor have {name} in them. Then only one
+sender is let in at a time. The file of --allow-from has a line for each sender, with its key and
+its name. It may be changed at any time; a removed sender is disconnected.
 
-A named pipe as FILE is opened when somebody reads it.
+A named pipe as FILE is opened when a program reads it.
 
-Without --keep-listening the program ends when the last session has ended. The first Ctrl-C tells
-senders that this receiver ends and prints a summary; they wait for the next receiver at this
-address. A second Ctrl-C ends the program at once.";
+Without --keep-listening the program ends when the last session has ended. The first Ctrl-C
+notifies senders that this receiver ends, and prints a summary. The senders wait for the next
+receiver at this address. A second Ctrl-C ends the program at once.";
 
-/// Receives video, of one sender or of many, and writes it to files, pipes or players.
+/// Receives video from one sender or many, and writes it to files, pipes or players.
 #[derive(Debug, clap::Args)]
 #[command(after_help = [PLACES, PARAMETERS, NOTES].concat())]
 pub(crate) struct Arguments {
-    /// Address and port to listen at (7000 by default); `[::]:PORT` takes IPv4 and IPv6. Or the
-    /// address of a stream by another protocol, see below; may be given several times.
+    /// Address and port to listen at (7000 by default); `[::]:PORT` accepts IPv4 and IPv6. Or the
+    /// address of a stream by another protocol, see below. May be repeated.
     #[arg(long, required_unless_present = "pair", value_name = "ADDR|[NAME=]URL")]
     listen: Vec<Listen>,
     /// Address and port at which to accept TCP connections, too, for senders whose networks block
@@ -125,28 +125,28 @@ pub(crate) struct Arguments {
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Public key of a sender that is let in, and what its stream is called; may be given several
-    /// times. `max=8Mbit/s` limits what the name may bring on average, `streams=2` how many keys of
-    /// the same name may send at a time.
+    /// Public key of a sender that is let in, and the name of its stream. May be repeated.
+    /// `max=8Mbit/s` limits the average bitrate of the name. `streams=2` limits the number of keys
+    /// of the same name that may send at a time.
     #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
     allow: Vec<Allowed>,
-    /// A file with a line for each sender that is let in: its public key, its name, its limits.
+    /// A file with a line for each sender that is let in: its public key, name and limits.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
     #[command(flatten)]
     pairing: PairArguments,
     /// The constant delay of the output beyond that of the fastest packets, such as "800 ms"; or
-    /// "min". By default, what the sender wishes.
+    /// "min" [default: the sender's value].
     #[arg(long, value_name = "TIME|min")]
     latency: Option<Latency>,
-    /// A file with {time} in its name is followed by another at the first key frame after this
-    /// time, such as "10 min", or size, such as "500 MB".
+    /// Begin a new file at the first key frame after this time, such as "10 min", or size, such as
+    /// "500 MB". The file's name must have {time} in it.
     #[arg(long, value_name = "TIME|SIZE")]
     rotate: Option<Rotation>,
-    /// How long a sender may be silent before its session counts as over.
+    /// Time of a sender's silence after which its session is over.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
     timeout: Duration,
-    /// Go on waiting for the next session when one is over.
+    /// Wait for the next session when one is over.
     #[arg(long)]
     keep_listening: bool,
     /// Print a line about each path at this interval.
@@ -156,22 +156,22 @@ pub(crate) struct Arguments {
     pub(crate) observe: ObserveArguments,
     #[command(flatten)]
     returns: ReturnArguments,
-    /// How long an incomplete frame holds up those after it, instead of --latency.
+    /// Longest time for which an incomplete frame delays later frames, in place of --latency.
     #[arg(long, value_name = "TIME", help_heading = "For experts")]
     reassembly_wait: Option<Duration>,
-    /// How frames are kept back, instead of by --latency: "off", "adaptive" (20 to 500 ms, as the
-    /// network asks for), or a time.
+    /// Delay of frames before output, in place of --latency: "off", "adaptive" (20 to 500 ms, as
+    /// the network requires), or a time.
     #[arg(long, value_name = "off|adaptive|TIME", help_heading = "For experts")]
     #[arg(alias = "jitter-buffer")]
     playout: Option<JitterBuffer>,
-    /// Where to write what is received.
+    /// Destination of the received video.
     #[arg(required = true, value_name = "OUTPUT")]
     outputs: Vec<Destination>,
 }
 
-/// What the arguments ask for together.
+/// Sources, senders and outputs that the arguments request.
 struct Plan {
-    /// Where our own protocol is listened for.
+    /// Address at which to listen for our own protocol.
     native: Option<String>,
     others: Vec<OtherSource>,
     allowed: AllowList,
@@ -180,7 +180,7 @@ struct Plan {
     has_several: bool,
 }
 
-/// The end of our own protocol.
+/// The receiver of our own protocol.
 struct Native {
     receiver: Arc<Receiver>,
     receptions: Receptions,
@@ -260,7 +260,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 impl Arguments {
-    /// Whether what they name can be used, as far as that is known without a session.
+    /// Checks whether the arguments can be used, as far as possible without a session.
+    ///
+    /// # Errors
+    /// An argument, or a file that it names, cannot be used.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
         if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
@@ -280,10 +283,10 @@ impl Arguments {
         let allowed = match &native {
             Some(_) => AllowList::new(Door::Recv, self.allow.clone(), list.as_deref())?,
             None if !self.allow.is_empty() || self.allow_from.is_some() => {
-                bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
+                bail!("senders of --allow need an address without a protocol: --listen ADDR:PORT")
             }
             None if self.listen_tcp.is_some() => {
-                bail!("--listen-tcp stands beside an address of our own: --listen ADDR:PORT")
+                bail!("--listen-tcp needs an address without a protocol, too: --listen ADDR:PORT")
             }
             None => AllowList::default(),
         };
@@ -304,7 +307,7 @@ impl Arguments {
         })
     }
 
-    /// Begins to listen for senders of our own protocol.
+    /// Listens for senders of our own protocol.
     fn listen_at(
         &self,
         listen: &str,
@@ -327,13 +330,13 @@ impl Arguments {
         })
     }
 
-    /// Returns how this end alone decides to keep frames back; `None`: as both ends agree.
+    /// Returns this end's own choice of the delay before output; `None`: both ends agree on it.
     fn buffer(&self) -> Option<JitterBuffer> {
         self.playout
             .or_else(|| self.latency.and_then(Latency::buffer))
     }
 
-    /// How senders of our own protocol are received.
+    /// Returns the configuration of the receiver of our own protocol.
     fn config(&self, listen: &str, allowed: &AllowList) -> anyhow::Result<ServerConfig> {
         let listen = listen_addr(listen)?;
         let Some(key) = self.key_file() else {
@@ -364,10 +367,10 @@ impl Arguments {
     }
 }
 
-/// A session that is over: which stream's, and what that is to the program.
+/// Stream and outcome of a session that is over.
 type Over = (StreamName, Option<Outcome>);
 
-/// A stream's thread, and the way to it.
+/// A stream's thread, and the channel to it.
 struct Worker {
     sessions: mpsc::Sender<(StreamName, Share, Reception)>,
     thread: JoinHandle<()>,
@@ -375,28 +378,28 @@ struct Worker {
 
 /// All streams, as the main thread sees them.
 struct Studio<'a> {
-    /// That of our own protocol, if it is listened for.
+    /// Receiver of our own protocol, if any.
     receiver: Option<&'a Receiver>,
     returns: Returns,
     allowed: AllowList,
     allowances: Allowances,
     places: Places,
-    /// What senders are called, for whoever looks.
+    /// Names of senders, for observers.
     names: Arc<Mutex<Vec<Allowed>>>,
     destinations: Destinations,
     rotation: Option<Rotation>,
     manner: Manner,
-    /// By name; where outputs are shared, there is one for all.
+    /// Threads by stream name. If outputs are shared, all streams have one thread.
     streams: BTreeMap<Option<StreamName>, Worker>,
     /// The threads of streams by other protocols.
     others: Vec<JoinHandle<()>>,
     tallies: Tallies,
-    /// What the ends of sessions are to the program.
+    /// Channel of the outcomes of sessions.
     results: (mpsc::Sender<Over>, mpsc::Receiver<Over>),
     open_count: usize,
-    /// The first session's end that was not as it should be.
+    /// First error of a session that becomes the program's.
     worst: Option<anyhow::Error>,
-    /// When the file of senders is looked at next.
+    /// Time of the next check of the file of senders.
     look_at: Instant,
     turned_away: TurnedAwayNews,
     /// Whether a link waits for its sender.
@@ -405,7 +408,7 @@ struct Studio<'a> {
 }
 
 impl Studio<'_> {
-    /// Opens the outputs of those that are known, so that what is wrong with them is told at once.
+    /// Opens the outputs of the known streams, so that errors are reported at the start.
     fn open_all(&mut self, others: &[OtherSource]) -> anyhow::Result<()> {
         for OtherSource { name, .. } in others {
             let is_taken = self
@@ -439,7 +442,7 @@ impl Studio<'_> {
         let name = name.clone();
         let thread = thread.spawn(move || {
             let outcome = carrier.run(source, &mut outputs);
-            // What is open is closed before the main thread ends.
+            // Close the outputs before the main thread ends.
             drop(outputs);
             let _ = results.send((name, Some(outcome)));
         });
@@ -448,12 +451,12 @@ impl Studio<'_> {
         Ok(())
     }
 
-    /// Whose thread a stream has: its own, or, where outputs are shared, everybody's.
+    /// Returns the owner of a stream's thread: the stream, or `None` if outputs are shared.
     fn owner(&self, name: &StreamName) -> Option<StreamName> {
         (!self.destinations.are_shared()).then(|| name.clone())
     }
 
-    /// Opens a stream's outputs and starts its thread, unless that was done.
+    /// Opens a stream's outputs and starts its thread, unless it has one.
     fn open(&mut self, name: &StreamName) -> anyhow::Result<()> {
         let owner = self.owner(name);
         if self.streams.contains_key(&owner) {
@@ -503,7 +506,7 @@ impl Studio<'_> {
         self.finish()
     }
 
-    /// Gives a session that begins to its stream.
+    /// Passes a new session to its stream's thread.
     fn take(&mut self, reception: Reception) {
         // Its sender may have been added just now.
         self.take_pairing_news(self.manner.clock.now());
@@ -512,7 +515,9 @@ impl Studio<'_> {
         let count = self.allowed.place_count(&of);
         let Some(name) = self.places.enter(peer, &of, count) else {
             let of = of.as_str();
-            print::warn(format_args!("{of}: its sessions are not written yet"));
+            print::warn(format_args!(
+                "{of}: its earlier sessions are not written yet"
+            ));
             reception.close();
             return;
         };
@@ -533,7 +538,7 @@ impl Studio<'_> {
         }
     }
 
-    /// Takes in which sessions are over. Whether the program is, by the last of them.
+    /// Takes the outcomes of sessions. Returns whether the last of them ends the program.
     fn take_results(&mut self) -> bool {
         let mut is_over = false;
         while let Ok((name, outcome)) = self.results.1.try_recv() {
@@ -551,7 +556,7 @@ impl Studio<'_> {
         is_over && self.open_count == 0 && !self.manner.keeps_listening
     }
 
-    /// Looks at what changes beside sessions: the file of senders, and the machine.
+    /// Checks the file of senders and the load of the machine.
     fn look(&mut self) {
         let now = self.manner.clock.now();
         self.take_pairing_news(now);
@@ -569,7 +574,7 @@ impl Studio<'_> {
         service::turn(now, self.manner.stop.is_stopped());
     }
 
-    /// Waits for the streams to write what they have.
+    /// Waits until all streams have written their frames.
     fn finish(&mut self) -> anyhow::Result<()> {
         for (_, worker) in std::mem::take(&mut self.streams) {
             drop(worker.sessions);

@@ -1,5 +1,4 @@
-//! `anabranch controllers`, `anabranch schedulers` and `anabranch fec`: what there is to choose
-//! from.
+//! `anabranch controllers`, `anabranch schedulers` and `anabranch fec`: lists of algorithms.
 
 use std::fmt::Write;
 
@@ -22,16 +21,16 @@ const IN_COMPARISONS: &str = match cfg!(feature = "laboratory") {
     false => "",
 };
 
-/// Lists the congestion controllers, and the options of each.
+/// List the congestion controllers, and the options of each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = [USE_OF_OPTIONS, IN_COMPARISONS].concat())]
 pub(crate) struct ControllerArguments {}
 
-/// Lists the packet schedulers.
+/// List the packet schedulers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchedulerArguments {}
 
-/// Lists the policies of forward error correction, and the options of each.
+/// List the policies of forward error correction, and the options of each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A name with options goes wherever a policy is named:

@@ -1,4 +1,4 @@
-//! `anabranch reproduce`: published results beside ours.
+//! `anabranch reproduce`: published results compared with ours.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::command_line::check_writable;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs papers' experiments in the simulator, and says which claims hold here.
+/// Run the experiments of papers in the simulator, and report which claims hold.
 ///
 /// Judges each figure, table and claim, with the paper's algorithm as published and with this
 /// project's form of it. Writes an HTML report with pictures and prints a summary. A claim that
@@ -32,49 +32,51 @@ interrupted command continues; runs that a change concerns are repeated.
 pub(crate) struct Arguments {
     /// Papers, claims, or beginnings of claims.
     what: Vec<String>,
-    /// List the claims, and run nothing.
+    /// List the claims without running them.
     #[arg(long)]
     list: bool,
-    /// How many seeds at most; medians and ranges are reported. A claim takes 4, then 7, then all
-    /// of them as long as its verdict is within a margin that depends on how runs differ.
+    /// Maximum number of seeds; medians and ranges are reported. A claim is run with 4 seeds. If
+    /// its verdict is within a margin that depends on the spread of the runs, 7 and then all seeds
+    /// follow.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
-    /// Take all seeds for every claim, clear or not.
+    /// Run all seeds for every claim, even if its verdict is clear.
     #[arg(long)]
     all_seeds: bool,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Where to write the report.
+    /// Output file of the report.
     #[arg(long, value_name = "FILE", default_value = "anabranch-report.html")]
     output: PathBuf,
-    /// Where to keep runs [default: `anabranch` in the user's cache folder].
+    /// Folder in which runs are kept [default: `anabranch` in the user's cache folder].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Run everything again, and keep nothing.
+    /// Run everything again, and keep no runs.
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
     /// Negative control: test every claim about a controller with this one in its place.
     #[arg(long, value_name = "CONTROLLER")]
     swap: Option<String>,
-    /// The same for claims about a scheduler.
+    /// Negative control: test every claim about a scheduler with this one in its place.
     #[arg(long, value_name = "SCHEDULER")]
     swap_scheduler: Option<String>,
-    /// Try other controllers and schedulers in each claim, and say which of them pass it as well.
+    /// Try other controllers and schedulers in each claim, and report which of them pass it as
+    /// well.
     #[arg(long, conflicts_with_all = ["swap", "swap_scheduler"])]
     others: bool,
-    /// How many runs at a time; 0: one per core.
+    /// Number of parallel runs; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Format {
-    /// For people.
+    /// A summary for people.
     #[default]
     Text,
-    /// For programs; a stable contract (docs/scenarios.md).
+    /// JSON for programs; a stable contract (docs/scenarios.md).
     Json,
 }
 
@@ -113,7 +115,7 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
         controller: arguments.swap.as_deref(),
         scheduler: arguments.swap_scheduler.as_deref(),
     };
-    // What is swapped in has no published form.
+    // A swapped-in algorithm has no published form.
     let columns = match (swap.controller, swap.scheduler) {
         (None, None) => Columns::Both,
         _ => Columns::AsNamed,
@@ -139,7 +141,7 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
     Ok(findings)
 }
 
-/// All claims.
+/// Returns a list of all claims.
 pub(crate) fn claim_list() -> String {
     list(&claims().collect::<Vec<_>>())
 }
@@ -159,7 +161,7 @@ fn papers() -> Vec<&'static str> {
     names
 }
 
-/// Papers' keys, then claims' IDs.
+/// Returns the keys of papers, then the IDs of claims.
 fn known() -> Vec<&'static str> {
     let mut names = papers();
     names.extend(claims().map(|claim| claim.id));

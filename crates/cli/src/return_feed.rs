@@ -1,4 +1,4 @@
-//! What a receiver sends to its sender, on the way to the sender's output.
+//! The return feed: video from the receiver to the sender's output.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -13,22 +13,22 @@ use crate::io::{Output, OutputName, OutputNews, Playout, RetriedOutput};
 use crate::print;
 use crate::stop::Stop;
 
-/// Frames that wait for the output; what comes beyond is left out.
+/// Maximum number of frames that wait for the output; further frames are dropped.
 const MAX_WAITING: usize = 1_024;
-/// How often the thread looks up.
+/// Time between the thread's checks for the end.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
-/// Writes a return feed in a thread of its own: whoever watches it slowly holds up nothing.
+/// Writer of a return feed in a separate thread, so that a slow viewer delays nothing.
 #[derive(Debug)]
 pub(crate) struct ReturnFeed {
-    /// `None` at the end.
+    /// Queue; `None` at the end.
     frames: Option<SyncSender<ReceivedFrame>>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl ReturnFeed {
-    /// Opens the output. With a latency, frames leave so long after their fastest packet could have
-    /// come.
+    /// Opens the output. With a latency, frames leave this long after the earliest possible arrival
+    /// of their fastest packet.
     ///
     /// # Errors
     /// It cannot be written.
@@ -60,7 +60,7 @@ impl ReturnFeed {
 
     pub(crate) fn push(&self, frame: ReceivedFrame) {
         if let Some(frames) = &self.frames {
-            // It has no room, or has failed, which was told.
+            // The queue is full, or the output has failed, which was reported.
             let _ = frames.try_send(frame);
         }
     }

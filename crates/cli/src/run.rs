@@ -12,7 +12,7 @@ use crate::exit::Unmet;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs a scenario in the simulator and prints what it measured.
+/// Run a scenario in the simulator and print the measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The same scenario and seed give the same trace hash, on any machine. Scenario files are explained in
@@ -22,50 +22,50 @@ docs/scenarios.md.
   anabranch run scenarios/two-paths.toml --seeds 10 --set flows.0.scheduler=wrr
   anabranch run scenarios/two-paths.toml --trace out && anabranch plot out")]
 pub(crate) struct Arguments {
-    /// The scenario file; `-`: standard input.
+    /// Scenario file; `-` is standard input.
     scenario: PathBuf,
-    /// How many seeds to run, from --first-seed on, on all cores.
+    /// Number of seeds to run, starting with --first-seed, on all cores.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
-    /// The first seed.
+    /// First seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     first_seed: u64,
     /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`, `flows.0.controller=fixed`; or a
     /// list of its sweep: `sweep.links.wifi.rate=["1 Mbit/s", "2 Mbit/s"]`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// What to print: a table, or the JSON report.
+    /// Output format: a table, or the JSON report.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Write traces as CSV into this folder, for `anabranch plot` or your own tools.
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
-    /// Trace every datagram too: some 100 bytes each.
+    /// Trace every datagram too, with about 100 bytes each.
     #[arg(long, requires = "trace")]
     trace_packets: bool,
     /// Draw a sweep over its numeric key into this SVG.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// How many runs at a time; 0: one per core.
+    /// Number of parallel runs; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
 
-/// What `--format` may say.
+/// Value of `--format`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// A table for people.
     #[default]
     Table,
-    /// For programs; a stable contract (docs/scenarios.md).
+    /// JSON for programs; a stable contract (docs/scenarios.md).
     Json,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let points = lab::Point::load(&arguments.scenario, &arguments.settings)?;
     let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
-    let last_seed = last_seed.context("--first-seed is too large for so many seeds")?;
+    let last_seed = last_seed.context("--first-seed is too large for --seeds")?;
     let options = lab::RunOptions {
         seeds: (arguments.first_seed..=last_seed).collect(),
         threads: arguments.threads,

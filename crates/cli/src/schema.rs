@@ -1,8 +1,8 @@
-//! `anabranch schema`: what editors need to know of scenario files.
+//! `anabranch schema`: the schema of scenario files for editors.
 
 use crate::print;
 
-/// Prints the JSON Schema of scenario files, for editors.
+/// Print the JSON Schema of scenario files, for editors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Editors that know TOML schemas (Even Better TOML in VS Code, taplo elsewhere) check and complete a

@@ -1,4 +1,4 @@
-//! `anabranch serve`.
+//! `anabranch serve`: the server of tunnels.
 
 use core::time::Duration as StdDuration;
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ use crate::tunnel::{self, Destination, Target, TransportArguments, streams};
 use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 
-/// How often the main thread looks up from waiting for events.
+/// Time between the main thread's checks while it waits for events.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// Interval at which the file of proxies is looked at.
+/// Time between checks of the file of proxies.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
-/// Proxies that may have sessions at a time.
+/// Maximum number of proxies with sessions.
 const MAX_SESSIONS: usize = 10_000;
 
-/// Lets proxies' TCP connections, UDP flows and IP packets out: the far end of `anabranch proxy`.
+/// Forward TCP connections, UDP flows and IP packets of proxies: the far end of `anabranch proxy`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,44 +53,44 @@ Examples:
   anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0 --nat
 
 --connect and connect= are rules for addresses. `any`, `*:PORT` and networks reach the public
-Internet alone: loopback, private, link-local, multicast and reserved addresses are reached by rules
-that name the address, its host, or a network within these, and an address of this machine by rules
-that name the address or its host. A key with connect= has these rules and not those of --connect;
-connect=none leaves it --forward and --tun. The file of --allow-from has a line for each proxy, its
-key, its name and its limits (KEY desk connect=127.0.0.1:22), and may be changed at any time: the
-sessions of keys that are taken out of it end.
+Internet alone. Loopback, private, link-local, multicast and reserved addresses are reached by rules
+that name the address, its host, or a network within these. An address of this machine is reached by
+rules that name the address or its host. A key with connect= has these rules and not those of
+--connect; connect=none leaves it --forward and --tun. The file of --allow-from has a line for each
+proxy with its key, its name and its limits (KEY desk connect=127.0.0.1:22). It may be changed at
+any time: the sessions of removed keys end.
 
 Each allowed key has one session for connections and one for UDP and packets at a time; a second
 program with the same key replaces the first.
-The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
+The first Ctrl-C notifies the proxies, which wait for the next server; a second one ends the program
 at once.")]
 pub(crate) struct Arguments {
-    /// Address and port to listen at (7000 by default); `[::]:PORT` takes IPv4 and IPv6.
+    /// Address and port to listen at (7000 by default); `[::]:PORT` accepts IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
     listen: String,
-    /// Address and port at which to accept TCP connections, too, for proxies whose networks block
+    /// Address and port at which to accept TCP connections too, for proxies whose networks block
     /// UDP; they try port 443. Ports below 1,024 need root or CAP_NET_BIND_SERVICE.
     #[arg(long, value_name = "ADDR")]
     listen_tcp: Option<String>,
-    /// This end's key file, from `anabranch keygen`.
+    /// Key file of this end, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Public key of a proxy that is let in, and its name; may be given several times.
-    /// `connect=HOST:PORT` is a rule of this key alone, `streams=2` limits how many keys of the
-    /// same name may have sessions at a time.
+    /// Public key of an allowed proxy, and its name; may be given several times.
+    /// `connect=HOST:PORT` is a rule for this key alone. `streams=2` limits the number of keys of
+    /// the same name with sessions at a time.
     #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
     allow: Vec<Allowed>,
-    /// A file with a line for each proxy that is let in: its public key, its name, its limits.
+    /// File with a line for each allowed proxy: its public key, its name, its limits.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
-    /// Where the connections go that arrive at a proxy's --listen.
+    /// Target of the connections that arrive at a proxy's --listen.
     #[arg(long, value_name = "HOST:PORT", value_parser = target)]
     forward: Option<Target>,
-    /// Where applications behind a proxy's --socks5, --http-proxy and --udp may connect to: `any`,
+    /// Permitted targets of applications behind a proxy's --socks5, --http-proxy and --udp: `any`,
     /// `HOST:PORT`, `NETWORK/PREFIX:PORT`, `HOST:*` or `*:PORT`; may be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     connect: Vec<Destination>,
-    /// How long a proxy may be silent before its session, with all connections, counts as over.
+    /// Time for which a proxy may be silent before its session ends with all its connections.
     #[arg(long, value_name = "TIME", default_value = "300 s", value_parser = positive)]
     timeout: Duration,
     /// Print a line about each session at this interval.
@@ -167,21 +167,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything that lets proxies in.
+/// Access control of proxies.
 struct Doors<'a> {
     server: &'a StreamServer,
     policy: &'a Policy,
     gate: Option<&'a tun::far::Gate>,
     allowed: AllowList,
-    /// Time of the next look at the file of proxies.
+    /// Time of the next check of the file of proxies.
     look_at: Instant,
 }
 
 impl Doors<'_> {
-    /// Lets in the peers of the list from now on, and ends the sessions of others.
+    /// Admits the peers of the list, and ends the sessions of others.
     fn set_allowed(&self) {
         let list = &self.allowed;
-        // The policy is first: a session takes a moment to end.
+        // The policy is set first, because a session takes a moment to end.
         self.policy.set_allowed(list.all());
         self.server.set_places(list.places());
         self.server.set_allowed(&list.keys());
@@ -225,7 +225,7 @@ fn target(text: &str) -> Result<Target, String> {
 }
 
 impl Arguments {
-    /// Whether what they name can be used, as far as that is known without a session.
+    /// Checks the arguments, as far as possible without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(&self.key)?;
         tcp_addr(self.listen_tcp.as_deref())?;
@@ -233,7 +233,7 @@ impl Arguments {
         listen_addr(&self.listen).map(drop)
     }
 
-    /// Returns the proxies that are let in.
+    /// Returns the allowed proxies.
     ///
     /// # Errors
     /// There are none, or they could reach nothing.
@@ -251,7 +251,7 @@ impl Arguments {
     }
 }
 
-/// What is seen of the sessions, as long as there is a server.
+/// Returns a function that takes snapshots of the sessions, as long as the server exists.
 fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static {
     let server = Arc::downgrade(server);
     move || {
@@ -269,7 +269,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
     }
 }
 
-/// Tells what happens until the server has ended.
+/// Reports events until the server has ended.
 fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &Stop, clock: &Clock) {
     let mut meters: Vec<((PublicKey, Cargo), Meter)> = Vec::new();
     let mut slowness = Slowness::default();

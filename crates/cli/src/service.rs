@@ -1,13 +1,13 @@
-//! What a service manager is told: sd_notify(3). Without one, nothing is.
+//! Notifications of a service manager by sd_notify(3), if there is one.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anabranch_units::{Duration, Instant};
 use sd_notify::NotifyState;
 
-/// What there is to tell the manager by.
+/// State of the notifications.
 struct Manager {
-    /// How often it wants to hear that the program goes on; `None`: not at all.
+    /// Watchdog interval; `None` if the manager has no watchdog.
     interval: Option<Duration>,
     turns: Mutex<Turns>,
 }
@@ -18,12 +18,12 @@ struct Turns {
     is_stopping: bool,
 }
 
-/// The manager, if there is one.
+/// Returns the manager, if there is one.
 fn manager() -> Option<&'static Manager> {
     static MANAGER: OnceLock<Option<Manager>> = OnceLock::new();
     let found = || {
         std::env::var_os("NOTIFY_SOCKET")?;
-        // Half of its patience, as sd_watchdog_enabled(3) recommends.
+        // Half of the watchdog's timeout, as sd_watchdog_enabled(3) recommends.
         let patience = sd_notify::watchdog_enabled();
         let interval = patience.map(|span| Duration::from_micros(span.as_micros() as u64 / 2));
         Some(Manager {
@@ -34,22 +34,22 @@ fn manager() -> Option<&'static Manager> {
     MANAGER.get_or_init(found).as_ref()
 }
 
-/// Whether somebody wants to know how it goes.
+/// Returns whether there is a service manager.
 pub(crate) fn is_managed() -> bool {
     manager().is_some()
 }
 
-/// All is open that was asked for.
+/// Reports that everything is open.
 pub(crate) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// One line on how it goes.
+/// Reports the status in one line.
 pub(crate) fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
-/// The main thread goes on.
+/// Reports that the main thread is alive, and once that the program stops.
 pub(crate) fn turn(now: Instant, is_stopping: bool) {
     let Some(manager) = manager() else { return };
     let mut turns = manager.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +64,7 @@ pub(crate) fn turn(now: Instant, is_stopping: bool) {
     }
 }
 
-/// A manager that has gone has no use for it.
+/// Notifies the manager, and ignores errors: the manager may have gone.
 fn tell(state: &[NotifyState<'_>]) {
     if is_managed() {
         let _ = sd_notify::notify(state);

@@ -1,16 +1,16 @@
-//! Tells of a machine that is too slow to keep time: what the transport measures and promises then
-//! says more of the machine than of the network.
+//! Reports of a machine that is too slow to keep time. Measurements of the transport then describe
+//! the machine more than the network.
 
 use anabranch_units::{Duration, Instant, Lateness};
 
-/// A second in which work that was due waited for the processor longer than this altogether.
-/// Packets then leave and frames are written in bursts that deadlines notice.
+/// Total lateness of due work in a second from which that second is slow. Packets and frames then
+/// leave in bursts that affect deadlines.
 const SLOW: Duration = Duration::from_millis(100);
-/// From one time that it is told to the next.
+/// Minimum time between two reports.
 const SILENCE: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts the seconds in which the machine was too slow.
+/// Counter of the seconds in which the machine was too slow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slowness {
     counted_at: Option<Instant>,
@@ -19,7 +19,7 @@ pub(crate) struct Slowness {
 }
 
 impl Slowness {
-    /// What to tell of how late the machine is now.
+    /// Returns a report on the machine's lateness, if one is due.
     pub(crate) fn news(&mut self, now: Instant, lateness: Lateness) -> Option<String> {
         let is_over = |at: Option<Instant>, span: Duration| at.is_none_or(|at| now >= at + span);
         if lateness.total < SLOW {
@@ -41,7 +41,7 @@ impl Slowness {
         ))
     }
 
-    /// In how many seconds the machine was too slow.
+    /// Returns the number of seconds in which the machine was too slow.
     pub(crate) fn second_count(&self) -> u64 {
         self.second_count
     }

@@ -1,4 +1,4 @@
-//! Being told to stop, and waiting until then.
+//! The stop signal, and waits that it ends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,15 +13,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 static OF_SIGNALS: OnceLock<Stop> = OnceLock::new();
 
-/// Becomes true by SIGINT, SIGTERM, or [`Stop::stop`], and stays so until [`Stop::clear`]. Waits
-/// end early with it. Clones are the same.
+/// Flag that SIGINT, SIGTERM or [`Stop::stop`] sets until [`Stop::clear`]. It ends waits early.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     is_stopped: Arc<AtomicBool>,
-    /// Readable while stopped.
+    /// Socket that is readable while stopped.
     bell: Arc<UnixStream>,
     ringer: Arc<UnixStream>,
-    /// Whether the machine lets waits end when they are to.
+    /// Lateness of the ends of waits.
     punctuality: Arc<Mutex<Punctuality>>,
 }
 
@@ -38,20 +38,20 @@ impl Stop {
         })
     }
 
-    /// Is stopped by the first SIGINT or SIGTERM; a second one ends the program at once.
+    /// Stops on the first SIGINT or SIGTERM; a second one ends the program at once.
     pub(crate) fn on_signals(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
-            // In this order the second signal finds the flag set.
+            // With this order the second signal finds the flag set.
             signal_hook::flag::register_conditional_default(signal, self.is_stopped.clone())?;
             signal_hook::flag::register(signal, self.is_stopped.clone())?;
             signal_hook::low_level::pipe::register(signal, self.ringer.try_clone()?)?;
         }
-        // Signals reach all that have registered; a wait needs only one of them.
+        // Signals reach all registered instances; a wait needs only one of them.
         let _ = OF_SIGNALS.set(self.clone());
         Ok(())
     }
 
-    /// The first that signals stop, or one that nothing stops.
+    /// Returns the first instance that signals stop, or otherwise one that nothing stops.
     pub(crate) fn of_signals() -> io::Result<Self> {
         OF_SIGNALS.get().cloned().map_or_else(Stop::new, Ok)
     }
@@ -61,7 +61,7 @@ impl Stop {
         let _ = (&*self.ringer).write(&[0]);
     }
 
-    /// Lets it be stopped anew.
+    /// Resets the flag, so that it can be stopped again.
     pub(crate) fn clear(&self) {
         self.is_stopped.store(false, Ordering::SeqCst);
         let mut rings = [0; 64];
@@ -72,9 +72,9 @@ impl Stop {
         self.is_stopped.load(Ordering::SeqCst)
     }
 
-    /// Waits until `at`. Whether it may go on: false when stopped.
+    /// Waits until `at`. Returns false when stopped.
     pub(crate) fn wait_until(&self, clock: &Clock, at: Instant) -> bool {
-        // What was due before it was asked for is not the machine's fault.
+        // Time that has passed before the call is not the machine's lateness.
         let due_at = at.max(clock.now());
         while !self.is_stopped() {
             let now = clock.now();
@@ -91,7 +91,7 @@ impl Stop {
         false
     }
 
-    /// How late waits until a time have ended, in the worse of the last two seconds.
+    /// Returns the lateness of waits until a time, in the worse of the last two seconds.
     pub(crate) fn lateness(&self, clock: &Clock) -> Lateness {
         self.punctuality().lateness(clock.now())
     }
@@ -102,7 +102,7 @@ impl Stop {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `source` can be read, for `patience` at most. Whether it can.
+    /// Waits until `source` is readable, for `patience` at most. Returns whether it is.
     pub(crate) fn wait_readable(&self, source: BorrowedFd<'_>, patience: Duration) -> bool {
         let mut awaited = [
             PollFd::from_borrowed_fd(source, PollFlags::IN),
@@ -114,7 +114,7 @@ impl Stop {
 }
 
 impl Stop {
-    /// Waits until `target` can be written to. Whether it can: false when stopped.
+    /// Waits until `target` is writable. Returns false when stopped.
     pub(crate) fn wait_writable(&self, target: BorrowedFd<'_>) -> bool {
         while !self.is_stopped() {
             let mut awaited = [
@@ -128,7 +128,7 @@ impl Stop {
         false
     }
 
-    /// Waits until `target` can be written to, for `patience` at most and whether stopped or not.
+    /// Waits until `target` is writable, for `patience` at most, even when stopped.
     pub(crate) fn wait_writable_for(target: BorrowedFd<'_>, patience: Duration) -> bool {
         let mut awaited = [PollFd::from_borrowed_fd(target, PollFlags::OUT)];
         poll(&mut awaited, Some(&timespec(patience))).is_ok_and(|count| count > 0)

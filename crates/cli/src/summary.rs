@@ -1,4 +1,4 @@
-//! What a session has done, for people.
+//! Summaries of sessions for people.
 
 use core::fmt::Write;
 
@@ -10,7 +10,7 @@ use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 use crate::delivery::Delivery;
 use crate::path_news::path_name;
 
-/// Which end looks.
+/// Role of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Sender,
@@ -19,19 +19,19 @@ pub(crate) enum End {
     Tunnel(Datagrams),
 }
 
-/// What a tunnel's datagrams are.
+/// Content of a tunnel's datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Datagrams {
-    /// Of UDP flows.
+    /// UDP flows.
     Udp,
     /// IP packets of a TUN interface.
     Packets,
-    /// Either.
+    /// UDP flows and IP packets.
     Both,
 }
 
 impl Datagrams {
-    /// By whether UDP flows and packets may be carried.
+    /// Returns the content if UDP flows and packets may be carried or not.
     pub(crate) fn of(has_udp: bool, has_packets: bool) -> Self {
         match (has_udp, has_packets) {
             (true, true) => Datagrams::Both,
@@ -49,7 +49,7 @@ impl Datagrams {
     }
 }
 
-/// The table at the end. `names` are the paths'.
+/// Returns the final table. `names` are the paths'.
 pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     let duration = snapshot
         .connected_at
@@ -71,7 +71,7 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
         let _ = write!(text, "; the receiver went away {away} before its end");
     }
     text.push_str(&carried(end, snapshot));
-    // What is right is not said twice.
+    // A share of 100 % is not printed.
     if let Some(share) = Delivery::of(end, snapshot, 0)
         .share()
         .filter(|share| *share < 1.0)
@@ -101,10 +101,10 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     text
 }
 
-/// What a session has carried, as one end knows it.
+/// Describes the transferred data, as one end knows it.
 fn carried(end: End, snapshot: &Snapshot) -> String {
     let session = &snapshot.session;
-    // Silence after the encoder has stopped is no part of its rate.
+    // Silence after the encoder has stopped does not count for its rate.
     let began_at = snapshot.connected_at.unwrap_or(snapshot.at);
     let until = snapshot.media_until.unwrap_or(snapshot.at);
     let duration = until.saturating_since(began_at);
@@ -138,7 +138,7 @@ fn carried(end: End, snapshot: &Snapshot) -> String {
     }
 }
 
-/// What never reached the transport, if there was any.
+/// Describes packets and handshakes that never reached the transport, if there were any.
 fn edge_line(snapshot: &Snapshot) -> String {
     let edge = &snapshot.edge;
     let rejected = edge.rejected_datagrams.iter().sum::<u64>() + edge.unknown_datagrams;
@@ -151,13 +151,13 @@ fn edge_line(snapshot: &Snapshot) -> String {
     )
 }
 
-/// For how long there has been no receiver, if it said that it goes away and none came since.
+/// Returns the time since the receiver announced that it goes away, if none has come since.
 fn away_for(snapshot: &Snapshot) -> Option<String> {
     let span = snapshot.at.saturating_since(snapshot.peer_left_at?);
     Some(format!("{:.1} s", span.as_secs_f64()))
 }
 
-/// What forward error correction cost or gave, if there was any.
+/// Describes cost or benefit of forward error correction, if there was any.
 fn fec_line(end: End, snapshot: &Snapshot) -> String {
     let paths = snapshot.paths.iter().map(|path| &path.counters);
     let all = paths.fold(PathCounters::default(), |sum, path| sum.plus(path));
@@ -173,19 +173,19 @@ fn fec_line(end: End, snapshot: &Snapshot) -> String {
     }
 }
 
-/// Bytes of repairs by bytes of all else that was sent.
+/// Returns the bytes of repairs divided by all other sent bytes.
 pub(crate) fn repair_share(sent: &PathCounters) -> f64 {
     let rest = sent.sent_bytes.saturating_sub(sent.repair_bytes);
     sent.repair_bytes as f64 / rest.max(1) as f64
 }
 
-/// The share of packets sent that were lost, without those that arrived after all.
+/// Returns the share of lost packets, without those that arrived late.
 pub(crate) fn loss_share(sent: &PathCounters) -> f64 {
     let lost = sent.lost_packets.saturating_sub(sent.spurious_losses);
     lost as f64 / sent.sent_packets.max(1) as f64
 }
 
-/// Why the datagrams left that have been sent since an earlier look.
+/// Returns the send reasons of datagrams since an earlier snapshot.
 fn reasons_since(earlier: Option<&Snapshot>, snapshot: &Snapshot) -> ReasonCounts {
     let paths = snapshot.paths.iter().enumerate();
     let since = paths.map(|(index, path)| {
@@ -197,7 +197,7 @@ fn reasons_since(earlier: Option<&Snapshot>, snapshot: &Snapshot) -> ReasonCount
     since.fold(ReasonCounts::default(), |sum, counts| sum.plus(&counts))
 }
 
-/// The shares of the reasons in all bytes sent; `None` if there are none.
+/// Returns the shares of the reasons in all bytes sent; `None` if there are none.
 fn reason_shares(reasons: &ReasonCounts) -> Option<String> {
     let total = reasons.sum(|_| true).bytes;
     let share = |(reason, count): (SendReason, ReasonCount)| {
@@ -238,7 +238,7 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
         text.push_str("; by TCP");
     }
     if path.unsent_datagrams > 0 {
-        // Before an address is proven to be the peer's, little is sent there.
+        // Little is sent to an address before it is validated.
         let reason = path
             .last_error
             .as_deref()
@@ -267,7 +267,7 @@ fn name_of(names: &[String], path: &PathSnapshot, index: usize) -> String {
     }
 }
 
-/// The path's MTU, if it is known to be less than Ethernet's.
+/// Returns the path MTU, if it is known to be less than Ethernet's.
 fn narrow_mtu(path: &PathSnapshot) -> Option<u32> {
     path.view.mtu.filter(|mtu| *mtu < 1_500)
 }
@@ -283,17 +283,17 @@ fn at_least_a_millisecond(span: Duration) -> Duration {
     span.max(Duration::from_millis(1))
 }
 
-/// Makes the line that `--report` prints: what happened since the line before.
+/// Source of the lines of `--report`: the changes since the last line.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// `None`: nobody asked.
+    /// Interval; `None` without `--report`.
     interval: Option<Duration>,
     next_at: Instant,
     last: Option<Snapshot>,
 }
 
 impl Meter {
-    /// A session begins. The first line comes when there is as much to tell as in every other.
+    /// Begins a session. The first line covers a whole interval, like every other.
     pub(crate) fn new(interval: Option<Duration>, now: Instant) -> Self {
         Meter {
             interval,
@@ -302,7 +302,7 @@ impl Meter {
         }
     }
 
-    /// Whether it is time for a line.
+    /// Returns whether a line is due.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         match self.interval {
             Some(interval) if now >= self.next_at => {

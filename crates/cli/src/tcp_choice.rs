@@ -1,10 +1,10 @@
-//! `--tcp`: whether datagrams go by TCP where UDP is blocked.
+//! `--tcp`: the fallback to TCP where UDP is blocked.
 
 use core::str::FromStr;
 
 use anabranch_net::TcpFallback;
 
-/// Port of HTTPS, which networks that block UDP let through.
+/// Port of HTTPS, which networks that block UDP allow.
 const DEFAULT_PORT: u16 = 443;
 
 /// Value of `--tcp`.

@@ -17,28 +17,30 @@ use crate::view::{Screen, Wish, width};
 use client::Client;
 use view::View;
 
-/// From one question to the next: a program has news once a second.
+/// Interval between two requests. A program publishes a status once a second.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// What `--once` draws on, where the terminal does not say its width.
+/// Width of `--once` in columns, if the terminal's is unknown. Chosen.
 const WIDTH: u16 = 110;
 
-/// Shows what a running sender, receiver, proxy or server does, path by path.
+/// Shows the state of a running sender, receiver, proxy or server, path by path.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The other program runs with --metrics. Arrows choose a stream and a column, whose meaning is shown.
+The other program must run with --metrics. Arrow keys choose a stream and a column, and show the
+column's meaning.
 
 Examples:
   anabranch send … --metrics 9797 film.ts &
   anabranch top
 
-  Of a program on another machine, without opening its port to others:
+  Watch a program on another machine, without opening its port to others:
   ssh -L 9797:127.0.0.1:9797 studio &
   anabranch top
 
   One screen as text:
   anabranch top --once")]
 pub(crate) struct Arguments {
-    /// What the other program's --metrics says: an address and a port, or a port of this machine.
+    /// The address of the other program's --metrics: an address and a port, or a port of this
+    /// machine.
     #[arg(value_name = "[ADDR:]PORT", default_value = "9797")]
     address: HttpAddress,
     /// Print one screen and end.
@@ -56,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let history = &mut view.of_stream.history;
     seconds.into_iter().for_each(|second| history.add(second));
     if arguments.once {
-        // There are no keys to choose a column with.
+        // Without keys, no column can be chosen.
         view.of_stream.explains_all = true;
         let width = width().unwrap_or(WIDTH);
         return print::text(view::text(&view, width));
@@ -93,7 +95,7 @@ fn watch(client: &Client, view: &mut View) -> anyhow::Result<()> {
                 view.of_stream.history.add(status);
                 view.of_stream.picture = client.thumbnail(view.stream_name());
             }
-            // It may come back.
+            // The program may come back.
             Err(error) => view.problem = Some(format!("{error:#}")),
         }
     }

@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use crate::io::PictureReader;
 use crate::print;
 
-/// Writes the sizes, times and types of a film's frames, and prints statistics of them.
+/// Write the sizes, times and types of a film's frames, and print statistics about them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 MPEG-TS and H.264 byte streams are read as they are. H.264, HEVC and MPEG-2 in other files (MP4,
@@ -30,17 +30,18 @@ A scenario plays the frames with
 
 with sizes.csv beside the scenario. With `min` and `max` the sizes follow the network.")]
 pub(crate) struct Arguments {
-    /// The film.
+    /// Film to read.
     file: PathBuf,
-    /// Where to write the frames: index, time in seconds, bytes, type (I, P, B or ?), importance.
+    /// Output file of the frames: index, time in seconds, bytes, type (I, P, B or ?), importance.
     #[arg(long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Frames per second, evenly spaced, whatever the film says: `25`, `29.97` or `30000/1001`.
+    /// Frames per second at even intervals, instead of the film's times: `25`, `29.97` or
+    /// `30000/1001`.
     #[arg(long, value_name = "RATE", value_parser = frame_rate)]
     fps: Option<f64>,
 }
 
-/// A number or a ratio, in frames per second.
+/// Parses a number or a ratio, in frames per second.
 fn frame_rate(text: &str) -> Result<f64, String> {
     let (number, divisor) = text.split_once('/').unwrap_or((text, "1"));
     let rate = number.parse::<f64>().ok().zip(divisor.parse::<f64>().ok());
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     print::text(summary(&arguments.file.display().to_string(), &trace))
 }
 
-/// The frames of the film at `path`, so many per second if that is given.
+/// Returns the frames of the film at `path`, at `fps` frames per second if that is given.
 fn read(path: &Path, fps: Option<f64>) -> anyhow::Result<FrameTrace> {
     let shown = path.display();
     let listed = match probe::kind(path)? {
@@ -76,7 +77,7 @@ fn read(path: &Path, fps: Option<f64>) -> anyhow::Result<FrameTrace> {
             frame.at = Duration::from_secs_f64(index as f64 / fps);
         }
     }
-    // Times count from the first picture, whatever the stream began with.
+    // Times count from the first picture, whatever the stream's clock starts with.
     let Some(first) = frames.first().map(|frame: &TracedFrame| frame.at) else {
         bail!("{shown} holds no video");
     };
@@ -87,7 +88,7 @@ fn read(path: &Path, fps: Option<f64>) -> anyhow::Result<FrameTrace> {
     FrameTrace::new(frames).with_context(|| format!("{shown} holds no film"))
 }
 
-/// The frames of a film that can be had as a byte stream.
+/// Returns the frames of a film that can be read as a byte stream.
 fn split(path: &Path) -> anyhow::Result<Vec<TracedFrame>> {
     let mut reader = PictureReader::open(path)?;
     let mut types = PictureTypes::new();
@@ -104,11 +105,11 @@ fn split(path: &Path) -> anyhow::Result<Vec<TracedFrame>> {
     Ok(frames)
 }
 
-/// Bars of the histogram, and the longest one's length.
+/// Number of bars in the histogram, and the length of the longest.
 const BARS: u32 = 10;
 const BAR_LEN: usize = 40;
 
-/// What a film is like, as text.
+/// Returns statistics of a film as text.
 fn summary(name: &str, trace: &FrameTrace) -> String {
     let frames = trace.frames();
     let mut text = format!(
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::io::testing::{KEY_FRAME_INTERVAL, encoded, ffmpeg, has_ffmpeg, transport_stream};
 
-    /// The trace of a file in these bytes, read back from what was written of it.
+    /// Writes these bytes to a file, and returns its trace, read back from the written one.
     fn traced(bytes: &[u8]) -> (FrameTrace, TempDir) {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("film");
@@ -206,7 +207,7 @@ mod tests {
         let pictures = encoded(60);
         let numbered: Vec<_> = pictures.iter().cloned().enumerate().collect();
         let (trace, folder) = traced(&transport_stream(&numbered, Duration::ZERO));
-        // The writer puts an access unit delimiter of 6 B in front.
+        // The writer adds an access unit delimiter of 6 B.
         check(&trace, &pictures, 6);
         let text = "duration = \"2 s\"\nlinks.a.delay = \"10 ms\"\nlinks.b.delay = \"10 ms\"\n\
              routes.r = { forward = [\"a\"], reverse = [\"b\"] }\n[[flows]]\npaths = [\"r\"]\n\
@@ -247,7 +248,7 @@ mod tests {
         assert!(read(Path::new("/nowhere.ts"), None).is_err());
     }
 
-    /// What ffmpeg makes of a test picture with this codec and file name.
+    /// Encodes a test picture with ffmpeg, with this codec and file name.
     fn made_by_ffmpeg(fps: u32, codec: &[&str], name: &str) -> (PathBuf, TempDir) {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join(name);
@@ -311,7 +312,7 @@ mod tests {
             if !has_ffmpeg(codec) {
                 continue;
             }
-            // A hierarchy of B pictures; those at its foot refer to nothing and none to them.
+            // A hierarchy of B pictures. The lowest have no references in either direction.
             let quiet = [
                 "-x265-params",
                 "log-level=none:bframes=3:b-adapt=0:open-gop=0:scenecut=0",
@@ -353,7 +354,7 @@ mod tests {
                     frames.map(|frame| (frame.kind, frame.importance)).collect()
                 };
                 assert_eq!(kinds(other), kinds(&traces[0]));
-                // But for parameter sets, which MP4 keeps elsewhere.
+                // The difference is the parameter sets, which MP4 stores elsewhere.
                 let (ours, theirs) = (other.total_bytes(), traces[0].total_bytes());
                 assert!(ours.abs_diff(theirs) < theirs / 20, "{ours} {theirs}");
             }

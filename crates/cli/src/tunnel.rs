@@ -1,17 +1,17 @@
-//! TCP connections through streams, UDP flows and IP packets through datagrams: what `serve` and
-//! `proxy` have in common.
+//! TCP connections through streams, UDP flows and IP packets through datagrams: the common parts of
+//! `serve` and `proxy`.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `request.rs` | what a new stream asks for, and how it is answered |
+//! | `request.rs` | the request of a new stream, and its answer |
 //! | `streams.rs` | the server's end of streams |
-//! | `policy.rs` | where streams and flows may lead |
+//! | `policy.rs` | permitted targets of streams and flows |
 //! | `destination.rs` | rules for destinations |
 //! | `reach.rs` | special addresses, which a rule must name |
 //! | `journal.rs` | a record of connections and refusals |
 //! | `resolver.rs` | the addresses of names, with a bound for each peer |
 //! | `relay.rs` | bytes from a connection to a stream and back |
-//! | `socks5.rs`, `http.rs` | how applications ask a proxy for a connection |
+//! | `socks5.rs`, `http.rs` | the protocols between applications and a proxy |
 //! | `udp.rs`, `udp/` | UDP flows |
 //! | `tun.rs`, `tun/` | IP packets of a TUN interface |
 
@@ -38,7 +38,7 @@ use tokio::runtime::{Builder, Runtime};
 pub(crate) use destination::{Destination, Target};
 pub(crate) use journal::Transport;
 
-/// How each path is to be controlled, and what goes by which of them.
+/// Congestion control of the paths, and their scheduler.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TransportArguments {
     /// Congestion controller of every path, with any options; `anabranch controllers` lists them.
@@ -49,7 +49,7 @@ pub(crate) struct TransportArguments {
     scheduler: String,
 }
 
-/// It does not take random loss, as radio links have it, for congestion.
+/// Default controller of tunnels. It does not take the random loss of radio links for congestion.
 const DEFAULT_CONTROLLER: &str = "bbr3";
 
 impl TransportArguments {
@@ -60,7 +60,7 @@ impl TransportArguments {
     }
 }
 
-/// What a session is for, as it is told.
+/// Returns the user's word for a session's cargo.
 pub(crate) fn name(cargo: Cargo) -> &'static str {
     match cargo {
         Cargo::Frames => "video",
@@ -69,12 +69,13 @@ pub(crate) fn name(cargo: Cargo) -> &'static str {
     }
 }
 
-/// Returns the name of a peer's session, which no other session of the program has.
+/// Returns the name of a peer's session, which is unique in the program.
 pub(crate) fn session_name(cargo: Cargo, peer: &PublicKey) -> String {
     format!("{} of {peer}", name(cargo))
 }
 
-/// Where tasks run that move bytes. One thread is enough: sessions have a thread of their own.
+/// Starts the runtime for tasks that move bytes. One thread is enough, since sessions have their
+/// own.
 pub(crate) fn tasks() -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(1)

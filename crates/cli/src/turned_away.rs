@@ -1,4 +1,4 @@
-//! Lines about senders that asked for a session and got none, at most one for each every 30 s.
+//! Lines about senders that requested a session and got none, at most one for each every 30 s.
 
 use std::collections::BTreeMap;
 

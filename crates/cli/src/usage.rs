@@ -1,7 +1,7 @@
-//! What paths with a cap have carried, over restarts.
+//! Counts of the bytes that paths with a cap have carried, over restarts.
 //!
-//! Programs that use the same interface share a file: each adds what it has carried since it last
-//! did. Who removes the file, or an entry, begins again, while programs run too.
+//! Programs that use the same interface share a file. Each adds the bytes that it has carried since
+//! its last update. Removing the file, or an entry, restarts the count, also while programs run.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,18 +13,19 @@ use anabranch_net::{LinkCap, PathSnapshot, Snapshot};
 use anabranch_units::{ByteCount, Duration, Instant};
 use anyhow::{Context, anyhow};
 
-/// How often the file is brought up to date. A machine that loses its power forgets as much.
+/// Interval between two updates of the file. After a power failure, the bytes since the last update
+/// are not counted.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
 const FILE: &str = "usage.json";
 
-/// What has become of a path.
+/// A change in the use of a path's cap, with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Four fifths are used.
+    /// Four fifths of the cap are used.
     Near(usize, String),
-    /// All is used: it is to stand by.
+    /// The cap is used up: the path must stand by.
     Reached(usize, String),
-    /// The count has begun again.
+    /// The count has restarted.
     Free(usize, String),
 }
 
@@ -33,7 +34,7 @@ pub(crate) enum News {
 pub(crate) struct Caps {
     file: PathBuf,
     entries: Vec<Entry>,
-    /// Bytes of paths that have left the session, not yet in the file; by name.
+    /// Bytes of paths that have left the session and are not yet in the file, by name.
     owed: BTreeMap<String, u64>,
     save_at: Instant,
 }
@@ -44,14 +45,14 @@ pub(crate) struct Entry {
     path: usize,
     name: String,
     cap: u64,
-    /// What all sessions had carried by then.
+    /// Bytes that all sessions had carried at the last update of the file.
     total: u64,
-    /// What the session had carried when the file was last brought up to date.
+    /// Bytes that this session had carried at the last update of the file.
     counted: u64,
     used: Use,
 }
 
-/// How much of a cap is used.
+/// Use of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     Little,
@@ -60,13 +61,13 @@ enum Use {
 }
 
 impl Caps {
-    /// Of no paths yet.
+    /// Creates the caps of a session without paths.
     ///
     /// # Errors
     /// There is no folder for the file.
     pub(crate) fn new(folder: Option<PathBuf>) -> anyhow::Result<Caps> {
         let folder = folder.or_else(usual_folder);
-        let folder = folder.ok_or_else(|| anyhow!("name a folder for what is counted: --state"))?;
+        let folder = folder.ok_or_else(|| anyhow!("name a folder for the counts: --state DIR"))?;
         Ok(Caps {
             file: folder.join(FILE),
             entries: Vec::new(),
@@ -75,7 +76,7 @@ impl Caps {
         })
     }
 
-    /// Counts a path from now on. Whether it is to stand by already.
+    /// Counts a path from now on. Returns whether its cap is already used up.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -94,13 +95,13 @@ impl Caps {
         Ok(used == Use::All)
     }
 
-    /// Counts a path no more. Returns its cap, if it has one.
+    /// Stops counting a path. Returns its cap, if it has one.
     pub(crate) fn take(&mut self, path: usize) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.path == path)?;
         Some(self.entries.swap_remove(at))
     }
 
-    /// Counts a path again that was [taken](Self::take).
+    /// Counts a path again after [`take`](Self::take).
     pub(crate) fn put_back(&mut self, entry: Entry) {
         self.entries.push(entry);
     }
@@ -111,7 +112,7 @@ impl Caps {
         *self.owed.entry(entry.name).or_default() += bytes;
     }
 
-    /// Whether it is time to [update](Self::update).
+    /// Returns whether it is time to [update](Self::update).
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         !(self.entries.is_empty() && self.owed.is_empty()) && now >= self.save_at
     }
@@ -127,10 +128,10 @@ impl Caps {
         })
     }
 
-    /// Adds what the paths have carried since.
+    /// Adds the bytes that the paths have carried since the last update.
     ///
     /// # Errors
-    /// The file cannot be read or written; it is added later.
+    /// The file cannot be read or written. The bytes are then added later.
     pub(crate) fn update(&mut self, now: Instant, seen: &Snapshot) -> anyhow::Result<Vec<News>> {
         self.save_at = now + SAVE_INTERVAL;
         let carried: Vec<u64> = self
@@ -182,13 +183,13 @@ impl Use {
     }
 }
 
-/// Everything in both directions, as those count who charge for it.
+/// Returns all bytes in both directions, as network operators charge for them.
 fn carried_bytes(path: &PathSnapshot) -> u64 {
     let counted = &path.counters;
     counted.sent_bytes + counted.control_bytes + counted.received_bytes
 }
 
-/// Returns the folder of this program's state, as the XDG base directories have it.
+/// Returns the folder of this program's state, by the XDG Base Directory Specification.
 pub(crate) fn usual_folder() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = named("XDG_STATE_HOME").map(PathBuf::from);
@@ -196,12 +197,20 @@ pub(crate) fn usual_folder() -> Option<PathBuf> {
     Some(state?.join("anabranch"))
 }
 
-/// Adds to the counts of a file, and returns all.
+/// Adds to the counts of a file, and returns all counts.
+///
+/// # Errors
+/// The file or its folder cannot be read or written.
 fn add_to(file: &Path, counted: &[(&str, u64)]) -> anyhow::Result<BTreeMap<String, u64>> {
-    let context = || format!("cannot keep what paths carry in {}", file.display());
+    let context = || {
+        format!(
+            "cannot keep the counts of paths with a cap in {}",
+            file.display()
+        )
+    };
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(context)?;
-    // Programs take turns; the lock goes with the file that is open.
+    // Programs take turns. Closing the file releases the lock.
     let lock = File::create(file.with_extension("lock")).with_context(context)?;
     lock.lock().with_context(context)?;
     let mut totals: BTreeMap<String, u64> = match fs::read(file) {
@@ -212,7 +221,7 @@ fn add_to(file: &Path, counted: &[(&str, u64)]) -> anyhow::Result<BTreeMap<Strin
     for (name, bytes) in counted {
         *totals.entry((*name).to_owned()).or_default() += bytes;
     }
-    // A file in part would count for nothing.
+    // A partly written file could not be read.
     let mut new = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
     new.write_all(&serde_json::to_vec(&totals)?)
         .with_context(context)?;
@@ -247,7 +256,7 @@ mod tests {
         let news = first.update(at(6), &seen(850)).unwrap();
         assert!(matches!(&news[..], [News::Near(0, said)] if said.contains("850 B of 1000 B")));
         assert_eq!(first.update(at(11), &seen(860)).unwrap(), []);
-        // A program beside it, or after it.
+        // Another program, at the same time or later.
         let mut second = open();
         assert!(!second.add(0, "wwan0", cap).unwrap());
         let news = second.update(at(1), &seen(140)).unwrap();
@@ -281,7 +290,7 @@ mod tests {
         assert_eq!(caps.update(Instant::from_secs(6), &two).unwrap(), []);
         let totals = add_to(&folder.path().join(FILE), &[]).unwrap();
         assert_eq!((totals["enx1"], totals["enx2"]), (950, 100));
-        // It is plugged in again.
+        // The modem is plugged in again.
         assert!(!caps.add(2, "enx1", ByteCount(951)).unwrap());
         assert!(caps.add(3, "enx1", ByteCount(950)).unwrap());
     }

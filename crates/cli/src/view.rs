@@ -1,6 +1,6 @@
-//! A stream on a terminal, as `top` and the demo draw it: how it does as a whole, its paths as a
-//! table, the recent past of each on one scale, its last key frame, and what the table's columns
-//! mean.
+//! A stream on a terminal, for `top` and the demo: a summary, its paths as a table, the last key
+//! frame, and the meaning of the table's columns. Charts show the recent past of each path on one
+//! scale.
 
 mod charts;
 mod columns;
@@ -22,7 +22,7 @@ pub(crate) use picture::Picture;
 pub(crate) use reasons::why_sent;
 pub(crate) use screen::{Screen, Wish, width};
 
-/// Colours that can be told apart on dark and light grounds.
+/// Colours that can be distinguished on dark and light backgrounds.
 const COLOURS: [Color; 6] = [
     Color::Blue,
     Color::Yellow,
@@ -32,19 +32,19 @@ const COLOURS: [Color; 6] = [
     Color::Red,
 ];
 
-/// What is known of the streams, and what is chosen to be seen.
+/// Known state of the streams, and the user's choices.
 #[derive(Debug, Default)]
 pub(crate) struct StreamView {
     pub(crate) history: History,
     /// The last key frame of the stream, if it is known.
     pub(crate) picture: Option<Picture>,
-    /// Whether all columns are explained, however little room that leaves.
+    /// Whether all columns are explained, even if little room remains.
     pub(crate) explains_all: bool,
     column: usize,
 }
 
 impl StreamView {
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(crate) fn follow(&mut self, wish: Wish) {
         let count = columns::COUNT;
         match wish {
@@ -54,7 +54,7 @@ impl StreamView {
         }
     }
 
-    /// Draws a stream. `about` is what is said of it as a whole.
+    /// Draws a stream. `about` is its summary.
     pub(crate) fn draw(
         &self,
         frame: &mut Frame<'_>,
@@ -75,23 +75,23 @@ impl StreamView {
         columns::draw(frame, table, stream, self.column, interval_s);
         let charts = picture::draw(frame, charts, self.picture.as_ref());
         charts::draw(frame, charts, &self.history, stream, interval_s);
-        let block = ruled("what the columns mean (left and right choose one)");
+        let block = ruled("meaning of the columns (left and right choose one)");
         frame.render_widget(Paragraph::new(meaning).block(block), foot);
     }
 }
 
-/// A part of the screen beneath its title.
+/// Returns the block of a screen part with a title.
 pub(crate) fn ruled(title: &str) -> Block<'static> {
     let title = format!("{title} ");
     Block::new().borders(Borders::TOP).title(title)
 }
 
-/// "2.31 Mbit/s"
+/// Formats a rate as "2.31 Mbit/s".
 pub(crate) fn megabits(bits_per_second: f64) -> String {
     format!("{:.2} Mbit/s", bits_per_second / 1e6)
 }
 
-/// "s" of "the last s": an interval in words.
+/// Formats an interval for "the last …": "second" or "2 s".
 fn span(seconds: f64) -> String {
     match seconds {
         1.0 => "second".to_owned(),
@@ -100,12 +100,12 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// An interval as it was meant: a tenth of a second more or less is the machine's.
+/// Returns an interval without the scheduling error, which is below a tenth of a second.
 fn rounded(interval_s: f64) -> f64 {
     (interval_s * 10.0).round() / 10.0
 }
 
-/// A path has the same colour wherever it is drawn.
+/// Returns the colour of a path, which is the same everywhere.
 fn colour(path: usize) -> Style {
     Style::new().fg(COLOURS[path % COLOURS.len()])
 }

@@ -1,4 +1,4 @@
-//! What `--via` says of a path.
+//! Parsing of `--via`, which describes a path.
 
 use core::str::FromStr;
 
@@ -6,18 +6,19 @@ use anabranch_core::PathOptions;
 use anabranch_net::Via;
 use anabranch_units::{ByteCount, DataRate};
 
-/// A way out of this machine, and what the user thinks of it.
+/// A way out of this machine with the user's options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WayOut {
-    /// An interface's name may have `*` and `?` in it: then it stands for all such.
+    /// Interface or address. An interface's name may contain `*` and `?`, and then stands for all
+    /// that match.
     pub(crate) via: Via,
     pub(crate) options: PathOptions,
-    /// After so many bytes, in both directions and over restarts, it stands by.
+    /// Volume in both directions and across restarts after which the path is on standby.
     pub(crate) cap: Option<ByteCount>,
 }
 
 impl WayOut {
-    /// What names of interfaces have to match, if it is for several.
+    /// Returns the pattern for interfaces' names, if it has one.
     pub(crate) fn pattern(&self) -> Option<&str> {
         match &self.via {
             Via::Interface(name) if name.contains(['*', '?']) => Some(name),
@@ -26,7 +27,7 @@ impl WayOut {
     }
 }
 
-/// Whether a name is as a pattern says: `*` stands for any characters, `?` for one.
+/// Returns whether a name matches a pattern: `*` stands for any characters, `?` for one.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some(first) = pattern.chars().next() else {
         return name.is_empty();
@@ -46,7 +47,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 impl FromStr for WayOut {
     type Err = String;
 
-    /// `wlan0`, `192.0.2.7`, `wlan0,weight=2`, `wwan0,metered`, or with both.
+    /// Parses `wlan0`, `192.0.2.7`, `wlan0,weight=2`, `wwan0,metered`, or a combination.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
         let Ok(via) = parts.next().unwrap_or_default().parse();

@@ -1,8 +1,8 @@
-//! The contest as it is run: its table, and what it ends with.
+//! Tests of the contest as a program: its table and its exit code.
 
 use std::process::Command;
 
-/// Exit code, standard output and standard error.
+/// Returns exit code, standard output and standard error.
 fn contest(options: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     let output = command.arg("contest").args(options).output().unwrap();
@@ -16,7 +16,7 @@ fn a_row_that_misses_its_bar_is_named_and_ends_with_4() {
     let (code, said, noted) = contest(&seed);
     assert_eq!((code, noted.as_str()), (Some(0), ""), "{said}");
     assert!(said.contains(" holds "), "{said}");
-    // More than what repairs of 1 % take, less than what those of 5 % do.
+    // Above the cost of repairs at 1 % loss, below that at 5 %.
     let between = ["--row", "2", "--set", "expect.overhead.max=\"9 %\""];
     let (code, said, noted) = contest(&[&seed[..], &between].concat());
     let expected = "anabranch: bars missed in 1 of 2 rows: 2\n";
@@ -27,7 +27,7 @@ fn a_row_that_misses_its_bar_is_named_and_ends_with_4() {
 
 #[test]
 fn a_row_shorter_than_its_bar_is_not_judged() {
-    // Half of all that is sent is lost: what a minute of that comes to differs.
+    // Half of the packets are lost, so the result is not comparable with a minute's bar.
     let settings = ["--set", "duration=10 s", "--set", "links.path.loss=50 %"];
     let row = ["--seeds", "1", "--row", "2"];
     let (code, said, noted) = contest(&[&row[..], &settings].concat());

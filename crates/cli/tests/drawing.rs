@@ -1,16 +1,16 @@
-//! The process in which strangers' key frames are decoded.
+//! Tests of the process that decodes untrusted key frames.
 
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "these are users, who wait by the clock on the wall"
+    reason = "these tests act as users, who wait in real time"
 )]
 
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Most time that the process has to set its limits, on a busy machine.
+/// Longest wait until the process has set its limits, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -29,7 +29,7 @@ fn the_process_that_decodes_has_limits_and_refuses_what_is_no_picture() {
         let most = line[name.len()..].split_whitespace().nth(1).unwrap();
         most.parse::<u64>().unwrap_or(u64::MAX)
     };
-    // The last limit that it sets.
+    // The process sets this limit last.
     let text = loop {
         let text = std::fs::read_to_string(&limits).unwrap();
         if limit(&text, "Max processes") == 0 {
@@ -51,7 +51,7 @@ fn the_process_that_decodes_has_limits_and_refuses_what_is_no_picture() {
     drop(input);
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-    // One that gets more than its memory holds ends too.
+    // A process that exceeds its memory ends too.
     let mut child = start();
     let mut input = child.stdin.take().unwrap();
     let piece = vec![0; 1 << 20];

@@ -1,4 +1,4 @@
-//! `anabranch emulate`, as any program that speaks UDP sees it.
+//! Tests of `anabranch emulate` with plain UDP sockets.
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bed::{Bed, PATIENCE, Running, run};
 
-/// Two routes of 40 ms there and 10 ms back, of which the second loses everything.
+/// Two routes with 10 ms back. The first has 40 ms there, and the second loses every packet there.
 const NETWORK: &str = r#"
 title = "Two ways"
 duration = "10 s"
@@ -44,7 +44,7 @@ fn socket() -> UdpSocket {
     socket
 }
 
-/// The address at which the route listens.
+/// Returns the address at which the route listens.
 fn listening(program: &mut Running, route: &str) -> SocketAddr {
     let line = program.wait_for(&format!("{route}: "));
     let address = line.split_once(": ").unwrap().1.split(' ').next();
@@ -108,7 +108,7 @@ fn what_the_emulator_cannot_be_is_refused() {
     }
 }
 
-/// The answer's status and text to a `POST` of lines.
+/// Posts lines, and returns the status and text of the answer.
 fn post(address: &str, lines: &str, header: &str) -> (String, String) {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -163,7 +163,7 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let client = socket();
     let mut buffer = [0; 100];
 
-    // The link loses everything, until a line says otherwise.
+    // The link loses every packet until a line changes that.
     let (status, told) = post(&control, "lte loss 0\nlte delay 80ms\n", "");
     assert_eq!(
         (status.as_str(), told.as_str()),
@@ -178,14 +178,14 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     input.write_all(b"wifi down\n").unwrap();
     program.wait_for("wifi: down");
     client.send_to(b"lost", wifi).unwrap();
-    // Until the emulator has read it; it reads within a millisecond, unless the machine is busy.
+    // Wait until the emulator has read the line: a millisecond, unless the machine is busy.
     std::thread::sleep(Duration::from_millis(500));
     input.write_all(b"wifi up\nwifi rate 8kbit/s\n").unwrap();
     program.wait_for("wifi, there: rate 8 kbit/s");
     let sent_at = Instant::now();
     client.send_to(&[7; 72], wifi).unwrap();
     let (len, _) = server.recv_from(&mut buffer).unwrap();
-    // 100 bytes with their headers, and 40 ms.
+    // 100 bytes with headers take 100 ms at 8 kbit/s; the delay is 40 ms.
     assert!(len == 72 && sent_at.elapsed() >= Duration::from_millis(140));
 
     input.write_all(b"wfi rate 1\n").unwrap();

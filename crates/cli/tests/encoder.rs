@@ -1,8 +1,8 @@
-//! Encoders that are told their bitrate, and one that cannot be, over emulated links.
+//! Tests of encoders that follow the target bitrate, and of one that does not, over emulated links.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "these are users, who wait by the clock on the wall"
+    reason = "these tests act as users, who wait in real time"
 )]
 
 mod bed;
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use bed::{Bed, Running, anabranch, transport_stream_of};
 
-/// A link of this rate with 20 ms of delay each way.
+/// Starts a relay whose link has this rate and 20 ms of delay in each direction.
 fn relay(target: &str, rate: DataRate) -> Relay {
     bed::relay(target, |link| LinkConfig {
         rate: Some(rate),
@@ -30,7 +30,7 @@ fn relay(target: &str, rate: DataRate) -> Relay {
     })
 }
 
-/// The number in front of the second `unit` in a line.
+/// Returns the numbers before " Mbit/s" in a line.
 fn rates(line: &str) -> Vec<f64> {
     let parts: Vec<&str> = line.split(" Mbit/s").collect();
     let (_, before) = parts.split_last().unwrap();
@@ -80,7 +80,7 @@ fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
     }
 }
 
-/// Datagrams of a transport stream.
+/// A writer that sends a transport stream as datagrams.
 struct Datagrams {
     socket: UdpSocket,
     to: SocketAddr,
@@ -88,7 +88,7 @@ struct Datagrams {
 
 impl Write for Datagrams {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // Nobody listens before the sender does.
+        // Sends fail until the sender listens.
         let _ = self.socket.send_to(bytes, self.to);
         Ok(bytes.len())
     }
@@ -98,7 +98,7 @@ impl Write for Datagrams {
     }
 }
 
-/// An encoder for so long that makes pictures of the bitrate in `bitrate`, less a tenth.
+/// Encodes for `span`, with pictures of 90 % of the bitrate in `bitrate`.
 fn encode(to: SocketAddr, bitrate: &AtomicU64, span: Duration) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut writer = TransportStreamWriter::new(Datagrams { socket, to });
@@ -168,7 +168,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     let lines = reader.join().unwrap();
     assert_eq!(code, 0, "{sent}\n{received}");
 
-    // It begins with the least and finds the link's rate.
+    // The target begins with the minimum and reaches the link's rate.
     assert_eq!(lines[0]["event"], "target");
     assert_eq!(lines[0]["target_bps"], 300_000);
     let last = lines.last().unwrap();
@@ -189,7 +189,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
         assert!((after - before).abs() >= 0.029 * before, "{pair:#?}");
         assert!(after < before || at - since > 0.49, "{pair:#?}");
     }
-    // Nearly all frames arrive: nothing is given up.
+    // Nearly all frames arrive: none is given up.
     assert!(!sent.contains("your encoder sends"), "{sent}");
     let (_, frames) = received.split_once("frames: ").unwrap();
     let count = |unit: &str| -> f64 {

@@ -1,4 +1,4 @@
-//! Commands of the laboratory, as people call them.
+//! Tests of the laboratory's commands.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

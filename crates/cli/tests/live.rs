@@ -1,5 +1,5 @@
-//! The real program when its peers, readers and paths come and go. Waits are generous: the machine
-//! may be busy.
+//! Tests of the real program when its peers, readers and paths come and go. Waits are generous: the
+//! machine may be busy.
 
 mod bed;
 
@@ -14,7 +14,7 @@ use bed::{Running, anabranch, keygen};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// A folder with two key pairs, and an address of loopback for a receiver.
+/// A folder with two key pairs, and a loopback address for a receiver.
 struct Bed {
     folder: TempDir,
     sender_public: String,
@@ -27,7 +27,7 @@ impl Bed {
         let folder = tempfile::tempdir().unwrap();
         let sender_public = keygen(&folder.path().join("sender.key"));
         let receiver_public = keygen(&folder.path().join("receiver.key"));
-        // A port that is free a moment before it is used.
+        // A free port, which is used a moment later.
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         Bed {
             folder,
@@ -166,7 +166,7 @@ fn a_sender_without_any_of_its_interfaces_says_so_and_waits() {
             "({name}) is waited for: there is no network interface"
         ));
     }
-    // What has not left cannot be answered: --timeout has not begun.
+    // Unsent packets cannot be answered, so --timeout has not begun.
     wait(Duration::from_millis(1_500));
     send.signal(Signal::TERM);
     let (code, said) = send.end();
@@ -204,7 +204,8 @@ fn a_signal_ends_a_sender_that_nobody_answers_and_it_says_so() {
     assert!(said.contains("stopped; no receiver has answered"), "{said}");
 }
 
-/// Starts a session into a pipe that nobody reads, until more has come than the pipe holds.
+/// Starts a session into a pipe without a reader, until more bytes have arrived than the pipe
+/// holds.
 fn blocked(bed: &Bed) -> (Running, Running) {
     let mut recv = bed.recv(Path::new("-"), Stdio::piped());
     recv.wait_for("listening at ");

@@ -1,9 +1,9 @@
-//! What the program says, refuses and leaves alone, over loopback. Waits are generous: the machine
-//! may be busy.
+//! Tests of the program's messages, refusals and side effects, over loopback. Waits are generous:
+//! the machine may be busy.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "these are users, who wait by the clock on the wall"
+    reason = "these tests act as users, who wait in real time"
 )]
 
 mod bed;
@@ -21,13 +21,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use bed::{Bed, PATIENCE, anabranch, run, transport_stream};
 
-/// A port that is free a moment before it is used.
+/// Returns a free port, which is used a moment later.
 fn free_port() -> u16 {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     socket.local_addr().unwrap().port()
 }
 
-/// The number after `before` in what was said.
+/// Returns the number after `before` in the output.
 fn number_after(said: &str, before: &str) -> f64 {
     let (_, after) = said
         .split_once(before)
@@ -141,7 +141,7 @@ fn no_key_is_said_that_is_given_in_the_wrong_place() {
     let bare = &secret["absec_".len()..];
     let to = ["send", "--to", "127.0.0.1:9"];
     let public: &str = &bed.receiver_public;
-    // A key may begin as an option does.
+    // A key may begin like an option.
     let peer_bare = format!("--peer={bare}");
     let cases: [(&[&str], i32, &str); 6] = [
         (
@@ -220,7 +220,7 @@ fn rtp_is_taken_in_at_an_address_that_vlc_writes() {
             .unwrap();
         std::thread::sleep(Duration::from_millis(10));
     }
-    // What was sent last goes out when nothing more has come for a while.
+    // The last bytes leave after a pause of the input.
     std::thread::sleep(Duration::from_millis(500));
     send.interrupt();
     let (code, said) = send.finish();
@@ -256,7 +256,7 @@ fn an_input_that_is_silent_or_no_video_is_told_within_two_seconds() {
     teller.join().unwrap();
     send.interrupt();
     assert_eq!(send.finish().0, 0);
-    // Nothing arrived there, which is not what it was for.
+    // Nothing arrived, so the session failed.
     let (code, said) = recv.finish();
     assert_eq!(code, 5, "{said}");
     assert!(said.contains("no video"), "{said}");
@@ -297,7 +297,7 @@ fn a_machine_that_is_too_slow_is_told() {
     let mut send = bed.send(&address, "test:", &[]);
     send.wait_for("connected");
     std::thread::sleep(Duration::from_millis(300));
-    // Stands for a processor that others have: three quarters of the time are theirs.
+    // Simulates a busy processor: other programs have three quarters of its time.
     let pid = Pid::from_child(&send.child);
     let began_at = Instant::now();
     while began_at.elapsed() < Duration::from_millis(1_500) {
@@ -313,7 +313,7 @@ fn a_machine_that_is_too_slow_is_told() {
     recv.finish();
 }
 
-/// The public key that `keygen --show` prints of a key file with this mode.
+/// Returns the public key that `keygen --show` prints for a key file with this mode.
 fn shown_key(
     bed: &Bed,
     mode: u32,

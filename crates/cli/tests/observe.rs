@@ -1,9 +1,9 @@
-//! What the real programs show of themselves, over loopback. Waits are generous: the machine may be
+//! Tests of the real programs' statistics, over loopback. Waits are generous: the machine may be
 //! busy.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "these are users, who wait by the clock on the wall"
+    reason = "these tests act as users, who wait in real time"
 )]
 
 mod bed;
@@ -19,19 +19,19 @@ use serde_json::Value;
 
 use bed::{Bed, PATIENCE, Running, get, run, transport_stream_of};
 
-/// What the test's stream has: 25 pictures a second of 10 kB are 2 Mbit/s.
+/// Size and rate of the test's stream: 25 pictures a second of 10 kB are 2 Mbit/s.
 const PICTURE_BYTES: u64 = 10_000;
 const RATE_BPS: f64 = 2e6;
 const TWO_PATHS: [&str; 4] = ["--via", "127.0.0.1", "--via", "127.0.0.2"];
 
-/// A film of so many seconds, in the folder.
+/// Writes a film of this length into the folder.
 fn film(bed: &Bed, seconds: u64) -> String {
     let film = transport_stream_of(seconds * 25, |_| PICTURE_BYTES);
     std::fs::write(bed.path("film.ts"), film).unwrap();
     bed.text("film.ts")
 }
 
-/// All lines of a file of statistics, each of which must be an object.
+/// Returns all lines of a file of statistics, each of which must be an object.
 fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -44,7 +44,7 @@ fn of_event<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
-/// Where a program says that its metrics are.
+/// Returns the address of the metrics that a program prints.
 fn metrics_address(running: &mut Running) -> String {
     let line = running.wait_for("metrics at http://");
     let (_, address) = line.split_once("http://").unwrap();
@@ -58,7 +58,7 @@ fn status(address: &str, path: &str) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Asks for the status until it is as wanted.
+/// Polls the status until it is as wanted.
 fn wait_for_status(address: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
@@ -75,7 +75,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Whether `min`, `avg` and `max` are in order.
+/// Checks that `min`, `avg` and `max` are in order.
 fn assert_spread(spread: &Value) {
     let [min, avg, max] = ["min", "avg", "max"].map(|field| number(&spread[field]));
     assert!(min <= avg * 1.001 && avg <= max * 1.001, "{spread}");
@@ -111,7 +111,7 @@ fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
         assert!(states.iter().any(|line| line["state"] == "active"));
     }
 
-    // In the third second the stream is in full flow.
+    // The stream is in full flow in the third second.
     let line = of_event(&sent, "stats")[3];
     let stream = &line["streams"][0];
     assert_eq!(stream["peer"], *bed.receiver_public);
@@ -191,7 +191,7 @@ fn a_new_session_is_marked_at_both_ends() {
         .map(|seen| seen.0)
         .collect();
     assert_eq!(resets, [1, 2], "{seen:?}");
-    // Between resets counts only grow, and a reset is one.
+    // Counters only grow between resets, and each decrease is reported as a reset.
     for pair in seen.windows(2) {
         assert!(pair[1].1 || pair[1].2 >= pair[0].2, "{seen:?}");
     }
@@ -231,13 +231,14 @@ fn a_receiver_that_comes_back_is_another_session_of_its_sender() {
     for event in ["peer-left", "reconnected"] {
         assert_eq!(of_event(&lines, event).len(), 1, "{event}");
     }
-    // The counts of a sender go on.
+    // The counters of a sender continue.
     let stats = of_event(&lines, "stats").into_iter();
     let resets = stats.filter(|line| line["streams"][0]["reset"] == true);
     assert_eq!(resets.count(), 1);
 }
 
-/// The text format: comments first, then lines of that metric alone. The samples by metric.
+/// Parses the text format: comments first, then lines of that metric alone. Returns the samples by
+/// metric.
 fn parsed(text: &str) -> BTreeMap<String, Vec<(String, f64)>> {
     let mut metrics = BTreeMap::new();
     let mut lines = text.lines().peekable();
@@ -273,7 +274,7 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
     let metrics = ["--metrics", "0"];
     let camera = format!("{}=camera", bed.sender_public);
     let (mut recv, address) = bed.recv(&camera, &bed.text("out.ts"), &metrics);
-    // It says so before it listens.
+    // The address is printed before the receiver listens.
     let (_, said) = recv.said.split_once("http://").unwrap();
     let at_recv = said.split_once("/metrics").unwrap().0.to_owned();
     assert!(at_recv.starts_with("127.0.0.1:"), "{at_recv}");
@@ -295,7 +296,7 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
     assert_eq!(metrics["anabranch_build_info"][0].1, 1.0);
     assert_eq!(metrics["anabranch_path_rtt_seconds"].len(), 2, "{text}");
     for (labels, rtt) in &metrics["anabranch_path_rtt_seconds"] {
-        // Less what the receiver says that it has waited, to the microsecond: nothing, at times.
+        // The round-trip time excludes the receiver's reported waits, so that it may be zero.
         assert!((0.0..0.5).contains(rtt), "{labels} {rtt}");
     }
     let is_new = |sample: &&(String, f64)| sample.0.contains("reason=\"new\"");
@@ -365,7 +366,7 @@ fn what_cannot_be_observed_is_said_before_the_work_begins() {
     }
 }
 
-/// A proxy has a session for connections and one for UDP; its server hears of those in use.
+/// A proxy has a session for connections and one for UDP. Its server sees those in use.
 #[test]
 fn tunnels_are_seen_at_both_ends_and_standard_output_takes_statistics() {
     let bed = Bed::new();
@@ -453,14 +454,14 @@ fn top_shows_both_paths_of_a_running_program() {
     }
     send.interrupt();
     send.finish();
-    // Without a program there is nothing to see.
+    // Without a program there is nothing to show.
     let shown = run(&["top", &metrics, "--once"]);
     let error = String::from_utf8_lossy(&shown.stderr);
     assert_eq!(shown.status.code(), Some(1), "{error}");
     assert!(error.contains("run with --metrics?"), "{error}");
 }
 
-/// The records of a JSON text sequence: the head, and the events.
+/// Parses a JSON text sequence. Returns the head and the events.
 fn qlog(path: &Path) -> (Value, Vec<Value>) {
     let bytes = std::fs::read(path).unwrap();
     let records = bytes.split(|byte| *byte == 0x1e).skip(1);
@@ -469,7 +470,7 @@ fn qlog(path: &Path) -> (Value, Vec<Value>) {
     (head, records.collect())
 }
 
-/// Path and number of all packets that have events of this name.
+/// Returns path and number of all packets in events of this name.
 fn packets(events: &[Value], name: &str) -> Vec<(String, u64)> {
     let events = events.iter().filter(|event| event["name"] == name);
     let packet = |event: &Value| {
@@ -503,7 +504,7 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
         for name in names {
             assert!(known.iter().any(|known| name.starts_with(known)), "{name}");
         }
-        // Tools make a connection of each group, and know its packets by their numbers.
+        // Tools show each group as a connection, and identify its packets by their numbers.
         let group = |event: &Value| event["group_id"].as_str().unwrap().to_owned();
         let groups: BTreeMap<_, _> = events.iter().map(|event| (group(event), ())).collect();
         assert_eq!(groups.len(), 3, "two paths and the stream: {groups:?}");
@@ -520,7 +521,7 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
         .into_iter()
         .map(|packet| (packet, ()))
         .collect();
-    // Loopback loses nothing; the last words may come when nobody listens any more.
+    // Loopback loses nothing, but the last packets may arrive after the end.
     let missing = numbers
         .iter()
         .filter(|packet| !arrived.contains_key(packet));
@@ -571,10 +572,11 @@ fn a_receiver_shows_the_last_key_frame_to_whoever_asks() {
     assert!(head.starts_with("P6\n160 "), "{head}");
     let height: usize = head.split([' ', '\n']).nth(2).unwrap().parse().unwrap();
     assert_eq!(rgb.len(), 3 * 160 * height);
-    // The camera's picture is not of one colour.
+    // The camera's picture has more than one colour.
     let [least, most] = [rgb.iter().min().unwrap(), rgb.iter().max().unwrap()];
     assert!(most - least > 100, "{least} {most}");
-    // Strangers' pictures are decoded elsewhere: the field is cminflt, page faults of children.
+    // Untrusted pictures are decoded in another process: the field is cminflt, page faults of
+    // children.
     if cfg!(target_os = "linux") {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", recv.id())).unwrap();
         let (_, fields) = stat.rsplit_once(") ").unwrap();

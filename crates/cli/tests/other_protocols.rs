@@ -1,5 +1,5 @@
-//! Streams that come by other protocols than ours, without other people's programs; with them,
-//! `make test-real` tries more.
+//! Tests of streams by other protocols, without other programs. `make test-real` tests more with
+//! them.
 
 mod bed;
 
@@ -16,7 +16,7 @@ fn free_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// Sends a film to where `url` says, not faster than a socket holds it.
+/// Sends a film to `port`, slowly enough for the socket's buffer.
 fn send_film(port: u16, film: &[u8]) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for datagrams in film.chunks(20 * 1_316) {
@@ -52,7 +52,7 @@ fn streams_of_other_protocols_need_no_key_and_go_to_the_outputs_of_their_names()
     for (port, film) in ports.into_iter().zip(&films) {
         send_film(port, film);
     }
-    // The last picture leaves when no more of it comes.
+    // The last picture leaves when no more of it arrives.
     recv.wait_for("nothing has come for");
     recv.wait_for("nothing has come for");
     recv.interrupt();
@@ -77,7 +77,7 @@ fn a_stream_of_another_protocol_beside_a_sender_of_ours() {
     let (code, said) = send.finish();
     assert_eq!(code, 0, "{said}");
     recv.wait_for("camera: session of");
-    // The other stream goes on without it.
+    // The other stream continues without it.
     send_film(port, &films[1]);
     recv.wait_for("nothing has come for");
     recv.interrupt();
@@ -206,7 +206,7 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
         assert!(shown.contains("van by udp, carries video"), "{shown}");
         assert!(shown.contains("heard last "), "{shown}");
     }
-    // After ten seconds it is over, and still to be seen.
+    // After ten seconds the session is over, but still in the status.
     let status = wait_for(&|stream| stream["connected"] == false);
     assert!(
         status["streams"][0]["silent_s"].as_f64() > Some(9.0),
@@ -222,7 +222,7 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
     assert_eq!(events, [1, 1], "{lines}");
 }
 
-/// A program that stands for `srt-live-transmit` in `bed`, and says how it was called.
+/// Creates a program that replaces `srt-live-transmit` in `bed` and prints its arguments.
 fn stand_in(bed: &Bed) {
     let program = bed.path("srt-live-transmit");
     let script = "#!/bin/sh\necho \"$@\"\nexec /bin/sleep 100\n";
@@ -230,7 +230,7 @@ fn stand_in(bed: &Bed) {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// A link of SRTLA to `port`, from a host of one of loopback's networks.
+/// Opens a link of SRTLA to `port`, from a host of one of loopback's networks.
 fn link(network: u8, host: u8, port: u16) -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, network, host), 0)).unwrap();
     socket.connect((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -245,7 +245,7 @@ fn received(socket: &UdpSocket) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// Asks for a group, another for each number.
+/// Requests a group, a different one for each number.
 fn ask(link: &UdpSocket, number: u32) {
     let half = number.to_be_bytes().repeat(64);
     link.send(&[&[0x92, 0x00][..], &half].concat()).unwrap();
@@ -257,9 +257,9 @@ fn register(link: &UdpSocket, number: u32) {
     assert_eq!(received(link)[..2], [0x92, 0x02]);
 }
 
-/// Strangers at SRTLA's port: 500 a second whose address is forged (their answers go nowhere), and
-/// 25 a second who register and call the SRT listener. A true sender registers among them, is the
-/// only one whose link is reported, and stays.
+/// Attacks SRTLA's port: 500 registrations a second with a forged source, whose answers are lost,
+/// and 25 a second that complete and call the SRT listener. A true sender registers among them, is
+/// the only one whose link is reported, and stays.
 #[test]
 fn strangers_at_srtlas_port_keep_nobody_out_and_write_no_log() {
     let bed = Bed::new();

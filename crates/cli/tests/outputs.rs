@@ -1,4 +1,4 @@
-//! Outputs that cannot be written for a while: a limit on the size of files stands for a full disk.
+//! Tests of outputs that cannot be written for a while: a file size limit simulates a full disk.
 
 mod bed;
 
@@ -12,11 +12,11 @@ use bed::{Bed, Running, transport_stream_of};
 
 /// Length of a transport packet.
 const PACKET_BYTES: usize = 188;
-/// Largest file of the receiver: what comes in four seconds and a half, amid a packet.
+/// Size limit of the receiver's file: four seconds and a half, ending within a packet.
 const MAX_FILE_BYTES: usize = 1_125_001;
 
 /// Receives nine seconds of 2 Mbit/s into `output` and a player. Returns the lines of statistics
-/// and how much came to the player.
+/// and the number of bytes at the player.
 fn receive(bed: &Bed, output: &str, make_room: impl FnOnce()) -> (Vec<Value>, usize) {
     let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     player.set_nonblocking(true).unwrap();
@@ -66,7 +66,7 @@ fn receive(bed: &Bed, output: &str, make_room: impl FnOnce()) -> (Vec<Value>, us
     (lines.collect(), datagram_count)
 }
 
-/// Whether a file holds whole packets and begins with a program's table.
+/// Checks that a file has whole packets and begins with a program's table.
 fn assert_whole(path: &Path) -> usize {
     let bytes = std::fs::read(path).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! `recv --pair` and `send` with its link, as users run them.
+//! Tests of `recv --pair` and of `send` with its link, as users run them.
 
 mod bed;
 
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use bed::{Bed, Running, anabranch, transport_stream};
 
-/// The program on a machine of its own: no other keys, no other list.
+/// Returns the program on a separate machine, without the keys and lists of others.
 fn machine(bed: &Bed, name: &str) -> Command {
     let mut command = anabranch();
     command.env("XDG_STATE_HOME", bed.path(name));
@@ -58,13 +58,13 @@ fn a_link_is_all_that_a_sender_needs_and_lets_in_one() {
     let list = std::fs::read_to_string(bed.path("studio/anabranch/senders")).unwrap();
     let key = list.lines().last().unwrap();
     assert!(key.starts_with("abpub_") && told.contains(key), "{list}");
-    // It is known from now on, by the link and by its key alone.
+    // The sender is now known, by the link and by its key alone.
     let (exit, said) = send(&bed, "camera", &["--to", &link, &film]);
     assert_eq!(exit, 0, "{said}");
     let bare = link.split('&').next().unwrap();
     let (exit, said) = send(&bed, "camera", &[&film, bare, "--via", "lo"]);
     assert_eq!(exit, 0, "{said}");
-    // Another one is not, by the same code.
+    // Another sender is refused with the same code.
     let (exit, said) = send(&bed, "other", &[&link, &film]);
     assert_eq!(exit, 3, "{said}");
     assert!(

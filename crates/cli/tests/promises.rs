@@ -1,14 +1,14 @@
-//! The tables of `docs/protocol-security.md`: each of our promises and bounds names tests, which
-//! exist and run.
+//! Tests of the tables in `docs/protocol-security.md`: each of our promises and bounds names tests,
+//! which exist and run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Table of promises, which other protocols make or do not.
+/// Head of the table of promises, which compares other protocols.
 const HEAD: &str = "| promise | WireGuard | QUIC | SRT | RIST | ours, test |";
-/// Ends of the heads of all tables whose last cells name tests.
+/// Endings of the heads of all tables whose last cells name tests.
 const TEST_HEADS: [&str; 2] = [" test |", ", test |"];
-/// Tables: defences, memory, promises, bounds of a tunnel.
+/// Number of tables: defences, memory, promises, bounds of a tunnel.
 const TABLE_COUNT: usize = 4;
 
 fn workspace() -> PathBuf {
@@ -38,13 +38,13 @@ fn tables() -> Vec<(String, Rows)> {
     tables.collect()
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn tests_in(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// Where a crate's modules are: of the library, of the program's tests, and of both if their last
-/// part is the module of tests in a file.
+/// Returns the files of a crate's modules, in the library and in the program's tests. If the last
+/// part is the module of tests in a file, the file without it is included.
 fn files(crate_name: &str, modules: &[&str]) -> Vec<PathBuf> {
     let root = workspace().join("crates").join(crate_name);
     let path = modules.join("/");
@@ -56,7 +56,7 @@ fn files(crate_name: &str, modules: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// Attributes of the test of this name; `None` if the file has no such test.
+/// Returns the attributes of the test of this name; `None` if the file has no such test.
 fn test_attributes(file: &Path, name: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -75,7 +75,7 @@ fn test_attributes(file: &Path, name: &str) -> Option<Vec<String>> {
     })
 }
 
-/// Whether `make test-real` runs the ignored tests of a file.
+/// Returns whether `make test-real` runs the ignored tests of a file.
 fn runs_ignored(file: &Path) -> bool {
     let script = fs::read_to_string(workspace().join("scripts/test-real.sh")).unwrap();
     let target = format!("--test {} ", file.file_stem().unwrap().to_str().unwrap());
@@ -118,7 +118,7 @@ fn every_promise_of_ours_names_tests_that_exist_and_run() {
             assert_eq!(row.len(), cell_count, "{row:?}");
             assert!(row.iter().all(|cell| !cell.is_empty()), "{row:?}");
             let (promise, ours) = (&row[0], &row[cell_count - 1]);
-            // A promise of others that is none of ours.
+            // A promise that other protocols make and we do not.
             if head != HEAD || !ours.starts_with("No:") {
                 check_tests(promise, ours);
             }

@@ -9,7 +9,7 @@ const LIMITS: &str = include_str!("prose.txt");
 const HEADING: &str =
     "# part, findings, doc comments that begin with What, How, Who, Those, So or Of\n";
 
-/// Wording that well-kept projects do not use, and what to write instead.
+/// Wording that well-kept projects do not use, and better wording.
 const PATTERNS: [(&str, &str); 9] = [
     (
         // Spaces and line breaks do not count.

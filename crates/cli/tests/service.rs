@@ -1,4 +1,4 @@
-//! What a service manager sees of the real program.
+//! Tests of the real program with a service manager.
 
 #![allow(clippy::disallowed_methods, reason = "a real program is waited for")]
 
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
 
-/// The next messages to the service manager, until one has `part` in it.
+/// Reads messages to the service manager, until one contains `part`.
 fn wait_for(manager: &UnixDatagram, part: &str) {
     let mut heard = String::new();
     let mut buffer = [0; 4_096];
@@ -56,7 +56,7 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
     assert_eq!(code, 0, "{said}");
     wait_for(&manager, "STATUS=sessions: ");
     recv.wait_for("session over");
-    // The end is seen by the next sample.
+    // The next sample detects the end.
     std::thread::sleep(Duration::from_millis(500));
     recv.interrupt();
     wait_for(&manager, "STOPPING=1");
@@ -106,7 +106,7 @@ fn a_file_is_examined_without_starting_anything() {
     }
 }
 
-/// Whether there is a process of this number that runs.
+/// Returns whether a process with this number is running.
 fn is_running(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -116,7 +116,7 @@ fn is_running(pid: &str) -> bool {
     state.is_some_and(|state| state != 'Z')
 }
 
-/// Waits for what `look` finds.
+/// Polls `look` until it returns a value.
 fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -172,7 +172,7 @@ fn a_key_that_nobody_hands_over_is_waited_for_until_a_signal() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(child.try_wait().unwrap().is_none(), "it waits");
     let pid = rustix::process::Pid::from_child(&child);
-    // A second one would end the program anyway.
+    // A second signal would end the program anyway.
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {

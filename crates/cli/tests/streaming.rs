@@ -1,5 +1,5 @@
-//! The real program over loopback: files, UDP, keys, signals. Waits are generous: the machine may
-//! be busy.
+//! Tests of the real program over loopback: files, UDP, keys, signals. Waits are generous: the
+//! machine may be busy.
 
 mod bed;
 
@@ -49,7 +49,7 @@ fn a_file_arrives_byte_for_byte_over_two_paths() {
         received.contains("frames: 75 complete, 0 dropped"),
         "{received}"
     );
-    // By the sender's reports.
+    // The receiver knows the path's name from the sender's reports.
     assert!(received.contains("path 1 (127.0.0.2)"), "{received}");
     assert!(!sent.contains("absec_") && !received.contains("absec_"));
 }
@@ -78,7 +78,7 @@ fn a_sender_that_is_not_allowed_is_told_so_at_both_ends_and_nothing_is_written()
 fn a_sender_that_finds_no_place_is_told_so_at_both_ends_and_blames_no_key() {
     let bed = Bed::new();
     std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
-    // Ten seconds, longer than the other sender asks.
+    // Ten seconds, longer than the other sender tries.
     std::fs::write(bed.path("first.ts"), transport_stream(250)).unwrap();
     let other = keygen(&bed.path("other.key"));
     let options = ["--allow", &bed.sender_public, "--keep-listening"];
@@ -107,7 +107,7 @@ fn udp_in_and_out_is_verbatim() {
     udp_is_verbatim(1_316);
 }
 
-/// Their ends lie within packets of MPEG-TS, and each is longer than what one datagram here holds.
+/// Datagrams end within packets of MPEG-TS, and each is longer than one of the session's.
 #[test]
 fn input_may_come_in_datagrams_of_1500_bytes() {
     udp_is_verbatim(1_500);
@@ -120,7 +120,7 @@ fn udp_is_verbatim(datagram_bytes: usize) {
     player.set_read_timeout(Some(PATIENCE)).unwrap();
     let output = format!("udp://{}", player.local_addr().unwrap());
     let (recv, address) = bed.recv(&bed.sender_public, &output, &[]);
-    // A port that is free a moment before it is used.
+    // A free port, which is used a moment later.
     let input = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .unwrap()
         .local_addr()
@@ -152,7 +152,7 @@ fn udp_is_verbatim(datagram_bytes: usize) {
     assert_eq!(recv.finish().0, 0);
 }
 
-/// Without the next picture only a pause of 100 ms would tell that one is over.
+/// Without the next picture, only a pause of 100 ms would show that one is over.
 #[test]
 fn a_picture_of_unknown_length_does_not_wait_for_the_next() {
     let bed = Bed::new();
@@ -160,7 +160,7 @@ fn a_picture_of_unknown_length_does_not_wait_for_the_next() {
     player.set_read_timeout(Some(PATIENCE)).unwrap();
     let output = format!("udp://{}", player.local_addr().unwrap());
     let (_recv, address) = bed.recv(&bed.sender_public, &output, &["--latency", "min"]);
-    // A port that is free a moment before it is used.
+    // A free port, which is used a moment later.
     let input = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|socket| socket.local_addr())
         .unwrap();
@@ -202,7 +202,7 @@ fn a_picture_of_unknown_length_does_not_wait_for_the_next() {
     );
 }
 
-/// The number before `unit` in what was said.
+/// Returns the number before `unit` in the output.
 fn number_before(said: &str, unit: &str) -> f64 {
     let before = said.split(unit).next().unwrap();
     let number = before.split_whitespace().next_back().unwrap();
@@ -215,7 +215,7 @@ fn repairs_give_back_what_a_link_loses() {
     let stream = transport_stream(150);
     std::fs::write(bed.path("in.ts"), &stream).unwrap();
     let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
-    // It loses a packet in twenty.
+    // The link loses a packet in twenty.
     let relay = relay(&address, |link| LinkConfig {
         loss: LossModel::Bernoulli { probability: 0.05 },
         ..link
@@ -228,7 +228,7 @@ fn repairs_give_back_what_a_link_loses() {
     let lost_count = relay.statistics(0).forward.link.dropped.total();
     let recovered_count = number_before(&received, " lost packets recovered");
     assert!(recovered_count > 0.0, "{lost_count} lost: {received}");
-    // Half a repair a symbol, a few without room left aside.
+    // Half a repair per symbol, minus a few without spare room.
     let overhead = number_before(&sent, " % of the rest");
     assert!((20.0..60.0).contains(&overhead), "{overhead}: {sent}");
     let all = "frames: 150 complete, 0 dropped";

@@ -1,5 +1,5 @@
-//! Streams of every usual picture structure, through the real program, over links that lose
-//! packets: no frame is dropped while its own deadline allows it to be completed.
+//! Tests of streams with every usual picture structure, through the real program, over links that
+//! lose packets. No frame is dropped while its own deadline allows its completion.
 
 mod bed;
 
@@ -28,12 +28,12 @@ fn after_recovery_point(header: u8) -> Vec<u8> {
     [&RECOVERY_POINT[..], &slice(header)].concat()
 }
 
-/// MJPEG, ProRes, JPEG XS and `keyint=1` have only such pictures.
+/// Makes every picture an IDR picture, as MJPEG, ProRes, JPEG XS and `keyint=1` do.
 fn all_intra(_: u64) -> (Vec<u8>, bool) {
     (slice(IDR), true)
 }
 
-/// Each second a new refresh begins. No picture but the first is intra-coded as a whole.
+/// Begins a new refresh each second. Only the first picture is intra-coded as a whole.
 fn intra_refresh(number: u64) -> (Vec<u8>, bool) {
     match number % 25 {
         _ if number == 0 => (slice(IDR), true),
@@ -42,7 +42,7 @@ fn intra_refresh(number: u64) -> (Vec<u8>, bool) {
     }
 }
 
-/// Groups begin with an intra-coded picture, across which the two pictures after it refer.
+/// Begins groups with an intra-coded picture; the two pictures after it refer across it.
 fn open_groups(number: u64) -> (Vec<u8>, bool) {
     match number % 24 {
         _ if number == 0 => (slice(IDR), true),
@@ -52,7 +52,7 @@ fn open_groups(number: u64) -> (Vec<u8>, bool) {
     }
 }
 
-/// In coding order: a P picture, a B picture that others refer to, and two that none refers to.
+/// Repeats in coding order: a P picture, a referenced B picture, and two unreferenced ones.
 fn hierarchical_b(number: u64) -> (Vec<u8>, bool) {
     match number % 24 {
         0 => (slice(IDR), true),
@@ -87,7 +87,8 @@ fn with_loss(link: LinkConfig) -> LinkConfig {
     }
 }
 
-/// Pictures behind the outage are whole before those in it, which still have half of their time.
+/// Adds outages. Pictures after an outage are complete before those in it, which have half of their
+/// time left.
 fn with_outages(link: LinkConfig) -> LinkConfig {
     let outage = |at| (Instant::from_secs(at), Duration::from_millis(300));
     LinkConfig {

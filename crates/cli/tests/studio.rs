@@ -1,4 +1,4 @@
-//! One receiver and many senders: names, outputs, who is let in, and the latency that both ends
+//! Tests of one receiver and many senders: names, outputs, access, and the latency that both ends
 //! agree on. Real time; waits are generous, since the machine may be busy.
 
 mod bed;
@@ -61,7 +61,7 @@ fn senders_at_once_go_to_the_outputs_of_their_names() {
         let (code, said) = send.finish();
         assert_eq!(code, 0, "{said}");
     }
-    // It ends with the last session.
+    // The receiver ends with the last session.
     let (code, said) = recv.finish();
     assert_eq!(code, 0, "{said}");
     for (name, film) in [("front", 0), ("roof", 1), ("only-roof", 1)] {
@@ -177,7 +177,7 @@ fn make_pipe(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// While a film goes one way, another comes back, and both ends have a word for the other.
+/// A film goes in each direction, and both ends send a message.
 #[test]
 fn the_studio_answers_with_a_stream_and_messages() {
     let bed = Bed::new();
@@ -209,7 +209,7 @@ fn the_studio_answers_with_a_stream_and_messages() {
         &to_camera,
         &output,
     ]);
-    // It waits for the return feed's first bytes.
+    // The receiver waits for the return feed's first bytes.
     let mut writer = std::fs::File::options().write(true).open(&pipe).unwrap();
     writer.write_all(&feed[..1_880]).unwrap();
     let line = recv.wait_for("listening at ");
@@ -238,7 +238,7 @@ fn the_studio_answers_with_a_stream_and_messages() {
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("message not sent (other)"), "{said}");
     let came = std::fs::read(bed.path("back.ts")).unwrap();
-    // What came before the sender was there is lost to it.
+    // Bytes before the sender's start are lost to it.
     assert!(
         came.len() > feed.len() / 2 && feed.ends_with(&came[..]),
         "{}",
@@ -246,8 +246,8 @@ fn the_studio_answers_with_a_stream_and_messages() {
     );
 }
 
-/// A link delays each datagram by up to 80 ms more than another: pictures come in unevenly, and
-/// leave as they were taken.
+/// A link delays each datagram by up to 80 ms more than another. Pictures arrive unevenly, and
+/// leave at their capture intervals.
 #[test]
 fn a_constant_latency_evens_out_jitter() {
     let bed = Bed::new();
@@ -280,7 +280,7 @@ fn a_constant_latency_evens_out_jitter() {
     let send = bed.send(&relay.listen_addr(0).to_string(), &bed.text("in.ts"), &[]);
     let mut buffer = [0; 2_000];
     let mut came_at = Vec::new();
-    // Each picture is a datagram. The first second shows how fast frames can be.
+    // Each picture is a datagram. The first second shows the minimum delay of frames.
     while came_at.len() < 115 {
         player.recv(&mut buffer).expect("it goes on");
         came_at.push(clock.now());
@@ -292,17 +292,17 @@ fn a_constant_latency_evens_out_jitter() {
     let interval = Duration::from_millis(40);
     let mut off: Vec<Duration> = gaps.map(|gap| gap.abs_diff(interval)).collect();
     off.sort();
-    // The machine may be late for some of them. As they came, a tenth would be off by 40 ms.
+    // The machine may be late for some of them. Without the buffer, a tenth would be off by 40 ms.
     let nine_tenths = off[off.len() * 9 / 10];
     assert!(nine_tenths < Duration::from_millis(20), "{nine_tenths}");
 }
 
-/// What a name brings beyond its limit is left out, and both ends say so; others have all theirs.
+/// Frames beyond a name's limit are dropped, and both ends report it; other names are unaffected.
 #[test]
 fn a_name_brings_no_more_than_it_may() {
     let bed = Bed::new();
     let other = keygen(&bed.path("other.key"));
-    // Some 200 kbit/s.
+    // About 200 kbit/s.
     let film = transport_stream(150);
     std::fs::write(bed.path("in.ts"), &film).unwrap();
     let camera = format!("{}=camera,max=50kbit/s", bed.sender_public);
@@ -319,7 +319,7 @@ fn a_name_brings_no_more_than_it_may() {
     assert_eq!(code, 0, "{said}");
     let length = |name: &str| std::fs::metadata(bed.path(name)).unwrap().len() as usize;
     assert_eq!(length("roof.ts"), film.len(), "{said}");
-    // Five seconds' worth at once, and the six of the film: 70 kB, of 170.
+    // A burst of five seconds and the six of the film: 70 kB of 170.
     let came = length("camera.ts");
     assert!((10_000..75_000).contains(&came), "{came}: {said}");
 }

@@ -1,10 +1,10 @@
-//! Streams of constant bitrate: null packets do not travel, and come out.
+//! Tests of streams of constant bitrate: null packets are not sent, and are in the output.
 
 mod bed;
 
 use bed::{Bed, transport_stream};
 
-/// The film with `count` null packets behind every eighth packet.
+/// Returns the film with `count` null packets behind every eighth packet.
 fn stuffed(film: &[u8], count: usize) -> Vec<u8> {
     let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
     let pieces = film.chunks(8 * 188);

@@ -12,7 +12,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every file with this ending under `folder`, with its text.
+/// Returns every file with this ending under `folder`, with its text.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let root = workspace();
     let mut found = Vec::new();
@@ -37,7 +37,7 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Which of our crates each of our crates is built from; its tests may use more.
+/// Returns our crates that each of our crates depends on; its tests may use more.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifests = files("crates", "Cargo.toml").into_iter();
     let graph = manifests.map(|(path, text)| {
@@ -103,8 +103,8 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
         ("std::fs", "files are the program's"),
         ("tokio", "no runtime"),
         ("rand::", "chance is derived from the seed"),
-        ("log::", "what happens is told by events and counters"),
-        ("println!", "what happens is told by events and counters"),
+        ("log::", "events and counters report changes"),
+        ("println!", "events and counters report changes"),
     ];
     for name in [
         "units",
@@ -122,8 +122,8 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
                 .lines()
                 .filter(|line| !line.trim_start().starts_with("//"));
             for (line, number) in code.zip(1..) {
-                // Keys and cookies must not be derived from anything: the system's own chance.
-                // Threads that move a simulation's flows change nothing of what happens.
+                // Keys and cookies must come from the system's randomness. Threads that move a
+                // simulation's flows do not change its results.
                 let is_exempt = |token| match token {
                     "rand::" => name == "secure" && line.contains("ring::rand::"),
                     "std::thread" => path == "crates/sim/src/world/threads.rs",
@@ -165,7 +165,7 @@ fn arrows_inside_the_core_that_must_never_be() {
             "control",
             &["crate::media::", "crate::endpoint", "crate::scheduler"],
         ),
-        // control → recovery → wire, and none back.
+        // Dependencies run from control to recovery to wire, never back.
         (
             "recovery",
             &["crate::control", "crate::endpoint", "crate::scheduler"],
@@ -187,7 +187,7 @@ fn arrows_inside_the_core_that_must_never_be() {
         for (path, text) in sources {
             let is_test = path.ends_with("testing.rs") || path.ends_with("contract.rs");
             for token in forbidden {
-                // FrameId is a name, not an arrow.
+                // FrameId is a name and no dependency.
                 let uses = text.lines().filter(|line| line.contains(token));
                 let uses = uses.filter(|line| !line.contains("media::FrameId")).count();
                 assert!(is_test || uses == 0, "{path} uses {token}");
@@ -252,7 +252,7 @@ fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
     }
 }
 
-/// What the program is built from, with these options.
+/// Returns the crates that the program is built from, with these options.
 fn built_from(options: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .current_dir(workspace())

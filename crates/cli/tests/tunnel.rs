@@ -1,5 +1,5 @@
-//! TCP connections through `proxy` and `serve`, the real programs, over loopback. Waits are
-//! generous: the machine may be busy.
+//! Tests of TCP connections through `proxy` and `serve`, the real programs, over loopback. Waits
+//! are generous: the machine may be busy.
 
 mod bed;
 
@@ -21,7 +21,7 @@ use bed::{Bed, PATIENCE, Running};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
-/// Says where the server listens.
+/// Starts a server, and returns its address too.
 fn serve(bed: &Bed, listen: &str, options: &[&str]) -> (Running, String) {
     let key = bed.text("receiver.key");
     let allow = &bed.sender_public;
@@ -32,7 +32,7 @@ fn serve(bed: &Bed, listen: &str, options: &[&str]) -> (Running, String) {
     (running, address)
 }
 
-/// A proxy over two paths, and where it takes connections by each of `options`.
+/// Starts a proxy over two paths, and returns its address for each of `options`.
 fn proxy(bed: &Bed, to: &str, options: &[&str]) -> (Running, Vec<SocketAddr>) {
     let key = bed.text("sender.key");
     let peer = &bed.receiver_public;
@@ -56,7 +56,7 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     done.expect("it is done in time")
 }
 
-/// An origin that reads to the end and then says what it has read, backwards.
+/// Starts an origin that reads to the end and then answers with the same bytes backwards.
 async fn backwards() -> SocketAddr {
     let listener = TcpListener::bind(LOOPBACK).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -73,7 +73,7 @@ async fn backwards() -> SocketAddr {
     address
 }
 
-/// Says something to the end, and hears the answer to the end.
+/// Sends everything, and reads the answer to its end.
 async fn say(connection: &mut TcpStream, said: &[u8]) -> Vec<u8> {
     let mut heard = Vec::new();
     connection.write_all(said).await.unwrap();
@@ -186,7 +186,7 @@ async fn applications_say_where_to_by_socks5_and_http() {
     assert_eq!(heard, expected);
 }
 
-/// What SOCKS5 answers to a request for 127.0.0.1.
+/// Returns the answer of SOCKS5 to a request for 127.0.0.1.
 async fn socks_answer(proxy: SocketAddr, port: u16) -> (TcpStream, u8) {
     let [high, low] = port.to_be_bytes();
     let mut connection = TcpStream::connect(proxy).await.unwrap();
@@ -197,7 +197,7 @@ async fn socks_answer(proxy: SocketAddr, port: u16) -> (TcpStream, u8) {
     (connection, answer[3])
 }
 
-/// The audit's attack: a rule for a port reached the server's own services.
+/// An attack found by the audit: a rule for a port reached the server's own services.
 #[tokio::test]
 async fn a_rule_for_a_port_does_not_reach_this_machine_and_the_refusal_is_recorded() {
     let bed = Bed::new();
@@ -318,7 +318,7 @@ async fn requests_that_are_not_complete_after_ten_seconds_end_although_they_grow
     let client = client(&bed, &address);
     let mut streams: Vec<ByteStream> = (0..200).map(|_| client.open().unwrap()).collect();
     for stream in &mut streams {
-        // The first of 257 bytes.
+        // The first byte of 257.
         stream.write_all(b"\x01\x01a").await.unwrap();
     }
     for mut stream in streams {
@@ -333,7 +333,7 @@ async fn requests_that_are_not_complete_after_ten_seconds_end_although_they_grow
     );
 }
 
-/// Returns a client with the sender's key, for streams with any bytes to `serve`.
+/// Returns a client with the sender's key, for streams of arbitrary bytes to `serve`.
 fn client(bed: &Bed, address: &str) -> StreamClient {
     let key = std::fs::read_to_string(bed.path("sender.key")).unwrap();
     let path = ClientPath {
@@ -355,7 +355,7 @@ fn client(bed: &Bed, address: &str) -> StreamClient {
     client
 }
 
-/// Both ends of a thousand connections are this program's.
+/// Raises the limit of open files: this program has both ends of a thousand connections.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.maximum;
@@ -416,7 +416,7 @@ async fn an_application_that_does_not_read_holds_the_origin_up_and_one_that_leav
     let (_proxy, listening) = proxy(&bed, &address, &["--listen"]);
     let connection = TcpStream::connect(listening[0]).await.unwrap();
     let mut before = 0;
-    // It stands still for a second, not for a moment.
+    // The stream stalls for a second, not just for a moment.
     in_time(async {
         loop {
             tokio::time::sleep(core::time::Duration::from_secs(1)).await;
@@ -446,7 +446,7 @@ async fn a_server_that_is_started_again_is_found_again() {
     let (mut proxy, listening) = proxy(&bed, &address, &["--listen"]);
     let mut broken = TcpStream::connect(listening[0]).await.unwrap();
     broken.write_all(b"half").await.unwrap();
-    // It crashes.
+    // The server crashes.
     drop(first);
     let (_second, _) = serve(&bed, &address, &["--forward", &origin]);
     proxy.wait_for("connected again");

@@ -1,9 +1,9 @@
-//! Addresses of MPEG-TS in datagrams with their parameters, and encoders that share a port, over
-//! loopback. Waits are generous: the machine may be busy.
+//! Tests of URLs of MPEG-TS in datagrams with their parameters, and of encoders that share a port,
+//! over loopback. Waits are generous: the machine may be busy.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "these are users, who wait by the clock on the wall"
+    reason = "these tests act as users, who wait in real time"
 )]
 
 mod bed;
@@ -18,12 +18,12 @@ fn loopback() -> UdpSocket {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
 }
 
-/// A port that is free a moment before it is used.
+/// Returns a free port, which is used a moment later.
 fn free_port() -> u16 {
     loopback().local_addr().unwrap().port()
 }
 
-/// Sends to the port from these sockets in turn, every 5 ms for two seconds, behind a header.
+/// Sends to the port from these sockets in turn, every 5 ms for two seconds, each after its header.
 fn take_turns(encoders: Vec<(UdpSocket, Vec<u8>)>, port: u16) -> JoinHandle<()> {
     let null_packet = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
     spawn(move || {
@@ -39,7 +39,7 @@ fn take_turns(encoders: Vec<(UdpSocket, Vec<u8>)>, port: u16) -> JoinHandle<()> 
     })
 }
 
-/// Runs a sender whose input these encoders share, and returns its lines.
+/// Runs a sender whose input these encoders share, and returns its output.
 fn said_of(encoders: Vec<(UdpSocket, Vec<u8>)>) -> String {
     let bed = Bed::new();
     let (_recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
@@ -109,7 +109,7 @@ fn a_multicast_stream_comes_and_goes_by_the_interfaces_that_are_named() {
     assert_eq!(send.finish().0, 0);
 }
 
-/// Where there is no default route, the group cannot be joined, and the error says the same.
+/// Without a default route, the group cannot be joined, and the error gives the same advice.
 #[test]
 fn a_group_that_is_silent_at_the_default_interface_is_reported_with_the_way_out() {
     let bed = Bed::new();

@@ -111,7 +111,7 @@ struct Epoch {
     time_to_origin: f64,
     /// `W_est`, in segments.
     reno_window: f64,
-    /// Of Linux.
+    /// The integer arithmetic of Linux's CUBIC.
     whole: WholeSegments,
 }
 

@@ -168,9 +168,9 @@ impl Default for StreamConfig {
 pub enum Reinjection {
     /// Never.
     Off,
-    /// When the peer's window is full: a path that could send copies the awaited segment, if the
-    /// slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
-    /// Linux's `mptcp_sched.c`).
+    /// When the peer's window is full: a slower path that holds the awaited segment is penalised.
+    /// If it is much slower or its window is tiny, a path that could send takes a copy (Raiciu et
+    /// al., NSDI 2012, §4.2, and Linux's `mptcp_sched.c`).
     Linux,
     /// As `Linux`, and two further rules. If nothing more can be bound, bound segments move to a
     /// path with room that delivers them earlier, by the forecasts of both. If nothing else is to

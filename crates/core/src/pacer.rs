@@ -1,8 +1,8 @@
 //! The pacer: spaces packets by exact gaps.
 //!
-//! A gap rounded to a clock's tick changes what rate-based controllers measure (a 1 ms tick lowers
-//! 3 Mbit/s by up to a quarter), so the schedule is kept to the nanosecond, and a driver that wakes
-//! late catches up with it.
+//! A gap rounded to a clock's tick distorts the measurements of rate-based controllers: a 1 ms tick
+//! lowers 3 Mbit/s by up to a quarter. So the schedule is kept to the nanosecond, and a driver that
+//! wakes late catches up with it.
 
 use anabranch_units::{DataRate, Duration, Instant};
 

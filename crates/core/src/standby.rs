@@ -1,17 +1,22 @@
 //! Metered paths in reserve: whether unmetered paths suffice without them.
 //!
-//! They suffice if (a) their bandwidth is at least 1.25 times the required media rate, (b) their
-//! backlog drains within a quarter of the deadline, and (c) their queueing delay is at most a
-//! quarter of the deadline. The required rate of a source that follows no target is its actual
-//! rate. For an adaptive source it is twice its minimum, or its maximum if that is less: metered
-//! paths serve to keep the picture, not to improve it. A user who wants more of them sets a
-//! higher minimum.
+//! They suffice if all of these hold:
+//! - their bandwidth is at least 1.25 times the required media rate;
+//! - their backlog drains within a quarter of the deadline;
+//! - their queueing delay is at most a quarter of the deadline.
 //!
-//! Metered paths leave the reserve if the bandwidth of the others drops below the required rate
-//! itself, their backlog needs more than a quarter of the deadline, or their queueing delay exceeds
-//! half of the deadline. Queues caused by cross traffic alone do not justify the cost while frames
-//! come in time. Either condition must last ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a
-//! frame nor a controller's dip changes anything. The loss of the last other path does at once.
+//! Metered paths leave the reserve if one of these holds:
+//! - the bandwidth of the others is below the required rate itself;
+//! - their backlog needs more than a quarter of the deadline;
+//! - their queueing delay exceeds half of the deadline.
+//!
+//! Queues caused by cross traffic alone do not justify the cost while frames come in time. Either
+//! state must last ([`SUFFICIENT_FOR`], [`SHORT_FOR`]), so that neither a frame nor a controller's
+//! dip changes anything. The loss of the last other path takes effect at once.
+//!
+//! The required rate of a source that follows no target is its actual rate. For an adaptive source
+//! it is twice its minimum, or its maximum if that is less: metered paths serve to keep the
+//! picture, not to improve it. A user who wants more of them sets a higher minimum.
 //!
 //! While metered paths help, the others are padded until their bandwidth is known to suffice, and
 //! no further: more bandwidth saves nothing, and its queues keep metered paths in use.

@@ -96,7 +96,7 @@ impl Delay {
         }
     }
 
-    /// How much earlier than after the delay packets may leave.
+    /// Returns the longest time by which a packet may leave before the end of the delay.
     pub(crate) fn max_advance(&self) -> Duration {
         let jitter = self.jitter.as_ref();
         jitter.map_or(Duration::ZERO, Jitter::max_advance)

@@ -107,7 +107,7 @@ impl Receiver {
             .change(|role, now| role.start_pairing(now, code, lasts));
     }
 
-    /// What became of pairing codes since the last call.
+    /// Takes the outcomes of pairing codes since the last call.
     pub fn take_pairing_news(&self) -> Vec<PairingNews> {
         self.runtime.look(ServerRole::take_pairing_news)
     }

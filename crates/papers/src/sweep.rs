@@ -9,7 +9,7 @@
 //! fills the place of the third with each in turn, so that both occur nearly equally often.
 //!
 //! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and passes
-//! its expectations there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict.
+//! its expectations there to [`Space::tally`]. The [`Tally`] writes shares, picture and verdict.
 //! The claim holds if it does at half of the points or more, the same bound for all claims. It
 //! cannot be known if one dimension decides it: met at three quarters of the points or more with
 //! one of its values, and at a quarter or less with another.

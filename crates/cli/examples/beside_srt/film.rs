@@ -1,28 +1,29 @@
-//! A stream of MPEG-TS whose packets tell when they were sent.
+//! An MPEG-TS stream whose packets carry the time at which they were sent.
 
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Instant};
 use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE, TransportStreamWriter};
 
-/// The datagrams that everybody sends: seven packets.
+/// Size of the datagrams that every transport gets: seven packets.
 pub const DATAGRAM_BYTES: usize = 7 * PACKET_LEN;
 const PICTURES_PER_SECOND: u64 = 25;
 const KEY_INTERVAL: u64 = 50;
 const VIDEO_PID: [u8; 2] = [0x01, 0x00];
 const NULL_PID: [u8; 2] = [0x1f, 0xff];
-/// A clock reference and a PES header of unknown length with a PTS.
+/// Length of the first packet's headers: a clock reference, and a PES header of unknown length with
+/// a PTS.
 const FIRST_HEADER_BYTES: usize = 8 + 14;
 
-/// How the packets of a picture are spread in time.
+/// Distribution of a picture's packets in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// All at once, as ffmpeg sends them.
+    /// All packets at once, as ffmpeg sends them.
     Burst,
-    /// At a constant rate; null packets fill what the picture leaves.
+    /// A constant rate; null packets fill the rest of the interval.
     Constant,
 }
 
-/// What a stream looks like.
+/// Properties of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Film {
     pub rate: DataRate,
@@ -31,7 +32,8 @@ pub struct Film {
     pub is_stuffed: bool,
 }
 
-/// What a packet says of itself, in its last bytes: seven bits a byte, which make no start code.
+/// Number and send time of a packet, in its last bytes. Each byte carries seven bits, so that the
+/// stamp contains no start code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub number: u64,
@@ -51,7 +53,7 @@ impl Stamp {
         last[0] = 0x80 | u8::from(self.is_last_of_picture);
     }
 
-    /// The stamp of a packet, unless it is a table.
+    /// Returns the stamp of a packet, unless the packet is a table.
     pub fn read(packet: &[u8]) -> Option<Stamp> {
         let pid = [packet[1] & 0x1f, packet[2]];
         if packet[0] != SYNC_BYTE || (pid != VIDEO_PID && pid != NULL_PID) {
@@ -79,7 +81,7 @@ fn get(bytes: &[u8]) -> u64 {
         .fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
 }
 
-/// Writes a film's packets, one picture interval after the other.
+/// Writer of a film's packets, one picture interval after the other.
 #[derive(Debug)]
 pub struct Writer {
     film: Film,
@@ -107,21 +109,21 @@ impl Writer {
         }
     }
 
-    /// How many stamped packets were written.
+    /// Returns the number of stamped packets that were written.
     pub fn packet_count(&self) -> u64 {
         self.next_number
     }
 
-    /// When the next picture is taken, after the start.
+    /// Returns the time of the next picture, counted from the start.
     pub fn next_clock(&self) -> Duration {
         Duration::from_secs(1) * self.pictures / PICTURES_PER_SECOND
     }
 
-    /// The packets of the next picture interval.
+    /// Returns the packets of the next picture interval.
     pub fn write(&mut self) -> Vec<u8> {
         let interval = Duration::from_secs(1) / PICTURES_PER_SECOND;
         let packet_count = self.film.rate.bytes_in(interval) as usize / PACKET_LEN;
-        // Between 80 and 98 % of the interval is the picture's.
+        // The picture takes between 80 and 98 % of the interval.
         let video_count = match self.film.shape {
             Shape::Burst => packet_count,
             Shape::Constant => packet_count * (80 + (self.pictures * 7 % 19) as usize) / 100,
@@ -189,7 +191,7 @@ impl Writer {
     }
 }
 
-/// Says in all packets of a datagram when it is sent.
+/// Writes the send time into all packets of a datagram.
 pub fn stamp_time(datagram: &mut [u8], clock: &Clock) {
     let sent_at = clock.now();
     for packet in datagram.chunks_exact_mut(PACKET_LEN) {

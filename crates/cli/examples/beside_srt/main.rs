@@ -1,10 +1,10 @@
-//! Holds `anabranch send` and `recv` beside SRT over loopback, MPEG-TS over UDP in and out: how
-//! long packets take, and what a gigabit costs both ends. Linux only: it reads CPU times from
-//! /proc. Without SRT's programs (Debian: srt-tools) it says so and measures ours alone.
+//! Compares `anabranch send` and `recv` with SRT over loopback, with MPEG-TS over UDP at both ends.
+//! Measures packet latency, and the CPU time of both ends at a gigabit. Linux only: it reads CPU
+//! times from /proc. Without SRT's programs (Debian: srt-tools) it measures Anabranch alone.
 //!
-//! `beside_srt [latency|cpu] [RATE,RATE,… in Mbit/s] [SECONDS]`; the program `anabranch` lies
-//! beside the folder of this one, or where ANABRANCH says. With BESIDE_SRT_LOG set, what the
-//! programs say is shown; with BESIDE_SRT_SMALL_SINK, the player's socket has Linux's default size.
+//! `beside_srt [latency|cpu] [RATE,RATE,… in Mbit/s] [SECONDS]`. The program `anabranch` is
+//! expected beside this one's folder, or at the path in ANABRANCH. BESIDE_SRT_LOG shows the output
+//! of the programs. BESIDE_SRT_SMALL_SINK gives the player's socket Linux's default buffer size.
 
 mod film;
 mod traffic;
@@ -19,18 +19,18 @@ use film::{Film, Shape};
 use traffic::{Arrived, Sink, feed, percentile, wait};
 use transports::{Running, Transport, is_srt_installed};
 
-/// What comes before this is not measured: start-up, and the search for the bandwidth.
+/// Time before the measurement, for the programs' start and the search for the bandwidth.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// SRT's latency in milliseconds: the least where it is measured (and ours with `--latency min`),
-/// the default where it is not.
+/// Latency of SRT in milliseconds. Latency measurements use the smaller value, beside ours with
+/// `--latency min`; other measurements use SRT's default.
 const LEAST_SRT_LATENCY: u32 = 5;
 const SRT_LATENCY: u32 = 120;
 
-/// What one run showed.
+/// Result of one run.
 struct Outcome {
     arrived: Arrived,
     sent_packets: u64,
-    /// CPU seconds of sender and receiver while measured, and Gbit of MPEG-TS that came out.
+    /// CPU seconds of sender and receiver during the measurement, and Gbit of MPEG-TS output.
     cpu_seconds: [f64; 2],
     gigabits: f64,
 }

@@ -1,4 +1,4 @@
-//! The film's way into a transport and out of it.
+//! Feeds the film into a transport and receives it from there.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -23,16 +23,17 @@ pub fn wait(span: Duration) {
         tv_sec: span.as_secs() as i64,
         tv_nsec: span.subsec_nanos().into(),
     };
-    // A signal ends the wait early, and whoever waits looks at the clock.
+    // A signal ends the wait early; the callers check the clock.
     let _ = poll(&mut [], Some(&timeout));
 }
 
-/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+/// Sets the shortest timer slack. By default Linux may wake a thread 50 µs late, to wake several
+/// threads together.
 fn request_exact_timers() {
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
 }
 
-/// Sends the film to `to` for `length`. Returns how many stamped packets there were.
+/// Sends the film to `to` for `length`. Returns the number of stamped packets.
 pub fn feed(film: Film, to: SocketAddr, clock: &Clock, length: Duration) -> io::Result<u64> {
     request_exact_timers();
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -59,7 +60,7 @@ pub fn feed(film: Film, to: SocketAddr, clock: &Clock, length: Duration) -> io::
                 wait(due_at.saturating_since(clock.now()));
             }
             stamp_time(datagram, clock);
-            // Nobody listens before the transport does.
+            // Sends fail until the transport listens.
             let _ = socket.send(datagram);
         }
         waiting.drain(..whole);
@@ -67,20 +68,20 @@ pub fn feed(film: Film, to: SocketAddr, clock: &Clock, length: Duration) -> io::
     Ok(writer.packet_count() - (waiting.len() / PACKET_LEN) as u64)
 }
 
-/// What arrived.
+/// Packets that arrived, and their latencies.
 #[derive(Debug, Default)]
 pub struct Arrived {
     /// Whether each packet has arrived, by its number.
     seen: Vec<bool>,
     pub packets: u64,
-    /// Milliseconds from the one socket to the other.
+    /// Milliseconds from the sender's socket to the player's.
     pub packet_latencies: Vec<f64>,
-    /// The same of those packets that end a picture.
+    /// Latencies of the packets that end a picture, in milliseconds.
     pub picture_latencies: Vec<f64>,
     pub is_in_order: bool,
 }
 
-/// Receives what comes out of a transport.
+/// A socket that receives the output of a transport.
 #[derive(Debug)]
 pub struct Sink {
     pub address: SocketAddr,
@@ -90,10 +91,10 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// What was sent before `from` counts for nothing but arrival.
+    /// Starts a sink. Packets sent before `from` count as arrived, but not for latency.
     pub fn start(clock: Clock, from: Instant) -> io::Result<Sink> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        // Otherwise a player that asks for nothing.
+        // The variable stands for a player that does not ask for a larger buffer.
         if std::env::var_os("BESIDE_SRT_SMALL_SINK").is_none() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER_BYTES);
         }
@@ -167,7 +168,7 @@ impl Arrived {
     }
 }
 
-/// The percentile of values in any order; not a number without any.
+/// Returns the percentile of unsorted values, or NaN if there are none.
 pub fn percentile(values: &mut [f64], percent: u8) -> f64 {
     values.sort_by(f64::total_cmp);
     anabranch_units::percentile(values, percent).unwrap_or(f64::NAN)

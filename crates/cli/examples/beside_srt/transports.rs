@@ -1,4 +1,4 @@
-//! The transports that are compared: two programs each, with a UDP port in front.
+//! The compared transports: two programs each, with a UDP port in front.
 
 use std::fs;
 use std::io;
@@ -11,25 +11,25 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::traffic::wait;
 
-/// Of the kernel's clock ticks.
+/// Frequency of the kernel's clock ticks.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// What Debian's package is called.
+/// Program of Debian's package srt-tools.
 const SRT: &str = "srt-live-transmit";
 
 /// A transport that can be started.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// Ours, which always encrypts, with `send`'s and `recv`'s defaults, or with `--latency min`.
+    /// `send` and `recv`, with their defaults or with `--latency min`. They always encrypt.
     Anabranch {
         program: PathBuf,
         folder: PathBuf,
         has_least_latency: bool,
     },
-    /// SRT with this latency in milliseconds, AES-128 or nothing.
+    /// SRT with this latency in milliseconds, with AES-128 or without encryption.
     Srt { latency: u32, is_encrypted: bool },
 }
 
-/// Two programs that run.
+/// The two running programs of a transport.
 #[derive(Debug)]
 pub struct Running {
     sender: Child,
@@ -56,7 +56,7 @@ impl Transport {
         }
     }
 
-    /// Starts both ends; what comes in at `input` goes out to `output`.
+    /// Starts both ends. Datagrams to `input` leave to `output`.
     pub fn start(&self, output: SocketAddr) -> io::Result<Running> {
         let (input, between) = (free_port()?, free_port()?);
         let (receiver, sender) = match self {
@@ -151,7 +151,7 @@ fn free_port() -> io::Result<SocketAddr> {
 }
 
 impl Running {
-    /// CPU seconds of sender and receiver so far, in user and kernel mode.
+    /// Returns the CPU seconds of sender and receiver so far, in user and kernel mode.
     pub fn cpu_seconds(&self) -> [f64; 2] {
         [&self.sender, &self.receiver].map(|child| {
             let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()));
@@ -166,7 +166,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         for child in [&mut self.sender, &mut self.receiver] {
-            // Lets it say how it went, to whoever reads the log.
+            // SIGINT lets the program print its summary into the log.
             let _ = kill_process(Pid::from_child(child), Signal::INT);
             wait(Duration::from_millis(300));
             let _ = child.kill();

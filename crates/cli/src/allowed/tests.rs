@@ -80,7 +80,7 @@ fn names_have_limits_and_keys_that_share_them() {
     assert_eq!(line.limits, limits);
 }
 
-/// Time would grow with the third power of their number.
+/// A simple check would take time in proportion to the third power of the number of keys.
 #[test]
 fn a_thousand_keys_of_one_name_are_read_at_once() {
     let line = |_| format!("{} crew streams=1000\n", key());
@@ -172,7 +172,7 @@ fn a_file_that_is_being_written_lets_go_of_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("senders");
     let keys = [key(), key()];
-    // All within one tick of the file system's clock.
+    // All writes are within one tick of the file system's clock.
     let write = |text: &str| {
         std::fs::write(&path, text).unwrap();
         let file = std::fs::File::options().append(true).open(&path).unwrap();

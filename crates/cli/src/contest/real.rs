@@ -19,9 +19,9 @@ use anyhow::{Context, bail, ensure};
 use super::table::{Figures, counts_decodable};
 use crate::emulate::relay_link;
 
-/// For how long an event is waited for.
+/// Longest wait for an event.
 const PATIENCE: StdDuration = StdDuration::from_secs(90);
-/// From the clock's origin to the scenario's, in which the session is opened.
+/// Time from the clock's origin to the scenario's, in which the session is opened.
 const PREPARATION: Duration = Duration::from_secs(1);
 
 /// Runs the first flow of `scenario`.
@@ -60,7 +60,7 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
         reception.map(|reception| take(reception.events(), &clock, deadline))
     });
     let sent = feed(&sender, media, &clock, scenario.duration, seed);
-    // What is on its way has its time.
+    // Packets in flight get the time of the deadline.
     wait_until(&clock, clock.now() + deadline);
     let (at_sender, at_receiver) = (sender.snapshot(), receiver.snapshot());
     sender.close();
@@ -104,14 +104,14 @@ fn relay(
     })?)
 }
 
-/// What the source gave.
+/// Frames that the source made.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     count: u64,
     bytes: u64,
 }
 
-/// Hands the source's frames over at their times.
+/// Sends the source's frames at their times.
 fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed: Seed) -> Sent {
     let mut source = media
         .source
@@ -127,7 +127,7 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
             importance: shape.importance,
             captured_at: clock.now(),
         };
-        // A frame that is refused counts: it has been captured.
+        // A refused frame counts, because it has been captured.
         let _ = sender.send_frame(&frame);
         sent.count += 1;
         sent.bytes += u64::from(shape.bytes);
@@ -135,8 +135,8 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
     sent
 }
 
-/// Counts, until the session ends, the frames that are complete in time, and those that are handed
-/// out in time with all that they need.
+/// Counts frames until the session ends. Returns the number of frames that are complete in time,
+/// and of frames that are decodable in time.
 fn take(received: &Events, clock: &Clock, deadline: Duration) -> (u64, u64) {
     let (mut complete, mut decodable) = (0, 0);
     let mut decodability = Decodability::default();

@@ -1,25 +1,25 @@
-//! The rows of the contest, with what other transports did in them.
+//! The contest's rows, with the figures of the other transports.
 
 use anabranch_units::Duration;
 
-/// For how long a row runs that can be held against its bar.
+/// Shortest run that can be compared with a row's bar.
 pub(super) const BAR_SPAN: Duration = Duration::from_secs(60);
 
-/// One case.
+/// A case of the contest.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Its number, as the user names it.
+    /// Number and letter by which users select the row.
     pub(super) name: &'static str,
-    /// What it is.
+    /// Description of the case.
     pub(super) case: &'static str,
-    /// The scenario file; its expectations are the bar.
+    /// Scenario file; its expectations are the bar.
     pub(super) scenario: &'static str,
-    /// What turns it into a row of ten seconds.
+    /// Settings that turn it into a row of ten seconds.
     pub(super) quick: &'static [&'static str],
-    /// Delivered / overhead in percent, as measured in 2026 through an emulator of the same kind
-    /// (rate, delay, drop-tail of one bandwidth-delay product) with packets of 1,316 B over 60 s:
-    /// libsrt 1.5 and librist 0.2.7 without encryption, BELABOX's SRTLA sender and receiver, noq
-    /// 1.4.
+    /// Delivered frames / overhead in percent. Measured in 2026 through an emulator of the same
+    /// kind (rate, delay, drop-tail queue of one bandwidth-delay product) with packets of 1,316 B
+    /// over 60 s. Versions: libsrt 1.5 and librist 0.2.7 without encryption, BELABOX's SRTLA sender
+    /// and receiver, noq 1.4.
     pub(super) srt: &'static str,
     pub(super) rist: &'static str,
     pub(super) srtla: &'static str,

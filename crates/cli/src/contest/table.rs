@@ -6,35 +6,35 @@ use anabranch_lab::{Scenario, Spread};
 
 use super::rows::{BAR_SPAN, Row};
 
-/// What a row's bar is about if what cannot be decoded does not count.
+/// Metric of a bar that counts decodable frames alone.
 const DECODABLE: &str = "frames-decodable-on-time";
 
-/// Whether only frames that can be decoded count in a row.
+/// Returns whether a row counts only decodable frames.
 pub(super) fn counts_decodable(scenario: &Scenario) -> bool {
     let mut expected = scenario.expectations.iter();
     expected.any(|expected| expected.metric.name == DECODABLE)
 }
 
-/// What one run came to; shares.
+/// Results of one run, as shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figures {
-    /// Frames complete within the latency budget, the measure of the others' figures; of a row that
-    /// asks for it, decodable ones.
+    /// Frames that are complete within the latency budget, as in the other transports' figures. If
+    /// the row asks for it, only decodable frames count.
     pub(super) delivered: f64,
-    /// Frames handed out within it that can be decoded.
+    /// Decodable frames that are handed out within the latency budget.
     pub(super) decodable: f64,
-    /// Bytes on the wire, both ways, above the payload.
+    /// Bytes on the wire in both directions, minus the payload.
     pub(super) overhead: f64,
 }
 
-/// What a row's figures say about its bar.
+/// Verdict of a row's figures on its bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Every seed keeps it.
+    /// Every seed meets the bar.
     Holds,
-    /// A seed misses it.
+    /// A seed misses the bar.
     Differs,
-    /// It ran for less than [`BAR_SPAN`].
+    /// The run was shorter than [`BAR_SPAN`].
     TooShort,
 }
 
@@ -48,12 +48,12 @@ impl Verdict {
     }
 }
 
-/// A row, its figures, and whether they keep its bar.
+/// A row, its figures, and the bar that they are compared with.
 #[derive(Debug)]
 pub(super) struct Judged<'a> {
     row: &'a Row,
     is_too_short: bool,
-    /// Over the seeds.
+    /// Distribution over the seeds.
     delivered: Spread,
     decodable: Spread,
     overhead: Spread,
@@ -62,8 +62,10 @@ pub(super) struct Judged<'a> {
 }
 
 impl<'a> Judged<'a> {
+    /// Compares the figures of all seeds with the scenario's bar.
+    ///
     /// # Panics
-    /// Without figures.
+    /// If there are no figures.
     pub(super) fn new(row: &'a Row, scenario: &Scenario, figures: Vec<Figures>) -> Self {
         let spread = |of: fn(&Figures) -> f64| {
             let spread = Spread::of(figures.iter().map(of));
@@ -87,8 +89,8 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The worst seed decides. A shorter run cannot be held against the bar: of 10 s one packet is
-    /// 0.03 %, and what fails does so for another share of them.
+    /// Returns the verdict on the worst seed. A shorter run cannot be compared with the bar: in 10
+    /// s one packet is 0.03 %, and an outage covers another share of the run.
     fn verdict(&self) -> Verdict {
         let holds = self.delivered.min >= self.least_delivered
             && self
@@ -112,7 +114,7 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// The table, for people.
+/// Returns the table as text.
 pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
     let world = if is_real {
         "real sockets, encrypted"
@@ -161,7 +163,7 @@ pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
     text
 }
 
-/// Which of the rows the table says differ from their bars; `None` if none does.
+/// Returns a message with the rows that miss their bars; `None` if none does.
 pub(super) fn missed(rows: &[Judged<'_>]) -> Option<String> {
     let missed = rows
         .iter()
@@ -216,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_row_that_runs_for_less_than_its_bar_is_not_judged() {
-        // What keeps the bar, what misses it by a packet of 10 s, and what misses any bar.
+        // The first meets the bar, the second misses it by one packet in 10 s, the third misses any
+        // bar.
         for (delivered, overhead) in [(1.0, 0.1), (0.9997, 0.14), (0.5, 1.0)] {
             let rows = [judged_after("59.9 s", delivered, overhead)];
             assert_eq!(rows[0].verdict(), Verdict::TooShort);

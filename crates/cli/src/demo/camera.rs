@@ -1,4 +1,4 @@
-//! The source that follows the transport: the built-in camera through a real encoder.
+//! The source that follows the transport: the built-in camera and a real encoder.
 
 use core::sync::atomic::Ordering;
 
@@ -11,12 +11,12 @@ use anyhow::Context;
 
 use super::feed::Feed;
 
-/// What the encoder is asked for at least and at most.
+/// Minimum and maximum bitrate of the encoder.
 pub(super) const BITRATE_RANGE: (DataRate, DataRate) = (
     DataRate::from_kilobits_per_second(300),
     DataRate::from_megabits_per_second(4),
 );
-/// Two seconds from one key frame to the next.
+/// Frames from one key frame to the next: two seconds.
 const KEY_FRAME_INTERVAL: u32 = 2 * FRAMES_PER_SECOND;
 const FRAME_INTERVAL: Duration = Duration::from_millis(1_000 / FRAMES_PER_SECOND as u64);
 
@@ -43,7 +43,7 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
         encoder.set_bitrate(feed.sender.target_bitrate().clamp(least, most));
         let captured_at = feed.clock.now();
         let index = feed.ledger.on_captured(captured_at);
-        // The number that the transport will give it.
+        // The transport will give the frame this number.
         let number = feed.ledger.sent_count() as u32;
         let picture = camera.render(number, captured_at - start_at);
         let encoded = match encoder.encode(picture) {
@@ -56,7 +56,7 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
         };
         if encoded.is_key {
             key_at = captured_at;
-            // What was given up before does not matter any more.
+            // The key frame repairs the effect of all earlier losses.
             feed.is_key_wanted.store(false, Ordering::Relaxed);
         }
         let frame = Frame {

@@ -1,4 +1,4 @@
-//! What the demo says of two runs, without and with forward error correction.
+//! The report on two runs, without and with forward error correction.
 
 use core::fmt::Write;
 
@@ -8,22 +8,23 @@ use anabranch_units::{Duration, Instant};
 use super::network::OUTAGE_AT;
 use super::recording::Recording;
 
-/// Whoever talks does not notice so much, one way (ITU-T G.114).
+/// Longest one-way delay that people in a conversation do not notice (ITU-T G.114).
 pub(super) const CONVERSATION: Duration = Duration::from_millis(150);
 
-/// The two runs, and what they were judged by.
+/// The two runs and their settings.
 #[derive(Debug)]
 pub(super) struct Comparison<'a> {
-    /// The policy's name.
+    /// Name of the policy.
     pub(super) fec: &'a str,
     pub(super) without: &'a Recording,
     pub(super) with: &'a Recording,
-    /// At random, on each link.
+    /// Random loss on each link, in percent.
     pub(super) loss_percent: f64,
 }
 
 impl Comparison<'_> {
-    /// A table: what the outage and the random losses cost in either run, and what the repairs do.
+    /// Returns a table with the cost of the outage and of random losses in each run, and the effect
+    /// of the repairs.
     pub(super) fn table(&self) -> String {
         let end = self.without.ended_at.max(self.with.ended_at);
         let loss = self.loss_percent;
@@ -42,7 +43,7 @@ impl Comparison<'_> {
         text
     }
 
-    /// What was run, and what counts as on time.
+    /// Returns a description of the runs, and the definition of "on time".
     fn heading(&self, end: Instant) -> String {
         let loss = self.loss_percent;
         let outage = match end > OUTAGE_AT {
@@ -51,14 +52,14 @@ impl Comparison<'_> {
         };
         let deadline = self.with.deadline;
         let talk = match deadline <= CONVERSATION {
-            true => ", as talking wants it",
+            true => ", as a conversation needs it",
             false => "",
         };
         format!(
             "\nThe same links twice. Each loses {loss} % of its packets at random all the time\
-             {outage}.\nA picture is on time up to {deadline} after its capture{talk}.\nSo short \
-             a run is one draw of chance, and whatever else this machine does has a part\nin it; \
-             --seed draws anew.\n\n"
+             {outage}.\nA picture is on time up to {deadline} after its capture{talk}.\nSuch a \
+             short run is one sample, and the load of this machine affects it.\n--seed selects \
+             another sample.\n\n"
         )
     }
 
@@ -90,7 +91,7 @@ impl Comparison<'_> {
         let cells = |of: &dyn Fn(&Recording) -> Option<String>| {
             runs.map(|run| of(run).unwrap_or_else(|| "–".to_owned()))
         };
-        row(text, "what it takes", runs.map(|_| String::new()));
+        row(text, "the cost", runs.map(|_| String::new()));
         let repairs = cells(&|run| Some(format!("{:.1} %", last(run)?.repair_share() * 100.0)));
         row(text, "  repairs, of all else sent", repairs);
         let recovered = cells(&|run| Some(last(run)?.recovered_packets.to_string()));
@@ -108,7 +109,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The share of the pictures taken that were on time, with all that they need.
+/// Returns the share of captured pictures that were decodable on time.
 fn share(seen: &FrameStatistics) -> String {
     let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
     format!("{:.1} %", share * 100.0)
@@ -131,7 +132,7 @@ mod tests {
         for run in [&mut without, &mut with] {
             run.deadline = Duration::from_millis(150);
         }
-        // Taken at 4.1 s and at 12.1 s.
+        // Captured at 4.1 s and at 12.1 s.
         without.frames[100].delivered_at = None;
         without.frames[100].importance = Importance::Disposable;
         without.frames[300].delivered_at = Some(Instant::from_millis(12_255));

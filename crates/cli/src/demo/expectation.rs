@@ -1,5 +1,5 @@
-//! What the simulator expects of the demo's links: one run in real time is one draw of chance, and
-//! a busy machine has a part in it.
+//! The simulator's prediction for the demo's links. A run in real time is only one sample, and
+//! depends on the load of the machine.
 
 use core::fmt::Write;
 
@@ -11,18 +11,18 @@ use anyhow::Context;
 use super::network::RETURN_AT;
 use super::run::Plan;
 
-/// The demo's links and a camera like its own.
+/// Scenario with the demo's links and a similar camera.
 const SCENARIO: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../scenarios/two-paths.toml"
 ));
-/// How many draws of chance; the simulator takes a second or two for them.
+/// Number of seeds; the simulation takes one or two seconds.
 pub(super) const SEEDS: u64 = 10;
 const LINKS: [&str; 4] = ["wifi", "wifi-return", "lte", "lte-return"];
 const FAILING: [&str; 2] = ["wifi", "wifi-return"];
 
-/// A table, of the plan without repairs and with its policy: pictures on time with the outage and
-/// without it.
+/// Returns a table for the plan without repairs and with its policy: pictures on time with the
+/// outage and without it.
 ///
 /// # Errors
 /// A policy or a time that a scenario cannot have.
@@ -37,7 +37,7 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
             lab::Scenario::parse("the demo's links", SCENARIO, &settings)
         })
     };
-    // What lasts beyond the end cannot be simulated.
+    // An outage that lasts beyond the end cannot be simulated.
     let outages: &[(&str, bool)] = match plan.duration > RETURN_AT - Instant::ZERO {
         true => &[("with the outage", true), ("without it", false)],
         false => &[("without an outage", false)],
@@ -48,7 +48,7 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
     let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
         .context("the demo's links in the simulator")?;
     let mut text = format!(
-        "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, 95 % \
+        "\nThe simulator, without other load, with {SEEDS} seeds (means, 95 % \
          confidence).\n\n"
     );
     for ((what, _), row) in outages.iter().zip(&comparison.rows) {
@@ -63,7 +63,7 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What differs from the scenario.
+/// Returns the plan's differences from the scenario.
 fn settings(plan: &Plan, has_outage: bool) -> Vec<String> {
     let loss = |link| format!("links.{link}.loss={} %", plan.loss_percent);
     let mut settings: Vec<String> = LINKS.map(loss).into();
@@ -97,7 +97,7 @@ mod tests {
             input: None,
             output: "demo.ts".into(),
             fec: "adaptive".to_owned(),
-            // Key frames of five pictures' size take 100 ms by themselves.
+            // A key frame of five times the usual size takes 100 ms to transmit.
             deadline: Duration::from_millis(130),
             loss_percent: 2.0,
         };
@@ -107,7 +107,7 @@ mod tests {
             let words = line.expect(&text).split_whitespace();
             words.filter_map(|word| word.parse().ok()).collect()
         };
-        // Mean and interval, without and with.
+        // Mean and interval, without and with repairs.
         let (outage, rest) = (row("with the outage"), row("without it"));
         assert!(outage.len() == 4 && rest.len() == 4, "{text}");
         assert!(rest[2] > rest[0] && outage[2] > outage[0], "{text}");

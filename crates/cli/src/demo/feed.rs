@@ -10,29 +10,29 @@ use anabranch_units::Instant;
 use super::ledger::Ledger;
 use crate::stop::Stop;
 
-/// What a source's thread works with.
+/// State that a source's thread works with.
 #[derive(Debug)]
 pub(super) struct Feed<'a> {
     pub(super) clock: Clock,
     pub(super) sender: &'a Sender,
     pub(super) ledger: &'a Ledger,
-    /// Set when a frame was given up: until the next key frame nothing can be displayed.
+    /// Set when a frame was given up: nothing can be displayed before the next key frame.
     pub(super) is_key_wanted: &'a AtomicBool,
     /// Ends the source early.
     pub(super) stop: Stop,
-    /// No picture is taken from here on.
+    /// End of the film; no picture is captured later.
     pub(super) end_at: Instant,
 }
 
 impl Feed<'_> {
-    /// Waits for `due_at`. Returns whether the source is to go on.
+    /// Waits for `due_at`. Returns whether the source should continue.
     pub(super) fn wait_until(&self, due_at: Instant) -> bool {
         due_at < self.end_at && self.stop.wait_until(&self.clock, due_at)
     }
 
-    /// Sends the frame with this index; `content` will be compared with what comes. A frame for
-    /// which there is no room is not sent: that is the ledger's to know. Returns whether the
-    /// session is still up.
+    /// Sends the frame with this index, and keeps `content` for the comparison with the received
+    /// frame. If there is no room, the frame is not sent and the ledger records that. Returns
+    /// whether the session is still up.
     pub(super) fn send(&self, index: usize, frame: &Frame, content: &[u8]) -> bool {
         let payload_bytes = frame.bytes.len() as u64;
         self.ledger

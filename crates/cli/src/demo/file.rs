@@ -1,4 +1,4 @@
-//! The source that is what it is: a file, sent by its own clock.
+//! The source with its own bitrate: a file, sent by its own clock.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -19,7 +19,7 @@ const READ_BYTES: usize = 64 << 10;
 /// A file that is open for reading, remuxed if need be.
 #[derive(Debug)]
 pub(super) struct VideoFile {
-    /// What is neither is remuxed to MPEG-TS.
+    /// Format of the file; any other format is remuxed to MPEG-TS.
     pub(super) kind: InputKind,
     path: PathBuf,
     bytes: Bytes,
@@ -32,7 +32,7 @@ enum Bytes {
 }
 
 impl VideoFile {
-    /// Opens the file, and starts `ffmpeg` where it is neither MPEG-TS nor Annex B.
+    /// Opens the file, and starts `ffmpeg` if it is neither MPEG-TS nor Annex B.
     pub(super) fn open(path: &Path) -> anyhow::Result<VideoFile> {
         let cannot_read = || format!("cannot read {}", path.display());
         let mut file = File::open(path).with_context(cannot_read)?;
@@ -97,7 +97,7 @@ fn send(feed: &Feed<'_>, unit: FilmUnit) -> bool {
 }
 
 impl Bytes {
-    /// As [`Read::read`], interruptions passed over.
+    /// Reads as [`Read::read`] does, and retries after interruptions.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = match self {
@@ -114,7 +114,7 @@ impl Bytes {
         }
     }
 
-    /// Whether the whole file was read.
+    /// Checks that the whole file was read.
     fn finish(&mut self, path: &Path) -> anyhow::Result<()> {
         if let Bytes::Remuxed(child) = self {
             let status = child.wait().context("cannot wait for ffmpeg")?;
@@ -127,7 +127,7 @@ impl Bytes {
 }
 
 impl Drop for Bytes {
-    /// A file that is not played to its end leaves no program behind.
+    /// Kills `ffmpeg` if the file was not played to its end.
     fn drop(&mut self) {
         if let Bytes::Remuxed(child) = self {
             let _ = child.kill();

@@ -1,4 +1,4 @@
-//! The demo's promises, and whether a run kept them.
+//! The demo's promises, and the verdicts on a run.
 
 use anabranch_units::{DataRate, Duration};
 
@@ -6,14 +6,14 @@ use super::ledger::Check;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Source};
 
-/// Share of all captured frames that come within the deadline.
+/// Promised share of captured frames that are decodable within the deadline.
 const DECODABLE_SHARE: f64 = 0.995;
-/// The mean frame delay outside the outage, where the deadline leaves so much.
+/// Promised mean frame delay outside the outage, if the deadline is longer.
 const MEAN_DELAY: Duration = Duration::from_millis(150);
-/// How soon the returned link carries video.
+/// Promised time until the returned link carries video.
 const RETURN_WITHIN: Duration = Duration::from_secs(1);
 
-/// A promise and what became of it.
+/// A promise and its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
     pub(super) text: String,
@@ -21,12 +21,12 @@ pub(super) struct Promise {
     pub(super) verdict: Verdict,
 }
 
-/// What became of a promise.
+/// Verdict on a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Kept,
     Broken,
-    /// The run cannot tell.
+    /// The run does not allow a verdict.
     NotJudged,
 }
 
@@ -43,7 +43,7 @@ impl Verdict {
 pub(super) fn judge(recording: &Recording) -> Vec<Promise> {
     let delay_or_none = match recording.source {
         Source::Camera => Some(mean_delay(recording)),
-        // What a fixed bitrate does to the delay is the file's affair.
+        // The bitrate of a file determines its delay.
         Source::File => None,
     };
     [decodability(recording), longest_gap(recording)]
@@ -54,14 +54,14 @@ pub(super) fn judge(recording: &Recording) -> Vec<Promise> {
         .collect()
 }
 
-/// How many promises are broken.
+/// Returns the number of broken promises.
 pub(super) fn broken_count(promises: &[Promise]) -> usize {
     let is_broken = |promise: &&Promise| promise.verdict == Verdict::Broken;
     promises.iter().filter(is_broken).count()
 }
 
-/// What no transport can do is nobody's promise: a link that takes longer than the deadline, and
-/// is alone for a while; a file that is faster than the links. The reason, if it is so.
+/// Returns the reason why no transport could keep the promises, if there is one. Either the
+/// remaining link's delay exceeds the deadline, or the file exceeds the links' rate.
 fn impossibility(recording: &Recording) -> Option<String> {
     let deadline = recording.deadline;
     let left = LINKS
@@ -81,7 +81,7 @@ fn impossibility(recording: &Recording) -> Option<String> {
     }
 }
 
-/// Whether a file asks more of the links than they carry.
+/// Returns a reason if the file's bitrate exceeds the links' rate.
 fn overload(recording: &Recording) -> Option<String> {
     let all: DataRate = LINKS.iter().map(|link| link.rate).sum();
     let left = all.saturating_sub(LINKS[FAILING].rate);
@@ -219,7 +219,7 @@ fn content(recording: &Recording) -> Promise {
             format!("{right} right, {wrong} wrong, {undecodable} not decodable"),
         ),
         Source::File => (
-            "what comes is byte for byte what was sent",
+            "received units are byte for byte the sent ones",
             format!("{right} units identical, {wrong} not"),
         ),
     };

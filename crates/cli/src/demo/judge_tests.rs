@@ -1,4 +1,4 @@
-//! Each promise, kept and broken.
+//! Tests of each promise, kept and broken.
 
 use core::ops::Range;
 
@@ -8,7 +8,7 @@ use super::super::network::SETTLED_AT;
 use super::super::recording::testing::flawless;
 use super::*;
 
-/// The verdict on the promise whose text contains `part`.
+/// Returns the verdict on the promise whose text contains `part`.
 fn verdict(recording: &Recording, part: &str) -> Verdict {
     let promises = judge(recording);
     let mut found = promises
@@ -19,14 +19,15 @@ fn verdict(recording: &Recording, part: &str) -> Verdict {
     promise.verdict
 }
 
-/// Index of the first frame taken at `at` or later.
+/// Returns the index of the first frame captured at `at` or later.
 fn frame_at(recording: &Recording, at: Instant) -> usize {
     recording
         .frames
         .partition_point(|frame| frame.captured_at < at)
 }
 
-/// Loses the first of some frames, so that none of them can be shown; the next one is a key frame.
+/// Loses the first of some frames, so that none of them can be displayed. The next frame is a key
+/// frame.
 fn break_chain(recording: &mut Recording, frames: Range<usize>) {
     recording.frames[frames.start].delivered_at = None;
     recording.frames[frames.end].importance = Importance::Key;
@@ -109,7 +110,7 @@ fn frames_that_cannot_be_displayed_make_a_gap() {
     assert_eq!(verdict(&recording, "gap"), Verdict::Kept);
     break_chain(&mut recording, first..first + 12);
     assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
-    // All came but the first of them.
+    // All frames but the first one arrived.
     assert_eq!(recording.seen(recording.whole()).dropped, 1);
 }
 
@@ -196,7 +197,7 @@ fn a_file_that_the_links_cannot_carry_is_promised_nothing() {
         frame.delivered_at = None;
         frame.payload_bytes = 16_000;
     }
-    // 3.2 Mbit/s: too much for the link that is left.
+    // 3.2 Mbit/s: too much for the remaining link.
     assert_eq!(verdict(&recording, "99.5 %"), Verdict::NotJudged);
     for frame in &mut recording.frames {
         frame.payload_bytes = 10_000;

@@ -1,4 +1,4 @@
-//! What the demo's threads write down together: the way of each frame from capture to check.
+//! The record that the demo's threads share: each frame from capture to check.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,73 +9,73 @@ use anabranch_video::player::Decodability;
 
 use crate::view::Picture;
 
-/// What became of one picture of the source.
+/// Record of one captured picture.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameRecord {
-    /// When it was taken.
+    /// Time of the capture.
     pub(super) captured_at: Instant,
-    /// What is lost with it.
+    /// Importance for other frames.
     pub(super) importance: Importance,
-    /// Its encoded size.
+    /// Encoded size.
     pub(super) payload_bytes: u64,
-    /// When the receiver handed it over; `None`: never.
+    /// Time of the delivery; `None` if the frame was not delivered.
     pub(super) delivered_at: Option<Instant>,
-    /// What looking at its content showed.
+    /// Result of the content check.
     pub(super) check: Option<Check>,
-    /// How near what was on the screen in its place, itself or the frame that stood still there,
-    /// is to the camera's picture.
+    /// Similarity of the displayed picture to the camera's. The displayed picture is this frame or
+    /// an earlier one that stood still in its place.
     pub(super) fidelity: Option<Fidelity>,
 }
 
 impl FrameRecord {
-    /// From capture to delivery.
+    /// Returns the time from capture to delivery.
     pub(super) fn delay(&self) -> Option<Duration> {
         self.delivered_at
             .map(|at| at.saturating_since(self.captured_at))
     }
 }
 
-/// What looking at a received frame's content showed.
+/// Result of checking a received frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// It is what was sent.
+    /// The content is equal to the sent one.
     Right,
-    /// It is something else.
+    /// The content differs.
     Wrong,
-    /// It gave no picture.
+    /// The content gave no picture.
     Undecodable,
 }
 
-/// The ledger, shared by the threads. Frames go by their index: the order in which they were taken.
+/// Ledger that the threads share. Frames are indexed in the order of their capture.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
     frames: Vec<FrameRecord>,
-    /// Index of each frame that the transport took; it numbers them from zero.
+    /// Index of each frame that the transport accepted; the transport numbers them from zero.
     indices: Vec<usize>,
-    /// What was sent, where it is to be compared with what comes.
+    /// Sent content, if it is compared with the received content.
     contents: Vec<Option<Vec<u8>>>,
-    /// Frames that the transport took and that neither came nor were given up.
+    /// Frames that the transport accepted and that were neither delivered nor given up.
     pending_count: u64,
-    /// Frames are followed by index, so that one that was never sent breaks the chain too.
+    /// Decodability by index, so that a frame that was never sent breaks the chain too.
     decodability: Decodability,
-    /// Index of the first frame that is not followed yet; those before the first that came do not
-    /// count.
+    /// Index of the first frame that `decodability` has not seen. Frames before the first delivered
+    /// one do not count.
     next_index: Option<usize>,
     displayable_count: u64,
-    /// The last key frame that came, small, until somebody takes it to show it.
+    /// Thumbnail of the last delivered key frame, until the view takes it.
     key_picture: Option<Picture>,
 }
 
-/// What the live view shows of the frames.
+/// Totals for the live view.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FrameTotals {
     pub(super) captured_count: usize,
     pub(super) delivered_count: usize,
     pub(super) displayable_count: u64,
-    /// Of the frames taken in the last second and delivered.
+    /// Mean delay of delivered frames captured in the last second.
     pub(super) mean_delay: Option<Duration>,
     pub(super) max_delay: Option<Duration>,
 }
@@ -85,7 +85,7 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A picture was taken; returns its index. Nothing is known to be sent yet.
+    /// Records that a picture was captured, and returns its index. Nothing is recorded as sent yet.
     pub(super) fn on_captured(&self, captured_at: Instant) -> usize {
         let mut entries = self.lock();
         entries.frames.push(FrameRecord {
@@ -95,7 +95,8 @@ impl Ledger {
         entries.frames.len() - 1
     }
 
-    /// The frame is about to be given to the transport. `content` is kept until it is compared.
+    /// Records that the frame is about to be given to the transport. `content` is kept for the
+    /// comparison.
     pub(super) fn on_sending(
         &self,
         index: usize,
@@ -112,7 +113,7 @@ impl Ledger {
         entries.pending_count += 1;
     }
 
-    /// The transport refused the frame that was about to be sent last.
+    /// Records that the transport refused the last frame.
     pub(super) fn on_refused(&self) {
         let mut entries = self.lock();
         entries.indices.pop();
@@ -120,17 +121,17 @@ impl Ledger {
         entries.pending_count -= 1;
     }
 
-    /// How many frames the transport took.
+    /// Returns the number of frames that the transport accepted.
     pub(super) fn sent_count(&self) -> usize {
         self.lock().indices.len()
     }
 
-    /// A frame was handed over by the receiver. Returns whether it is displayable.
+    /// Records that the receiver handed over a frame. Returns whether it is displayable.
     pub(super) fn on_delivered(&self, id: FrameId, delivered_at: Instant) -> bool {
         let entries = &mut *self.lock();
         let index = entries.indices[id.0 as usize];
         entries.frames[index].delivered_at = Some(delivered_at);
-        // Of frames that were left out it matters what they were.
+        // The importance of missing frames determines whether this one is displayable.
         let next = entries.next_index.unwrap_or(index);
         let mut is_displayable = false;
         for frame in entries.frames.get(next..=index).unwrap_or_default() {
@@ -144,48 +145,48 @@ impl Ledger {
         is_displayable
     }
 
-    /// A frame was given up by the receiver.
+    /// Records that the receiver gave up a frame.
     pub(super) fn on_dropped(&self) {
         let mut entries = self.lock();
         entries.pending_count = entries.pending_count.saturating_sub(1);
     }
 
-    /// What was sent as `id`; it is not kept any longer.
+    /// Takes the content that was sent as `id`.
     pub(super) fn take_content(&self, id: FrameId) -> Option<Vec<u8>> {
         self.lock().contents[id.0 as usize].take()
     }
 
-    /// The content of a delivered frame was looked at.
+    /// Records the result of a content check.
     pub(super) fn on_checked(&self, id: FrameId, check: Check) {
         let mut entries = self.lock();
         let index = entries.indices[id.0 as usize];
         entries.frames[index].check = Some(check);
     }
 
-    /// What was on the screen in the place of a frame was compared with it.
+    /// Records the similarity of the picture displayed in the place of a frame.
     pub(super) fn on_seen(&self, id: FrameId, fidelity: Fidelity) {
         let mut entries = self.lock();
         let index = entries.indices[id.0 as usize];
         entries.frames[index].fidelity = Some(fidelity);
     }
 
-    /// A key frame was decoded.
+    /// Records that a key frame was decoded.
     pub(super) fn on_key_picture(&self, picture: Option<Picture>) {
         let mut entries = self.lock();
         entries.key_picture = picture.or(entries.key_picture.take());
     }
 
-    /// The last key frame that nobody has taken yet.
+    /// Takes the last key frame, if it was not taken before.
     pub(super) fn take_key_picture(&self) -> Option<Picture> {
         self.lock().key_picture.take()
     }
 
-    /// Whether every frame sent has come or was given up.
+    /// Returns whether every sent frame was delivered or given up.
     pub(super) fn is_settled(&self) -> bool {
         self.lock().pending_count == 0
     }
 
-    /// The frames so far, and how the last second's did.
+    /// Returns the totals so far, and the mean delay of the last second.
     pub(super) fn totals(&self, now: Instant) -> FrameTotals {
         let entries = self.lock();
         let second_ago = now.saturating_sub(Duration::from_secs(1));
@@ -204,7 +205,7 @@ impl Ledger {
         }
     }
 
-    /// The frames taken before `at`, as they are now.
+    /// Returns a copy of the records of frames captured before `at`.
     pub(super) fn frames_before(&self, at: Instant) -> Vec<FrameRecord> {
         let entries = self.lock();
         let count = entries
@@ -213,14 +214,14 @@ impl Ledger {
         entries.frames[..count].to_vec()
     }
 
-    /// All frames, once the threads are done.
+    /// Returns the records of all frames, once the threads have ended.
     pub(super) fn into_frames(self) -> Vec<FrameRecord> {
         let entries = self.0.into_inner();
         entries.unwrap_or_else(PoisonError::into_inner).frames
     }
 }
 
-/// The mean of some spans; `None` of none.
+/// Returns the mean of some durations; `None` if there are none.
 fn mean(spans: &[Duration]) -> Option<Duration> {
     let count = spans.len() as u64;
     (count > 0).then(|| spans.iter().copied().sum::<Duration>() / count)
@@ -230,7 +231,7 @@ fn mean(spans: &[Duration]) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// Takes and sends a frame at 40 ms intervals.
+    /// Captures and sends frames at 40 ms intervals.
     fn send(ledger: &Ledger, is_key: bool) {
         let count = ledger.lock().frames.len() as u64;
         let index = ledger.on_captured(Instant::from_millis(40 * count));

@@ -1,4 +1,4 @@
-//! Watches both ends and the links while the demo runs.
+//! Observes both ends and the links while the demo runs.
 
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
@@ -13,27 +13,27 @@ use crate::path_news::state_name;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 
-/// From one sample to the next: how exactly the return of the failed link is timed.
+/// Time between samples, which is the resolution of the failed link's return.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// From one status of the sender to the next: some ten frames.
+/// Time between status reports of the sender: about ten frames.
 const STATUS_INTERVAL: Duration = Duration::from_millis(500);
-/// What the stream is called on the screen.
+/// Name of the stream on the screen.
 const STREAM: &str = "video";
 
-/// Collects samples and happenings.
+/// Collector of samples and happenings.
 #[derive(Debug)]
 pub(super) struct Monitor<'a> {
     pub(super) clock: Clock,
     pub(super) sender: &'a Sender,
     pub(super) receiver: &'a Receiver,
     pub(super) relay: &'a Relay,
-    /// What the source waits by.
+    /// Stop signal of the source.
     pub(super) stop: Stop,
     pub(super) slowness: Slowness,
     /// Samples and happenings so far.
     pub(super) recording: Recording,
-    /// The sender as `anabranch top` would see it.
+    /// Status of the sender, as `anabranch top` would show it.
     pub(super) status: Status,
     sampler: Sampler,
     next_status_at: Instant,
@@ -65,7 +65,7 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// When the next sample is due.
+    /// Returns the time of the next sample.
     pub(super) fn next_sample_at(&self) -> Instant {
         self.next_sample_at
     }
@@ -96,7 +96,7 @@ impl<'a> Monitor<'a> {
         self.recording.samples.push(sample);
     }
 
-    /// The worst of all that must keep time: the source, both ends and the links.
+    /// Returns the worst lateness of all threads that must keep time: source, both ends and links.
     fn lateness(&self) -> Lateness {
         self.stop
             .lateness(&self.clock)
@@ -107,7 +107,8 @@ impl<'a> Monitor<'a> {
 
     fn sample(&mut self) -> Sample {
         let sender = self.sender.snapshot();
-        // The receiver's is the later one: what it has counted by `at` was there by `at`.
+        // The receiver's snapshot is the later of the two, and precedes `at`. All of its counts
+        // therefore happened before `at`.
         let receiver = self.receiver.snapshot();
         let at = self.clock.now();
         let paths = LINKS.iter().enumerate().map(|(index, link)| {
@@ -139,12 +140,12 @@ impl<'a> Monitor<'a> {
             snapshot: sender,
             foreign: None,
         };
-        // What happens to the paths, the sender tells by itself.
+        // The sender's events report path changes.
         let _ = self.sampler.sample(at, vec![look]);
         sample
     }
 
-    /// Takes note of what the sender tells.
+    /// Records an event of the sender.
     pub(super) fn note(&mut self, event: &Event) {
         if let Event::PathState { path, state } = event {
             let name = LINKS.get(path.index()).map_or("?", |link| link.name);

@@ -1,26 +1,25 @@
-//! The picture of a run that plays it: a cursor moves over the time axis, and what is still to come
-//! is pale.
+//! Animation of a run's plot: a cursor moves over the time axis, and the part to the right is pale.
 //!
-//! It is made from the text of the still picture, whoever drew that: a pale cover and a cursor,
-//! moved by SMIL, which also plays inside an `<img>`. Where nothing plays, or the reader wants less
-//! motion, the cover has no width and the cursor is hidden, so that the still picture is left.
+//! The animation adds a pale cover and a cursor to the text of the still picture, whatever drew it.
+//! SMIL moves them, also inside an `<img>`. Without animation, or with reduced motion, the cover
+//! has no width and the cursor is hidden, so that the still picture remains.
 
 use core::fmt::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// How long the run takes to play, and the whole picture then stands, in seconds.
+/// Seconds that the run takes to play, and that the complete picture is then shown.
 const PLAYED_SECONDS: f64 = 15.0;
 const STANDING_SECONDS: f64 = 5.0;
-/// How much the cover hides.
+/// Opacity of the cover.
 const COVER_OPACITY: f64 = 0.88;
-/// How far the cover reaches beyond the end of the axis, in pixels: lines are drawn on it.
+/// Width of the cover beyond the end of the axis, in pixels: lines are drawn on the axis.
 const COVER_OVERHANG: f64 = 8.0;
-/// A horizontal line of at least this share of the picture's width is one of a plot's grid.
+/// Share of the picture's width that a horizontal line of the plot's grid spans at least.
 const GRID_LINE_SHARE: f64 = 0.5;
 
-/// What moves does not for those who do not want it.
+/// Style that hides the animation from readers who prefer reduced motion.
 const STYLE: &str = "<style>@media (prefers-reduced-motion: reduce) { .moving { display: none } }\
     </style>\n<g class=\"moving\">\n";
 
@@ -33,10 +32,10 @@ struct Area {
     bottom: f64,
 }
 
-/// Has the picture in this file play.
+/// Animates the picture in this file.
 ///
 /// # Errors
-/// A file that cannot be read or written, or holds no plot.
+/// A file that cannot be read or written, or that contains no plot.
 pub(super) fn set_moving(picture: &Path) -> anyhow::Result<()> {
     let name = picture.display();
     let still = std::fs::read_to_string(picture).with_context(|| format!("cannot read {name}"))?;
@@ -46,8 +45,8 @@ pub(super) fn set_moving(picture: &Path) -> anyhow::Result<()> {
     std::fs::write(picture, moving).with_context(|| format!("cannot write {name}"))
 }
 
-/// The still picture, played in a loop; `None` if it has no size or no plot with a grid, whose left
-/// and right borders are where the run begins and ends.
+/// Returns the picture with a looped animation. Returns `None` if the picture has no size, or no
+/// plot with a grid whose left and right borders mark the run's begin and end.
 fn moving(still: &str) -> Option<String> {
     let head_start = still.find("<svg ")?;
     let head_end = head_start + still[head_start..].find('>')? + 1;
@@ -62,7 +61,7 @@ fn moving(still: &str) -> Option<String> {
     }
     let mut text = String::with_capacity(still.len() + 2_000);
     text.push_str(&still[..head_end]);
-    // The cover is white: so is what it covers, on a dark page too.
+    // The cover is white like the picture, also on a dark page.
     let _ = write!(
         text,
         "\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>"
@@ -77,11 +76,11 @@ fn moving(still: &str) -> Option<String> {
     Some(text)
 }
 
-/// The plots of each picture in the picture: the boxes around their grids and shaded stretches.
+/// Returns the plots of each nested picture: the boxes around their grids and shaded stretches.
 fn plots(body: &str, width: f64) -> Vec<Area> {
     let pictures = body.split("<svg ").enumerate();
     let plots = pictures.filter_map(|(index, picture)| {
-        // What stands before the first is no picture in the picture.
+        // Text before the first tag belongs to no nested picture.
         let tag = picture.split('>').next().filter(|_| index > 0);
         let down = tag.and_then(|tag| number(tag, "y")).unwrap_or(0.0);
         let plot = plot(picture, width)?;
@@ -94,7 +93,7 @@ fn plots(body: &str, width: f64) -> Vec<Area> {
     plots.collect()
 }
 
-/// The box around one picture's grids and shaded stretches.
+/// Returns the box around one picture's grids and shaded stretches.
 fn plot(picture: &str, width: f64) -> Option<Area> {
     let lines: Vec<Area> = tags(picture, "<line ").filter_map(line).collect();
     let is_wide =
@@ -115,7 +114,7 @@ fn plot(picture: &str, width: f64) -> Option<Area> {
     Some(stretches.fold(grid, around))
 }
 
-/// What stands in the tags that begin so.
+/// Returns the contents of the tags that start with `begin`.
 fn tags<'a>(text: &'a str, begin: &'a str) -> impl Iterator<Item = &'a str> {
     let rests = text.split(begin).skip(1);
     rests.filter_map(|rest| rest.split('>').next())
@@ -142,7 +141,7 @@ fn rectangle(tag: &str) -> Option<Area> {
     })
 }
 
-/// The cover and the cursor of a plot.
+/// Returns the cover and the cursor of a plot.
 fn player(area: Area) -> String {
     let (left, right) = (area.left, area.right);
     let (top, span) = (area.top, right - left);
@@ -169,12 +168,12 @@ fn player(area: Area) -> String {
     )
 }
 
-/// The value of an attribute that is a number.
+/// Returns the value of an attribute that is a number.
 fn number(tag: &str, name: &str) -> Option<f64> {
     attribute(tag, name)?.parse().ok()
 }
 
-/// The value of an attribute in a tag.
+/// Returns the value of an attribute in a tag.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let mut parts = tag.match_indices(name);
     let (at, _) = parts.find(|(at, _)| {
@@ -189,8 +188,8 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// Two plots over one time axis: in one picture with a legend beside them, or in a picture each
-    /// with the legend above.
+    /// Two plots over one time axis: in one picture with a legend beside them, or in separate
+    /// pictures with the legend above.
     const TOGETHER: &str = "<svg width=\"400\" height=\"300\" viewBox=\"0 0 400 300\">\n\
         <rect x=\"0\" y=\"0\" width=\"400\" height=\"300\"/>\n\
         <line x1=\"40\" y1=\"20\" x2=\"40\" y2=\"100\"/>\n\
@@ -219,7 +218,7 @@ mod tests {
             bottom,
         };
         assert_eq!(plots(TOGETHER, 400.0), [area(20.0, 200.0)]);
-        // Without its own first tag, as `moving` hands it on.
+        // Without its own first tag, as `moving` passes it.
         let body = APART.split_once('\n').expect("lines").1;
         assert_eq!(plots(body, 400.0), [area(20.0, 120.0), area(210.0, 270.0)]);
     }
@@ -231,7 +230,7 @@ mod tests {
         assert!(lines.clone().count() == 4 && lines.into_iter().all(|line| moving.contains(line)));
         assert!(moving.ends_with("</g>\n</svg>\n"), "{moving}");
         assert!(moving.contains("values=\"268;8;0;0\" keyTimes=\"0;0.75;0.75;1\""));
-        // As it is before anything plays: a cover without width and a cursor that is not seen.
+        // Before the animation starts, the cover has no width and the cursor is invisible.
         assert!(moving.contains("<rect x=\"300\" y=\"20\" width=\"0\""));
         assert!(moving.contains("opacity=\"0\"><animate"));
     }

@@ -12,13 +12,13 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 pub(super) struct DemoLink {
     pub(super) name: &'static str,
     pub(super) rate: DataRate,
-    /// One way.
+    /// One-way delay.
     pub(super) delay: Duration,
-    /// What the drop-tail queue holds, as time at the link's rate.
+    /// Capacity of the drop-tail queue, as time at the link's rate.
     pub(super) queue: Duration,
 }
 
-/// The links; the index is the path's number.
+/// The demo's links; the index is the path's number.
 pub(super) const LINKS: [DemoLink; 2] = [
     DemoLink {
         name: "Wi-Fi",
@@ -36,22 +36,22 @@ pub(super) const LINKS: [DemoLink; 2] = [
 
 /// Index of the link that fails.
 pub(super) const FAILING: usize = 0;
-/// When it fails …
+/// Time at which the link fails.
 pub(super) const OUTAGE_AT: Instant = Instant::from_secs(10);
-/// … and when it is back.
+/// Time at which the link is back.
 pub(super) const RETURN_AT: Instant = Instant::from_secs(15);
-/// What is going to happen to the failing link.
+/// Changes of the failing link.
 pub(super) const SCRIPT: [(Instant, &str); 2] = [(OUTAGE_AT, "goes down"), (RETURN_AT, "is back")];
-/// What happens until then, a second after the return, still counts as the outage.
+/// End of the interval that counts as the outage: one second after the return.
 pub(super) const SETTLED_AT: Instant = Instant::from_secs(16);
 
-/// An entry of the script in words.
+/// Describes an entry of the script.
 pub(super) fn scripted(what: &str) -> String {
     format!("the {} link {what}", LINKS[FAILING].name)
 }
 
-/// The relay that emulates the links between their senders and `target`, which lose packets at
-/// random with this probability. The outage counts from the origin of `clock`.
+/// Creates the relay that emulates the links between their senders and `target`. The links lose
+/// packets at random with this probability. The outage counts from the origin of `clock`.
 pub(super) fn relay(
     target: SocketAddr,
     clock: &Clock,

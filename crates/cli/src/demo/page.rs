@@ -1,5 +1,5 @@
-//! The live view on a terminal: the sender as `anabranch top` shows it, and what only the demo
-//! knows: the links, what the viewer sees, what is going to happen, and the promises.
+//! The live view on a terminal: the sender as in `anabranch top`, and the demo's own data. These
+//! are the links, the viewer's picture, the coming events and the promises.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,11 +14,11 @@ use super::view::{Moment, milliseconds};
 use crate::observe::status::Stream;
 use crate::view::{StreamView, megabits, ruled, why_sent};
 
-/// From here on the promises have a part of the screen.
+/// Screen height from which the promises are shown.
 const LARGE_HEIGHT: u16 = 36;
-/// From here on they have room beside the events.
+/// Screen width from which the promises stand beside the events.
 const LARGE_WIDTH: u16 = 160;
-/// Events shown on a small screen, and on a large one.
+/// Number of events on a small screen, and on a large one.
 const EVENT_COUNTS: [u16; 2] = [3, 6];
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &StreamView, moment: &Moment<'_>) {
@@ -75,7 +75,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>) {
     frame.render_widget(gauge, progress);
 }
 
-/// The links, and how the video does.
+/// Returns lines about the links and the video.
 fn about(moment: &Moment<'_>, stream: &Stream) -> Vec<Line<'static>> {
     let links = LINKS.map(|link| format!("{} {}, {} one way", link.name, link.rate, link.delay));
     let frames = &moment.frames;
@@ -101,7 +101,7 @@ fn about(moment: &Moment<'_>, stream: &Stream) -> Vec<Line<'static>> {
     ]
 }
 
-/// The last events, and what the script says of the next.
+/// Draws the last events and the next event of the script.
 fn draw_events(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, title: String) {
     let line = |at: f64, text: &str| format!("{at:5.2} s  {text}");
     let happenings = &moment.recording.happenings;
@@ -146,7 +146,7 @@ fn draw_promises(frame: &mut Frame<'_>, area: Rect, promises: &[Promise]) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// A verdict that is not the last.
+/// Returns the word and style of a preliminary verdict.
 fn judged(verdict: Verdict) -> (&'static str, Style) {
     match verdict {
         Verdict::Kept => ("kept", Style::new().green()),
@@ -155,7 +155,7 @@ fn judged(verdict: Verdict) -> (&'static str, Style) {
     }
 }
 
-/// "4 kept, 1 not judged"
+/// Counts the verdicts: "4 kept, 1 not judged".
 fn summary(promises: &[Promise]) -> String {
     let verdicts = [Verdict::Kept, Verdict::Broken, Verdict::NotJudged];
     let counts = verdicts.map(|verdict| {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// What is on a screen after a while.
+    /// Returns the text on the screen after `seconds`.
     fn shown(recording: &Recording, seconds: u64, (width, height): (u16, u16)) -> String {
         let mut view = StreamView::default();
         view.history.add(status());

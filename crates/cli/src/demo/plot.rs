@@ -1,5 +1,5 @@
-//! The run as a picture: what each path carried, what the encoder was asked for, and the delay of
-//! every frame, over one time axis with the outage shaded.
+//! The plot of a run: the rate of each path, the encoder's target, and the delay of every frame,
+//! over one time axis with the outage shaded.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::ledger::FrameRecord;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Sample, Source, rate};
 
-/// How long rates are averaged over: five frames.
+/// Averaging time of rates: five frames.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
-/// Every fifth sample is a point: 100 ms.
+/// Samples per point of the plot: 100 ms.
 const SAMPLES_PER_POINT: usize = 5;
 
-/// Colours that people with any colour vision tell apart (Okabe & Ito).
+/// Colours that people with any colour vision can distinguish (Okabe & Ito).
 const PATHS: [&str; LINKS.len()] = ["#0072b2", "#e69f00"];
 const OTHER_BYTES: &str = "#bebebe";
 const TARGET: &str = "#000000";
@@ -25,7 +25,7 @@ const LATE: &str = "#d55e00";
 /// Draws the run into an SVG file.
 ///
 /// # Errors
-/// What kept the file from being written.
+/// The file cannot be written.
 pub(super) fn draw(path: &Path, recording: &Recording) -> std::io::Result<()> {
     let links = LINKS.map(|link| format!("{} ({}, {})", link.name, link.rate, link.delay));
     let charts = [rates(recording), delays(recording)];
@@ -48,8 +48,8 @@ fn outage(recording: &Recording) -> Option<Shade> {
     })
 }
 
-/// Rates, one on top of the other: each path's video, then all other bytes. The lowest layer comes
-/// last, so that each covers the one behind it.
+/// Returns stacked rates: each path's video, then all other bytes. The lowest layer comes last, so
+/// that each layer covers the one behind it.
 fn layers(recording: &Recording) -> Vec<Line> {
     let samples = &recording.samples;
     let sum = |sample: &Sample| {
@@ -101,7 +101,7 @@ fn rates(recording: &Recording) -> Lines {
     let edges = lines.iter().flat_map(|line| &line.points);
     Lines {
         y: "received, Mbit/s".to_owned(),
-        // Room for what is written above.
+        // Room for the labels above.
         y_end: Some(edges.fold(1.0, |top: f64, (_, rate)| top.max(*rate)) * 1.2),
         lines,
         ..Lines::default()
@@ -118,8 +118,7 @@ fn delays(recording: &Recording) -> Lines {
                 .delay()
                 .is_some_and(|delay| delay <= recording.deadline)
         });
-    // What is late or never came stands near the upper border, however late it is, and below what
-    // is written there.
+    // Late and lost frames are drawn at a fixed height near the upper border, below the labels.
     let place = |frame: &&FrameRecord| {
         let delay = frame
             .delay()
@@ -201,7 +200,7 @@ mod tests {
         let layers = layers(&flawless());
         let last = |line: &Line| line.points.last().expect("points").1;
         let edges: Vec<f64> = layers.iter().rev().map(last).collect();
-        // 2,500 bytes of video and 2,700 in all each 20 ms on each path.
+        // Each path carries 2,500 bytes of video and 2,700 bytes in all every 20 ms.
         for (edge, expected) in edges.iter().zip([1.0, 2.0, 2.16]) {
             assert!((edge - expected).abs() < 1e-6, "{edges:?}");
         }

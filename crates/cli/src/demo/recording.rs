@@ -1,5 +1,4 @@
-//! All that a run of the demo leaves behind: what the promises, the table and the picture are made
-//! from.
+//! The data of a demo run: the source of verdicts, table and plot.
 
 use anabranch_core::{PathCounters, PathState};
 use anabranch_lab::metrics::{FrameMeter, FrameStatistics, Window};
@@ -10,7 +9,7 @@ use super::ledger::FrameRecord;
 use super::network::{OUTAGE_AT, SETTLED_AT};
 use crate::summary::repair_share;
 
-/// What was shown.
+/// Video source of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The built-in camera, whose encoder follows the target bitrate.
@@ -23,78 +22,78 @@ pub(super) enum Source {
 #[derive(Clone, Debug)]
 pub(super) struct Recording {
     pub(super) source: Source,
-    /// A frame is of use for so long after its capture.
+    /// Age up to which a frame is useful.
     pub(super) deadline: Duration,
-    /// When the session was up and the source began.
+    /// Time at which the session was up and the source began.
     pub(super) started_at: Instant,
-    /// When the source ended.
+    /// Time at which the source ended.
     pub(super) ended_at: Instant,
-    /// Whether the user ended it before its time.
+    /// Whether the user ended the run early.
     pub(super) is_interrupted: bool,
-    /// In the order of capture.
+    /// Frames in the order of capture.
     pub(super) frames: Vec<FrameRecord>,
-    /// In the order of time, some tens of milliseconds apart.
+    /// Samples in the order of time, about 20 ms apart.
     pub(super) samples: Vec<Sample>,
-    /// What happened to the paths.
+    /// Changes of the paths.
     pub(super) happenings: Vec<Happening>,
-    /// In how many seconds the machine was too slow to keep time.
+    /// Number of seconds in which the machine was too slow to keep time.
     pub(super) slow_seconds: u64,
 }
 
-/// Something worth a line.
+/// An event that the view shows in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Happening {
     pub(super) at: Instant,
     pub(super) text: String,
 }
 
-/// Both ends and the links at a moment.
+/// Both ends and the links at one time.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) at: Instant,
-    /// What the encoder is asked to produce.
+    /// Target bitrate of the encoder.
     pub(super) target_bitrate: DataRate,
-    /// Lost packets that the receiver has computed from repairs, since the start.
+    /// Lost packets that the receiver has restored from repairs since the start.
     pub(super) recovered_packets: u64,
-    /// The index is the path's number.
+    /// Samples of the paths; the index is the path's number.
     pub(super) paths: Vec<PathSample>,
 }
 
 impl Sample {
-    /// Bytes of repairs by bytes of all else that was sent.
+    /// Returns the bytes of repairs divided by all other sent bytes.
     pub(super) fn repair_share(&self) -> f64 {
         repair_share(&self.sent())
     }
 
-    /// What the sender has counted on all paths.
+    /// Returns the sender's counters, summed over all paths.
     pub(super) fn sent(&self) -> PathCounters {
         let paths = self.paths.iter().map(|path| &path.sent);
         paths.fold(PathCounters::default(), |sum, path| sum.plus(path))
     }
 }
 
-/// One path at a moment. Counts are since the start.
+/// One path at one time. Counters start with the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathSample {
-    /// At the sender.
+    /// State of the path at the sender.
     pub(super) state: PathState,
     /// The controller's phase at the sender.
     pub(super) controller_state: &'static str,
     /// The controller's estimate at the sender.
     pub(super) bandwidth: DataRate,
-    /// At the sender; `None` before the first answer.
+    /// Smoothed round-trip time at the sender; `None` before the first answer.
     pub(super) smoothed_rtt: Option<Duration>,
     /// Share of recent packets lost, at the sender.
     pub(super) loss_ratio: f64,
-    /// What the sender has counted.
+    /// Counters of the sender.
     pub(super) sent: PathCounters,
-    /// What the receiver has counted.
+    /// Counters of the receiver.
     pub(super) received: PathCounters,
-    /// How long a packet would wait in the link's queue, towards the receiver.
+    /// Queueing delay in the link's queue, towards the receiver.
     pub(super) link_queue: Duration,
 }
 
-/// The rate at which a count of bytes grew over the last `window` before sample `index`.
+/// Returns the rate at which a byte count grew in the `window` before sample `index`.
 pub(super) fn rate(
     samples: &[Sample],
     index: usize,
@@ -115,7 +114,7 @@ pub(super) fn rate(
 }
 
 impl Recording {
-    /// A run that has just begun.
+    /// Creates the recording of a run that begins now.
     pub(super) fn begun(source: Source, deadline: Duration, started_at: Instant) -> Self {
         Recording {
             source,
@@ -130,17 +129,17 @@ impl Recording {
         }
     }
 
-    /// Whether the run still went on at `at`.
+    /// Returns whether the run was still active at `at`.
     pub(super) fn reaches(&self, at: Instant) -> bool {
         self.ended_at >= at
     }
 
-    /// All of it.
+    /// Returns the window of the whole run.
     pub(super) fn whole(&self) -> Window {
         Window::whole(self.ended_at - Instant::ZERO)
     }
 
-    /// As much of the outage as it saw, and of what still counts as such.
+    /// Returns the window of the outage and the second after it, limited to the run.
     pub(super) fn outage(&self) -> Window {
         Window {
             from: OUTAGE_AT,
@@ -149,7 +148,7 @@ impl Recording {
         }
     }
 
-    /// All but that.
+    /// Returns the window of the run without the outage.
     pub(super) fn outside_outage(&self) -> Window {
         Window {
             outside: Some((OUTAGE_AT, SETTLED_AT)),
@@ -157,8 +156,8 @@ impl Recording {
         }
     }
 
-    /// What a viewer saw of the frames, by the simulator's definitions. A frame is there when it is
-    /// handed over.
+    /// Returns the frame statistics of a viewer, by the simulator's definitions. A frame arrives
+    /// when it is handed over.
     pub(super) fn seen(&self, window: Window) -> FrameStatistics {
         let mut meter = FrameMeter::new(window, self.deadline);
         let mut now = Instant::ZERO;
@@ -174,7 +173,7 @@ impl Recording {
         meter.finish()
     }
 
-    /// Bytes of encoded video per time, from `from` to `to`.
+    /// Returns the rate of encoded video between `from` and `to`.
     pub(super) fn video_rate(&self, from: Instant, to: Instant) -> DataRate {
         let frames = self
             .frames
@@ -198,7 +197,7 @@ pub(super) mod testing {
     use super::super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
     use super::*;
 
-    /// A run of 30 s in which all goes well: frames 40 ms apart, each there after 70 ms.
+    /// Returns a run of 30 s without faults: frames 40 ms apart, each delivered after 70 ms.
     pub(in super::super) fn flawless() -> Recording {
         let started_at = Instant::from_millis(100);
         let frame = |number: u64| {

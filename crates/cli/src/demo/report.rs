@@ -1,4 +1,4 @@
-//! What the demo says at its end: a table, and the promises with what was measured.
+//! The demo's final report: a table, and the promises with the measured values.
 
 use core::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::recording::{Recording, Sample};
 use super::view::milliseconds;
 use crate::summary::loss_share;
 
-/// The table and the promises.
+/// Returns the table and the promises.
 pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -48,7 +48,7 @@ fn write_paths(text: &mut String, recording: &Recording) -> core::fmt::Result {
     write_repairs(text, last)
 }
 
-/// What forward error correction cost and gave, if there was any.
+/// Writes cost and effect of forward error correction, if it was on.
 fn write_repairs(text: &mut String, last: &Sample) -> core::fmt::Result {
     let repair_bytes = last.sent().repair_bytes;
     let recovered = last.recovered_packets;
@@ -89,7 +89,7 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
     )
 }
 
-/// Mean, 5th percentile and least of what was on the screen against the camera's pictures.
+/// Writes mean, 5th percentile and minimum of the displayed pictures' similarity to the camera's.
 fn write_fidelity(text: &mut String, recording: &Recording) -> core::fmt::Result {
     let frames = recording.frames.iter();
     let seen: Vec<Fidelity> = frames.filter_map(|frame| frame.fidelity).collect();
@@ -156,8 +156,8 @@ fn write_promises(
     if recording.slow_seconds > 0 {
         writeln!(
             text,
-            "The machine was too slow to keep time in {} s of the run: what is measured there \
-             says more\nof it than of the transport. Try again when it has less to do.",
+            "The machine was too slow to keep time in {} s of the run: the results \
+             describe\nit more than the transport. Try again when it has less to do.",
             recording.slow_seconds
         )?;
     }

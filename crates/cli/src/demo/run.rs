@@ -1,4 +1,4 @@
-//! One run: the threads are started, watched and ended.
+//! One run: starts, observes and ends the threads.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::net::Ipv4Addr;
@@ -30,31 +30,31 @@ use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
 use crate::stop::Stop;
 
-/// The last frames are waited for until the deadline, and for so long after it: a frame that misses
-/// a fragment is given up by then.
+/// Time after the deadline in which the last frames are waited for. A frame that misses a fragment
+/// is given up within it.
 const SETTLE_WITHIN: Duration = Duration::from_secs(1);
 
-/// How often the promises are judged while the run lasts.
+/// Time between preliminary verdicts on the promises.
 const JUDGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is to be run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) duration: Duration,
     pub(super) seed: Seed,
-    /// `None`: the camera.
+    /// Input file; `None` for the camera.
     pub(super) input: Option<PathBuf>,
     pub(super) output: PathBuf,
     /// The policy of forward error correction.
     pub(super) fec: String,
-    /// Either end gives frames up that are older, but for key frames.
+    /// Age at which either end gives up a frame, unless it is a key frame.
     pub(super) deadline: Duration,
-    /// Of each link's packets, at random.
+    /// Random loss on each link, in percent.
     pub(super) loss_percent: f64,
 }
 
 impl Plan {
-    /// What is sent, for people.
+    /// Returns a description of the source.
     fn source_name(&self) -> String {
         match &self.input {
             None => "the camera, 640x360, 25 pictures/s, H.264".to_owned(),
@@ -63,7 +63,7 @@ impl Plan {
     }
 }
 
-/// A session that is up, and the links that it runs over.
+/// A session that is up, and its links.
 struct Session {
     clock: Clock,
     relay: Relay,
@@ -76,9 +76,9 @@ struct Session {
 /// Runs the demo to its end, or until it is interrupted.
 ///
 /// # Errors
-/// A file that cannot be read or written, a socket that cannot be had, a source that fails.
+/// A file that cannot be read or written, a socket that cannot be opened, or a source that fails.
 pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<Recording> {
-    // Files first: what is wrong with them shall be known before anything moves.
+    // Files are opened first, so that their errors appear before anything starts.
     let file = plan.input.as_deref().map(VideoFile::open).transpose()?;
     let (source, viewer) = match &file {
         None => (Source::Camera, Viewer::of_camera(&plan.output)?),
@@ -132,7 +132,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         stop.stop();
         let played = join(source);
         let settled = watch.settle(plan.deadline + SETTLE_WITHIN);
-        // Whatever went wrong, the ends are closed, or their threads would wait for ever.
+        // The ends are closed after any error; otherwise their threads would wait for ever.
         sender.close();
         let closed = watch.until(|| false);
         receiver.close();
@@ -150,7 +150,8 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     })
 }
 
-/// Ends what the threads wait for, if the main thread panics: else it would wait for them for ever.
+/// Guard that closes both ends and stops the source when it is dropped. If the main thread panics,
+/// it would otherwise wait for their threads for ever.
 struct Closing<'a>(&'a Sender, &'a Receiver, &'a Stop);
 
 impl Drop for Closing<'_> {
@@ -246,18 +247,18 @@ fn spawn<'scope>(
     builder.spawn_scoped(scope, work)
 }
 
-/// What the thread came to. A panic has been printed; here it is an error like others, since the
-/// threads that are left must be ended first.
+/// Joins the thread and returns its result. A panic has been printed and becomes an error like
+/// others, since the remaining threads must be ended first.
 fn join(handle: Handle<'_>) -> anyhow::Result<()> {
     let joined = handle.context("cannot start a thread")?.join();
     joined.unwrap_or_else(|_| bail!("a thread panicked"))
 }
 
-/// The main thread's part: looks at everything and shows it.
+/// The main thread's part: takes samples and shows them.
 struct Watch<'a> {
     monitor: Monitor<'a>,
     view: &'a mut View,
-    /// What became of them until now.
+    /// Preliminary verdicts on the promises.
     promises: Vec<Promise>,
     judge_at: Instant,
     sender_events: Events,
@@ -265,12 +266,12 @@ struct Watch<'a> {
     is_key_wanted: &'a AtomicBool,
     end_at: Instant,
     source_name: String,
-    /// Why the sender's session is over, once it is.
+    /// Reason why the sender's session ended, once it has.
     ended: Option<Ended>,
 }
 
 impl Watch<'_> {
-    /// Watches until `is_over`, the user's wish, or the end of the session.
+    /// Watches until `is_over`, the user's request, or the end of the session.
     fn until(&mut self, is_over: impl Fn() -> bool) -> anyhow::Result<()> {
         while self.ended.is_none() && !is_over() && !self.view.follow_keys()? {
             let now = self.monitor.clock.now();
@@ -286,7 +287,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Waits for the frames that are on their way.
+    /// Waits for frames in flight.
     fn settle(&mut self, patience: Duration) -> anyhow::Result<()> {
         let clock = self.monitor.clock;
         let give_up_at = clock.now() + patience;
@@ -294,7 +295,7 @@ impl Watch<'_> {
         self.until(|| ledger.is_settled() || clock.now() >= give_up_at)
     }
 
-    /// What was recorded of a session that ended as it should, but for its frames and its end.
+    /// Returns the recording of an orderly session, without frames and end time.
     fn finish(self) -> anyhow::Result<Recording> {
         if let Some(ended) = self.ended.filter(|ended| *ended != Ended::Closed) {
             bail!("the session ended early: {ended}");
@@ -308,14 +309,14 @@ impl Watch<'_> {
     fn note(&mut self, event: Event) {
         self.monitor.note(&event);
         match event {
-            // What follows refers to it: only a key frame helps.
+            // The following frames refer to the dropped one; only a key frame helps.
             Event::FrameDropped { .. } => self.is_key_wanted.store(true, Ordering::Relaxed),
             Event::Ended(ended) => self.ended = Some(ended),
             _ => {}
         }
     }
 
-    /// Judges those frames that have had their time.
+    /// Judges the frames whose deadline has passed.
     fn judge(&mut self, now: Instant) {
         if now < self.judge_at {
             return;

@@ -1,4 +1,5 @@
-//! Whole runs, too short for the outage. They judge what came, not how fast: machines may be busy.
+//! Tests of whole runs, too short for the outage. They check content but not delay, because the
+//! machine may be busy.
 
 use super::super::ledger::Check;
 use super::*;
@@ -28,7 +29,7 @@ fn run_for(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> (Recording
     (recording, output)
 }
 
-/// Frames of the camera at about 1 Mbit/s.
+/// Returns frames of the camera at about 1 Mbit/s.
 fn encoded(count: u32) -> Vec<(Vec<u8>, bool)> {
     let mut camera = Camera::new(Seed(1));
     let mut encoder = H264Encoder::new(EncoderConfig {
@@ -57,7 +58,7 @@ fn the_cameras_pictures_arrive_and_show_their_numbers() {
     let right_count = frames.iter().filter(right).count();
     assert!(right_count * 100 >= frames.len() * 95, "{right_count}");
     assert!(frames.iter().all(|frame| frame.check != Some(Check::Wrong)));
-    // What comes is what the encoder made of the picture, and no other.
+    // The decoded picture matches the encoder's input and no other picture.
     let seen = frames.iter().filter_map(|frame| frame.fidelity);
     let psnr: Vec<f64> = seen.map(|seen| seen.psnr).collect();
     assert!(psnr.len() >= right_count, "{}", psnr.len());

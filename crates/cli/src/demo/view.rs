@@ -1,4 +1,4 @@
-//! What is to be seen while the demo runs: a screen, or a line a second where there is no terminal.
+//! The live display of the demo: a screen, or a line a second if there is no terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration as StdDuration;
@@ -15,39 +15,39 @@ use crate::path_news::state_name;
 use crate::print;
 use crate::view::{Picture, Screen, StreamView, Wish};
 
-/// From one picture of the screen to the next.
+/// Time between updates of the screen.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
-/// From one line to the next.
+/// Time between lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a line's rates are averaged over.
+/// Averaging time of a line's rates.
 const RATE_WINDOW: Duration = Duration::from_millis(500);
 
-/// The demo as it is now.
+/// State of the demo at one time.
 #[derive(Debug)]
 pub(super) struct Moment<'a> {
     pub(super) now: Instant,
     pub(super) end_at: Instant,
-    /// What is sent, in words.
+    /// Description of the source.
     pub(super) source: &'a str,
-    /// At least one sample.
+    /// Recording with at least one sample.
     pub(super) recording: &'a Recording,
-    /// The sender's; without streams in the first moment.
+    /// Status of the sender; it has no streams at first.
     pub(super) status: &'a Status,
-    /// What became of them until now.
+    /// Preliminary verdicts on the promises.
     pub(super) promises: &'a [Promise],
     pub(super) frames: FrameTotals,
 }
 
-/// Where the demo is shown.
+/// Display of the demo.
 #[derive(Debug)]
 pub(super) enum View {
-    /// Nowhere.
+    /// No display.
     #[cfg(test)]
     Hidden,
-    /// On standard output, line by line.
+    /// Lines on standard output.
     Lines { next_at: Instant, told_count: usize },
-    /// On a terminal.
+    /// A screen on a terminal.
     Screen {
         screen: Screen,
         of_stream: Box<StreamView>,
@@ -56,7 +56,7 @@ pub(super) enum View {
 }
 
 impl View {
-    /// A screen if standard output is a terminal that can be one, else lines.
+    /// Opens a screen if standard output is a suitable terminal, otherwise lines.
     pub(super) fn for_standard_output() -> View {
         let screen = io::stdout().is_terminal().then(Screen::open);
         match screen {
@@ -72,7 +72,7 @@ impl View {
         }
     }
 
-    /// Whether it is time to show something.
+    /// Returns whether an update is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         match self {
             #[cfg(test)]
@@ -81,7 +81,7 @@ impl View {
         }
     }
 
-    /// Shows a moment.
+    /// Shows the state of the demo.
     pub(super) fn show(&mut self, moment: &Moment<'_>) -> anyhow::Result<()> {
         match self {
             #[cfg(test)]
@@ -113,14 +113,14 @@ impl View {
         }
     }
 
-    /// A key frame has come.
+    /// Shows the thumbnail of a key frame.
     pub(super) fn show_picture(&mut self, picture: Picture) {
         if let View::Screen { of_stream, .. } = self {
             of_stream.picture = Some(picture);
         }
     }
 
-    /// Does what the user asks for by keys. Whether that is the end.
+    /// Handles the user's keys. Returns whether the user quits.
     pub(super) fn follow_keys(&mut self) -> io::Result<bool> {
         let View::Screen {
             screen,
@@ -139,14 +139,14 @@ impl View {
     }
 }
 
-/// The rate at which a path delivers bytes on the wire, in Mbit/s.
+/// Returns the rate at which a path delivers bytes on the wire, in Mbit/s.
 fn path_rate(samples: &[Sample], path: usize) -> f64 {
     let last = samples.len() - 1;
     let received = |sample: &Sample| sample.paths[path].received.received_bytes;
     rate(samples, last, RATE_WINDOW, received).megabits_per_second()
 }
 
-/// "61 ms", or a dash.
+/// Formats a duration as "61 ms", or a dash.
 pub(super) fn milliseconds(span: Option<Duration>) -> String {
     span.map_or("–".to_owned(), |span| {
         format!("{:.0} ms", span.as_millis_f64())

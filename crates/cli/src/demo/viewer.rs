@@ -1,5 +1,5 @@
-//! The receiving end: takes each frame when it comes, and, in a thread of its own, looks at what is
-//! in it and writes it down.
+//! The receiving end: takes each frame on arrival, and checks and writes its content in a thread of
+//! its own.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,10 +19,10 @@ use anyhow::Context;
 use super::ledger::{Check, Ledger};
 use crate::view::Picture;
 
-/// Pixels of a key frame that is shown on the terminal.
+/// Width in pixels of a key frame's thumbnail on the terminal.
 const SMALL_WIDTH: usize = 160;
 
-/// A frame on its way to be looked at.
+/// A frame on its way to the checking thread.
 #[derive(Debug)]
 pub(super) struct Delivery {
     frame: ReceivedFrame,
@@ -58,32 +58,33 @@ pub(super) fn take(
     }
 }
 
-/// What is done with the content of received frames.
+/// Treatment of received content.
 #[derive(Debug)]
 pub(super) enum Viewer {
-    /// Pictures of the camera: decoded, and the number burnt in compared with the frame's.
+    /// Pictures of the camera are decoded, and the number in the picture is compared with the
+    /// frame's.
     Camera {
         decoder: H264Decoder,
         output: TransportStreamWriter<BufWriter<File>>,
         started_at: Option<Instant>,
         screen: Screen,
     },
-    /// Units of a file: compared with what was sent.
+    /// Units of a file are compared with the sent ones.
     File(FileOutput),
 }
 
-/// What the viewer of the camera's pictures has before the eyes.
+/// The picture that the viewer sees.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     /// Luma of the picture that was displayed last, rows without padding.
     luma: Option<Vec<u8>>,
-    /// The frame whose turn is next.
+    /// Number of the next frame to compare.
     next_id: u64,
 }
 
 impl Screen {
-    /// The frame `id` has had its turn, and what is on the screen now stands for it and for those
-    /// that were left out before it.
+    /// Compares the displayed picture with the frame `id`, and with the frames before it that were
+    /// left out.
     fn compare(&mut self, id: FrameId, picture: Option<Vec<u8>>, ledger: &Ledger) {
         for left_out in self.next_id..id.0 {
             self.compare_one(FrameId(left_out), ledger);
@@ -103,12 +104,12 @@ impl Screen {
     }
 }
 
-/// Where a file's units are written.
+/// Output of a file's units.
 #[derive(Debug)]
 pub(super) enum FileOutput {
-    /// As they are.
+    /// The units unchanged.
     Verbatim(BufWriter<File>),
-    /// Access units, each in a packet of a transport stream.
+    /// Access units, each in a PES packet of a transport stream.
     Muxed {
         output: TransportStreamWriter<BufWriter<File>>,
         started_at: Option<Instant>,
@@ -116,7 +117,7 @@ pub(super) enum FileOutput {
 }
 
 impl Viewer {
-    /// Looks at the camera's pictures.
+    /// Creates a viewer for the camera's pictures.
     pub(super) fn of_camera(output: &Path) -> anyhow::Result<Viewer> {
         Ok(Viewer::Camera {
             decoder: H264Decoder::new()?,
@@ -126,11 +127,11 @@ impl Viewer {
         })
     }
 
-    /// Looks at a file's units.
+    /// Creates a viewer for a file's units.
     pub(super) fn of_file(kind: InputKind, output: &Path) -> anyhow::Result<Viewer> {
         let output = create(output)?;
         Ok(Viewer::File(match kind {
-            // The others are MPEG-TS by the time that they are sent.
+            // All other formats have been remuxed to MPEG-TS before they are sent.
             InputKind::MpegTs | InputKind::Elementary | InputKind::Other => {
                 FileOutput::Verbatim(output)
             }
@@ -141,7 +142,7 @@ impl Viewer {
         }))
     }
 
-    /// Looks at frames until there are no more.
+    /// Checks frames until there are no more.
     pub(super) fn look(
         mut self,
         deliveries: &mpsc::Receiver<Delivery>,
@@ -185,7 +186,8 @@ impl Viewer {
 
     fn write(&mut self, frame: &ReceivedFrame, is_displayable: bool) -> std::io::Result<()> {
         match self {
-            // A player shows grey or smeared pictures from a broken chain; a still one is better.
+            // A player would show grey or smeared pictures of a broken chain; a still picture is
+            // better.
             Viewer::Camera { .. } if !is_displayable => Ok(()),
             Viewer::Camera {
                 output, started_at, ..
@@ -215,7 +217,7 @@ fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
 }
 
 impl FileOutput {
-    /// A key frame, small, if it is one of H.264.
+    /// Returns the thumbnail of a key frame if it is H.264.
     fn small(&self, unit: &[u8]) -> Option<Picture> {
         let mut decoder = H264Decoder::new().ok()?;
         match self {
@@ -234,7 +236,8 @@ fn small(picture: &Decoded<'_>) -> Option<Picture> {
     Picture::new(small.width, small.height, small.rgb)
 }
 
-/// What a frame shows, and its luma. Of a key frame the ledger has the picture.
+/// Decodes a frame and returns the check result and its luma. Passes key frames' thumbnails to the
+/// ledger.
 fn decoded(
     decoder: &mut H264Decoder,
     frame: &ReceivedFrame,

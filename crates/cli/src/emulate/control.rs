@@ -22,15 +22,16 @@ use crate::print;
 pub(super) const CONTROL_HELP: &str = "
 While it runs, lines on standard input change the network:
   wifi rate 2Mbit/s     wifi delay 80ms      wifi loss 3%      wifi down      wifi up
-They are for the way there; `wifi back delay 20ms` is for the way back. `down` and `up` are for both
-ways, if none is named. A change replaces what the scenario schedules for the same value. With
---control 7180 the same lines come by HTTP: curl -d 'wifi rate 2Mbit/s' http://127.0.0.1:7180/
+They change the way there; `wifi back delay 20ms` changes the way back. `down` and `up` change both
+ways if none is named. A change replaces the scenario's schedule of the same value. With
+--control 7180 HTTP takes the same lines: curl -d 'wifi rate 2Mbit/s' http://127.0.0.1:7180/
 
-SRT, RIST and QUIC pass as well. It ends with Ctrl-C, and says what became of the packets.";
+SRT, RIST and QUIC pass as well. Ctrl-C ends the program, which then prints how many packets passed
+and how many were lost.";
 
-/// Longest request or line; chosen: a thousand changes.
+/// Maximum length of a request or line. Chosen: room for a thousand changes.
 const MAX_BYTES: usize = 64 << 10;
-/// Interval at which a program in the background asks whether the terminal is its own again.
+/// Interval at which a program in the background checks whether it has the terminal again.
 const BACKGROUND_PAUSE: StdDuration = StdDuration::from_millis(250);
 
 /// A change of a route.
@@ -71,7 +72,7 @@ impl Changes {
     pub(super) fn read_standard_input(self: &Arc<Self>) -> anyhow::Result<()> {
         let changes = Arc::clone(self);
         let thread = std::thread::Builder::new().name("changes".to_owned());
-        // It ends with the program: nothing but a writer can wake it.
+        // The thread ends with the program: only input can wake it.
         let thread = thread.spawn(move || changes.read_lines());
         thread.map(|_| ()).context("cannot start a thread")
     }
@@ -215,8 +216,8 @@ fn share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// Waits for something to read on standard input, which must not be a terminal that another job
-/// has: reading it would stop this program (SIGTTIN). Returns false if it cannot be waited for.
+/// Waits until standard input can be read. While another job has the terminal, reading it would
+/// stop this program (SIGTTIN). Returns false if it cannot be waited for.
 fn wait_for_foreground() -> bool {
     let input = std::io::stdin();
     if !input.is_terminal() {
@@ -243,7 +244,7 @@ impl Control {
     }
 
     async fn change(&self, request: Request<Incoming>) -> Answer {
-        // A page of another site may post a text, but not without saying so.
+        // A page of another site may post a text, but browsers then name the site.
         if request.headers().contains_key(ORIGIN) {
             return text(StatusCode::FORBIDDEN, "not for web pages\n");
         }

@@ -1,4 +1,4 @@
-//! `test:`: the built-in camera, encoded at whatever bitrate the transport asks for.
+//! `test:`: the built-in camera, encoded at the bitrate that the transport requests.
 
 use anabranch_core::SourceLimits;
 use anabranch_units::{DataRate, Duration, Importance, Seed};
@@ -10,20 +10,20 @@ use anyhow::Context;
 use super::muxer::Muxer;
 use super::{Unit, Wanted};
 
-/// The bitrates that the picture is worth.
+/// Useful bitrates of the picture.
 const MIN_BITRATE: DataRate = DataRate::from_kilobits_per_second(300);
 const MAX_BITRATE: DataRate = DataRate::from_megabits_per_second(4);
-/// What MPEG-TS adds to the video, at most, in percent: headers of 4 in 188 bytes, and in each
+/// Maximum overhead of MPEG-TS on the video, in percent: headers of 4 in 188 bytes, and in each
 /// picture the PES header and stuffing.
 const CONTAINER_PERCENT: u64 = 5;
 
-/// What the transport should know of this source.
+/// Limits of this source for the transport.
 pub(super) const LIMITS: SourceLimits = SourceLimits::Adaptive {
     min: MIN_BITRATE,
     max: MAX_BITRATE,
 };
 
-/// Makes a picture and its MPEG-TS at a time.
+/// A source that makes one picture and its MPEG-TS at a time.
 #[derive(Debug)]
 pub(super) struct AdaptiveCamera {
     camera: Camera,
@@ -31,9 +31,9 @@ pub(super) struct AdaptiveCamera {
     muxer: Muxer,
     next_number: u32,
     is_key_wanted: bool,
-    /// When the last key frame was taken.
+    /// Time of the last key frame.
     key_at: Duration,
-    /// When the pictures end.
+    /// Length of the film.
     duration: Option<Duration>,
 }
 
@@ -57,7 +57,7 @@ impl AdaptiveCamera {
         })
     }
 
-    /// When the next picture is taken, after the start; `None` if there is none.
+    /// Returns the time of the next picture, counted from the start; `None` if there is none.
     pub(super) fn next_clock(&self) -> Option<Duration> {
         let number = u64::from(self.next_number);
         let clock = Duration::from_secs(1) * number / u64::from(FRAMES_PER_SECOND);
@@ -66,8 +66,8 @@ impl AdaptiveCamera {
             .then_some(clock)
     }
 
-    /// Takes and encodes a picture for a stream of what is wanted, container included. A key frame
-    /// that is asked for comes half a second after the last at the earliest.
+    /// Captures a picture and encodes it for the requested bitrate, which includes the container. A
+    /// requested key frame comes at least half a second after the last one.
     pub(super) fn take(&mut self, clock: Duration, wanted: Wanted) -> anyhow::Result<Unit> {
         self.is_key_wanted |= wanted.is_key;
         if self.is_key_wanted && clock >= self.key_at + LEAST_KEY_FRAME_INTERVAL {
@@ -117,7 +117,8 @@ mod tests {
                 keys.push(number);
             }
         }
-        // Half a second after the first, at once, half a second later, and then by the interval.
+        // The key frames come half a second after the first, at once, half a second later, and then
+        // by the interval.
         assert_eq!(keys, [0, 13, 26, 76]);
     }
 }

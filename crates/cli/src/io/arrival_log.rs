@@ -1,4 +1,4 @@
-//! When the bytes of an input came, until the units that they make are handed over.
+//! Arrival times of an input's bytes, until the units that they make are handed over.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use anabranch_video::mpeg_ts::PACKET_LEN;
 /// Arrivals of the bytes that are in no unit yet.
 #[derive(Debug, Default)]
 pub(super) struct ArrivalLog {
-    /// Numbers of bytes that came together, and when, oldest first.
+    /// Numbers of bytes that arrived together, and their arrival times, oldest first.
     arrivals: VecDeque<(u64, Instant)>,
     /// Bytes between packets that the splitter has skipped so far.
     skipped_bytes: u64,
 }
 
 impl ArrivalLog {
-    /// Takes bytes that came at `at`.
+    /// Adds bytes that arrived at `at`.
     pub(super) fn push(&mut self, len: usize, at: Instant) {
         match self.arrivals.back_mut() {
             Some((count, last)) if *last == at => *count += len as u64,
@@ -24,14 +24,14 @@ impl ArrivalLog {
         }
     }
 
-    /// Returns when the oldest byte came that is in no unit yet.
+    /// Returns the arrival time of the oldest byte that is in no unit yet.
     pub(super) fn oldest_at(&self) -> Option<Instant> {
         self.arrivals.front().map(|(_, at)| *at)
     }
 
     /// Returns the times of the next unit of `unit_len` bytes, complete at `captured_at`.
-    /// `skipped_bytes` counts the bytes that the splitter has left out so far: of packets of 204
-    /// bytes 16 each, which are spread over the unit.
+    /// `skipped_bytes` counts the bytes that the splitter has left out so far. Packets of 204 bytes
+    /// have 16 of them each, which are spread over the unit.
     pub(super) fn take(
         &mut self,
         unit_len: usize,
@@ -50,7 +50,7 @@ impl ArrivalLog {
             let step = (*count).min(total - taken);
             *count -= step;
             taken += step;
-            // A packet has come with its last byte.
+            // A packet arrives with its last byte.
             let whole = packets * taken / total;
             times.push((whole - timed, *at));
             timed = whole;
@@ -72,7 +72,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Ages of packets in ms.
+    /// Returns the ages of packets in ms.
     fn ages(times: &ArrivalTimes) -> Vec<u64> {
         let groups = times.groups(Duration::ZERO, 1);
         let packets = groups

@@ -1,4 +1,4 @@
-//! Cuts the bytes of a stream into units, and says when each came or is due.
+//! Cuts the bytes of a stream into units, and determines the time of each.
 
 use std::collections::VecDeque;
 
@@ -12,29 +12,29 @@ use super::muxer::Muxer;
 use super::timed_units::TimedUnits;
 use super::units::{FilmUnit, Reading, UnitSplitter};
 
-/// Bytes that came this close together are dated alike: a fraction of a picture's interval, and as
-/// long as fast datagrams are left to gather.
+/// Bytes that arrive within this time have the same date. It is a fraction of a picture's interval,
+/// and equals the time for which fast datagrams accumulate.
 const SAME_TIME: Duration = Duration::from_millis(2);
-/// A live unit without a picture leaves at this age. At 25 pictures per second the next picture
-/// comes earlier and takes its sound along, which saves a datagram.
+/// Age at which a live unit without a picture leaves. At 25 pictures per second the next picture
+/// comes earlier and includes its sound, which saves a datagram.
 const LONGEST_HOLD: Duration = Duration::from_millis(50);
 
-/// Units of MPEG-TS out of bytes.
+/// Cutter of bytes into MPEG-TS units.
 #[derive(Debug)]
 pub(super) struct Cutter {
     units: TimedUnits,
-    /// Makes MPEG-TS of other streams.
+    /// Converter of other streams to MPEG-TS.
     muxer: Option<Muxer>,
-    /// Dates units by the arrival of their bytes; `None`: their stream's clock does.
+    /// Dates of units by the arrival of their bytes; `None` if the stream's clock dates them.
     dates: Option<Dates>,
 }
 
 /// Arrival of a live stream's bytes and units.
 #[derive(Debug, Default)]
 struct Dates {
-    /// Units that were complete before the last bytes came.
+    /// Units that were complete before the last bytes arrived.
     complete: VecDeque<(Unit, Instant)>,
-    /// When the last bytes came, or a pause was noticed.
+    /// Time of the last bytes, or of a pause.
     came_at: Instant,
     log: ArrivalLog,
 }
@@ -48,7 +48,7 @@ impl Cutter {
         }
     }
 
-    /// Dates units by the arrival of their bytes.
+    /// Returns a cutter that dates units by the arrival of their bytes.
     pub(super) fn dated(self) -> Self {
         Cutter {
             dates: Some(Dates::default()),
@@ -56,24 +56,28 @@ impl Cutter {
         }
     }
 
-    /// Whether arrivals date units.
+    /// Returns whether arrivals date units.
     pub(super) fn is_dated(&self) -> bool {
         self.dates.is_some()
     }
 
-    /// Whether there are complete units of which the times are unknown.
+    /// Returns whether there are complete units whose times are unknown.
     pub(super) fn has_held(&self) -> bool {
         self.units.has_held()
     }
 
-    /// Returns how far the stream has come with its pictures.
+    /// Returns the stream's progress in pictures.
     pub(super) fn progress(&self) -> PictureProgress {
         self.units.progress()
     }
 
-    /// Takes bytes that came at `came_at`. Units that earlier bytes completed get their time first:
-    /// these may have waited to be read together with them.
+    /// Adds bytes that arrived at `came_at`. Units that earlier bytes completed get their time
+    /// first: they may have been held in order to be read together with the new bytes.
     pub(super) fn push(&mut self, came_at: Instant, bytes: &[u8]) -> anyhow::Result<()> {
+        // Without bytes nothing has arrived that could be held.
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let is_later = |dates: &Dates| came_at > dates.came_at + SAME_TIME;
         if self.dates.as_ref().is_some_and(is_later) {
             self.date_complete()?;
@@ -86,7 +90,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Notes that nothing of the picture came until `at`, which ends it.
+    /// Records that no byte of the picture arrived until `at`, which ends it.
     pub(super) fn on_pause(&mut self, at: Instant) -> anyhow::Result<()> {
         self.date_complete()?;
         if let Some(dates) = &mut self.dates {
@@ -95,7 +99,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Gives the units that are complete the time of the last bytes, if arrivals date units.
+    /// Dates the complete units by the last bytes, if arrivals date units.
     fn date_complete(&mut self) -> anyhow::Result<()> {
         while self.dates.is_some()
             && let Some(dated) = self.cut_dated(Reading::GoesOn)?
@@ -107,15 +111,15 @@ impl Cutter {
         Ok(())
     }
 
-    /// Returns when bytes leave that are in no picture.
+    /// Returns the time at which bytes outside of pictures leave.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let oldest_at = self.dates.as_ref()?.log.oldest_at()?;
         (!self.units.progress().has_picture).then(|| oldest_at + LONGEST_HOLD)
     }
 
-    /// Returns the next unit of a live stream and the time at which its end had come: its last
-    /// byte, or a sign that this was the last. Where the input pauses or has ended, also the part
-    /// that has come of the unit after.
+    /// Returns the next unit of a live stream and the arrival of its end. That is its last byte, or
+    /// a sign that this was the last. If the input pauses or has ended, returns the incomplete unit
+    /// too.
     pub(super) fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
         let complete = self
             .dates
@@ -140,8 +144,8 @@ impl Cutter {
         Ok(Some((unit, *came_at)))
     }
 
-    /// Returns the next unit, and when it is due by the stream's clock; where the input pauses or
-    /// has ended, also the part that has come of the one after.
+    /// Returns the next unit, and its time by the stream's clock. If the input pauses or has ended,
+    /// returns the incomplete unit too.
     pub(super) fn next_timed(
         &mut self,
         state: Reading,
@@ -191,7 +195,7 @@ mod tests {
         assert_eq!(clocks, [0, 40, 80]);
     }
 
-    /// A packet without video, whose continuity counter is `number`.
+    /// Returns a packet without video, whose continuity counter is `number`.
     fn null_packet(number: u8) -> Vec<u8> {
         [vec![0x47, 0x1f, 0xff, 0x10 | number & 0xf], vec![0xff; 184]].concat()
     }
@@ -243,6 +247,7 @@ mod tests {
     #[test]
     fn bytes_without_a_picture_leave_at_an_age() {
         let mut cutter = dated();
+        cutter.push(Instant::ZERO, &[]).unwrap();
         assert_eq!(cutter.held_until(), None);
         cutter.push(Instant::from_secs(1), &null_packet(0)).unwrap();
         cutter

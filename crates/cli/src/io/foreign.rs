@@ -1,7 +1,7 @@
-//! Protocols that other programs speak for this one: SRT, RIST, RTMP, and the SRT inside SRTLA.
+//! Protocols that other programs implement for this one: SRT, RIST, RTMP, and the SRT inside SRTLA.
 //!
-//! A foreign input is a supervised program that sends MPEG-TS to a socket of ours at loopback; a
-//! foreign output is one that takes it from there (decision 182).
+//! A foreign input is a supervised program that sends MPEG-TS to our socket at loopback. A foreign
+//! output is one that receives it from there (decision 182).
 
 use core::fmt;
 use std::ffi::OsString;
@@ -31,13 +31,13 @@ enum Protocol {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ForeignName {
     protocol: Protocol,
-    /// Between the slashes and a question mark: address and port, and for RTMP a path.
+    /// Text between the slashes and the question mark: address and port, and for RTMP a path.
     place: String,
     /// Names and values behind the question mark.
     parameters: Vec<(String, String)>,
 }
 
-/// What speaks for an input.
+/// Program and relay of an input.
 #[derive(Debug)]
 pub(super) struct ForeignInput {
     _tool: Supervised,
@@ -45,13 +45,13 @@ pub(super) struct ForeignInput {
 }
 
 impl ForeignInput {
-    /// Its links, if it has several.
+    /// Returns the links, if there are several.
     pub(super) fn links(&self) -> Option<Links> {
         self.relay.as_ref().map(Relay::links)
     }
 }
 
-/// An output that another program carries on.
+/// An output through another program.
 #[derive(Debug)]
 pub(crate) struct ForeignOutput {
     pub(super) output: UdpOutput,
@@ -70,19 +70,19 @@ impl Protocol {
 }
 
 impl ForeignName {
-    /// What `text` names, if it is of a foreign protocol that can be an input.
+    /// Parses `text` if it names a foreign protocol that can be an input.
     pub(crate) fn input(text: &str) -> Option<Self> {
         use Protocol::{Rist, Rtmp, Srt, Srtla};
         ForeignName::parse(text, &[Srt, Srtla, Rist, Rtmp])
     }
 
-    /// What `text` names, if it is of a foreign protocol that can be an output.
+    /// Parses `text` if it names a foreign protocol that can be an output.
     pub(super) fn output(text: &str) -> Option<Self> {
         ForeignName::parse(text, &[Protocol::Srt, Protocol::Rist])
     }
 
-    /// Mistakes are told when it is opened: what tells of mistakes on the command line repeats
-    /// them, and passphrases with them.
+    /// Parses without checks, which follow on opening: an error in the command line would be
+    /// printed with the passphrases in it.
     fn parse(text: &str, known: &[Protocol]) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let protocol = known.iter().find(|protocol| protocol.name() == scheme)?;
@@ -99,12 +99,12 @@ impl ForeignName {
         })
     }
 
-    /// The protocol's name.
+    /// Returns the protocol's name.
     pub(crate) fn protocol(&self) -> &'static str {
         self.protocol.name()
     }
 
-    /// The same with `text` wherever it holds `place`.
+    /// Returns the name with `text` in place of every `place`.
     pub(super) fn with(&self, place: &str, text: &str) -> Self {
         let replaced = |part: &String| part.replace(place, text);
         let parameters = self.parameters.iter();
@@ -123,14 +123,16 @@ impl ForeignName {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Address and port: of RTMP without the path, of RIST without the `@`.
+    /// Returns address and port, for RTMP without the path, for RIST without the `@`.
     fn authority(&self) -> &str {
         let plain = self.place.split('/').next().unwrap_or_default();
         plain.rsplit_once('@').map_or(plain, |(_, plain)| plain)
     }
 
+    /// Checks port and parameters.
+    ///
     /// # Errors
-    /// There is no port, or what is asked for cannot be.
+    /// There is no port, or the parameters contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         let port = self.authority().rsplit_once(':').map(|(_, port)| port);
         ensure!(
@@ -159,7 +161,7 @@ impl ForeignName {
         Ok(())
     }
 
-    /// The address as a tool takes it, with another place and other parameters first.
+    /// Returns the URL for a tool, with another place and with other parameters first.
     fn url(&self, scheme: &str, place: &str, fixed: &[(&str, &str)]) -> String {
         let is_fixed = |name: &str| fixed.iter().any(|(its, _)| *its == name);
         let given = self.parameters.iter();
@@ -186,10 +188,10 @@ impl ForeignName {
         secrets.chain(path).collect()
     }
 
-    /// Opens it as an input: the socket that MPEG-TS comes to, and what sends it there.
+    /// Opens the input: the socket that receives MPEG-TS, and the program that sends it there.
     ///
     /// # Errors
-    /// Its address is none, the tool is missing or, of SRTLA, the address is taken.
+    /// The address is invalid, the tool is missing or, for SRTLA, the address is taken.
     pub(super) fn open_input(&self, clock: &Clock) -> anyhow::Result<(UdpInput, ForeignInput)> {
         self.check()?;
         let input = UdpInput::open_loopback()?;
@@ -216,10 +218,10 @@ impl ForeignName {
         Ok((input, foreign))
     }
 
-    /// Opens it as an output.
+    /// Opens the output.
     ///
     /// # Errors
-    /// As [`ForeignName::open_input`].
+    /// As for [`ForeignName::open_input`].
     pub(super) fn open_output(&self) -> anyhow::Result<ForeignOutput> {
         self.check()?;
         let address = free_address()?;
@@ -245,13 +247,14 @@ impl ForeignName {
     }
 
     fn srt(&self, from: &str, to: &str) -> Tool {
-        // As long as SRT's packets may be; ours to it have seven transport packets.
+        // The chunk is as long as SRT's packets may be. Our datagrams to it have seven transport
+        // packets.
         let arguments = ["-chunk:1456", "-loglevel:error", from, to];
         self.tool("srt-live-transmit", "srt-tools", arguments)
     }
 
     fn rist(&self) -> String {
-        // Who is at no address in particular listens.
+        // An unspecified address means that the tool listens.
         let is_any = ["0.0.0.0:", "[::]:", ":"]
             .iter()
             .any(|any| self.place.starts_with(any));
@@ -265,13 +268,14 @@ impl ForeignName {
         self.tool("ristreceiver", "rist-tools", arguments)
     }
 
-    /// `ffmpeg` listens for one publisher, ends with it, and is started again.
+    /// Returns the `ffmpeg` that listens for one publisher. It ends with the publisher and is
+    /// started again.
     fn rtmp_input(&self, port: u16) -> Tool {
         let from = self.url("rtmp", &self.place, &[]);
         let to = format!("udp://{}?pkt_size=1316", at(port));
         let listen = ["-hide_banner", "-nostdin", "-loglevel", "warning"];
-        // A publisher without sound says so by sending none, which is not waited for for long.
-        // What has come until then is kept (`nobuffer` would not).
+        // A publisher without sound sends none, so the wait for sound is short. The video that has
+        // arrived meanwhile is kept (`nobuffer` would discard it).
         let read = ["-analyzeduration", "500000"];
         let write = ["-c", "copy", "-muxdelay", "0", "-muxpreload", "0"];
         let parts = [
@@ -282,7 +286,7 @@ impl ForeignName {
             &["-flush_packets", "1", "-f", "mpegts", &to],
         ];
         Tool {
-            // So it calls the end of every connection, also an orderly one.
+            // ffmpeg reports this at the end of every connection, even an orderly one.
             instead: &[("Input/output error", "the publisher has gone")],
             ..self.tool("ffmpeg", "ffmpeg", parts.concat())
         }
@@ -305,7 +309,7 @@ impl ForeignName {
     }
 }
 
-/// Without what may be secret: parameters, and the paths that RTMP's servers use as keys.
+/// Hides possible secrets: parameters, and the paths that RTMP servers use as keys.
 impl fmt::Display for ForeignName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.protocol(), self.authority())
@@ -318,7 +322,7 @@ impl fmt::Debug for ForeignName {
     }
 }
 
-/// SRT's tools count latency in milliseconds and want no unit.
+/// Removes the unit: SRT's tools expect latency in milliseconds without one.
 fn millis(latency: &str) -> &str {
     latency.strip_suffix("ms").unwrap_or(latency)
 }
@@ -327,7 +331,7 @@ fn at(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// An address at loopback that a tool can listen at.
+/// Returns an address at loopback that a tool can listen at.
 fn free_address() -> anyhow::Result<SocketAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
     socket.local_addr().context("no port is free")

@@ -1,4 +1,4 @@
-//! What is sent: units of video from wherever they come, each at its time.
+//! Inputs of video, which deliver each unit at its time.
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,7 +19,7 @@ use super::stream::Stream;
 use super::udp_url::UdpUrl;
 use crate::stop::Stop;
 
-/// What the command line says of an input.
+/// An input as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InputName {
     /// `test:`
@@ -40,7 +40,7 @@ impl FromStr for InputName {
         if let Some(name) = ForeignName::input(text) {
             return Ok(InputName::Foreign(name));
         }
-        // MPEG-TS is known in RTP and out of it, whichever is expected.
+        // MPEG-TS is detected with and without RTP under either name.
         if let Some(url) = UdpUrl::parse(text, &["udp", "rtp"]) {
             return url.map(InputName::Udp);
         }
@@ -53,7 +53,7 @@ impl FromStr for InputName {
     }
 }
 
-/// Without what may be secret.
+/// Shows the name without its secrets.
 impl fmt::Display for InputName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -66,25 +66,28 @@ impl fmt::Display for InputName {
     }
 }
 
-/// Protocols that are not spoken here are for ffmpeg, called in this way.
+/// Refuses protocols that only ffmpeg speaks, and explains `way`, its command line.
+///
+/// # Errors
+/// The text is a URL of another protocol than UDP.
 pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
     match text.split_once("://") {
         Some((protocol, _)) if protocol != "udp" && !protocol.contains('/') => Err(format!(
-            "{protocol}:// is not spoken here, but udp://ADDR:PORT with MPEG-TS in it is: let \
-             ffmpeg come between, as in `{way}`"
+            "{protocol}:// is not spoken here, but udp://ADDR:PORT with MPEG-TS is: convert the \
+             stream with ffmpeg, as in `{way}`"
         )),
         _ => Ok(()),
     }
 }
 
-/// One picture, or as much of a stream as belongs together.
+/// A picture, or another part of a stream that belongs together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     /// MPEG-TS.
     pub(crate) bytes: Vec<u8>,
-    /// Loss that comes with its loss.
+    /// Importance for the decoding of other units.
     pub(crate) importance: Importance,
-    /// Arrival of its packets; `None`: unknown, so that they leave evenly.
+    /// Arrival times of its packets; `None`: unknown, so the receiver spaces them evenly.
     pub(crate) arrivals: Option<ArrivalTimes>,
 }
 
@@ -107,7 +110,7 @@ impl Unit {
 }
 
 impl InputName {
-    /// The protocol that it comes by.
+    /// Returns the protocol that carries it.
     pub(crate) fn protocol(&self) -> &'static str {
         match self {
             InputName::Foreign(name) => name.protocol(),
@@ -117,11 +120,11 @@ impl InputName {
     }
 }
 
-/// What the transport asks an encoder for.
+/// Requests of the transport to an encoder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) bitrate: DataRate,
-    /// Something was lost, or somebody new looks: decoding must be able to start.
+    /// Whether the next frame must be a key frame, after a loss or for a new viewer.
     pub(crate) is_key: bool,
 }
 
@@ -136,7 +139,7 @@ enum Kind {
 }
 
 impl Input {
-    /// Opens an input; `duration` is the test picture's.
+    /// Opens an input. `duration` limits the test picture.
     pub(crate) fn open(
         name: &InputName,
         duration: Option<Duration>,
@@ -172,7 +175,7 @@ impl Input {
         Ok(Input(Kind::Stream(Box::new(stream))))
     }
 
-    /// What the transport should know of the source.
+    /// Returns the source's limits for the transport.
     pub(crate) fn limits(&self) -> SourceLimits {
         match &self.0 {
             Kind::Camera(_) => adaptive::LIMITS,
@@ -180,7 +183,7 @@ impl Input {
         }
     }
 
-    /// The links that it comes by, if it comes by several that are not of our own protocol.
+    /// Returns the links of an input by another protocol that uses several.
     pub(crate) fn links(&self) -> Option<Links> {
         match &self.0 {
             Kind::Camera(_) => None,
@@ -188,8 +191,8 @@ impl Input {
         }
     }
 
-    /// Hands each unit to `deliver` at its time, with that time, until the input ends, it is
-    /// stopped or `deliver` returns false. `wanted` tells what the transport asks for.
+    /// Hands each unit to `deliver` at its time, with that time. Returns when the input ends or is
+    /// stopped, or when `deliver` returns false. `wanted` returns the transport's requests.
     pub(crate) fn run(
         self,
         clock: &Clock,

@@ -1,25 +1,25 @@
-//! The links of a bonded stream by another protocol, as whoever looks sees them.
+//! The links of a bonded stream by another protocol, for the statistics.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_units::Instant;
 
-/// As many as a sender of SRTLA may have.
+/// Maximum number of links, equal to the limit of an SRTLA sender.
 const MAX_LINKS: usize = 16;
 
-/// What was seen of a link.
+/// Observations of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) address: SocketAddr,
     pub(crate) datagram_count: u64,
     pub(crate) bytes: u64,
     pub(crate) heard_at: Instant,
-    /// Whether it has not been forgotten as silent.
+    /// Whether the link is present: it was not removed for its silence.
     pub(crate) is_there: bool,
 }
 
-/// All links that there are or were. A link keeps its place.
+/// Present and past links. A link keeps its index while it is present.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links(Arc<Mutex<Vec<Link>>>);
 
@@ -29,8 +29,9 @@ impl Links {
         links.clone()
     }
 
-    /// These there are now. One that is new takes the place of one that is gone from the same
-    /// host, as a modem has another port when it is back; else one of its own.
+    /// Updates the present links. A new link takes the index of a past one from the same host,
+    /// because a modem returns with another port. Otherwise it gets an index of its own. If there
+    /// are none left, it takes that of the link that has been silent for longest.
     pub(super) fn set(&self, now: &[Link]) {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for link in &mut *links {
@@ -86,7 +87,7 @@ mod tests {
             ..link(1, 1, 1)
         };
         assert_eq!(links.get(), [gone, link(2, 1, 2)]);
-        // Behind another port it is the link that it was.
+        // With another port it is still the same link.
         links.set(&[link(2, 1, 3), link(1, 7, 3)]);
         assert_eq!(links.get(), [link(1, 7, 3), link(2, 1, 3)]);
         for host in 3..100 {

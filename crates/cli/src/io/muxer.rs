@@ -1,4 +1,4 @@
-//! Access units into MPEG-TS, one at a time.
+//! Conversion of access units to MPEG-TS, one at a time.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_units::Duration;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 
-/// Makes the MPEG-TS of one access unit after the other.
+/// Converter of single access units to MPEG-TS.
 #[derive(Debug)]
 pub(super) struct Muxer {
     writer: TransportStreamWriter<Sink>,
     sink: Sink,
 }
 
-/// Lets what the writer has written be taken away.
+/// Buffer that the writer fills and the muxer empties.
 #[derive(Clone, Debug, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -26,7 +26,7 @@ impl Muxer {
         }
     }
 
-    /// The MPEG-TS of an access unit that is to be shown `at` after the start.
+    /// Returns the MPEG-TS of an access unit that is presented `at` after the start.
     pub(super) fn mux(
         &mut self,
         annex_b: &[u8],

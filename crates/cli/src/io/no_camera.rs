@@ -1,4 +1,4 @@
-//! `test:` in a build without an encoder: there is none.
+//! `test:` in a build without an encoder: the camera does not exist.
 
 use anabranch_core::SourceLimits;
 use anabranch_units::Duration;
@@ -6,10 +6,10 @@ use anyhow::bail;
 
 use super::{Unit, Wanted};
 
-/// Never asked for.
+/// Placeholder that is never used.
 pub(super) const LIMITS: SourceLimits = SourceLimits::Fixed;
 
-/// The camera that cannot be had.
+/// A camera that does not exist.
 #[derive(Debug)]
 pub(super) enum AdaptiveCamera {}
 

@@ -1,4 +1,4 @@
-//! Where what is received goes.
+//! Outputs of received video.
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,7 +19,7 @@ use super::udp_output::UdpOutput;
 use super::udp_url::UdpUrl;
 use crate::stop::Stop;
 
-/// What the command line says of an output.
+/// An output as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputName {
     /// `-`
@@ -61,7 +61,7 @@ impl fmt::Display for OutputName {
 }
 
 impl OutputName {
-    /// The name with `text` wherever it holds `place`.
+    /// Returns the name with `text` in place of every `place`.
     pub(crate) fn with(&self, place: &str, text: &str) -> Self {
         match self {
             OutputName::Stdout => OutputName::Stdout,
@@ -74,7 +74,7 @@ impl OutputName {
     }
 }
 
-/// An output that is open.
+/// An open output.
 #[derive(Debug)]
 pub(crate) enum Output {
     File { recording: Recording, name: String },
@@ -84,11 +84,11 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Opens an output. A file that is there already is overwritten when the first bytes come; a
-    /// named pipe is waited for until somebody reads it, or the program is stopped.
+    /// Opens an output. An existing file is overwritten when the first bytes arrive. A named pipe
+    /// is waited for until it has a reader, or the program is stopped.
     ///
     /// # Errors
-    /// It cannot be written, or `rotation` is asked of what is no file.
+    /// It cannot be written, or `rotation` is set and it is no file.
     pub(crate) fn open(
         name: &OutputName,
         rotation: Option<Rotation>,
@@ -102,7 +102,7 @@ impl Output {
                 Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
-                // The library's own would look for line ends in video.
+                // The standard library's `Stdout` would search the video for line ends.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
                 let file = PatientFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::Stdout(file))
@@ -112,7 +112,7 @@ impl Output {
         }
     }
 
-    /// Whether somebody may watch when bytes come.
+    /// Returns whether somebody may watch the bytes on arrival.
     pub(crate) fn is_watched(&self) -> bool {
         match self {
             Output::File { recording, .. } => recording.is_pipe(),
@@ -120,13 +120,13 @@ impl Output {
         }
     }
 
-    /// Whether no retry can help after this error: nobody reads standard output any more, and it
-    /// cannot be opened again.
+    /// Returns whether no retry can help after this error: standard output has no reader any more,
+    /// and cannot be opened again.
     pub(super) fn is_over(&self, error: &anyhow::Error) -> bool {
         matches!(self, Output::Stdout(_)) && has_no_reader(error)
     }
 
-    /// A session begins: what is named by the time goes into a new file.
+    /// Begins a session: an output whose name contains the time begins a new file.
     pub(crate) fn begin_session(&mut self) {
         if let Output::File { recording, .. } = self {
             recording.begin_session();
@@ -136,7 +136,7 @@ impl Output {
     /// Writes a piece of the stream.
     ///
     /// # Errors
-    /// What the file reports. A player that does not listen is no error.
+    /// The file's error. A player that does not listen is no error.
     pub(crate) fn write(
         &mut self,
         piece: &Piece,

@@ -1,31 +1,32 @@
-//! When a unit of stored or piped video may leave: by its own clock, as if it were live.
+//! Release times of stored or piped video: units leave by their own clock, as if they were live.
 
 use anabranch_units::{Duration, Instant};
 
-/// A shorter wait is no waiting for a picture, but for another program's turn.
+/// A shorter wait is not for a picture, but for the writer to be scheduled.
 pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(5);
-/// Units that are late by more than this have been paused, and the pause is not made up for.
+/// Delay beyond which units are assumed to have been paused. The stream does not catch up after a
+/// pause.
 pub(super) const LONGEST_CATCH_UP: Duration = Duration::from_millis(500);
-/// A pipe that is read to its end all through this time holds a live stream.
+/// Time for which a pipe must be read to its end again and again to count as live.
 const WATCH_SPAN: Duration = Duration::from_secs(1);
-/// Part of the time that passes by which a live stream's backlog shrinks.
+/// Divisor of elapsed time by which a live stream's backlog shrinks.
 const DRAIN_DIVISOR: u64 = 10;
 
-/// Lets units leave no faster than their clock, and follows an input that is live.
+/// Clock that releases units at most as fast as their own clock, and follows a live input.
 ///
-/// A pipe may hold a live stream or be filled as fast as it is emptied. The two differ in which end
-/// waits: a live unit comes when its picture is taken, so the reader has waited for it.
+/// A pipe may carry a live stream or be filled as fast as it is read. The waiting end distinguishes
+/// the two: a live unit arrives when its picture is captured, so the reader has waited for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Whether the clock starts with the first byte; else the first unit leaves at once.
+    /// Whether the clock starts with the first byte; otherwise the first unit leaves at once.
     is_stored: bool,
     /// Instant at which the clock is zero; `None` before the first unit.
     origin: Option<Instant>,
     last_clock: Duration,
-    /// Since when the pipe is known to be empty at times, and the least clock time of units that
+    /// Start of the time in which the pipe is sometimes empty, and the smallest lead of units that
     /// were waiting then.
     watched: Option<(Instant, Duration)>,
-    /// Backlog of a live stream: it is waiting here for no reason.
+    /// Backlog of a live stream, which delays it without need.
     backlog: Duration,
 }
 
@@ -49,8 +50,8 @@ impl Pace {
         }
     }
 
-    /// Returns when the unit that ends at time `clock` leaves. It came at `arrived_at`, after the
-    /// reader had waited `waited` for it with nothing left to send.
+    /// Returns the release time of the unit that ends at time `clock`. It arrived at `arrived_at`,
+    /// after the reader had waited `waited` for it with nothing left to send.
     pub(crate) fn release_at(
         &mut self,
         clock: Option<Duration>,
@@ -88,8 +89,8 @@ impl Pace {
         self.origin = self.origin.map(|origin| origin + span);
     }
 
-    /// Notes that the pipe is empty at `now`, while units wait whose clock is `lead` ahead. If it
-    /// is so for a while, its writer does not wait for us: the stream is live.
+    /// Records that the pipe is empty at `now`, while waiting units are `lead` ahead of their
+    /// clock. If this continues, the writer does not wait for us: the stream is live.
     pub(crate) fn on_empty(&mut self, now: Instant, lead: Duration) {
         let (since, least) = self.watched.unwrap_or((now, lead));
         let least = least.min(lead);
@@ -100,7 +101,7 @@ impl Pace {
         }
     }
 
-    /// Notes that the pipe's writer may wait for us: the stream is not live.
+    /// Records that the pipe's writer may wait for us: the stream is not live.
     pub(crate) fn on_full(&mut self) {
         self.watched = None;
         self.backlog = Duration::ZERO;
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn units_that_had_to_be_waited_for_leave_at_once() {
         let mut pace = Pace::piped();
-        // The first unit comes 100 ms late, the others when they are taken.
+        // The first unit arrives 100 ms late, the others when they are captured.
         pace.release_at(Some(Duration::ZERO), at(100), Duration::from_millis(100));
         for number in 1..50 {
             let taken_at = at(100).max(at(0) + FRAME * number);
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_live_streams_backlog_shrinks_by_a_tenth_of_the_time() {
-        // Each unit comes 200 ms before it is due, and none comes sooner.
+        // Each unit arrives 200 ms early, and none arrives sooner.
         let mut pace = Pace::piped();
         pace.release_at(Some(Duration::ZERO), at(200), Duration::ZERO);
         let mut held = Vec::new();
@@ -203,7 +204,7 @@ mod tests {
         for number in 0..200 {
             now = pace.release_at(Some(FRAME * number), now, Duration::ZERO);
             assert_eq!(now, at(0) + FRAME * number);
-            // It pauses at times.
+            // The pipe is full now and then.
             pace.on_empty(now, Duration::from_millis(300));
             if number % 20 == 0 {
                 pace.on_full();

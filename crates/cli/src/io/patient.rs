@@ -1,5 +1,5 @@
-//! Writing to what may keep its writer waiting: a named pipe that nobody reads yet, or a reader
-//! that sleeps. A wait ends when the program is stopped.
+//! Writes to outputs that may block: a named pipe without a reader, or with a reader that sleeps. A
+//! wait ends when the program is stopped.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -15,33 +15,34 @@ use rustix::io::Errno;
 use crate::print;
 use crate::stop::Stop;
 
-/// How often a named pipe is tried that nobody reads yet.
+/// Time between attempts to open a named pipe without a reader.
 const OPEN_INTERVAL: Duration = Duration::from_millis(50);
-/// Once stopped, a reader has so long for what is left.
+/// Time that the reader has for the remaining bytes after the program was stopped.
 const GRACE: Duration = Duration::from_secs(1);
 /// Length of a transport packet.
 const PACKET_BYTES: u64 = 188;
-/// What a pipe or socket that can be written to takes without a wait (POSIX's least PIPE_BUF is
-/// 512, that of Linux is this).
+/// Bytes that a writable pipe or socket accepts without blocking. POSIX's smallest PIPE_BUF is 512,
+/// Linux's is this.
 const CHUNK_BYTES: usize = 4_096;
 
-/// A file, or what looks like one.
+/// A file, pipe or device.
 #[derive(Debug)]
 pub(crate) struct PatientFile {
     file: File,
-    /// The most bytes of a write that does not wait after a poll.
+    /// Maximum bytes of a write that does not block after a poll.
     chunk_bytes: usize,
-    /// Whether a write may have to wait.
+    /// Whether a write may block.
     may_wait: bool,
-    /// After the program was stopped, writes wait until then.
+    /// End of the wait for the reader, after the program was stopped.
     grace_ends_at: Option<Instant>,
 }
 
 impl PatientFile {
-    /// Opens `path` and empties it if it is a file. A named pipe is opened when somebody reads it.
+    /// Opens `path` and truncates it if it is a file. A named pipe is opened as soon as it has a
+    /// reader.
     ///
     /// # Errors
-    /// What the operating system says; [`ErrorKind::Interrupted`] if the program was stopped.
+    /// The operating system's error; [`ErrorKind::Interrupted`] if the program was stopped.
     pub(super) fn create(path: &Path, clock: &Clock, stop: &Stop) -> io::Result<Self> {
         let is_pipe = path
             .metadata()
@@ -63,8 +64,8 @@ impl PatientFile {
         Err(ErrorKind::Interrupted.into())
     }
 
-    /// Opens `path` after a failure. A file goes on behind its last whole transport packet; a named
-    /// pipe is not waited for.
+    /// Opens `path` after a failure. A file continues after its last whole transport packet. A
+    /// named pipe without a reader is not waited for.
     ///
     /// # Errors
     /// The operating system's error; ENXIO for a pipe without a reader.
@@ -88,13 +89,14 @@ impl PatientFile {
         Ok(reopened)
     }
 
-    /// What is open already, as standard output is.
+    /// Takes over an open file, such as standard output.
     pub(super) fn inherited(fd: OwnedFd) -> Self {
         let file = File::from(fd);
         let is_pipe = file
             .metadata()
             .is_ok_and(|metadata| metadata.file_type().is_fifo());
-        // Not to wait is a property of what other programs may share. Linux opens it once more.
+        // Other programs may share the file description and would inherit O_NONBLOCK. Linux can
+        // open the pipe again.
         let again = || open_pipe(Path::new("/proc/self/fd/1")).ok();
         is_pipe
             .then(again)
@@ -137,14 +139,14 @@ impl PatientFile {
                 }
                 Err(error) => error,
             };
-            // If this fails too, the next one to open the file cuts it.
+            // If this fails too, the next `reopen` truncates the file.
             let _ = self.take_back((bytes.len() - rest.len()) as u64);
             return Err(failure);
         }
         Ok(())
     }
 
-    /// Shortens a file by its last bytes. Bytes in a pipe are its reader's.
+    /// Removes the last bytes of a file. Bytes in a pipe belong to its reader.
     fn take_back(&mut self, bytes: u64) -> io::Result<()> {
         if self.may_wait || bytes == 0 {
             return Ok(());
@@ -154,8 +156,8 @@ impl PatientFile {
         self.file.seek(SeekFrom::Start(end)).map(drop)
     }
 
-    /// Waits until the reader takes more. Whether it does: once the program is stopped, maybe not
-    /// in time.
+    /// Waits until the reader takes more. Returns false if it does not in time after the program
+    /// was stopped.
     fn wait(&mut self, clock: &Clock, stop: &Stop) -> bool {
         if stop.wait_writable(self.file.as_fd()) {
             return true;

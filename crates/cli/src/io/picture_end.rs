@@ -1,37 +1,37 @@
-//! When a live picture is over whose end the stream does not tell: after a pause that is long
-//! beside those inside pictures.
+//! The end of a live picture that the stream does not mark: a pause that is long compared with
+//! those inside pictures.
 
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::PictureProgress;
 
-/// A shorter pause is nobody's: the operating system makes such.
+/// Shortest pause that counts; the operating system causes shorter ones.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
-/// A longer one ends anything.
+/// Longest pause inside a picture.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How many pictures are remembered: a second or so.
+/// Number of remembered pictures: about a second.
 const PICTURE_COUNT: usize = 32;
-/// A picture may be cut in two if its longest pause is among the longest tenth: that costs a frame
-/// more, whereas waiting for the worst of all would delay every picture.
+/// Percentile of the remembered longest pauses. If a picture's pause is in the longest tenth, the
+/// picture may be cut in two, which costs an extra frame. The maximum would delay every picture.
 const PERCENT: usize = 90;
-/// The pause that ends a picture is so much longer than one inside.
+/// Factor between the pauses inside pictures and the pause that ends one.
 const MARGIN: u64 = 2;
 
-/// Watches the packets of a live stream's video.
+/// Observer of a live stream's video packets.
 #[derive(Debug, Default)]
 pub(super) struct PictureEnd {
-    /// The longest pauses inside the last pictures, oldest first.
+    /// Longest pauses inside the last pictures, oldest first.
     longest: VecDeque<Duration>,
-    /// The longest inside the current one.
+    /// Longest pause inside the current picture.
     current: Duration,
-    /// When video last came.
+    /// Arrival of the last video packet.
     came_at: Option<Instant>,
     progress: PictureProgress,
 }
 
 impl PictureEnd {
-    /// The stream is now so far, by bytes that came, or since a unit was handed over.
+    /// Records the stream's progress, after bytes arrived or a unit was handed over.
     pub(super) fn on_bytes(&mut self, now: Instant, progress: PictureProgress) {
         let before = core::mem::replace(&mut self.progress, progress);
         if before.packet_count == progress.packet_count {
@@ -51,7 +51,8 @@ impl PictureEnd {
         self.longest.push_back(core::mem::take(&mut self.current));
     }
 
-    /// When the picture that may be whole is over if no more of it comes; `None`: there is none.
+    /// Returns the time at which the current picture ends if no more of it arrives; `None` if no
+    /// picture may be whole.
     pub(super) fn over_at(&self) -> Option<Instant> {
         let came_at = self.came_at.filter(|_| self.progress.may_be_whole)?;
         let mut longest: Vec<_> = self.longest.iter().copied().collect();
@@ -66,7 +67,7 @@ impl PictureEnd {
 mod tests {
     use super::*;
 
-    /// Pictures of four packets, `gap` µs apart, 40 ms from one to the next.
+    /// Adds pictures of four packets, `gap` µs apart, at intervals of 40 ms.
     fn watch(end: &mut PictureEnd, count: u64, gap: impl Fn(u64) -> u64) -> Instant {
         let mut now = end.came_at.unwrap_or_default();
         for picture in 0..count {
@@ -102,7 +103,7 @@ mod tests {
         let mut end = PictureEnd::default();
         let last_at = watch(&mut end, 50, |_| 5_000);
         assert_eq!(pause(&end, last_at), 10_000);
-        // Packets without video change nothing: the end of a picture comes all the same.
+        // Packets without video do not delay the end of a picture.
         end.on_bytes(last_at + Duration::from_millis(9), end.progress);
         assert_eq!(pause(&end, last_at), 10_000);
     }

@@ -12,32 +12,33 @@ use super::source::{Bytes, READ_BYTES, Source, Wait};
 use super::units::{Reading, UnitSplitter};
 use crate::stop::Stop;
 
-/// How long to wait for what ffmpeg makes, at a time.
+/// Longest single wait for ffmpeg's output.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One coded picture, in coding order.
 #[derive(Clone, Debug)]
 pub(crate) struct CodedPicture {
-    /// A byte stream, without what the container adds.
+    /// H.264 byte stream, without the container's bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) codec: VideoCodec,
-    /// What is lost with it.
+    /// Importance for other pictures.
     pub(crate) importance: Importance,
-    /// When it is due on the way to a decoder; never decreases.
+    /// Decoding time, never decreasing.
     pub(crate) due: Duration,
-    /// When it is shown: 33 bits in units of 1/90,000 s, where the film says it.
+    /// Presentation time in units of 1/90,000 s, 33 bits, if the film has it.
     pub(crate) presented_at: Option<u64>,
 }
 
-/// Reads a file to its end.
+/// Reader of a film up to its end.
 #[derive(Debug)]
 pub(crate) struct PictureReader {
     shown: String,
     source: Source,
     splitter: UnitSplitter,
-    /// Takes pictures out of a transport stream's units; the units of a byte stream are pictures.
+    /// Extractor of pictures from a transport stream's units; the units of a byte stream are
+    /// pictures.
     extractor: Option<PictureExtractor>,
-    /// When the last unit was due.
+    /// Decoding time of the last unit.
     last_due: Duration,
     buffer: Vec<u8>,
     has_ended: bool,
@@ -46,7 +47,7 @@ pub(crate) struct PictureReader {
 }
 
 impl PictureReader {
-    /// Opens a film: MPEG-TS or an H.264 byte stream as it is, others by way of ffmpeg.
+    /// Opens a film: MPEG-TS or an H.264 byte stream directly, others through ffmpeg.
     pub(crate) fn open(path: &Path) -> anyhow::Result<PictureReader> {
         let (source, kind, first) = Source::open_file(path)?;
         let mut splitter = UnitSplitter::new(kind);
@@ -64,7 +65,7 @@ impl PictureReader {
         })
     }
 
-    /// The next picture; `None` at the end.
+    /// Returns the next picture; `None` at the end.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<CodedPicture>> {
         loop {
             if let Some(picture) = self.next_known() {
@@ -90,7 +91,7 @@ impl PictureReader {
         }
     }
 
-    /// The next picture of the bytes that have been read.
+    /// Returns the next picture of the bytes that have been read.
     fn next_known(&mut self) -> Option<CodedPicture> {
         loop {
             let unit = self.splitter.next(Reading::has_ended(self.has_ended))?;
@@ -98,7 +99,7 @@ impl PictureReader {
             let (bytes, codec, presented_at) = match &mut self.extractor {
                 None => (unit.bytes, VideoCodec::H264, None),
                 Some(extractor) => {
-                    // Some units hold tables or sound alone.
+                    // Some units hold only tables or sound.
                     let Some(picture) = extractor.extract(&unit.bytes) else {
                         continue;
                     };

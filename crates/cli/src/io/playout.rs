@@ -1,11 +1,11 @@
 //! Bytes on their way from the session to the output, kept until they are due.
 //!
-//! With a constant delay every byte leaves the agreed latency after it came in at the sender,
-//! whatever it belongs to and whatever was lost before it: a viewer's player is simulated for the
-//! summary alone. Units of live streams bring the arrival times of their packets; other frames
-//! leave evenly, from when the frame before was due until they are due themselves. So a stream of
-//! constant bitrate comes out as it went in, and its clock references (PCR) with it. Files get
-//! whole frames: nobody sees when they were written.
+//! With a constant delay every byte leaves one agreed latency after its arrival at the sender.
+//! Neither its stream nor earlier losses change that: a viewer's player is simulated only for the
+//! summary. Units of live streams carry the arrival times of their packets. Other frames leave
+//! evenly, from the due time of the previous frame until their own. A stream of constant bitrate
+//! therefore leaves as it arrived, with its clock references (PCR). Files get whole frames, since
+//! no reader sees when they were written.
 
 use std::collections::VecDeque;
 
@@ -18,44 +18,44 @@ use anabranch_video::player::{JitterBuffer, Player, PlayerFrame};
 
 use super::spread::{by_arrival, evenly};
 
-/// Bound on the bytes that wait, since the peer chooses both latency and rate: 30 s of 70 Mbit/s.
-/// Beyond it the oldest leave before their time.
+/// Maximum number of bytes that wait, since the peer chooses both latency and rate. Chosen: 30 s of
+/// 70 Mbit/s. If more wait, the oldest leave before their time.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
 /// Bytes that leave together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Whole transport packets, if the frame is such.
+    /// Whole transport packets, if the frame consists of them.
     pub(crate) bytes: Vec<u8>,
-    /// Whether a key frame begins with it.
+    /// Whether it is the beginning of a key frame.
     pub(crate) begins_key_frame: bool,
 }
 
-/// Holds frames until they are due, and keeps the account of a viewer's player. All frames go out,
-/// also those that cannot be decoded: that is for the player to decide.
+/// Holds frames until they are due, and simulates a viewer's player. All frames are output, also
+/// those that cannot be decoded, because players handle these differently.
 #[derive(Debug)]
 pub(crate) struct Playout {
     buffer: JitterBuffer,
     is_spread: bool,
     player: Player,
-    /// The sender's clock, as it was last read.
+    /// Latest offset of the sender's clock.
     offset: ClockOffset,
-    /// In the order of their times.
+    /// Waiting frames, in the order of their times.
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     /// Capture time of the last frame, by the sender's clock.
     last_captured_at: Option<Instant>,
-    /// Whether a key frame has come: a stream without video has none.
+    /// Whether a key frame has arrived; a stream without video has none.
     has_pictures: bool,
     parted: Parted,
-    /// Whether bytes left early for lack of room since the last look.
+    /// Whether bytes have left early for lack of room.
     has_overflowed: bool,
     overflow_was_told: bool,
-    /// Null packets that were inserted again.
+    /// Number of null packets that were inserted again.
     null_count: u64,
 }
 
-/// A frame of which bytes wait.
+/// A frame with waiting bytes.
 #[derive(Debug)]
 struct Waiting {
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ struct Waiting {
     groups: VecDeque<(usize, Instant)>,
 }
 
-/// The frame of which parts come.
+/// The frame that arrives in parts.
 #[derive(Debug, Default)]
 struct Parted {
     /// Bytes behind the last whole packet.
@@ -76,8 +76,8 @@ struct Parted {
 }
 
 impl Playout {
-    /// Begins with a session. `is_spread`: whether somebody watches when the bytes of a frame
-    /// leave.
+    /// Creates the playout of a new session. `is_spread`: whether the output shows when the bytes
+    /// of a frame leave.
     pub(crate) fn new(buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
         Playout {
             buffer,
@@ -115,8 +115,8 @@ impl Playout {
                 is_complete: true,
             },
         );
-        // Without a constant delay there is no constant bitrate either, and parts of the frame have
-        // left without them.
+        // Without a constant delay the bitrate is not constant either, and parts of the frame have
+        // left without null packets.
         match self.buffer {
             JitterBuffer::Off => null_packets::discard(&mut bytes),
             _ => self.null_count += null_packets::insert(&mut bytes),
@@ -143,7 +143,7 @@ impl Playout {
         });
     }
 
-    /// Takes bytes of the next frame in order, if frames are not kept back.
+    /// Takes bytes of the next frame in order, if frames are not held.
     pub(crate) fn push_part(&mut self, part: FramePart) {
         if self.buffer != JitterBuffer::Off {
             return;
@@ -175,7 +175,7 @@ impl Playout {
         }
     }
 
-    /// A frame was given up; what it was is unknown, so it may have been a reference.
+    /// Notes that a frame was given up. Its importance is unknown, so it counts as a reference.
     pub(crate) fn on_dropped(&mut self, now: Instant) {
         self.parted = Parted::default();
         let lost = PlayerFrame {
@@ -186,8 +186,8 @@ impl Playout {
         self.player.on_frame(now, lost);
     }
 
-    /// Returns when bytes leave that came in at `at` by the sender's clock. The offset in use is
-    /// the latest: frames that wait follow the clock too.
+    /// Returns when bytes leave that arrived at `at` by the sender's clock. Uses the latest offset,
+    /// so that waiting frames follow the clock, too.
     fn due_at(&self, at: Instant) -> Instant {
         match self.player.delay() {
             // In this order: the receiver's clock may begin between the two.
@@ -244,8 +244,8 @@ impl Playout {
         self.overflow_was_told |= is_new;
         is_new.then(|| {
             format!(
-                "a latency of {} at this rate takes more than {} MiB, which is the most that may \
-                 wait: bytes leave early. Ask for a shorter --latency at both ends",
+                "a latency of {} at this rate takes more than {} MiB, the most that may wait: \
+                 bytes leave early. Ask for a shorter --latency at both ends",
                 self.buffer,
                 MAX_WAITING_BYTES >> 20,
             )
@@ -259,7 +259,7 @@ impl Playout {
             count => format!("; {count} null packets inserted again"),
         };
         if !self.has_pictures {
-            return format!("playout {}: no key frame came{nulls}", self.buffer);
+            return format!("playout {}: no key frame arrived{nulls}", self.buffer);
         }
         // Silence after the last picture is no freeze: the encoder has stopped.
         let counts = self.player.counts();

@@ -1,4 +1,4 @@
-//! The file, or one file after the other, that sessions are recorded into.
+//! The file, or sequence of files, into which sessions are recorded.
 
 use core::str::FromStr;
 use std::io;
@@ -16,18 +16,17 @@ use crate::command_line::check_writable;
 use crate::print;
 use crate::stop::Stop;
 
-/// Containers that players tell by a file's name, and that are not written here.
+/// Extensions of containers that players recognize by name and that are not written here.
 const OTHER_CONTAINERS: [&str; 15] = [
     "3gp", "asf", "avi", "f4v", "flv", "m4a", "m4v", "mka", "mkv", "mov", "mp4", "mxf", "ogg",
     "webm", "wmv",
 ];
-/// What a file's name holds in the place of the time when it begins.
+/// Placeholder for the start time in a file's name.
 const TIME: &str = "{time}";
-/// A file holds so many bytes at least before another follows it.
+/// Minimum size of a file before the next one begins.
 const MIN_ROTATION_BYTES: u64 = 1_000_000;
 
-/// When a file is followed by another: at the first key frame after so long a time, or so many
-/// bytes.
+/// Start of the next file: at the first key frame after this time, or after these bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotation {
     After(Duration),
@@ -37,7 +36,7 @@ pub(crate) enum Rotation {
 impl FromStr for Rotation {
     type Err = String;
 
-    /// `10 min`, or `500 MB`.
+    /// Parses `10 min` or `500 MB`.
     fn from_str(text: &str) -> Result<Self, String> {
         let digits = text.trim_end_matches(|at: char| at.is_ascii_alphabetic() || at == ' ');
         let unit = text[digits.len()..].trim();
@@ -67,22 +66,22 @@ impl FromStr for Rotation {
     }
 }
 
-/// A file that takes the place of an older one when its first bytes come, and not before: a session
-/// that never is costs nobody a recording.
+/// A file that replaces an older one only when its first bytes arrive. If no session begins, no
+/// recording is lost.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    /// It may hold `{time}`.
+    /// Path, which may contain `{time}`.
     path: PathBuf,
     rotation: Option<Rotation>,
     file: Option<PatientFile>,
-    /// Path of the file that was opened last, if it was written or its writing failed.
+    /// Path of the file that was opened last, if it was written or writing to it failed.
     opened: Option<PathBuf>,
     began_at: Instant,
     byte_count: u64,
 }
 
 impl Recording {
-    /// Nothing is written yet, but what keeps it from being written is known.
+    /// Creates the recording without writing, but reports errors that would prevent it.
     pub(super) fn new(
         path: &Path,
         rotation: Option<Rotation>,
@@ -102,7 +101,7 @@ impl Recording {
             let made = std::fs::create_dir_all(folder);
             made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
-        // Pipes and devices have nothing that could be lost, and to open a pipe is to wait.
+        // Pipes and devices have no content to lose, and opening a pipe would block.
         if !first.exists() || first.is_file() || first.is_dir() {
             check_writable(&first)?;
         }
@@ -115,7 +114,7 @@ impl Recording {
             byte_count: 0,
         };
         if recording.is_pipe() {
-            // Nothing is lost in a pipe, and its reader is there before the video.
+            // Nothing is lost in a pipe, and its reader is present before the video.
             let file = PatientFile::create(path, clock, stop);
             recording.file = Some(file.with_context(|| format!("cannot write output {shown}"))?);
             recording.opened = Some(path.to_owned());
@@ -123,21 +122,21 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Whether it is a pipe, which somebody reads meanwhile.
+    /// Returns whether it is a pipe, which somebody reads meanwhile.
     pub(super) fn is_pipe(&self) -> bool {
         let metadata = self.path.metadata();
         metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
     }
 
-    /// A session begins: what is named by the time goes into a new file.
+    /// Begins a session: if the name contains the time, a new file begins.
     pub(super) fn begin_session(&mut self) {
         if self.is_one_of_many() {
             self.file = None;
         }
     }
 
-    /// Writes a piece. After an error the file is closed, and the next piece opens it again, or
-    /// the next one if its name holds the time.
+    /// Writes a piece. After an error the file is closed. The next piece opens it again, or opens
+    /// the next file if its name contains the time.
     ///
     /// # Errors
     /// The operating system's error. A file keeps nothing of the piece.
@@ -168,7 +167,7 @@ impl Recording {
         self.byte_count += bytes;
     }
 
-    /// The file to write to, which is opened unless it is open.
+    /// Returns the file, and opens it if necessary.
     fn file(&mut self, clock: &Clock, stop: &Stop) -> io::Result<&mut PatientFile> {
         let file = match self.file.take() {
             Some(file) => file,
@@ -191,11 +190,11 @@ impl Recording {
         Ok(file)
     }
 
-    /// Closes a file that could not be written, so that its room is free if somebody removes it.
+    /// Closes a file after a failed write, so that its space is freed if somebody deletes it.
     fn close_failed(&mut self) {
         let is_open = self.file.take().is_some();
         if is_open && self.byte_count == 0 && self.is_one_of_many() {
-            // Each try has another name; none leaves an empty file.
+            // Each attempt has another name; none leaves an empty file.
             let _ = self.opened.take().map(std::fs::remove_file);
         }
     }
@@ -213,8 +212,8 @@ impl Recording {
     }
 }
 
-/// Makes the folders of `path` whose names hold the time. The folder above them existed at the
-/// start; it is not made again, because it may be the mount point of a disk that has gone.
+/// Creates the folders of `path` whose names contain the time. The folder above them existed at the
+/// start. It is not created again, because it may be the mount point of an unmounted disk.
 fn make_folder(pattern: &Path, path: &Path) -> io::Result<()> {
     let folders = pattern.ancestors().skip(1);
     let holds_time = |folder: &&Path| folder.to_string_lossy().contains(TIME);
@@ -228,13 +227,13 @@ fn make_folder(pattern: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a folder exists; a relative path begins in the current folder.
+/// Returns whether a folder exists; a relative path begins in the current folder.
 fn exists(folder: &Path) -> bool {
     folder.as_os_str().is_empty() || folder.is_dir()
 }
 
-/// The path of a file that begins at `time`: in UTC, so that names are in order in every zone. Of
-/// several that begin in the same second, the later ones are numbered.
+/// Returns the path of a file that begins at `time`, in UTC, so that names are in order in every
+/// zone. If several begin in the same second, the later ones are numbered.
 fn path_at(path: &Path, time: Timestamp) -> PathBuf {
     let text = path.to_string_lossy();
     let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -247,7 +246,7 @@ fn path_at(path: &Path, time: Timestamp) -> PathBuf {
     later.find(|path| !path.exists()).unwrap_or(first)
 }
 
-/// What is received is MPEG-TS, whatever the file is called.
+/// Rejects extensions of other containers, because received video is MPEG-TS.
 pub(crate) fn check_container(path: &Path) -> anyhow::Result<()> {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let extension = extension.to_ascii_lowercase();
@@ -255,8 +254,8 @@ pub(crate) fn check_container(path: &Path) -> anyhow::Result<()> {
         let (given, plain) = (path.display(), path.with_extension("ts"));
         let plain = plain.display();
         bail!(
-            "output {given}: what is written is MPEG-TS, not .{extension}: name it {plain}, and \
-             run `ffmpeg -i {plain} -c copy {given}` when it is whole"
+            "output {given}: the format is MPEG-TS, not .{extension}: name the file {plain}, \
+             and run `ffmpeg -i {plain} -c copy {given}` when it is complete"
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! MPEG-TS of other files, by `ffmpeg`.
+//! Conversion of other files to MPEG-TS by `ffmpeg`.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -11,13 +11,13 @@ use anyhow::{Context, bail};
 use crate::clean::one_line;
 use crate::print;
 
-/// Streams by their place, with the names of their codecs.
+/// Indices of streams with the names of their codecs.
 type Uncarried = Vec<(usize, String)>;
 
-/// Starts `ffmpeg`, which makes MPEG-TS of a file of this kind on its standard output.
+/// Starts `ffmpeg`, which converts a file of this kind to MPEG-TS on its standard output.
 ///
 /// # Errors
-/// No `ffmpeg`, or video that its MPEG-TS has no place for.
+/// No `ffmpeg`, or video that its MPEG-TS cannot carry.
 pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
     let shown = path.display();
     let uncarried = match uncarried_streams(path, kind) {
@@ -33,7 +33,7 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
         Err(said) => bail!("{shown} holds no video or sound that ffmpeg can read: {said}"),
     };
     for (index, codec) in uncarried {
-        // Video comes first, if there is any.
+        // Video comes first, if the file has any.
         if index == 0 {
             bail!(
                 "{shown} holds {codec}, which ffmpeg's MPEG-TS cannot carry: encode it first, \
@@ -53,12 +53,12 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
         .context("cannot start ffmpeg")
 }
 
-/// Reads the first picture. Returns the streams, by their place, that the muxer says players will
-/// not recognize, with the names of their codecs; or the last line of `ffmpeg` if it cannot read
-/// the file. Faults behind the first picture show later.
+/// Reads the first picture. Returns the streams that players will not recognize according to the
+/// muxer, with the names of their codecs. If `ffmpeg` cannot read the file, returns its last line.
+/// Faults after the first picture appear later.
 fn uncarried_streams(path: &Path, kind: InputKind) -> io::Result<Result<Uncarried, String>> {
     let mut arguments = remux_arguments(path, kind);
-    // What the muxer thinks of a stream it says when the first picture comes.
+    // The muxer prints its warnings about a stream at the first picture.
     let one_picture = ["-loglevel", "warning", "-frames:v", "1"].map(OsString::from);
     let before_output = arguments.len() - 1;
     arguments.splice(before_output..before_output, one_picture);
@@ -76,7 +76,8 @@ fn uncarried_streams(path: &Path, kind: InputKind) -> io::Result<Result<Uncarrie
     Ok(Ok(said.lines().filter_map(uncarried_stream).collect()))
 }
 
-/// "Stream 0, codec av1, is muxed as a private data stream and may not be recognized upon reading."
+/// Parses "Stream 0, codec av1, is muxed as a private data stream and may not be recognized upon
+/// reading."
 fn uncarried_stream(line: &str) -> Option<(usize, String)> {
     let (before, _) = line.split_once(", is muxed as a private data stream")?;
     let (before, codec) = before.rsplit_once(", codec ")?;
@@ -105,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let film = folder.path().join("film.mkv");
         let shown = film.to_str().unwrap();
-        // As AV1 does, but every ffmpeg can make it.
+        // The muxer treats it like AV1, but every ffmpeg can encode it.
         let picture = [
             "-f",
             "lavfi",

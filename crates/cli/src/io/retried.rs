@@ -1,4 +1,4 @@
-//! An output that fails, as a full disk does, and is tried again until it can be written.
+//! An output that fails, for example on a full disk, and is retried until it can be written.
 
 use core::fmt;
 use std::io;
@@ -10,13 +10,13 @@ use super::output::Output;
 use super::playout::Piece;
 use crate::stop::Stop;
 
-/// Pause between a failure and the first retry. Each further pause is twice as long …
+/// Pause between a failure and the first retry. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// … up to this: somebody has made room and looks whether it helps.
+/// Longest pause: a user who freed space watches for the effect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A retry begins with a key frame. A stream that has none for this long begins anywhere.
+/// Longest wait for a key frame. A retry begins with one; a stream that has none begins anywhere.
 const KEY_FRAME_WAIT: Duration = Duration::from_secs(10);
-/// An output that fails within this time of its return has not recovered: its pauses grow further.
+/// A failure within this time of the recovery counts as the same one: its pauses grow further.
 const RELAPSE: Duration = Duration::from_secs(60);
 
 /// An output with its retries.
@@ -28,7 +28,7 @@ pub(crate) struct RetriedOutput {
     resumed_at: Option<Instant>,
 }
 
-/// Why and since when an output is not written.
+/// Reason and start of a failure.
 #[derive(Debug)]
 struct Failure {
     reason: String,
@@ -37,15 +37,15 @@ struct Failure {
     left_out_bytes: u64,
 }
 
-/// A change of an output.
+/// A change of an output's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputNews {
-    /// It cannot be written.
+    /// The output cannot be written.
     Failed {
         /// Output and cause.
         reason: String,
     },
-    /// It is written again.
+    /// The output is written again.
     Resumed {
         failed_for: Duration,
         left_out_bytes: u64,
@@ -62,12 +62,12 @@ impl RetriedOutput {
         }
     }
 
-    /// Whether somebody may watch when bytes come.
+    /// Returns whether somebody may watch the bytes on arrival.
     pub(crate) fn is_watched(&self) -> bool {
         self.output.is_watched()
     }
 
-    /// A session begins, which is a reason to try again.
+    /// Begins a session, which triggers a retry.
     pub(crate) fn begin_session(&mut self, now: Instant) {
         self.output.begin_session();
         if let Some(failure) = &mut self.failure {
@@ -75,10 +75,10 @@ impl RetriedOutput {
         }
     }
 
-    /// Writes a piece of the stream, or leaves it out while the output fails.
+    /// Writes a piece of the stream, or discards it while the output fails.
     ///
     /// # Errors
-    /// Nobody reads standard output any more, which cannot be opened again.
+    /// Standard output has no reader any more and cannot be opened again.
     pub(crate) fn write(
         &mut self,
         piece: &Piece,
@@ -139,7 +139,7 @@ impl RetriedOutput {
 }
 
 impl Failure {
-    /// Whether the output is to be tried with this piece.
+    /// Returns whether the output should be tried with this piece.
     fn is_due(&self, now: Instant, piece: &Piece) -> bool {
         let waits_long = now >= self.retry_at + KEY_FRAME_WAIT;
         now >= self.retry_at && (piece.begins_key_frame || waits_long)
@@ -169,7 +169,7 @@ impl fmt::Display for OutputNews {
     }
 }
 
-/// Whether the reader of a pipe has gone.
+/// Returns whether the reader of a pipe has gone.
 pub(super) fn has_no_reader(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
@@ -187,7 +187,7 @@ mod tests {
 
     const PIECE_BYTES: usize = 7 * 188;
 
-    /// An output whose pieces come at chosen times.
+    /// An output whose pieces arrive at chosen times.
     struct Bed {
         output: RetriedOutput,
         clock: Clock,
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A file on a disk that is full until the file is removed.
+    /// Creates a file on a disk that stays full until the file is deleted.
     fn full(folder: &Path) -> PathBuf {
         let path = folder.join("film.ts");
         symlink("/dev/full", &path).unwrap();
@@ -279,7 +279,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(bed.write(70_000, true).is_some());
         bed.output.output.begin_session();
-        // It relapses: no pause of a second.
+        // The failure is a relapse, so that its pause exceeds one second.
         let news = bed
             .output
             .on_failed(Instant::from_secs(80), "full".to_owned(), 1);
@@ -310,7 +310,7 @@ mod tests {
         drop(reader.join().unwrap());
         bed.assert_failed(0);
         assert_eq!(bed.write(1_000, true), None, "nobody reads it");
-        // Opened both ways, it waits for nobody.
+        // Opened for reading and writing, the pipe does not block.
         let mut reader = File::options().read(true).write(true).open(&path).unwrap();
         assert!(matches!(
             bed.write(3_000, true),

@@ -1,4 +1,4 @@
-//! MPEG-TS in RTP (RFC 3550 §5.1, RFC 2250 §2): many encoders send it where plain UDP is expected.
+//! MPEG-TS in RTP (RFC 3550 §5.1, RFC 2250 §2). Many encoders send it to receivers of plain UDP.
 
 use core::ops::Range;
 
@@ -6,7 +6,7 @@ use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 
 const FIXED_HEADER_LEN: usize = 12;
 
-/// A packet's place in its stream.
+/// A packet's position in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbered {
     /// The synchronization source.
@@ -14,18 +14,18 @@ pub(crate) struct Numbered {
     pub(crate) sequence: u16,
 }
 
-/// What an RTP packet says of itself.
+/// Header fields of an RTP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RtpPacket {
-    /// 33 for MPEG-TS; 96 and more by agreement.
+    /// Payload type: 33 for MPEG-TS; 96 and more by agreement.
     pub(crate) payload_type: u8,
     number: Numbered,
     payload: Range<usize>,
 }
 
 impl RtpPacket {
-    /// A datagram as an RTP packet, if its header holds together. No datagram that begins with a
-    /// transport packet is one: the sync byte has another version.
+    /// Parses a datagram as an RTP packet, if its header is consistent. No datagram that begins
+    /// with a transport packet is RTP, because the sync byte encodes another version.
     pub(crate) fn parse(datagram: &[u8]) -> Option<RtpPacket> {
         let header: &[u8; FIXED_HEADER_LEN] = datagram.first_chunk()?;
         let [flags, marker_and_type, high, low, .., s0, s1, s2, s3] = *header;
@@ -52,7 +52,7 @@ impl RtpPacket {
         })
     }
 
-    /// Where its payload lies if that is whole transport packets.
+    /// Returns the payload's range if it consists of whole transport packets.
     fn transport_packets(&self, datagram: &[u8]) -> Option<Range<usize>> {
         let payload = &datagram[self.payload.clone()];
         let are_whole = !payload.is_empty() && payload.len().is_multiple_of(PACKET_LEN);
@@ -61,7 +61,7 @@ impl RtpPacket {
     }
 }
 
-/// The transport packets of a datagram and its number, if they are in RTP.
+/// Returns a datagram's number and transport packets, if it is RTP.
 pub(crate) fn unpack(datagram: &[u8]) -> Option<(Numbered, &[u8])> {
     let rtp = RtpPacket::parse(datagram)?;
     let packets = rtp.transport_packets(datagram)?;
@@ -72,7 +72,7 @@ pub(crate) fn unpack(datagram: &[u8]) -> Option<(Numbered, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Two transport packets, told apart by their second byte.
+    /// Returns two transport packets that differ in their second byte.
     fn transport_packets() -> Vec<u8> {
         let packet = |number: u8| [vec![SYNC_BYTE, number], vec![0; PACKET_LEN - 2]].concat();
         [packet(1), packet(2)].concat()
@@ -86,7 +86,8 @@ mod tests {
     fn rfc2250_transport_packets_come_out_of_rtp() {
         let packets = transport_packets();
         let plain = [header(0x80, 33), packets.clone()].concat();
-        // Two contributing sources, an extension of one word, two bytes of padding; marked.
+        // Two contributing sources, an extension of one word, two bytes of padding, and the marker
+        // bit.
         let sources = [7; 8];
         let extension = [0xbe, 0xde, 0, 1, 1, 2, 3, 4];
         let full = [

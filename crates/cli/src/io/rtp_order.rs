@@ -1,5 +1,5 @@
-//! RTP packets in the order of their sequence numbers (RFC 3550 §5.1, A.1): the network between an
-//! encoder and this program may change it, and MPEG-TS out of order is a broken picture.
+//! RTP packets in the order of their sequence numbers (RFC 3550 §5.1, A.1). The network between an
+//! encoder and this program may reorder them, and reordered MPEG-TS breaks the picture.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use anabranch_units::{Duration, Instant};
 
 use super::rtp::Numbered;
 
-/// A missing packet is waited for this long, which is more than most networks reorder by.
+/// Longest wait for a missing packet. It exceeds the reordering of most networks.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Packets held at most: 50 ms of 200 Mbit/s.
+/// Maximum number of held packets: 50 ms at 200 Mbit/s.
 const MAX_HELD: usize = 1_024;
-/// `MAX_DROPOUT` and `MAX_MISORDER` of RFC 3550 A.1: numbers further ahead or behind may be another
-/// stream's.
+/// `MAX_DROPOUT` and `MAX_MISORDER` of RFC 3550 A.1: numbers further ahead or behind may belong to
+/// another stream.
 const MAX_DROPOUT: u64 = 3_000;
 const MAX_MISORDER: u64 = 100;
 
-/// Puts the packets of one source in order, and leaves out those that come twice or too late.
+/// Reordering of one source's packets. Discards packets that arrive twice or too late.
 #[derive(Debug, Default)]
 pub(crate) struct RtpOrder {
     stream: Option<Stream>,
@@ -25,12 +25,12 @@ pub(crate) struct RtpOrder {
 #[derive(Debug)]
 struct Stream {
     source: u32,
-    /// The number of the next packet to be handed over, with its cycles.
+    /// Extended number of the next packet to be handed over.
     next: u64,
-    /// Packets of higher numbers.
+    /// Packets with higher numbers.
     held: BTreeMap<u64, Held>,
-    /// `bad_seq` of RFC 3550 A.1: the number that would make the last one, far from the others, the
-    /// beginning of another stream.
+    /// `bad_seq` of RFC 3550 A.1: the successor of the last packet that was far from the others. If
+    /// it arrives, another stream has begun.
     next_of_other: Option<u16>,
 }
 
@@ -41,7 +41,7 @@ struct Held {
 }
 
 impl RtpOrder {
-    /// Takes a packet, and hands over what is in order now.
+    /// Adds a packet, and hands over all packets that are now in order.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -82,14 +82,14 @@ impl RtpOrder {
         stream.next_of_other = None;
     }
 
-    /// When packets are handed over that wait for a missing one.
+    /// Returns the time at which packets behind a missing one are handed over.
     pub(crate) fn releases_at(&self) -> Option<Instant> {
         let stream = self.stream.as_ref()?;
         let since = stream.held.values().map(|held| held.since).min()?;
         Some(since + PATIENCE)
     }
 
-    /// Hands over what has waited long enough. Whether there was any.
+    /// Hands over packets whose wait has ended. Returns whether there were any.
     pub(crate) fn release(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) -> bool {
         let mut has_released = false;
         while self.releases_at().is_some_and(|at| at <= now)
@@ -106,25 +106,25 @@ impl Stream {
     fn from(first: Numbered) -> Self {
         Stream {
             source: first.source,
-            // A cycle on, so that there is room for numbers before it.
+            // One cycle later, so that there is room for earlier numbers.
             next: (1 << 16) + u64::from(first.sequence),
             held: BTreeMap::new(),
             next_of_other: None,
         }
     }
 
-    /// Whether the packet shows that another stream has begun.
+    /// Returns whether the packet shows that another stream has begun.
     fn is_followed_by(&self, packet: Numbered) -> bool {
         packet.source != self.source || self.next_of_other == Some(packet.sequence)
     }
 
-    /// The packet's number with its cycles: the one nearest to the next.
+    /// Returns the packet's extended number: the nearest to the next one.
     fn number_of(&self, packet: Numbered) -> u64 {
         let ahead = packet.sequence.wrapping_sub(self.next as u16) as i16;
         self.next.saturating_add_signed(i64::from(ahead))
     }
 
-    /// Hands over what follows without a gap.
+    /// Hands over the packets that follow without a gap.
     fn release_next(&mut self, take: &mut dyn FnMut(&[u8])) {
         while let Some(held) = self.held.remove(&self.next) {
             take(&held.payload);
@@ -132,7 +132,7 @@ impl Stream {
         }
     }
 
-    /// Goes on behind the gap.
+    /// Continues after the gap.
     fn skip(&mut self, take: &mut dyn FnMut(&[u8])) {
         if let Some(&number) = self.held.keys().next() {
             self.next = number;
@@ -151,8 +151,8 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// What comes out of packets that come at these milliseconds with these numbers, and of what
-    /// waits at the end.
+    /// Returns the output for packets with these numbers, which arrive at these milliseconds,
+    /// including the packets that are still held at the end.
     fn ordered(packets: &[(u64, u16)]) -> Vec<u16> {
         ordered_of(packets.iter().map(|&(at, number)| (at, 7, number)))
     }
@@ -193,7 +193,7 @@ mod tests {
     fn packets_that_come_twice_or_too_late_are_left_out() {
         let packets = [(0, 1), (1, 2), (2, 1), (3, 2), (4, 4), (5, 4), (6, 3)];
         assert_eq!(ordered(&packets), [1, 2, 3, 4]);
-        // A second network path that is far behind (SMPTE 2022-7).
+        // A second network path with a much longer delay (SMPTE 2022-7).
         let behind = (500..700).flat_map(|number| [(0, number), (0, number - 300)]);
         let expected: Vec<u16> = (500..700).collect();
         assert_eq!(ordered(&behind.collect::<Vec<_>>()), expected);

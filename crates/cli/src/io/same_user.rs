@@ -1,17 +1,17 @@
-//! A socket at loopback that takes datagrams of this user's programs alone: any local user may
-//! send to a port of loopback.
+//! A loopback socket that accepts only datagrams of this user's programs. Any local user may send
+//! to a loopback port.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anabranch_units::{Duration, Instant};
 
-/// An admitted source is looked at again after this: its port may have another owner by then.
+/// Time after which an admitted source is checked again: another user may own its port by then.
 const ADMISSION: Duration = Duration::from_secs(1);
-/// Least time between two looks for new sources, which read the kernel's table of sockets.
+/// Minimum time between two checks of new sources. Each reads the kernel's table of sockets.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The source whose datagrams are taken.
+/// The admitted source.
 #[derive(Debug, Default)]
 pub(super) struct SameUser {
     admitted: Option<(SocketAddr, Instant)>,
@@ -19,7 +19,8 @@ pub(super) struct SameUser {
 }
 
 impl SameUser {
-    /// Whether a datagram is of a program that this user started.
+    /// Returns whether the datagram's sender is a program of this user. Systems other than Linux
+    /// have no table of sockets: there, every local program is admitted.
     pub(super) fn admits(&mut self, now: Instant, from: SocketAddr) -> bool {
         let is_known = |(source, until)| source == from && now < until;
         if self.admitted.is_some_and(is_known) {
@@ -41,12 +42,13 @@ impl SameUser {
     }
 }
 
-/// The kernel's table of UDP sockets.
+/// Returns the kernel's table of UDP sockets.
 fn sockets() -> String {
     fs::read_to_string("/proc/net/udp").unwrap_or_default()
 }
 
-/// Whether all sockets that may have sent from this address belong to the user, and one does.
+/// Returns whether all sockets that may have sent from this address belong to the user, and at
+/// least one exists.
 fn is_of_user(from: SocketAddr, user: u32, sockets: &str) -> bool {
     let IpAddr::V4(address) = from.ip() else {
         return false;
@@ -54,7 +56,7 @@ fn is_of_user(from: SocketAddr, user: u32, sockets: &str) -> bool {
     let owners = sockets.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_whitespace();
         let (ip, port) = fields.nth(1)?.split_once(':')?;
-        // The address in memory, as a number of this machine.
+        // The table prints the address as a number in this machine's byte order.
         let ip = Ipv4Addr::from(u32::from_str_radix(ip, 16).ok()?.to_ne_bytes());
         let port = u16::from_str_radix(port, 16).ok()?;
         let is_it = port == from.port() && (ip == address || ip.is_unspecified());
@@ -107,7 +109,7 @@ mod tests {
         assert!(!guard.admits(at(0), none));
         assert!(!guard.admits(at(9), ours), "too soon");
         assert!(guard.admits(at(10), ours));
-        // A stranger between the datagrams of the admitted source costs it nothing.
+        // Other datagrams do not affect the admitted source.
         assert!(!guard.admits(at(20), none));
         assert!(guard.admits(at(20), ours));
     }

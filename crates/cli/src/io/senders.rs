@@ -1,7 +1,8 @@
-//! Notices that several encoders send to one port at a time, whose pictures then break up.
+//! Detection of several encoders that send to one port at the same time, which breaks their
+//! pictures.
 //!
-//! An encoder that is started again has another port or RTP source, and the old one is not heard
-//! again. Encoders that send at a time take turns.
+//! An encoder that restarts has another port or RTP source, and the old one falls silent. Encoders
+//! that send at the same time alternate.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -9,19 +10,19 @@ use std::net::SocketAddr;
 
 use anabranch_units::{Duration, Instant};
 
-/// Encoders that take turns within this time send at a time.
+/// Time within which alternating encoders count as simultaneous.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Turns that show it: one alone may be the last datagram of an encoder, overtaken by its
-/// successor's first.
+/// Alternations that prove it. A single one may be the last datagram of an encoder, overtaken by
+/// the first of its successor.
 const LEAST_TURNS: u32 = 3;
-/// Encoders that are remembered.
+/// Number of remembered encoders.
 const MAX_COUNT: usize = 8;
 
-/// Where a datagram of MPEG-TS comes from.
+/// Origin of an MPEG-TS datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     pub(super) address: SocketAddr,
-    /// Synchronization source, in RTP. The same one from two addresses is one stream over two
+    /// Synchronization source of RTP. The same one from two addresses is one stream over two
     /// networks (SMPTE 2022-7).
     pub(super) rtp_source: Option<u32>,
 }
@@ -48,17 +49,17 @@ impl fmt::Display for Origin {
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     current: Option<Origin>,
-    /// Those before the current one, newest last, and when each was last heard.
+    /// Earlier encoders, newest last, and the time of each one's last datagram.
     before: VecDeque<(Origin, Instant)>,
     heard_at: Instant,
     turns: u32,
-    /// Those that were reported.
+    /// Encoders that were reported.
     told: VecDeque<Origin>,
     warning: Option<String>,
 }
 
 impl Senders {
-    /// Takes note of a datagram that came at `now`.
+    /// Records a datagram that arrived at `now`.
     pub(super) fn on_datagram(&mut self, now: Instant, origin: Origin) {
         let heard_at = core::mem::replace(&mut self.heard_at, now);
         let Some(last) = self
@@ -90,7 +91,7 @@ impl Senders {
         }
     }
 
-    /// Returns what there is to report, once.
+    /// Takes the pending warning about the encoders.
     pub(super) fn warning(&mut self) -> Option<String> {
         self.warning.take()
     }
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Warnings about datagrams from these, 10 ms apart.
+    /// Returns the warnings about datagrams from these origins, 10 ms apart.
     fn warnings(senders: &mut Senders, origins: impl IntoIterator<Item = Origin>) -> Vec<String> {
         let mut now = senders.heard_at;
         let mut warnings = Vec::new();
@@ -140,12 +141,12 @@ mod tests {
         assert_eq!(told.len(), 1);
         let names = ["127.0.0.1:1", "127.0.0.1:2"];
         assert!(names.iter().all(|name| told[0].contains(name)), "{told:?}");
-        // One of them stops, and comes back.
+        // One of them stops and comes back.
         let told = warnings(&mut senders, [plain(1); 500]);
         assert!(told.is_empty());
         let told = warnings(&mut senders, [plain(1), plain(2)].repeat(50));
         assert!(told.is_empty(), "{told:?}");
-        // A third is news.
+        // A third encoder is reported.
         let told = warnings(&mut senders, [plain(1), plain(2), plain(3)].repeat(50));
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("127.0.0.1:3"));
@@ -170,7 +171,7 @@ mod tests {
         assert!(warnings(&mut Senders::default(), restarts).is_empty());
         let overtaken = [plain(1), plain(1), plain(2), plain(1), plain(2), plain(2)];
         assert!(warnings(&mut Senders::default(), overtaken).is_empty());
-        // A standby that is tried now and then.
+        // A standby encoder that takes over now and then.
         let in_turn = [[plain(1); 200], [plain(2); 200]].concat().repeat(5);
         assert!(warnings(&mut Senders::default(), in_turn).is_empty());
     }

@@ -1,4 +1,4 @@
-//! Bytes that come in: a file, standard input, UDP, or what `ffmpeg` makes of another file.
+//! Sources of bytes: a file, standard input, UDP, or another file that `ffmpeg` converts.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -20,10 +20,10 @@ use super::watch::InputWatch;
 use crate::print;
 use crate::stop::Stop;
 
-/// The most that one read of a file takes.
+/// Maximum bytes of one read.
 pub(super) const READ_BYTES: usize = 1 << 16;
 
-/// Where bytes come from.
+/// Source of bytes.
 #[derive(Debug)]
 pub(super) enum Source {
     File(File),
@@ -32,28 +32,29 @@ pub(super) enum Source {
     Remuxed { child: Child, output: ChildStdout },
 }
 
-/// How a read waits for bytes.
+/// Conditions that end a read's wait for bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait<'a> {
-    /// For how long at most.
+    /// Longest wait.
     pub(super) patience: Duration,
     pub(super) stop: &'a Stop,
     pub(super) clock: &'a Clock,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bytes {
-    /// Some, which were handed over.
+    /// Bytes, which were handed over.
     Some,
-    /// None in time.
+    /// No bytes in time.
     NoneYet,
-    /// No more will come.
+    /// No more bytes will arrive.
     End,
 }
 
 impl Source {
-    /// Opens the file at `path`, by way of `ffmpeg` if it holds neither MPEG-TS nor a byte stream.
+    /// Opens the file at `path`, through `ffmpeg` if it is neither MPEG-TS nor an H.264 byte
+    /// stream.
     pub(super) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
         let shown = path.display();
         let mut file = File::open(path).with_context(|| match path.as_os_str() == "test" {
@@ -73,7 +74,7 @@ impl Source {
         }
     }
 
-    /// Opens what is at `path`: a file, or a named pipe, which is read as standard input is.
+    /// Opens `path`: a file, or a named pipe, which is read like standard input.
     pub(super) fn open_path(
         path: &Path,
         stop: &Stop,
@@ -84,7 +85,7 @@ impl Source {
             return Source::open_file(path);
         }
         let name = format!("input {}", path.display());
-        // So that opening it does not wait for its writer; reading does, until stopped.
+        // Opening does not wait for the writer; reading does, until stopped.
         let pipe = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
@@ -102,12 +103,12 @@ impl Source {
         Ok(Source::Remuxed { child, output })
     }
 
-    /// Standard input, with its first bytes, which are waited for.
+    /// Opens standard input, and waits for its first bytes.
     pub(super) fn open_stdin(
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
-        // Not through the library's buffer: what it holds would not be seen by a wait.
+        // The standard library's buffer is avoided, because a poll would not see bytes in it.
         let fd = io::stdin()
             .as_fd()
             .try_clone_to_owned()
@@ -115,7 +116,7 @@ impl Source {
         Source::probe_pipe(File::from(fd), "standard input", stop, clock)
     }
 
-    /// What comes by a pipe, with its first bytes, which are waited for.
+    /// Opens a pipe, and waits for its first bytes.
     fn probe_pipe(
         pipe: File,
         name: &str,
@@ -157,12 +158,12 @@ impl Source {
         }
     }
 
-    /// Listens at the address, as a member if it is a multicast group.
+    /// Listens at the address, and joins if it is a multicast group.
     pub(super) fn open_udp(url: &UdpUrl) -> anyhow::Result<Source> {
         Ok(Source::Udp(Box::new(UdpInput::open(url)?)))
     }
 
-    /// Returns what there is to report of its senders, once.
+    /// Takes the pending warning about the encoders.
     pub(super) fn warning(&mut self) -> Option<String> {
         match self {
             Source::Udp(input) => input.warning(),
@@ -170,7 +171,7 @@ impl Source {
         }
     }
 
-    /// When there is something to read even if nothing comes.
+    /// Returns the time at which held packets can be read even if none arrives.
     fn releases_at(&self) -> Option<Instant> {
         match self {
             Source::Udp(input) => input.releases_at(),
@@ -178,14 +179,13 @@ impl Source {
         }
     }
 
-    /// Whether bytes may come at the time that they are made.
+    /// Returns whether bytes may arrive as they are produced.
     pub(super) fn may_be_live(&self) -> bool {
         matches!(self, Source::Pipe(_) | Source::Udp(_))
     }
 
-    /// Hands waiting bytes to `take`, at most as many as `buffer` holds, with the time of their
-    /// arrival; bytes of files and pipes arrive when they are read. Adds the time waited to
-    /// `waited`.
+    /// Hands waiting bytes to `take` with their arrival time, and adds the time waited to `waited`.
+    /// Bytes of files and pipes go through `buffer` and arrive when they are read.
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],
@@ -249,7 +249,7 @@ impl Source {
         }
     }
 
-    /// A remuxer that failed has made less than all.
+    /// Checks that the remuxer succeeded; otherwise its output is incomplete.
     fn end(&mut self) -> io::Result<()> {
         if let Source::Remuxed { child, .. } = self
             && !child.wait()?.success()

@@ -6,16 +6,17 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::mpeg_ts::PACKET_LEN;
 
-/// Packets of a datagram; fewer leave together only if more would not come soon.
+/// Number of packets in a datagram. Smaller groups grow while the next packet is less than two
+/// steps away.
 pub(super) const PIECE_PACKETS: u64 = 7;
-/// Span of time whose bytes leave together: timers and wake-ups are not finer.
+/// Span of time whose bytes leave together. Timers and wake-ups are not finer.
 pub(super) const STEP: Duration = Duration::from_millis(1);
-/// Longest interval of frames over which a frame is spread. One that is due later after the frame
-/// before follows a pause, and leaves at once.
+/// Longest interval of frames over which a frame is spread. A frame after a longer interval follows
+/// a pause, and leaves at once. Chosen: four frames a second are a stream.
 const LONGEST_SPREAD: Duration = Duration::from_millis(250);
 
 /// Returns the groups of a frame of which only the capture time is known, `gap` after that of the
-/// frame before; `None`: it is not spread.
+/// previous frame. If `gap` is `None` or too long, it is not spread.
 pub(super) fn evenly(
     len: usize,
     gap: Option<Duration>,

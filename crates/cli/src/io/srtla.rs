@@ -18,23 +18,23 @@ use socket2::SockRef;
 use super::links::{Link, Links};
 use crate::{print, reached};
 
-/// How long to wait for datagrams before looking whether it is over.
+/// Longest wait for datagrams before the thread checks whether it should end.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
-/// How often links are shown to whoever looks.
+/// Time between updates of the links in the statistics.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How often silent links are looked for.
+/// Time between checks for silent links.
 const TICK: Duration = Duration::from_secs(1);
-/// The most datagrams that one socket has read before the others have their turn.
+/// Maximum datagrams read from one socket before the others have their turn.
 const AT_ONCE: usize = 64;
-/// What is asked of the operating system.
+/// Buffer size that is requested from the operating system.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// The longest datagram on an Ethernet.
+/// Longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
-/// Most lines in a period, since senders cause them by links that come and go. All 16 links of a
-/// sender may join and fall silent once.
+/// Maximum lines in a period, since links that come and go cause them. It allows all 16 links of a
+/// sender to join and fall silent once.
 const MAX_LINES: u64 = 32;
 const LINES_PERIOD: Duration = Duration::from_secs(30);
 
@@ -47,10 +47,10 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Listens for links at `listen`, and carries what they bring to the SRT listener at `srt`.
+    /// Listens for links at `listen`, and forwards their packets to the SRT listener at `srt`.
     ///
     /// # Errors
-    /// The address is taken, or there is no randomness.
+    /// The address is taken, or the system has no randomness.
     pub(super) fn start(
         name: &str,
         listen: SocketAddr,
@@ -85,7 +85,7 @@ impl Relay {
         })
     }
 
-    /// The links, for whoever looks.
+    /// Returns the links for the statistics.
     pub(super) fn links(&self) -> Links {
         self.seen.clone()
     }
@@ -100,15 +100,15 @@ impl Drop for Relay {
     }
 }
 
-/// What the thread holds.
+/// State of the thread.
 struct Hands {
     name: String,
     receiver: Receiver,
     links: UdpSocket,
-    /// The address of this machine that each link has sent to, if there are several.
+    /// This machine's address that each link has sent to, if the machine has several.
     reached: BTreeMap<SocketAddr, IpAddr>,
     seen: Links,
-    /// Each group's way to the SRT listener.
+    /// Socket of each group towards the SRT listener.
     answers: BTreeMap<GroupId, UdpSocket>,
     srt: SocketAddr,
     clock: Clock,
@@ -143,13 +143,13 @@ impl Hands {
         let mut awaited: Vec<_> = sockets
             .map(|socket| PollFd::new(socket, PollFlags::IN))
             .collect();
-        // Whatever it says, what is there is read, and nothing waits for what is not.
+        // After an error, reads still return the waiting datagrams and do not block.
         let _ = poll(&mut awaited, Some(&PATIENCE));
     }
 
     fn read_links(&mut self, now: Instant, buffer: &mut [u8]) {
         for _ in 0..AT_ONCE {
-            // Errors are of earlier datagrams, that nobody waits for any more.
+            // Other errors concern earlier datagrams and can be ignored.
             let (length, from, to) = match reached::recv(&self.links, buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -157,13 +157,13 @@ impl Hands {
             };
             let datagram = &buffer[..length];
             let taken = self.receiver.handle_link(now, from, datagram);
-            // What the listener says later leaves from there, too.
+            // Later answers of the listener use the same address.
             if let Some(to) = to
                 && self.receiver.has_link(from)
             {
                 self.reached.insert(from, to);
             }
-            // What finds no room is lost, as anywhere in the network.
+            // A datagram that finds no room is lost, as anywhere in the network.
             let answer = |bytes: &[u8]| drop(reached::send(&self.links, bytes, from, to));
             match taken {
                 Taken::Nothing => {}
@@ -187,7 +187,7 @@ impl Hands {
             }
         }
         if let Some(socket) = self.answers.get(&group) {
-            // A listener that is just being started again refuses; SRT asks again.
+            // A listener that is being restarted refuses; SRT retransmits.
             let _ = socket.send(datagram);
         }
     }
@@ -252,7 +252,7 @@ impl Hands {
     }
 }
 
-/// Limits the lines that senders cause.
+/// Limit on lines that senders cause.
 #[derive(Debug, Default)]
 struct Lines {
     since: Instant,
@@ -260,7 +260,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Whether a line may be said: then how many were left out before it.
+    /// Returns the number of suppressed lines if another line may be printed.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let mut left_out = 0;
         if now.saturating_since(self.since) > LINES_PERIOD {
@@ -275,7 +275,7 @@ impl Lines {
     }
 }
 
-/// What a link did, that is gone.
+/// Summarizes a removed link.
 fn told(summary: &LinkSummary) -> String {
     let megabytes = summary.bytes as f64 / 1e6;
     let rtt = summary.info.map_or(String::new(), |info| {
@@ -287,12 +287,12 @@ fn told(summary: &LinkSummary) -> String {
     )
 }
 
-/// A socket that keeps nobody waiting.
+/// Opens a socket that does not block.
 fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     let options = SockRef::from(&socket);
-    // The system grants what it allows; less is no error.
+    // The system may grant less, which is no error.
     let _ = options.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
     let _ = options.set_send_buffer_size(SOCKET_BUFFER_BYTES);
     Ok(socket)
@@ -333,7 +333,7 @@ mod tests {
         a_sender_of_two_links_is_served(free, [free; 2]);
     }
 
-    /// A link takes answers from where it has sent to, and from nowhere else.
+    /// A link accepts answers only from the address that it has sent to.
     #[test]
     fn at_every_address_answers_leave_from_the_one_that_was_asked() {
         let port = plain().local_addr().unwrap().port();

@@ -19,14 +19,14 @@ use super::watch::InputWatch;
 use crate::print;
 use crate::stop::Stop;
 
-/// A stream that pauses for this long has no more of the picture that it began.
+/// Pause that ends a live picture.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A pipe from which nothing comes for this long is empty: a shorter wait is for its writer's turn.
+/// Time without bytes after which a pipe counts as empty. A shorter wait is for the writer to be
+/// scheduled.
 const MOMENT: Duration = Duration::from_millis(2);
-/// Units of a pipe that are due within this time are read, so that it is known whether its writer
-/// waits for us …
+/// Lead up to which units of a pipe are read early, to find out whether its writer waits for us.
 const MAX_LEAD: Duration = Duration::from_secs(1);
-/// … but not more bytes than these.
+/// Maximum bytes that are read early.
 const MAX_WAITING_BYTES: usize = 8 << 20;
 
 /// Bytes that are cut into units.
@@ -35,14 +35,14 @@ pub(super) struct Stream {
     name: String,
     source: Source,
     cutter: Cutter,
-    /// `None`: units leave as they come.
+    /// Release times; `None` if units leave as they arrive.
     pace: Option<Pace>,
     watch: InputWatch,
-    /// Program that speaks the protocol, if it is not ours.
+    /// Program that implements a foreign protocol.
     foreign: Option<ForeignInput>,
     /// Units that are not due yet.
     waiting: Waiting,
-    /// Time that reading has waited since the last unit, with none left to send.
+    /// Time that reading has waited since the last unit, with no unit left to send.
     waited: Duration,
     read_at: Instant,
     picture_end: PictureEnd,
@@ -88,18 +88,18 @@ impl Stream {
         })
     }
 
-    /// Lets a report of silence name the parameters that choose a multicast group's interface.
+    /// Makes a report of silence name the parameters that choose a multicast group's interface.
     pub(super) fn hint_at_interface(&mut self) {
         self.watch.hint_at_interface();
     }
 
-    /// The links that it comes by, if it comes by several that are not of our own protocol.
+    /// Returns the links of a bonded stream by a foreign protocol.
     pub(super) fn links(&self) -> Option<Links> {
         self.foreign.as_ref()?.links()
     }
 
-    /// Hands each unit to `deliver` when it is due, with that time, until the stream ends, it is
-    /// stopped or `deliver` returns false.
+    /// Hands each unit to `deliver` at its time, until the stream ends, it is stopped or `deliver`
+    /// returns false.
     pub(super) fn run(
         mut self,
         clock: &Clock,
@@ -128,7 +128,7 @@ impl Stream {
         }
     }
 
-    /// Cuts units out of the bytes that have come, and says when each is due.
+    /// Cuts units out of the bytes that have arrived, and schedules each.
     fn cut(&mut self, now: Instant, state: Reading) -> anyhow::Result<()> {
         if self.cutter.is_dated() {
             while let Some((unit, came_at)) = self.cutter.next_dated(state)? {
@@ -145,7 +145,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Hands over the units that are due. Whether more are wanted.
+    /// Hands over the units that are due. Returns whether more are wanted.
     fn hand_over(
         &mut self,
         clock: &Clock,
@@ -159,7 +159,7 @@ impl Stream {
             if late > LONGEST_CATCH_UP
                 && let Some(pace) = &mut self.pace
             {
-                // The program or the machine has slept.
+                // The program or the machine was suspended.
                 pace.postpone(late);
                 self.waiting.postpone(late);
                 continue;
@@ -174,8 +174,8 @@ impl Stream {
         true
     }
 
-    /// Whether to read while units wait: only from pipes, of which it then is known whether their
-    /// writers wait for us.
+    /// Returns whether to read while units wait. That is done only for inputs that may be live. For
+    /// a pipe it shows whether the writer waits for us.
     fn reads_ahead(&mut self, now: Instant) -> bool {
         if !self.source.may_be_live() {
             return false;
@@ -187,7 +187,7 @@ impl Stream {
         has_room
     }
 
-    /// Reads until the next unit is due at the latest, and says how the stream goes on.
+    /// Reads until the next unit is due at the latest. Returns the state of the stream.
     fn read(
         &mut self,
         buffer: &mut [u8],
@@ -204,7 +204,7 @@ impl Stream {
         let pauses_at = pauses_at.min(self.read_at + PAUSE);
         let pauses_at = pauses_at.min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
-            // Bytes come, and none of the picture's.
+            // Bytes arrive, but none of the picture.
             self.cutter.on_pause(pauses_at)?;
             return Ok(Reading::Pauses);
         }
@@ -245,7 +245,7 @@ impl Stream {
         })
     }
 
-    /// Reads the bytes that have come. `is_ahead`: there are units that are not due yet.
+    /// Reads the bytes that have arrived. `is_ahead` means that some units are not due yet.
     fn take_bytes(
         &mut self,
         buffer: &mut [u8],
@@ -281,19 +281,19 @@ impl Stream {
 }
 
 impl Waiting {
-    /// Adds a unit that is due at `due_at`, or with the one before it.
+    /// Adds a unit that is due at `due_at`, or together with the one before it.
     fn push(&mut self, unit: Unit, due_at: Instant) {
         let before = self.units.back().map_or(due_at, |(_, at)| *at);
         self.bytes += unit.bytes.len();
         self.units.push_back((unit, due_at.max(before)));
     }
 
-    /// When the next unit is due.
+    /// Returns the time at which the next unit is due.
     fn next_at(&self) -> Option<Instant> {
         self.units.front().map(|(_, due_at)| *due_at)
     }
 
-    /// The next unit and its time, if it is due.
+    /// Removes the next unit, if it is due.
     fn pop(&mut self, now: Instant) -> Option<(Unit, Instant)> {
         self.next_at().filter(|due_at| *due_at <= now)?;
         let (unit, due_at) = self.units.pop_front()?;
@@ -301,7 +301,7 @@ impl Waiting {
         Some((unit, due_at))
     }
 
-    /// How far ahead of its time the last unit is here.
+    /// Returns the lead of the last unit over its time.
     fn lead(&self, now: Instant) -> Duration {
         let last = self.units.back();
         last.map_or(Duration::ZERO, |(_, due_at)| due_at.saturating_since(now))
@@ -322,7 +322,7 @@ mod tests {
     use super::super::source::Source;
     use super::*;
 
-    /// MPEG-TS of pictures 40 ms apart.
+    /// Returns MPEG-TS of pictures 40 ms apart.
     fn film(count: u64) -> Vec<u8> {
         let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88, 1, 2, 3];
         let mut writer = TransportStreamWriter::new(Vec::new());

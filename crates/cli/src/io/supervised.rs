@@ -1,5 +1,5 @@
-//! Other people's programs that speak a protocol for this one: started, listened to, started again
-//! when they end, and ended with what needs them.
+//! Supervision of other programs that implement a protocol: starts, logs and restarts them, and
+//! ends them with their user.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,37 +17,37 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::print;
 
-/// A program that ran for this long has worked: it is started again at once.
+/// Runtime after which a program counts as working, so that it is restarted after [`FIRST_WAIT`].
 const HAS_WORKED: Duration = Duration::from_secs(5);
-/// Else after this, and twice as long at each further time, …
+/// Wait before a restart. Each run that is too short doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// … but no longer than this.
+/// Longest wait before a restart.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long it has to end when it is asked to.
+/// Time to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
-/// A line that is said again within this time, but for its numbers, is not shown again …
+/// Time in which a line is not shown again. Lines that differ only in numbers are equal.
 const REPETITION: Duration = Duration::from_secs(30);
-/// … and this is the most of different lines, because strangers choose parts of some.
+/// Maximum number of different lines in that time, because senders control parts of some.
 const MAX_SHOWN: usize = 16;
-/// The most of a line that is shown.
+/// Maximum length of a shown line.
 const MAX_LINE_BYTES: usize = 1_000;
 
-/// What to run.
+/// Description of a program.
 #[derive(Clone)]
 pub(super) struct Tool {
     pub(super) program: &'static str,
-    /// Debian's package with it.
+    /// Debian's package of the program.
     pub(super) package: &'static str,
     pub(super) arguments: Vec<OsString>,
-    /// What is not shown, wherever the program says it.
+    /// Texts that are masked in the program's output.
     pub(super) secrets: Vec<String>,
-    /// Lines with this in them are not worth while.
+    /// Lines that contain one of these are not shown.
     pub(super) boring: &'static [&'static str],
-    /// Lines with the first in them are shown as the second.
+    /// Lines that contain the first text are shown as the second.
     pub(super) instead: &'static [(&'static str, &'static str)],
 }
 
-/// A tool that runs, until this is dropped.
+/// A running tool, which ends when this is dropped.
 pub(super) struct Supervised {
     program: &'static str,
     shared: Arc<Shared>,
@@ -67,7 +67,7 @@ struct State {
 }
 
 impl core::fmt::Debug for Supervised {
-    /// Without arguments: there may be secrets in them.
+    /// Formats without arguments, because they may contain secrets.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Supervised").field(&self.program).finish()
     }
@@ -94,8 +94,8 @@ impl Supervised {
             shared: Arc::clone(&shared),
             clock: Clock::start(),
         };
-        // The kernel ends a tool with the thread that started it, so that thread starts the first
-        // one, too.
+        // The kernel ends a tool together with the thread that started it, so the keeper's thread
+        // starts the first one too.
         let (told, started) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name(program.to_owned());
         let thread = thread.spawn(move || keeper.run(&told));
@@ -139,7 +139,7 @@ impl Shared {
     }
 }
 
-/// The thread beside a tool.
+/// State of the thread that supervises a tool.
 struct Keeper {
     tool: Tool,
     command: Line,
@@ -168,7 +168,7 @@ impl Keeper {
                 Ok(status) => format!("has ended: {status}"),
                 Err(error) => format!("cannot be started: {error}"),
             };
-            // A publisher that has left is no fault.
+            // A publisher that left is no fault.
             let is_told = ran_for < HAS_WORKED || !ended.is_ok_and(|status| status.success());
             if is_told {
                 self.note(format_args!("{how}; it is started again"));
@@ -183,7 +183,7 @@ impl Keeper {
         }
     }
 
-    /// Starts it and shows what it says, until it ends.
+    /// Starts the tool and shows its output until it ends.
     fn run_once(
         &self,
         told: &std::sync::mpsc::Sender<io::Result<()>>,
@@ -201,7 +201,7 @@ impl Keeper {
                 }
                 Err(error) => {
                     let same = io::Error::new(error.kind(), error.to_string());
-                    // Only the first one is waited for.
+                    // Only the result of the first start is awaited.
                     let _ = told.send(Err(same));
                     return Err(error);
                 }
@@ -209,7 +209,7 @@ impl Keeper {
         };
         let _ = told.send(Ok(()));
         self.show(said, shown);
-        // It has closed its output: it ends, or has ended.
+        // The tool has closed its output: it is ending, or has ended.
         loop {
             let mut state = self.shared.lock();
             let Some(child) = &mut state.child else {
@@ -240,7 +240,7 @@ impl Keeper {
                 continue;
             };
             if self.shared.lock().is_over {
-                // That it was ended is no news.
+                // An end that we requested is not shown.
                 continue;
             }
             if shown.is_news(self.clock.now(), &line) {
@@ -254,12 +254,12 @@ impl Keeper {
     }
 }
 
-/// The lines that were shown last, without their numbers.
+/// Lines that were shown recently, without their numbers.
 #[derive(Default)]
 struct Shown(Vec<(String, Instant)>);
 
 impl Shown {
-    /// Whether a line is to be shown.
+    /// Returns whether a line should be shown.
     fn is_news(&mut self, now: Instant, line: &str) -> bool {
         self.0
             .retain(|(_, at)| now.saturating_since(*at) < REPETITION);
@@ -273,7 +273,7 @@ impl Shown {
 }
 
 impl Tool {
-    /// What of a line is shown, if any.
+    /// Returns the part of a line that is shown, if any.
     fn shown(&self, line: &str) -> Option<String> {
         if line.is_empty() || self.boring.iter().any(|part| line.contains(part)) {
             return None;
@@ -290,14 +290,15 @@ impl Tool {
     }
 }
 
-/// A command line, to be run many times.
+/// A command line that can be run many times.
 struct Line {
     program: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Line {
-    /// By `setpriv` where there is one: then no tool outlives a program that was killed.
+    /// Creates the command line, through `setpriv` if it is installed. With it, no tool survives a
+    /// killed program.
     fn of(path: PathBuf, tool: &Tool) -> Self {
         let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
             return Line {
@@ -314,7 +315,7 @@ impl Line {
         }
     }
 
-    /// Starts it, with what it will say.
+    /// Starts the command, and returns its output.
     fn spawn(&self) -> io::Result<(Child, PipeReader)> {
         let (said, says) = io::pipe()?;
         let child = Command::new(&self.program)
@@ -322,7 +323,7 @@ impl Line {
             .stdin(Stdio::null())
             .stdout(says.try_clone()?)
             .stderr(says)
-            // Ctrl-C is for this program, which then ends its tools.
+            // Ctrl-C reaches this program alone, which then ends its tools.
             .process_group(0)
             .spawn()?;
         Ok((child, said))
@@ -358,7 +359,7 @@ mod tests {
     fn a_tool_that_ends_is_started_again_and_the_last_one_ends_with_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let (runs, ends) = (folder.path().join("runs"), folder.path().join("ends"));
-        // The first two end at once, the third when it is asked to.
+        // The first two end at once, the third on SIGTERM.
         let script = format!(
             "echo $$ >> {0}; test $(wc -l < {0}) -lt 3 && exit 1; \
              trap 'echo >> {1}; exit' TERM; while true; do sleep 0.05; done",
@@ -406,7 +407,7 @@ mod tests {
         assert!(shown.is_news(at(0), "caller 7 was refused"));
         assert!(!shown.is_news(at(29), "caller 8 was refused"));
         assert!(shown.is_news(at(30), "caller 9 was refused"));
-        // A publisher's key, which it makes up.
+        // A stream key, which the publisher chooses.
         let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
         let keys = (0..10_000).map(|number| {
             let key = [number / 676, number / 26, number].map(letter);
@@ -422,7 +423,7 @@ mod tests {
         let tool = shell(String::new());
         assert_eq!(tool.shown("Media path: 'srt://'"), None);
         assert_eq!(tool.shown(""), None);
-        // By which FFmpeg ends with each publisher.
+        // FFmpeg prints this at the end of each publisher.
         let gone = tool.shown("rtmp://127.0.0.1/live: Input/output error");
         assert_eq!(gone.as_deref(), Some("the publisher has gone"));
         let shown = tool.shown("cannot use 'correct horse' as key");

@@ -15,7 +15,7 @@ pub(crate) use installed::has_ffmpeg;
 /// Pictures from one key frame to the next, in [`encoded`].
 pub(crate) const KEY_FRAME_INTERVAL: usize = 25;
 
-/// Coded pictures of the built-in camera, 40 ms apart.
+/// Returns coded pictures of the built-in camera, 40 ms apart.
 pub(crate) fn encoded(count: u32) -> Vec<Vec<u8>> {
     let mut camera = Camera::new(Seed(1));
     let config = EncoderConfig {
@@ -33,7 +33,7 @@ pub(crate) fn encoded(count: u32) -> Vec<Vec<u8>> {
     pictures.collect()
 }
 
-/// MPEG-TS of some of [`encoded`]'s pictures, each with its number, from a time on.
+/// Returns MPEG-TS of some of [`encoded`]'s pictures, each with its number, starting at `from`.
 pub(crate) fn transport_stream(pictures: &[(usize, Vec<u8>)], from: Duration) -> Vec<u8> {
     let mut writer = TransportStreamWriter::new(Vec::new());
     for (number, picture) in pictures {
@@ -44,7 +44,7 @@ pub(crate) fn transport_stream(pictures: &[(usize, Vec<u8>)], from: Duration) ->
     writer.into_inner()
 }
 
-/// What ffmpeg says, at this level, while it does what it is told.
+/// Runs ffmpeg, and returns its log at this level.
 pub(crate) fn ffmpeg(level: &str, arguments: &[&str]) -> String {
     let output = Command::new("ffmpeg")
         .stdin(Stdio::null())

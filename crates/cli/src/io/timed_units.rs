@@ -7,13 +7,13 @@ use anabranch_video::mpeg_ts::PictureProgress;
 
 use super::units::{FilmUnit, Reading, UnitSplitter};
 
-/// Holds units back until the stream's next clock value determines when they are due.
+/// Queue that holds units until the stream's next clock value determines their times.
 #[derive(Debug)]
 pub(crate) struct TimedUnits {
     splitter: UnitSplitter,
-    /// Complete units of which the times are unknown.
+    /// Complete units whose times are unknown.
     held: VecDeque<FilmUnit>,
-    /// The clock at the stream's first byte.
+    /// Clock at the stream's first byte.
     start: Option<Duration>,
 }
 
@@ -27,33 +27,33 @@ impl TimedUnits {
         }
     }
 
-    /// Takes the film's next bytes.
+    /// Adds the film's next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.splitter.push(bytes);
     }
 
-    /// Returns how far the stream has come with its pictures.
+    /// Returns the stream's progress in pictures.
     pub(crate) fn progress(&self) -> PictureProgress {
         self.splitter.progress()
     }
 
-    /// Returns the number of bytes that were left out since they were in no packet.
+    /// Returns the number of bytes that were left out because they were in no packet.
     pub(crate) fn skipped_bytes(&self) -> u64 {
         self.splitter.skipped_bytes()
     }
 
-    /// Whether there are complete units of which the times are unknown.
+    /// Returns whether there are complete units whose times are unknown.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Returns the next unit as soon as it is complete, for inputs that are paced by others.
+    /// Returns the next unit as soon as it is complete, for inputs that others pace.
     pub(crate) fn next_complete(&mut self, state: Reading) -> Option<FilmUnit> {
         self.splitter.next(state)
     }
 
-    /// Returns the next unit and when it is due after the stream's start. Where the input waits or
-    /// pauses, also units whose time is estimated, or unknown.
+    /// Returns the next unit and its time after the stream's start. If the input waits or pauses,
+    /// units with an estimated or unknown time are returned too.
     pub(crate) fn next(&mut self, state: Reading) -> Option<(FilmUnit, Option<Duration>)> {
         let splitter = &mut self.splitter;
         let complete = core::iter::from_fn(|| splitter.next(state));
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// Pictures 40 ms apart, of which the times are in the stream.
+    /// Returns pictures 40 ms apart, whose times are in the stream.
     fn film(count: u64) -> Vec<u8> {
         let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88, 1, 2, 3];
         let mut writer = TransportStreamWriter::new(Vec::new());
@@ -115,7 +115,8 @@ mod tests {
         let mut units = TimedUnits::new(UnitSplitter::stored(InputKind::MpegTs));
         units.push(&film(4));
         let due = due_times(&mut units, Reading::GoesOn);
-        // The end of the third lies in front of the fourth, behind tables that come with it.
+        // The end of the third picture precedes the fourth's clock, behind tables that come with
+        // it.
         assert_eq!(due, [Some(40), Some(80), Some(120)]);
         assert!(units.has_held());
         assert_eq!(due_times(&mut units, Reading::HasEnded), [Some(160)]);

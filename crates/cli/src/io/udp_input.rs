@@ -1,4 +1,4 @@
-//! MPEG-TS out of UDP: many datagrams by one system call, and few wake-ups where they come fast.
+//! MPEG-TS from UDP: many datagrams per system call, and few wake-ups at high rates.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -17,23 +17,23 @@ use super::senders::{Origin, Senders};
 use super::udp_socket;
 use super::udp_url::UdpUrl;
 
-/// What is asked of the operating system, so that a key frame's burst fits.
+/// Requested socket buffer, large enough for a key frame's burst.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// The most that one read brings into one buffer: datagrams that the kernel has coalesced.
+/// Maximum bytes of one buffer, which holds datagrams that the kernel has coalesced.
 const BUFFER_BYTES: usize = 1 << 16;
-/// System calls of one read, so that what has come moves on.
+/// Maximum system calls of one read, so that the data is passed on.
 const MAX_READ_ROUNDS: usize = 8;
-/// Where more datagrams than these come each second, they are left to gather, …
+/// Datagrams per second above which they are left to accumulate. A wake-up costs several times as
+/// much as a datagram.
 const FAST_COUNT: u64 = 2_000;
-/// … counted over this time, …
+/// Time over which the rate is counted.
 const WINDOW: Duration = Duration::from_millis(100);
-/// … since to wake up costs several times what a datagram does: until so many are there, which the
-/// smallest buffer holds several times over, …
+/// Target number of accumulated datagrams; the smallest buffer holds several times this number.
 const GATHERED_COUNT: u64 = 32;
-/// … but no longer than this.
+/// Longest time for which datagrams accumulate.
 const LONGEST_REST: Duration = Duration::from_millis(2);
 
-/// A socket that is listened at.
+/// A listening socket.
 pub(super) struct UdpInput {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -41,22 +41,22 @@ pub(super) struct UdpInput {
     pace: ArrivalPace,
     order: RtpOrder,
     senders: Senders,
-    /// Admits datagrams of this user's programs alone, if not all.
+    /// Check that datagrams come from this user's programs, if required.
     guard: Option<SameUser>,
-    /// Earliest possible arrival of the next datagram: arrival of the last one, or the last moment
-    /// at which the socket was empty.
+    /// Earliest possible arrival of the next datagram: arrival of the last one, or the last time at
+    /// which the socket was empty.
     heard_until: Instant,
 }
 
-/// Takes bytes and the time at which they came.
+/// Consumer of bytes and their arrival time.
 pub(super) type Take<'a> = dyn FnMut(Instant, &[u8]) + 'a;
 
-/// How fast datagrams come.
+/// Rate of datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 struct ArrivalPace {
     window_at: Instant,
     count: u64,
-    /// How long datagrams are left to gather, if they come fast.
+    /// Time for which datagrams accumulate, if the rate is high.
     rest: Option<Duration>,
     read_at: Instant,
 }
@@ -70,25 +70,25 @@ impl core::fmt::Debug for UdpInput {
 }
 
 impl UdpInput {
-    /// Listens at the address, as a member if it is a multicast group.
+    /// Listens at the address, and joins if it is a multicast group.
     ///
     /// # Errors
-    /// The address is taken or none, or the system refuses a parameter.
+    /// The address is taken or invalid, or the system refuses a parameter.
     pub(super) fn open(url: &UdpUrl) -> anyhow::Result<UdpInput> {
         let socket = udp_socket::open_input(url)?;
         let buffer_bytes = match url.parameters.buffer_bytes {
             None => Some(SOCKET_BUFFER_BYTES),
-            // It has been set.
+            // The size is already set.
             Some(_) => None,
         };
         let input = UdpInput::of(socket, buffer_bytes);
         input.with_context(|| format!("cannot listen at input {url}"))
     }
 
-    /// Listens at a port of loopback that is free, to programs of this user.
+    /// Listens at a free loopback port, for programs of this user.
     ///
     /// # Errors
-    /// The system has none.
+    /// The system has no free port.
     pub(super) fn open_loopback() -> anyhow::Result<UdpInput> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
         let input = socket.and_then(|socket| UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES)));
@@ -100,7 +100,7 @@ impl UdpInput {
     }
 
     fn of(socket: UdpSocket, buffer_bytes: Option<usize>) -> io::Result<UdpInput> {
-        // This also lets the kernel coalesce datagrams, whose bounds mean nothing here.
+        // This also lets the kernel coalesce datagrams, whose boundaries have no meaning here.
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         if let Some(bytes) = buffer_bytes {
             // The system may grant less, which is no error.
@@ -118,30 +118,31 @@ impl UdpInput {
         })
     }
 
-    /// Returns what there is to report of its senders, once.
+    /// Takes the pending warning about the encoders.
     pub(super) fn warning(&mut self) -> Option<String> {
         self.senders.warning()
     }
 
-    /// The port that it listens at.
+    /// Returns the port.
     pub(super) fn port(&self) -> io::Result<u16> {
         self.socket.local_addr().map(|address| address.port())
     }
 
-    /// Before this it is not worth while to look for more.
+    /// Returns the end of the accumulation; an earlier read is not worth its cost.
     pub(super) fn rests_until(&self) -> Option<Instant> {
         self.pace.rest.map(|rest| self.pace.read_at + rest)
     }
 
-    /// When there is something to read even if nothing comes: RTP packets behind a missing one.
+    /// Returns the time at which RTP packets behind a missing one can be read, even if none
+    /// arrives.
     pub(super) fn releases_at(&self) -> Option<Instant> {
         self.order.releases_at()
     }
 
-    /// Hands the datagrams in the socket to `take`, in order if they are in RTP. Each is dated by
-    /// its arrival, which the kernel stamps: this program may have been stopped since.
+    /// Hands the datagrams in the socket to `take`, RTP packets in order. Each is dated by the
+    /// kernel's arrival timestamp, because this program may have been suspended since.
     ///
-    /// Returns whether there were any. Errors of UDP are other programs' affairs.
+    /// Returns whether there were any. UDP errors are caused by other programs and ignored.
     pub(super) fn read(&mut self, clock: &Clock, take: &mut Take<'_>) -> bool {
         let mut datagram_count = 0;
         let mut is_empty = false;
@@ -169,7 +170,7 @@ impl UdpInput {
         if datagram_count > 0 {
             self.pace.on_read(clock.now(), datagram_count);
         }
-        // A missing packet may be in the socket.
+        // The missing packet may be in the socket.
         let until = if is_empty {
             clock.now()
         } else {
@@ -178,7 +179,8 @@ impl UdpInput {
         self.release(until, take) || datagram_count > 0
     }
 
-    /// Hands over the datagrams that the kernel has put into one buffer. Returns how many they are.
+    /// Hands over the datagrams that the kernel has coalesced into one buffer. Returns their
+    /// number.
     fn take_coalesced(&mut self, index: usize, meta: &RecvMeta, take: &mut Take<'_>) -> u64 {
         let arrived_at = self.heard_until;
         let mut guard = self.guard.as_mut();
@@ -271,7 +273,7 @@ mod tests {
         assert!(Stop::new().unwrap().wait_until(clock, until));
     }
 
-    /// An RTP packet of this number with one transport packet that holds it.
+    /// Returns an RTP packet with this number, and one transport packet that contains it.
     fn rtp_packet(number: u8) -> Vec<u8> {
         let header = [0x80, 33, 0, number, 0, 0, 0, 0, 0, 0, 0, 9];
         [&header[..], &transport_packet(number)].concat()
@@ -287,9 +289,9 @@ mod tests {
         let clock = Clock::start();
         assert!(!input.read(&clock, &mut |_, _| panic!("nothing was sent")));
         let mut sent = Vec::new();
-        // More than one call of the system's brings.
+        // More than one system call reads.
         for number in 0..2 * BATCH_SIZE as u8 {
-            // As many as fit an Ethernet frame, and fewer.
+            // Datagrams that fill an Ethernet frame, and shorter ones.
             let datagram = vec![number; if number % 3 == 0 { 1_504 } else { 188 }];
             sender.send(&datagram).unwrap();
             sent.extend(datagram);
@@ -303,7 +305,7 @@ mod tests {
     fn datagrams_are_dated_by_their_arrival_not_by_the_reading() {
         let (mut input, sender) = input_and_sender();
         let clock = Clock::start();
-        // The kernel starts to stamp a moment after it was first asked to.
+        // The kernel starts to stamp shortly after the first request.
         wait(&clock, Instant::from_millis(100));
         let mut sent_at = Vec::new();
         for number in 0..3 {
@@ -334,7 +336,7 @@ mod tests {
         assert!(!input.read(&clock, &mut |_, _| {}));
         let empty_at = input.heard_until;
         assert!(empty_at > Instant::ZERO);
-        // A wall clock that was set forward meanwhile makes stamps look like this.
+        // A wall clock that was set forward meanwhile produces such stamps.
         let stamp = Some(core::time::Duration::ZERO);
         assert_eq!(clock.reading().arrival(stamp, input.heard_until), empty_at);
         sender.send(&transport_packet(1)).unwrap();
@@ -390,14 +392,14 @@ mod tests {
         let mut read = Vec::new();
         input.read(&clock, &mut |_, bytes| read.push(bytes[1]));
         assert_eq!(read, [1]);
-        // It came in time, and this program was stopped until later.
+        // The packet arrived in time, and this program was suspended until later.
         sender.send(&rtp_packet(2)).unwrap();
         wait(&clock, clock.now() + Duration::from_millis(200));
         input.read(&clock, &mut |_, bytes| read.push(bytes[1]));
         assert_eq!(read, [1, 2, 3]);
     }
 
-    /// How long a socket rests at which so many datagrams come each millisecond.
+    /// Returns the accumulation time at `count` datagrams per millisecond.
     fn rest(count: u64) -> Option<Duration> {
         let mut pace = ArrivalPace::default();
         for millis in 1_000..2_000 {

@@ -1,5 +1,5 @@
-//! MPEG-TS into UDP: many datagrams by one system call, spread so that a player's socket holds
-//! them.
+//! MPEG-TS into UDP: many datagrams per system call, spread so that they fit a player's socket
+//! buffer.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -14,29 +14,29 @@ use super::udp_socket;
 use super::udp_url::UdpUrl;
 use crate::stop::Stop;
 
-/// Seven transport packets fit an Ethernet frame, and every player takes them.
+/// Size of datagrams: seven transport packets fit an Ethernet frame, and every player accepts them.
 const DATAGRAM_BYTES: usize = 7 * 188;
-/// What leaves at once: a third of what Linux holds for a socket whose owner asks for nothing.
+/// Bytes of a burst: a third of Linux's default socket buffer.
 const BURST_BYTES: usize = 32 * DATAGRAM_BYTES;
-/// What a player with a small socket and little time reads in any case …
+/// Minimum rate at which a player with a small socket buffer reads.
 const LEAST_RATE: DataRate = DataRate::from_megabits_per_second(80);
-/// … and one that plays a faster stream: a picture takes an eighth of its interval.
+/// Factor over the stream's rate, for faster streams: a picture takes an eighth of its interval.
 const TIMES_STREAM: u64 = 8;
-/// Whoever waits for room waits for this time's.
+/// Minimum wait for room.
 const STEP: Duration = Duration::from_millis(1);
-/// The most bytes of one system call: an IP packet's limit with room for its headers.
+/// Maximum bytes of one system call: an IP packet's limit minus its headers.
 const MAX_CALL_BYTES: usize = 65_000;
-/// How long the stream's rate is counted, at least and at most.
+/// Shortest and longest averaging time of the stream's rate.
 const SHORTEST_COUNT: Duration = Duration::from_millis(100);
 const LONGEST_COUNT: Duration = Duration::from_secs(1);
 
-/// A player's address, and the way there.
+/// Sockets towards a player's address.
 #[derive(Debug)]
 pub(crate) struct UdpOutput {
     socket: UdpSocket,
     state: UdpSocketState,
-    /// Takes one datagram at a time, waits for room, and lets routers cut: for what the other one
-    /// cannot send.
+    /// Socket that sends single datagrams, blocks for room, and allows fragmentation. It sends the
+    /// datagrams that the other socket cannot.
     plain: UdpSocket,
     to: SocketAddr,
     /// Length of the longest datagram: whole transport packets.
@@ -44,10 +44,10 @@ pub(crate) struct UdpOutput {
     spread: Spread,
 }
 
-/// Spreads what leaves in time.
+/// Pacing of the output.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
-    /// Until when the player is busy with what it has got.
+    /// Time until which the player reads earlier datagrams.
     busy_until: Instant,
     stream: DataRate,
     counted_since: Instant,
@@ -58,7 +58,7 @@ impl UdpOutput {
     /// Opens an output to the address with its parameters.
     ///
     /// # Errors
-    /// It is no address to send to, or the system refuses a parameter.
+    /// The address cannot be sent to, or the system refuses a parameter.
     pub(super) fn open(url: &UdpUrl) -> anyhow::Result<UdpOutput> {
         let to = url.resolve()?;
         ensure!(
@@ -151,7 +151,7 @@ impl Spread {
         let elapsed = now.saturating_since(self.counted_since);
         if elapsed >= SHORTEST_COUNT {
             let counted = DataRate::from_bytes_per(self.counted_bytes, elapsed);
-            // Faster at once, slower when it has been so for long.
+            // A higher rate applies at once, a lower one after the longest averaging time.
             if counted > self.stream || elapsed >= LONGEST_COUNT {
                 self.stream = counted;
                 (self.counted_since, self.counted_bytes) = (now, 0);
@@ -160,13 +160,13 @@ impl Spread {
         self.counted_bytes += bytes as u64;
     }
 
-    /// How many bytes may leave.
+    /// Returns the number of bytes that may leave.
     fn room(&self, now: Instant) -> usize {
         let unread = self.rate().bytes_in(self.busy_until.saturating_since(now));
         self.burst_bytes().saturating_sub(unread as usize)
     }
 
-    /// When as many as this may leave, or what is worth while of them.
+    /// Returns the time at which `bytes` may leave, or one step's worth of them.
     fn room_at(&self, bytes: usize) -> Instant {
         let step_bytes = self.rate().bytes_in(STEP) as usize;
         let unread = self.burst_bytes() - bytes.min(step_bytes);
@@ -174,7 +174,7 @@ impl Spread {
             .saturating_sub(self.rate().time_for(unread as u64))
     }
 
-    /// What leaves at once, or in one step.
+    /// Returns the size of a burst, at least one step.
     fn burst_bytes(&self) -> usize {
         BURST_BYTES.max(self.rate().bytes_in(STEP) as usize)
     }
@@ -192,8 +192,8 @@ impl Spread {
 mod tests {
     use super::*;
 
-    /// Hands over pictures of a stream of `rate`, 25 a second for two seconds. Returns how long the
-    /// last one took.
+    /// Sends pictures of a stream of `rate`, 25 per second for two seconds. Returns the duration of
+    /// the last one.
     fn spread(rate: u64) -> (Spread, Duration) {
         let mut spread = Spread::new(Instant::ZERO);
         let bytes = DataRate::from_megabits_per_second(rate).bytes_in(Duration::from_millis(40));

@@ -1,4 +1,4 @@
-//! Sockets for MPEG-TS in datagrams, as an address asks for them: interface, group, time to live.
+//! Sockets for MPEG-TS in datagrams with the URL's parameters: interface, group, time to live.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -10,7 +10,7 @@ use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use super::udp_url::{Direction, UdpUrl};
 use crate::print;
 
-/// Advice for groups that do not come by the default interface.
+/// Advice for groups that do not arrive by the default interface.
 pub(super) const NAME_INTERFACE: &str = "name its interface by ?iface=NAME or ?localaddr=ADDR";
 
 /// The local side of a socket.
@@ -19,13 +19,13 @@ struct LocalSide<'a> {
     url: &'a UdpUrl,
     address: Option<IpAddr>,
     interface: Option<&'a str>,
-    /// The only senders to a group that are listened to.
+    /// The only accepted senders to a group.
     sources: Vec<IpAddr>,
 }
 
 impl<'a> LocalSide<'a> {
-    /// An address in front of an `@` is this machine's, at which a group is joined, or else that
-    /// of a sender, as in VLC and TSDuck.
+    /// Reads the local side of a URL. An address before an `@` is this machine's address at which a
+    /// group is joined, or else a sender's, as in VLC and TSDuck.
     fn of(url: &'a UdpUrl) -> Self {
         let parameters = &url.parameters;
         let mut side = LocalSide {
@@ -45,7 +45,7 @@ impl<'a> LocalSide<'a> {
         self.address.is_some() || self.interface.is_some()
     }
 
-    /// Index of the interface; `None` if none is asked for.
+    /// Returns the index of the interface; `None` if the URL names none.
     fn index(&self, socket: &Socket) -> anyhow::Result<Option<u32>> {
         if let Some(name) = self.interface {
             return match name_to_index(socket, name) {
@@ -76,7 +76,7 @@ impl<'a> LocalSide<'a> {
         )
     }
 
-    /// The address by which IPv4 names the interface, where its index is not taken.
+    /// Returns the address by which IPv4 names the interface, where an index is not accepted.
     fn ipv4_address(&self, socket: &Socket) -> anyhow::Result<Ipv4Addr> {
         let Some(name) = self.interface else {
             return Ok(match self.address {
@@ -94,7 +94,7 @@ impl<'a> LocalSide<'a> {
         address.ok_or_else(|| anyhow!("{}: {name} has no IPv4 address", self.url))
     }
 
-    /// Joins the group, at one interface.
+    /// Joins the group at one interface.
     fn join(&self, socket: &Socket, group: SocketAddr) -> anyhow::Result<()> {
         let scope_id = match group {
             SocketAddr::V4(_) => 0,
@@ -134,10 +134,10 @@ impl<'a> LocalSide<'a> {
     }
 }
 
-/// Opens the socket of an input: it listens at the address, and joins if this is a group's.
+/// Opens the socket of an input: it listens at the address, and joins if that is a group.
 ///
 /// # Errors
-/// The address is taken or none, or the system refuses a setting.
+/// The address is taken or invalid, or the system refuses a setting.
 pub(super) fn open_input(url: &UdpUrl) -> anyhow::Result<UdpSocket> {
     open_input_at(url, url.resolve()?).with_context(|| format!("cannot listen at input {url}"))
 }
@@ -176,7 +176,7 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
     Ok(socket.into())
 }
 
-/// Opens the two sockets of an output to `to`, from the address and by the interface of the URL.
+/// Opens the two sockets of an output to `to`, with the address and interface of the URL.
 ///
 /// # Errors
 /// The system refuses a parameter.
@@ -199,7 +199,7 @@ fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
     if let Some(name) = side.interface {
         bind_device(&socket, &side, name)?;
     }
-    // Both sockets of an output leave from this port.
+    // Both sockets of an output send from this port.
     socket.set_reuse_address(url.parameters.local_port.is_some())?;
     let any: SocketAddr = match to {
         SocketAddr::V4(_) => ([0; 4], 0).into(),
@@ -251,7 +251,7 @@ fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Warns if Linux, which counts each byte twice, grants less than the URL asks for. Other systems
+/// Warns if Linux, which counts each byte twice, grants less than the URL requests. Other systems
 /// refuse such a buffer.
 fn warn_of_small_buffer(url: &UdpUrl, asked: usize, granted: usize, limit: &str) {
     if cfg!(target_os = "linux") && granted / 2 < asked {
@@ -279,10 +279,10 @@ fn bind_device(_: &Socket, _: &LocalSide<'_>, name: &str) -> anyhow::Result<()> 
     bail!("this system binds to no interface by name: give localaddr= instead of iface={name}")
 }
 
-/// Keeps datagrams away that come by interfaces at which other sockets have joined the group.
+/// Rejects datagrams that arrive by interfaces at which other sockets have joined the group.
 #[cfg(target_os = "linux")]
 fn ignore_joins_of_others(socket: &Socket) {
-    // Each is of one family.
+    // Each setting exists in one address family.
     let _ = socket.set_multicast_all_v4(false);
     let _ = socket.set_multicast_all_v6(false);
 }
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn buffers_are_as_large_as_asked_for() {
         let socket = open_input(&url("udp://127.0.0.1:0?rcvbuf=20000")).unwrap();
-        // Linux doubles it.
+        // Linux doubles the size.
         let granted = Socket::from(socket).recv_buffer_size().unwrap();
         assert!((20_000..=40_000).contains(&granted), "{granted}");
         let socket = output("udp://127.0.0.1:6000?buffer_size=20000").unwrap();
@@ -363,7 +363,7 @@ mod tests {
         assert!((20_000..=40_000).contains(&granted), "{granted}");
     }
 
-    /// Loopback has no flag for multicast, but groups can be joined there by its address.
+    /// Loopback has no multicast flag, but groups can be joined at its address.
     #[test]
     fn groups_are_joined_at_an_address_with_and_without_a_source() {
         for text in [

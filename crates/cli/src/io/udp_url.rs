@@ -1,5 +1,5 @@
-//! Addresses of MPEG-TS in datagrams with their parameters, as ffmpeg, VLC and GStreamer write
-//! them: `udp://ADDR:PORT?name=value&…`.
+//! URLs of MPEG-TS in datagrams with parameters, as in ffmpeg, VLC and GStreamer:
+//! `udp://ADDR:PORT?name=value&…`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,11 +7,11 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use anyhow::{anyhow, ensure};
 
-/// The longest datagram that a parameter may ask for.
+/// Longest datagram that a parameter may set.
 const MAX_DATAGRAM_BYTES: usize = 65_000;
-/// The largest buffer that a parameter may ask for.
+/// Largest buffer that a parameter may set.
 const MAX_BUFFER_BYTES: usize = 1 << 30;
-/// The names that an error lists.
+/// Names that an error lists.
 const KNOWN: &str = "localaddr, iface, ttl, rcvbuf (or buffer_size), localport, pkt_size, reuse, \
                      sources, and without effect fifo_size, overrun_nonfatal, timeout and mode";
 
@@ -32,19 +32,19 @@ udp://ADDR@GROUP:PORT joins it at this machine's address ADDR, or else from the 
 Quote such addresses: `&` and `?` mean something to shells.
 ";
 
-/// Address of an input or output of MPEG-TS in datagrams.
+/// URL of an input or output of MPEG-TS in datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UdpUrl {
-    /// All of it, as it was written.
+    /// Complete text as written.
     text: String,
-    /// Host and port, as written: names are resolved when it is opened.
+    /// Host and port as written; names are resolved on opening.
     place: String,
-    /// Address in front of an `@`.
+    /// Address before an `@`.
     pub(super) before_at: Option<IpAddr>,
     pub(super) parameters: Parameters,
 }
 
-/// Parameters behind the question mark.
+/// Parameters after the question mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parameters {
     /// Address of the local interface.
@@ -56,15 +56,15 @@ pub(super) struct Parameters {
     pub(super) ttl: Option<u8>,
     pub(super) buffer_bytes: Option<usize>,
     pub(super) datagram_bytes: Option<usize>,
-    /// Whether others may listen at the port too.
+    /// Whether other programs may listen at the port too.
     pub(super) is_shared: Option<bool>,
-    /// The only senders to a group that are listened to.
+    /// The only accepted senders to a group.
     pub(super) sources: Vec<IpAddr>,
-    /// Names that mean something to other programs only.
+    /// Names that only other programs use.
     foreign: Vec<String>,
 }
 
-/// Direction in which datagrams pass an address.
+/// Direction of datagrams through a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Input,
@@ -72,6 +72,8 @@ pub(super) enum Direction {
 }
 
 impl Parameters {
+    /// Sets a parameter.
+    ///
     /// # Errors
     /// The name is unknown, or cannot have this value.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -110,7 +112,7 @@ impl Parameters {
                 let sources: Option<Vec<_>> = value.split(',').map(address).collect();
                 self.sources = sources.ok_or_else(|| wrong("IP addresses, joined by commas"))?;
             }
-            // Queues and patience of other programs, and the only way there is.
+            // Queues and timeouts of other programs, and a mode that is always on.
             "fifo_size" | "overrun_nonfatal" | "timeout" | "mode" => {
                 self.foreign.push(name.to_owned());
             }
@@ -134,10 +136,10 @@ fn number(text: &str, least: usize, most: usize) -> Option<usize> {
 }
 
 impl UdpUrl {
-    /// The address in `text` if it begins with one of `schemes`.
+    /// Parses `text` if it begins with one of `schemes`.
     ///
     /// # Errors
-    /// A parameter is unknown or wrong, or an `@` stands behind something else than an address.
+    /// A parameter is unknown or wrong, or the text before an `@` is no address.
     pub(super) fn parse(text: &str, schemes: &[&str]) -> Option<Result<Self, String>> {
         let (scheme, rest) = text.split_once("://")?;
         let is_known = schemes.contains(&scheme);
@@ -175,7 +177,7 @@ impl UdpUrl {
         })
     }
 
-    /// The same with `text` wherever it holds `place`.
+    /// Returns the URL with `text` in place of every `place`.
     pub(super) fn with(&self, place: &str, text: &str) -> Self {
         UdpUrl {
             text: self.text.replace(place, text),
@@ -187,7 +189,7 @@ impl UdpUrl {
     /// Returns address and port, with names resolved.
     ///
     /// # Errors
-    /// There is no such address.
+    /// The address does not exist.
     pub(super) fn resolve(&self) -> anyhow::Result<SocketAddr> {
         let any = match &self.parameters.local_address {
             Some(IpAddr::V6(_)) => "[::]",
@@ -219,7 +221,7 @@ impl UdpUrl {
         Ok(to)
     }
 
-    /// Notes the parameters that have no effect in this direction; `None`: all have one.
+    /// Returns a note about parameters without effect in this direction; `None` if all have one.
     pub(super) fn without_effect(&self, direction: Direction) -> Option<String> {
         let parameters = &self.parameters;
         let (is_input, is_output) = (
@@ -239,7 +241,7 @@ impl UdpUrl {
         Some(format!("{side} {self}: without effect here: {names}"))
     }
 
-    /// Whether it is a multicast group, at no interface in particular.
+    /// Returns whether it is a multicast group without a chosen interface.
     pub(super) fn joins_by_default(&self) -> bool {
         let parameters = &self.parameters;
         let is_chosen = parameters.local_address.is_some() || parameters.interface.is_some();
@@ -251,7 +253,7 @@ impl UdpUrl {
     }
 }
 
-/// Takes the interface out of `[ff02::1%eth0]:5000`.
+/// Splits the interface off `[ff02::1%eth0]:5000`.
 fn without_zone(place: &str) -> (String, Option<String>) {
     let parts = place.split_once('%').and_then(|(host, rest)| {
         let (zone, port) = rest.split_once(']')?;

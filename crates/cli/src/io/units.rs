@@ -5,33 +5,33 @@ use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::InputKind;
 use anabranch_video::mpeg_ts::{PictureProgress, TransportUnitSplitter};
 
-/// A piece of a film, as a rule one picture with what belongs to it.
+/// A piece of a film, as a rule one picture with its tables and sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilmUnit {
-    /// As they were in the film.
+    /// Bytes as in the film.
     pub(crate) bytes: Vec<u8>,
-    /// What is lost with it.
+    /// Importance for other units.
     pub(crate) importance: Importance,
-    /// When its picture is decoded, after the first one; `None`: with the one before it.
+    /// Decoding time of its picture, after the first one's; `None` if equal to the previous unit's.
     pub(crate) clock: Option<Duration>,
-    /// Position of its end in a transport stream, by which [`UnitSplitter::due_at`] knows when it
-    /// is due; `None`: it is due at `clock`.
+    /// Position of its end in a transport stream, from which [`UnitSplitter::due_at`] calculates
+    /// its time; `None` if that is `clock`.
     pub(crate) end: Option<u64>,
 }
 
-/// Whether more of a film is to be expected.
+/// Whether more of a film is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     GoesOn,
-    /// Not at once: complete units leave, also those of which the times are unknown.
+    /// Not at once: complete units leave, even if their times are unknown.
     Waits,
-    /// Not soon, nor of the current picture: what has come of it leaves.
+    /// Not soon, and nothing of the current picture: its available part leaves.
     Pauses,
     HasEnded,
 }
 
 impl Reading {
-    /// Of a film that is not waited for.
+    /// Returns the state of a film that is not waited for.
     pub(crate) fn has_ended(has_ended: bool) -> Self {
         match has_ended {
             true => Reading::HasEnded,
@@ -40,12 +40,12 @@ impl Reading {
     }
 }
 
-/// Units out of a film's bytes.
+/// Splitter of a film's bytes into units.
 #[derive(Debug)]
 pub(crate) enum UnitSplitter {
-    /// Pieces of a transport stream.
+    /// Splitter of a transport stream.
     MpegTs(Box<TransportUnitSplitter>),
-    /// Access units of an H.264 byte stream, at its frame rate.
+    /// Splitter of an H.264 byte stream into access units, at its frame rate.
     AnnexB {
         splitter: AccessUnitSplitter,
         next_clock: Duration,
@@ -53,7 +53,7 @@ pub(crate) enum UnitSplitter {
 }
 
 impl UnitSplitter {
-    /// What is neither is MPEG-TS by the time that it comes here.
+    /// Creates a splitter. Any other format has been converted to MPEG-TS before.
     pub(crate) fn new(kind: InputKind) -> Self {
         match kind {
             InputKind::AnnexB => UnitSplitter::AnnexB {
@@ -66,14 +66,14 @@ impl UnitSplitter {
         }
     }
 
-    /// Creates a splitter for a stored film that is sent: sound does not wait for a picture that is
-    /// far off.
+    /// Creates a splitter for a stored film that is sent: sound does not wait for a distant
+    /// picture.
     pub(crate) fn stored(kind: InputKind) -> Self {
         Self::new(kind).with(TransportUnitSplitter::stored)
     }
 
     /// Creates a splitter for a stream that may be live and is sent: a picture does not wait for
-    /// the next either.
+    /// the next one either.
     pub(crate) fn live(kind: InputKind) -> Self {
         Self::new(kind).with(TransportUnitSplitter::live)
     }
@@ -94,7 +94,7 @@ impl UnitSplitter {
         }
     }
 
-    /// Estimates when the last packet is due, where nothing after it has come.
+    /// Estimates the time of the last packet, if no later clock value has arrived.
     pub(crate) fn estimated_due(&self) -> Option<Duration> {
         match self {
             UnitSplitter::MpegTs(splitter) => splitter.estimated_due(),
@@ -102,7 +102,7 @@ impl UnitSplitter {
         }
     }
 
-    /// How far the stream has come with its pictures, where their ends may be guessed at.
+    /// Returns the stream's progress in pictures, if their ends can be guessed.
     pub(crate) fn progress(&self) -> PictureProgress {
         match self {
             UnitSplitter::MpegTs(splitter) => splitter.progress(),
@@ -110,7 +110,7 @@ impl UnitSplitter {
         }
     }
 
-    /// Returns the number of bytes that were left out since they were in no packet.
+    /// Returns the number of bytes that were left out because they were in no packet.
     pub(crate) fn skipped_bytes(&self) -> u64 {
         match self {
             UnitSplitter::MpegTs(splitter) => splitter.skipped_bytes(),
@@ -125,7 +125,8 @@ impl UnitSplitter {
         }
     }
 
-    /// The next unit; where the film pauses or has ended, also what there is of the one after.
+    /// Returns the next unit. If the film has ended, or a transport stream pauses, the incomplete
+    /// unit is returned too.
     pub(crate) fn next(&mut self, state: Reading) -> Option<FilmUnit> {
         match self {
             UnitSplitter::MpegTs(splitter) => {
@@ -146,7 +147,7 @@ impl UnitSplitter {
                 next_clock,
             } => {
                 let unit = match splitter.next_unit() {
-                    // A picture cut in two would be taken for two, so a pause changes nothing.
+                    // A picture cut in two would be taken for two, so a pause does not end one.
                     None if state == Reading::HasEnded => splitter.finish(),
                     unit => unit,
                 }?;

@@ -1,4 +1,4 @@
-//! Tells when an input says nothing, or something else than video.
+//! Reports of an input that is silent, or is no video.
 
 use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, probe};
@@ -6,19 +6,20 @@ use anabranch_video::input::{InputKind, probe};
 use super::rtp::RtpPacket;
 use super::udp_socket::NAME_INTERFACE;
 
-/// An input that is silent for this long is spoken of, and one that never was MPEG-TS. A read waits
-/// for up to 100 ms more.
+/// Time after which silence is reported, or an input that never was MPEG-TS. A read waits for up to
+/// 100 ms more.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// Watches what comes in from outside.
+/// Observer of an input from outside.
 #[derive(Debug)]
 pub(super) struct InputWatch {
     name: String,
-    /// Whether datagrams may hold anything; what streams hold is known when they are opened.
+    /// Whether the input consists of datagrams, whose format is unknown at first. The format of
+    /// streams is known on opening.
     is_of_datagrams: bool,
     /// Whether it is a multicast group at an interface that the system has chosen.
     joins_by_default: bool,
-    /// Since when it was waited for in vain.
+    /// Start of the silence.
     silent_since: Option<Instant>,
     has_heard: bool,
     is_told_silent: bool,
@@ -26,7 +27,7 @@ pub(super) struct InputWatch {
     is_known: bool,
 }
 
-/// What came that is no MPEG-TS.
+/// Received bytes that are no MPEG-TS.
 #[derive(Debug)]
 struct Strange {
     since: Instant,
@@ -47,12 +48,12 @@ impl InputWatch {
         }
     }
 
-    /// Lets a report of silence name the parameters that choose a multicast group's interface.
+    /// Makes a report of silence name the parameters that choose a multicast group's interface.
     pub(super) fn hint_at_interface(&mut self) {
         self.joins_by_default = true;
     }
 
-    /// Nothing has come for now. What to tell of that, once for each silence.
+    /// Records that nothing arrives now. Returns a report, once for each silence.
     pub(super) fn on_nothing(&mut self, now: Instant) -> Option<String> {
         let since = *self.silent_since.get_or_insert(now);
         let waited = now.saturating_since(since);
@@ -75,7 +76,7 @@ impl InputWatch {
         })
     }
 
-    /// These bytes have come: what there is to tell of them.
+    /// Records received bytes. Returns a report if there is one.
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
         let silent_since = self.silent_since.take();
         self.has_heard = true;
@@ -110,8 +111,8 @@ impl InputWatch {
             None => "no MPEG-TS".to_owned(),
         };
         Some(format!(
-            "input {}: what comes is {what}, and nothing of it is sent: let ffmpeg come between, \
-             as in `ffmpeg -i … -c copy -f mpegts udp://127.0.0.1:5000`",
+            "input {}: this is {what}, which is not sent: put ffmpeg in between, as in \
+             `ffmpeg -i … -c copy -f mpegts udp://127.0.0.1:5000`",
             self.name
         ))
     }
@@ -171,7 +172,7 @@ mod tests {
         let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
         let packets = [&[0x47][..], &[0; 187]].concat().repeat(7);
         for tick in 0..60 {
-            // Once it was MPEG-TS, a datagram without is the network's affair.
+            // After MPEG-TS was seen, a datagram without it is the network's fault.
             let datagram = if tick == 1 {
                 &packets[..]
             } else {

@@ -1,14 +1,14 @@
-//! Where a new module and its entry go: each where the alphabet has it.
+//! Alphabetical insertion of a new module and its entry.
 
 use super::Kind;
 
-/// The names in the registry, in its order.
+/// Returns the names in the registry, in its order.
 pub(super) fn names(registry: &str) -> impl Iterator<Item = &str> {
     let lines = registry.lines().map(str::trim);
     lines.filter_map(|line| line.strip_prefix("name: \"")?.strip_suffix("\","))
 }
 
-/// The registry with one entry more; `None` if it has no list.
+/// Returns the registry with the new entry; `None` if it has no list.
 pub(super) fn entered(kind: &Kind, registry: &str, name: &str, entry: &str) -> Option<String> {
     let entries_at = registry.find(kind.list)? + kind.list.len();
     let entries_end = entries_at + registry[entries_at..].find("];\n")?;
@@ -25,9 +25,9 @@ pub(super) fn entered(kind: &Kind, registry: &str, name: &str, entry: &str) -> O
     Some(registered)
 }
 
-/// The file with one module more; `None` if it declares none.
+/// Returns the file with the new module; `None` if it declares none.
 pub(super) fn declared(file: &str, module: &str) -> Option<String> {
-    // Where a line begins, and what module it declares.
+    // Start of each line, and the module that it declares.
     let mut line_at = 0;
     let modules = file.split_inclusive('\n').map(|line| {
         line_at += line.len();

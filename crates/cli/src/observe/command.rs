@@ -1,5 +1,5 @@
-//! `--on-event`: a command for what happens. It must not hold up anything: a thread of its own runs
-//! it, a few at a time, and none for long.
+//! `--on-event`: a command for each event. It must not delay anything: a separate thread runs a
+//! limited number at a time, each for a limited time.
 
 use core::time::Duration as StdDuration;
 use std::collections::{BTreeSet, VecDeque};
@@ -19,15 +19,15 @@ use super::happening::{Listeners, Told};
 use crate::io::installed;
 use crate::print;
 
-/// So many run at a time …
+/// Maximum number of running commands.
 const MAX_RUNNING: usize = 4;
-/// … so many wait for that …
+/// Maximum number of waiting commands.
 const MAX_WAITING: usize = 64;
-/// … and none may run longer.
+/// Longest runtime of a command.
 const LONGEST: Duration = Duration::from_secs(30);
-/// When the program ends, they have so long.
+/// Time that commands have when the program ends.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How often those that run are looked at.
+/// Time between checks of the running commands.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 enum Message {
@@ -35,7 +35,7 @@ enum Message {
     End,
 }
 
-/// Runs commands, until it is dropped.
+/// Runner of commands, until it is dropped.
 pub(super) struct Commands {
     messages: SyncSender<Message>,
     /// Whether the program ends.
@@ -44,7 +44,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Listens from now on.
+    /// Starts the thread.
     pub(super) fn start(
         command: String,
         role: &'static str,
@@ -96,7 +96,7 @@ struct Runner {
     command: String,
     role: &'static str,
     clock: Clock,
-    /// The paths that are down, by stream.
+    /// Paths that are down, by stream.
     down: BTreeSet<(String, usize)>,
     waiting: VecDeque<Box<Told>>,
     running: Vec<(Child, Instant)>,
@@ -107,7 +107,7 @@ impl Runner {
         loop {
             let message = match self.running.is_empty() && self.waiting.is_empty() {
                 true => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                // The channel is the queue.
+                // The channel serves as the queue.
                 false if self.is_over.load(Ordering::SeqCst) => break,
                 false if self.waiting.len() >= MAX_RUNNING => {
                     thread::park_timeout(LOOK_INTERVAL);
@@ -140,7 +140,7 @@ impl Runner {
         }
     }
 
-    /// Whether a command is run for it. A path is up only if it was down.
+    /// Returns whether a command runs for the event. A path counts as up only if it was down.
     fn is_wanted(&mut self, told: &Told) -> bool {
         let word = told.happening.word();
         let path = told.happening.path();
@@ -152,7 +152,7 @@ impl Runner {
         }
     }
 
-    /// Takes leave of those that are done or have run for `longest`, and starts others.
+    /// Reaps commands that have ended, kills those that exceed `longest`, and starts others.
     fn turn(&mut self, longest: Duration) {
         let now = self.clock.now();
         self.running.retain_mut(|(child, started_at)| {
@@ -180,7 +180,7 @@ impl Runner {
 
     fn start(&self, told: &Told) -> std::io::Result<Child> {
         let mut command = shell(&self.command);
-        // What peers and files are called is told by variables: a shell does not read those.
+        // Names of peers and files are passed in variables, because a shell does not parse those.
         command.env("ANABRANCH_EVENT", told.happening.word());
         command.env("ANABRANCH_STREAM", &told.stream);
         command.env("ANABRANCH_ROLE", self.role);
@@ -191,14 +191,14 @@ impl Runner {
         };
         command.env("ANABRANCH_PATH", name);
         command.env("ANABRANCH_PATH_NUMBER", number);
-        // Standard output may carry video; the group is what is killed.
+        // Standard output may carry video. The process group is the unit that is killed.
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.process_group(0).spawn()
     }
 }
 
-/// A shell for a command. Where there is `setpriv`, the kernel ends it with the thread that started
-/// it, also if this program is killed; a shell around it then ends all that it has started.
+/// Returns a shell for a command. With `setpriv`, the kernel ends it together with its starting
+/// thread, even if this program is killed. An outer shell then ends all of its children.
 fn shell(command: &str) -> Command {
     const WITH_ALL: &str = "trap 'kill -KILL 0' TERM; sh -c \"$1\" & wait \"$!\"";
     let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
@@ -245,7 +245,7 @@ mod tests {
         drop(commands);
         let said = std::fs::read_to_string(log).unwrap();
         let mut said: Vec<_> = said.lines().collect();
-        // They run beside each other.
+        // They run in parallel.
         said.sort_unstable();
         let expected = [
             "send ended camera ",

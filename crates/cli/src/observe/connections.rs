@@ -1,5 +1,4 @@
-//! Limits of the connections to `--metrics`: their number, their age, and how long one may stand
-//! still.
+//! Limits of the connections to `--metrics`: their number, their age and their idle time.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -12,20 +11,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
-/// Connections that are served at a time.
+/// Maximum number of connections that are served at a time.
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
-/// How long connections may take.
+/// Time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// To ask, from the connection or the last answer on, and to take any part of an answer.
+    /// Longest time for a request, since the connection or the last answer, and for any part of an
+    /// answer.
     pub(super) progress: Duration,
-    /// Altogether. Clients of longer standing connect again.
+    /// Maximum age. Clients that need longer connect again.
     pub(super) age: Duration,
 }
 
 impl Default for Patience {
-    /// Chosen: some scrapes of Prometheus, and far more than an answer takes over a slow link.
+    /// Returns the limits. Chosen: some scrapes of Prometheus, and far more than an answer takes
+    /// over a slow link.
     fn default() -> Self {
         Patience {
             progress: Duration::from_secs(10),
@@ -34,7 +35,7 @@ impl Default for Patience {
     }
 }
 
-/// The order in which connections made progress; the least was idle for longest.
+/// Order in which connections made progress; the smallest was idle for longest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     latest: Arc<AtomicU64>,
@@ -42,7 +43,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Returns that of another connection, which is the latest.
+    /// Returns the progress of another connection, which is the latest.
     fn beside(&self) -> Self {
         let progress = Progress {
             latest: Arc::clone(&self.latest),
@@ -58,7 +59,7 @@ impl Progress {
     }
 }
 
-/// The connections that are open.
+/// The open connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     latest: Progress,
@@ -66,8 +67,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Serves another connection. If all places are taken, the connection that was idle for
-    /// longest makes room.
+    /// Serves another connection. If all slots are taken, the connection that was idle for longest
+    /// is closed.
     pub(super) fn add(&mut self, serve: impl FnOnce(Progress) -> AbortHandle) {
         self.open.retain(|(task, _)| !task.is_finished());
         while self.open.len() >= MAX_CONNECTIONS {
@@ -83,13 +84,13 @@ impl Connections {
     }
 }
 
-/// A connection that fails if nothing of an answer can be written for a while.
+/// A connection that fails if no part of an answer can be written for a while.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
     patience: Duration,
     progress: Progress,
-    /// Runs while a write waits.
+    /// Timer of a write that waits.
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
@@ -103,7 +104,7 @@ impl<S: Unpin> Watched<S> {
         }
     }
 
-    /// The result of a write; an error, if it waits for too long.
+    /// Returns the result of a write, or an error if it waits for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,9 +1,9 @@
-//! Decodes a key frame in a process of its own, since strangers may have made it: the decoder is
-//! C++, and a fault in it must reach neither keys nor sessions.
+//! Decodes a key frame in a separate process, because the key frame comes from an untrusted peer.
+//! The decoder is C++, and a fault in it must reach neither keys nor sessions.
 //!
-//! The process is this program with a hidden command. It gets a unit of a transport stream by
-//! standard input and answers by a portable pixmap; it has no environment, may open no file or
-//! socket, start nothing, and has limits of time and memory.
+//! The process is this program with a hidden command. It reads a transport stream unit from
+//! standard input and answers with a portable pixmap. It has no environment, cannot open files or
+//! sockets or start programs, and has limits of time and memory.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -19,18 +19,18 @@ use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
 use anyhow::{Context, ensure};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// The hidden command.
+/// Name of the hidden command.
 pub(crate) const COMMAND: &str = "draw-key-frame";
-/// The picture's width in pixels, if the video is not narrower.
+/// Width of the picture in pixels, if the video is not narrower.
 const WIDTH: usize = 160;
-/// Time for a picture, in seconds; one of 4K takes about a tenth.
+/// Time limit in seconds; a 4K picture takes about a tenth.
 const MAX_SECONDS: u64 = 3;
-/// Address space of the process: the decoder of 4K pictures holds 16 of 14 MB, and some more.
+/// Limit of the address space. The decoder of 4K pictures holds 16 of 14 MB, and some more.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
-/// More bytes than a picture has: one of a square is 77 kB, and none is that tall.
+/// Maximum size of an answer. A square picture is 77 kB, and no picture is much taller.
 const MAX_PICTURE_BYTES: usize = 4 << 20;
 
-/// The picture of a unit, if it has one and the process makes it in time.
+/// Returns the picture of a unit, if it has one and the process decodes it in time.
 pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
     let deadline = clock.now() + Duration::from_secs(MAX_SECONDS);
     let (mut ours, its) = UnixStream::pair().ok()?;
@@ -38,9 +38,9 @@ pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new(program()?);
     command.arg(COMMAND).env_clear();
     command.stdin(its.try_clone().ok()?).stdout(its);
-    // Its complaints about a stranger's picture concern nobody.
+    // Error messages about an untrusted picture are of no use.
     let mut child = command.stderr(Stdio::null()).spawn().ok()?;
-    // The command holds the other end, too.
+    // The command also holds the other end.
     drop(command);
     let picture = exchange(&mut ours, unit, clock, deadline);
     let _ = child.kill();
@@ -48,7 +48,7 @@ pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
     picture.ok().filter(|picture| !picture.is_empty())
 }
 
-/// This program, also if another version has taken the place of its file.
+/// Returns the path of this program, even if its file was replaced by another version.
 fn program() -> Option<PathBuf> {
     match cfg!(target_os = "linux") {
         true => Some("/proc/self/exe".into()),
@@ -64,7 +64,7 @@ fn exchange(
 ) -> io::Result<Vec<u8>> {
     let rest = || {
         let rest = deadline.saturating_since(clock.now());
-        // A time of zero would be none.
+        // A timeout of zero would mean none.
         let is_left = (!rest.is_zero()).then(|| rest.to_std());
         is_left.ok_or(io::Error::from(ErrorKind::TimedOut))
     };
@@ -88,10 +88,10 @@ fn exchange(
     }
 }
 
-/// The hidden command.
+/// Runs the hidden command.
 ///
 /// # Errors
-/// There is no picture of H.264, or a limit cannot be set.
+/// The unit has no H.264 picture, or a limit cannot be set.
 pub(crate) fn run() -> anyhow::Result<()> {
     let limits = [
         (Resource::As, MAX_MEMORY_BYTES),

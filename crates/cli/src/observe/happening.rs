@@ -1,11 +1,11 @@
-//! What happens, as lines between those of the statistics. Whoever wants to act on it subscribes.
+//! Events, as lines between those of the statistics. Code that reacts to them subscribes.
 
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_net::{Clock, Event};
 use serde::Serialize;
 
-/// Something that happened to a stream.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Happening {
@@ -20,7 +20,7 @@ pub(crate) enum Happening {
         name: String,
         state: String,
     },
-    /// The interface or address of a path is not there.
+    /// The interface or address of a path is absent.
     PathAbsent {
         path: usize,
         name: String,
@@ -40,17 +40,17 @@ pub(crate) enum Happening {
         host: String,
         addresses: Vec<String>,
     },
-    /// TCP answers and UDP does not, on any path.
+    /// TCP answers, but UDP does not on any path.
     UdpBlocked {
         remote: String,
     },
-    /// A path goes by another carrier: `UDP` or `TCP`.
+    /// A path uses another carrier: `UDP` or `TCP`.
     PathCarrier {
         path: usize,
         name: String,
         carrier: String,
     },
-    /// Nothing comes from the peer: another session is asked for.
+    /// The peer is silent, so another session is requested.
     Reconnecting {
         silent_for_s: f64,
     },
@@ -58,11 +58,11 @@ pub(crate) enum Happening {
         silent_for_s: f64,
     },
     PeerLeft,
-    /// Nothing gets through by any path.
+    /// No path delivers packets.
     AllLinksDown,
-    /// The links are well, and no frame comes.
+    /// The links work, but no frame arrives.
     SourceGone,
-    /// A path has carried what its user allows.
+    /// A path has carried the volume that its user allows.
     CapReached {
         path: usize,
         name: String,
@@ -71,7 +71,7 @@ pub(crate) enum Happening {
         from: Cause,
         lasted_s: f64,
     },
-    /// An output cannot be written, and is tried again.
+    /// An output cannot be written, and is retried.
     OutputFailed {
         output: String,
         reason: String,
@@ -82,11 +82,11 @@ pub(crate) enum Happening {
         failed_for_s: f64,
         left_out_bytes: u64,
     },
-    /// A path is of no or little use, for a cause that its user can remove.
+    /// A path is of little or no use, for a cause that its user can remove.
     PathProblem {
         path: usize,
         name: String,
-        /// The path watch's name of it.
+        /// The path watch's name of the problem.
         problem: &'static str,
     },
     /// A peer's request was connected to a target.
@@ -95,10 +95,10 @@ pub(crate) enum Happening {
         transport: &'static str,
         target: String,
         address: String,
-        /// Events of the same peer that were left out before this one.
+        /// Number of suppressed events of the same peer before this one.
         left_out: u64,
     },
-    /// A peer's request was for a target that no rule permits.
+    /// A peer requested a target that no rule permits.
     ConnectionRefused {
         peer: String,
         transport: &'static str,
@@ -106,7 +106,7 @@ pub(crate) enum Happening {
         reason: &'static str,
         left_out: u64,
     },
-    /// A peer's request was for a target that could not be connected to.
+    /// A peer requested a target that could not be connected to.
     ConnectionFailed {
         peer: String,
         transport: &'static str,
@@ -114,7 +114,7 @@ pub(crate) enum Happening {
         reason: &'static str,
         left_out: u64,
     },
-    /// The encoder sends more than the links carry: frames are given up.
+    /// The encoder sends more than the links carry, so frames are given up.
     Overload {
         encoder_bps: u64,
         links_bps: u64,
@@ -123,7 +123,7 @@ pub(crate) enum Happening {
     },
 }
 
-/// What keeps a stream from flowing.
+/// Cause of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Cause {
@@ -141,7 +141,7 @@ impl Cause {
 }
 
 impl Happening {
-    /// What a command that is run for it is told, if one is.
+    /// Returns the event's word for a command, if commands run for it.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Happening::SessionBegan { .. } => "connected",
@@ -164,7 +164,7 @@ impl Happening {
         }
     }
 
-    /// The path that it is about, with its name.
+    /// Returns the path that the event is about, with its name.
     pub(super) fn path(&self) -> Option<(usize, &str)> {
         match self {
             Happening::PathState { path, name, .. }
@@ -177,7 +177,7 @@ impl Happening {
         }
     }
 
-    /// What an event of the network is, if it is not seen in the samples.
+    /// Converts an event of the network, unless the sampler detects it.
     pub(super) fn of(event: &Event, names: &[String]) -> Option<Happening> {
         let name = |index: usize| names.get(index).cloned().unwrap_or_default();
         Some(match event {
@@ -218,14 +218,14 @@ impl Happening {
     }
 }
 
-/// What happened, when and to whom.
+/// An event with its time and stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Told {
     #[serde(flatten)]
     pub(crate) happening: Happening,
     /// Seconds since 1970.
     pub(crate) unix_time_s: f64,
-    /// Since the program's start.
+    /// Seconds since the program's start.
     pub(crate) uptime_s: f64,
     /// The stream's name.
     pub(crate) stream: String,
@@ -233,7 +233,7 @@ pub(crate) struct Told {
 
 type Listener = Box<dyn FnMut(&Told) + Send>;
 
-/// Whoever wants to know what happens.
+/// Subscribers of events.
 pub(crate) struct Listeners {
     clock: Clock,
     all: Mutex<Vec<Listener>>,
@@ -247,7 +247,7 @@ impl Listeners {
         }
     }
 
-    /// From now on `listener` is told.
+    /// Adds a subscriber.
     pub(crate) fn subscribe(&self, listener: impl FnMut(&Told) + Send + 'static) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Box::new(listener));
@@ -265,7 +265,7 @@ impl Listeners {
     }
 }
 
-/// Seconds since 1970, by the wall clock.
+/// Returns the seconds since 1970, by the wall clock.
 #[allow(
     clippy::disallowed_methods,
     reason = "other programs' logs count by the wall clock"

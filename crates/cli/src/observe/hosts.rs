@@ -10,7 +10,7 @@ use hyper::header::HOST;
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Uri};
 
-/// A name by which a request may call this machine, without a port.
+/// A name that a request may use for this machine, without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostName(String);
 
@@ -26,7 +26,7 @@ impl FromStr for HostName {
     }
 }
 
-/// The names that requests may call this machine by.
+/// Names that requests may use for this machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hosts {
     names: Vec<HostName>,
@@ -37,8 +37,8 @@ impl Hosts {
         Hosts { names }
     }
 
-    /// Whether each host that a request names is this machine. No browser leaves it out; simple
-    /// programs do.
+    /// Returns whether each host in a request is this machine. Browsers always name one; simple
+    /// programs may not.
     pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let of_headers = headers.get_all(HOST).iter();
         let mut of_headers = of_headers.map(|value| value.to_str().ok()?.parse().ok());
@@ -46,8 +46,9 @@ impl Hosts {
             && of_headers.all(|host| host.is_some_and(|host| self.is_ours(&host)))
     }
 
-    /// An address is not resolved, so no page can rebind it: any will do, as behind a port that
-    /// is forwarded. RFC 6761 §6.3 gives `localhost` to this machine.
+    /// Returns whether the host is this machine. No page can rebind an address, because it is not
+    /// resolved; any address is allowed, as behind port forwarding. RFC 6761 §6.3 assigns
+    /// `localhost` to this machine.
     fn is_ours(&self, host: &Authority) -> bool {
         let host = host.host();
         let address = host

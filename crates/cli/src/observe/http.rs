@@ -22,11 +22,12 @@ use tokio::sync::oneshot;
 use super::connections::{Connections, Patience, Progress, Watched};
 use super::hosts::{HostName, Hosts};
 
-/// After a connection could not be accepted.
+/// Pause after a connection could not be accepted. Chosen: short for a client, and long enough not
+/// to load the processor.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
 const FOREIGN_HOST: &str = "\
-the host that was asked for is not this machine: --metrics-host NAME adds a name\n";
+the requested host is not this machine: --metrics-host NAME adds a name\n";
 
 pub(crate) type Answer = Response<Full<Bytes>>;
 
@@ -36,7 +37,7 @@ pub(crate) trait Answerer: Send + Sync + 'static {
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
 }
 
-/// Where to listen. A port alone is this machine's, which nobody else reaches.
+/// Address to listen at. A port alone is a port of 127.0.0.1, which no other machine reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HttpAddress {
     pub(crate) address: SocketAddr,
@@ -57,7 +58,7 @@ impl FromStr for HttpAddress {
     }
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: StdListener,
@@ -82,7 +83,7 @@ impl Server {
         })
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which it listens.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -118,7 +119,7 @@ impl Server {
     }
 }
 
-/// The server runs until this is dropped.
+/// A running server, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Serving {
     stop: Option<oneshot::Sender<()>>,
@@ -134,7 +135,7 @@ impl Drop for Serving {
     }
 }
 
-/// What answers are made from, and under which conditions.
+/// The source of answers, and the conditions for them.
 struct Answering<A> {
     answerer: A,
     hosts: Hosts,
@@ -172,7 +173,7 @@ async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering
     let connection = TokioIo::new(Watched::new(connection, pause, progress));
     let served = server.serve_connection(connection, service_fn(answer));
     let mut served = core::pin::pin!(served);
-    // A client that goes away, or speaks no HTTP, is its own concern.
+    // A client that leaves, or speaks no HTTP, needs no report.
     if tokio::time::timeout(age, served.as_mut()).await.is_err() {
         served.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(pause, served).await;

@@ -1,8 +1,8 @@
-//! From samples to the least, mean and greatest of an interval.
+//! Minimum, mean and maximum of an interval's samples.
 
 use super::status::Spread;
 
-/// Values of an interval.
+/// Accumulated values of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Series {
     sum: f64,
@@ -22,7 +22,7 @@ impl Series {
         self.count += 1;
     }
 
-    /// Ends the interval. `None` if there was no value.
+    /// Ends the interval. Returns `None` if there was no value.
     pub(super) fn take(&mut self) -> Option<Spread> {
         let Series {
             sum,
@@ -35,23 +35,23 @@ impl Series {
     }
 }
 
-/// A count of bytes, as a rate.
+/// Rate of a byte counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateMeter {
     bytes: u64,
-    /// In the interval: bits and seconds.
+    /// Bits in the interval.
     bits: f64,
     span_s: f64,
     series: Series,
 }
 
 impl RateMeter {
-    /// The counter begins at zero again.
+    /// Records that the counter starts at zero again.
     pub(super) fn reset(&mut self) {
         self.bytes = 0;
     }
 
-    /// The counter is seen, `span_s` seconds after the time before. Returns bits per second since
+    /// Records the counter, `span_s` seconds after the last time. Returns bits per second since
     /// then.
     pub(super) fn see(&mut self, bytes: u64, span_s: f64) -> f64 {
         let bits = bytes.saturating_sub(self.bytes) as f64 * 8.0;
@@ -59,7 +59,7 @@ impl RateMeter {
         self.add(bits, span_s)
     }
 
-    /// So many bits have come in `span_s` seconds.
+    /// Records that `bits` arrived in `span_s` seconds.
     pub(super) fn add(&mut self, bits: f64, span_s: f64) -> f64 {
         if span_s <= 0.0 {
             return 0.0;
@@ -71,7 +71,7 @@ impl RateMeter {
         rate
     }
 
-    /// Ends the interval. The mean is of the whole interval.
+    /// Ends the interval. The mean covers the whole interval.
     pub(super) fn take(&mut self) -> Spread {
         let avg = match self.span_s > 0.0 {
             true => self.bits / self.span_s,

@@ -6,10 +6,10 @@ use super::status::{Path, Status, Stream};
 use super::tracked::STATES;
 use crate::path_news::state_name;
 
-/// The content type that Prometheus asks for.
+/// Content type that Prometheus requests.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a value only grows within a session.
+/// Kind of a metric: a counter only grows within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
@@ -48,7 +48,7 @@ const fn gauge<T>(
     }
 }
 
-/// What is said of each stream.
+/// Metrics of each stream.
 pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     gauge(
         "anabranch_stream_connected",
@@ -62,17 +62,17 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     ),
     gauge(
         "anabranch_stream_session_seconds",
-        "For how long the session's counters have counted.",
+        "Time since the session's counters started.",
         |stream| Some(stream.session_s),
     ),
     gauge(
         "anabranch_stream_target_bits_per_second",
-        "What the encoder is asked to produce; 0 at a receiver.",
+        "Target bitrate of the encoder; 0 at a receiver.",
         |stream| Some(stream.target_rate_bps as f64),
     ),
     gauge(
         "anabranch_stream_media_bits_per_second",
-        "What the encoder produces, mean of the last second; 0 at a receiver.",
+        "Bitrate of the encoder, mean of the last second; 0 at a receiver.",
         |stream| Some(stream.media_rate_bps.avg),
     ),
     gauge(
@@ -82,7 +82,7 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     ),
     gauge(
         "anabranch_stream_silent_seconds",
-        "For how long nothing has come of a stream by another protocol; absent for ours.",
+        "Time since the last bytes of a stream by another protocol; absent for ours.",
         |stream| stream.silent_s,
     ),
     counter(
@@ -122,7 +122,7 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
     ),
 ];
 
-/// What is said of each path.
+/// Metrics of each path.
 pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     gauge(
         "anabranch_path_rtt_seconds",
@@ -141,12 +141,12 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     gauge(
         "anabranch_path_bandwidth_bits_per_second",
-        "What the congestion controller believes that the path carries.",
+        "Bandwidth estimate of the congestion controller.",
         |path| Some(path.bandwidth_bps as f64),
     ),
     gauge(
         "anabranch_path_max_bits_per_second",
-        "The rate above which the sender's user lets nothing leave; absent without one.",
+        "Maximum rate that the sender's user has set; absent without one.",
         |path| path.max_rate_bps.map(|rate| rate as f64),
     ),
     gauge(
@@ -181,7 +181,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     gauge(
         "anabranch_path_mtu_bytes",
-        "The longest IP packet that the path carries; absent while it is searched.",
+        "The longest IP packet that the path carries; absent during the search.",
         |path| path.mtu_bytes.map(f64::from),
     ),
     gauge(
@@ -191,7 +191,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     gauge(
         "anabranch_path_silent_seconds",
-        "For how long nothing has come by a link of another protocol; absent for ours.",
+        "Time since the last bytes of a link of another protocol; absent for ours.",
         |path| path.silent_s,
     ),
     counter(
@@ -211,7 +211,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
     counter(
         "anabranch_path_lost_packets_total",
-        "Packets lost, without those that arrived after all.",
+        "Packets lost, without those that arrived late.",
         |path| Some(path.counters.lost_packets as f64),
     ),
     counter(
@@ -226,38 +226,38 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
     ),
 ];
 
-/// Why what was sent was sent: packets and bytes.
+/// Metrics with a label for each send reason: packets and bytes.
 pub(crate) const OF_REASONS: [(&str, &str); 2] = [
     (
         "anabranch_path_sent_packets_total",
-        "Packets sent, by why they were.",
+        "Packets sent, by reason.",
     ),
     (
         "anabranch_path_sent_bytes_total",
-        "Bytes sent on the wire, by why they were.",
+        "Bytes sent on the wire, by reason.",
     ),
 ];
 
-/// A label for each state; the one that holds has 1.
+/// Metric with a label for each state; the current state has the value 1.
 pub(crate) const OF_STATES: (&str, &str) = (
     "anabranch_path_state",
     "1 for the state that the path is in, 0 for the others.",
 );
 
-/// A label for each outcome.
+/// Metric with a label for each outcome.
 const OF_REQUESTS: (&str, &str) = (
     "anabranch_tunnel_requests_total",
     "Requests of proxies for targets, by outcome.",
 );
 
-/// The text.
+/// Returns the metrics as text.
 pub(super) fn text(status: &Status) -> String {
     let mut text = String::new();
     let mut metric = Text(&mut text);
     metric.head(
         "anabranch_build_info",
         Kind::Gauge,
-        "Always 1: what runs here.",
+        "Always 1; labels identify the program.",
     );
     let labels = [("role", &*status.role), ("version", &*status.version)];
     metric.line("anabranch_build_info", &labels, 1.0);
@@ -362,7 +362,7 @@ impl Text<'_> {
     }
 }
 
-/// A label's value as the format wants it.
+/// Escapes the value of a label.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -418,7 +418,7 @@ mod tests {
         ] {
             assert!(text.contains(&line), "{line}{text}");
         }
-        // What is not known is not said to be zero.
+        // An unknown value is absent, not zero.
         assert!(!text.contains("anabranch_path_rtt_seconds{"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
-//! What NOALBS polls: the shapes of two servers that it knows, of one object. Its `OpenIRL` reads
-//! `publisher`, which has the links of a bonded stream (`peers`); its `Belabox` reads `publishers`
-//! by name. Rates are in kbit/s there, times in milliseconds. A stream that is not connected is
-//! left out, which is how both say that it is offline.
+//! Status in the shapes of two servers that NOALBS can poll, in one object. Its `OpenIRL` reads
+//! `publisher`, which has the links of a bonded stream (`peers`). Its `Belabox` reads `publishers`
+//! by name. Rates are in kbit/s, times in milliseconds. A stream that is not connected is left out,
+//! which means offline in both.
 //!
 //! Sources: `src/stream_servers/openirl.rs` and `belabox.rs` of NOALBS 2.
 
@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::status::{Path, Status, Stream};
 
-/// The status, with what NOALBS looks for. `wanted` is the stream that `publisher` is of; without
-/// it, it is the one that there is.
+/// Returns the status with the fields for NOALBS. `publisher` describes the stream `wanted`, or the
+/// only stream.
 pub(super) fn with_publishers(status: &Status, wanted: Option<&str>) -> Value {
     let mut object = match serde_json::to_value(status) {
         Ok(Value::Object(object)) => object,
@@ -37,7 +37,7 @@ pub(super) fn with_publishers(status: &Status, wanted: Option<&str>) -> Value {
     Value::Object(object)
 }
 
-/// `Belabox` requires a round-trip time: zero where it is not known.
+/// Adds a round-trip time of zero if it is unknown, because `Belabox` requires the field.
 fn with_rtt((name, mut publisher): (String, Value)) -> (String, Value) {
     if publisher.get("rtt").is_none() {
         publisher["rtt"] = json!(0.0);
@@ -59,14 +59,14 @@ fn publisher(stream: &Stream) -> Value {
         "uptime": stream.session_s as u64,
         "peers": peers.collect::<Vec<_>>(),
     });
-    // What is not known is left out: a receiver of video measures none.
+    // An unknown round-trip time is left out.
     if let Some(rtt) = rtt_ms(stream) {
         object["rtt"] = json!(rtt);
     }
     object
 }
 
-/// A path as a link of a bonded connection; its rate is that on the wire.
+/// Returns a path as a link of a bonded connection, with its rate on the wire.
 fn peer(path: &Path) -> Option<Value> {
     let rtt = path.rtt_s?.avg * 1e3;
     let rate = path.sent_rate_bps.avg.max(path.received_rate_bps.avg);
@@ -77,7 +77,7 @@ fn peer(path: &Path) -> Option<Value> {
     }))
 }
 
-/// The mean of the paths', by what they carry.
+/// Returns the mean of the paths' round-trip times, weighted by their rates.
 fn rtt_ms(stream: &Stream) -> Option<f64> {
     let known = stream.paths.iter().filter_map(|path| {
         let rate = path.sent_rate_bps.avg + path.received_rate_bps.avg;
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// The fields that NOALBS' types require, by their types.
+    /// Fields that the types of NOALBS require.
     #[test]
     fn both_shapes_have_what_noalbs_requires() {
         let object = with_publishers(&status(), None);

@@ -1,9 +1,9 @@
-//! Whether video flows, and if not, which side of the sender is to blame.
+//! Detection of outages, and of the side of the sender that causes them.
 //!
-//! A sender knows its paths' states, and reports them to its receiver. Of a sender without reports
-//! a receiver hears by several idle paths every two seconds (`PROBE_INTERVAL` of the transport), so
-//! that frames which fail to come while something does are the source's fault. By a single idle
-//! path it hears every fifteen seconds only, and takes that for dead links at first.
+//! A sender knows its paths' states, and reports them to its receiver. Without reports, a receiver
+//! hears a sender with several idle paths every two seconds (the transport's `PROBE_INTERVAL`). If
+//! packets arrive but no frames, the source has failed. A single idle path is heard only every
+//! fifteen seconds, so the receiver at first assumes dead links.
 
 use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_secure::Cargo;
@@ -11,12 +11,12 @@ use anabranch_units::{Duration, Instant};
 
 use super::happening::{Cause, Happening};
 
-/// So long no frame comes before anything is said.
+/// Time without a frame before an outage is reported.
 const NO_FRAME_FOR: Duration = Duration::from_secs(3);
-/// What was heard so long ago says that links are alive.
+/// Maximum age of the last received packet if the links work.
 const HEARD_WITHIN: Duration = Duration::from_millis(2_500);
 
-/// What is wrong with a stream, if anything.
+/// Current outage of a stream, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     current: Option<(Cause, Instant)>,
@@ -24,7 +24,7 @@ pub(super) struct Outage {
     framed: Last,
 }
 
-/// A count, and when it last grew.
+/// A counter, and the time of its last growth.
 #[derive(Debug, Default)]
 struct Last {
     count: u64,
@@ -42,7 +42,7 @@ impl Last {
 }
 
 impl Outage {
-    /// Takes a sample. Returns what is new.
+    /// Adds a sample. Returns an event if the state changes.
     pub(super) fn see(&mut self, seen: &Snapshot) -> Option<Happening> {
         let now = seen.at;
         let received = seen.paths.iter().map(|path| path.counters.received_bytes);
@@ -56,7 +56,7 @@ impl Outage {
                 Some(cause.happening())
             }
             (Some((was, since)), None) => {
-                // Links are back before the next frame; a source is by its frames alone.
+                // Links recover before the next frame, but a source recovers only with a frame.
                 if was == Cause::SourceGone && !has_frame {
                     return None;
                 }
@@ -67,7 +67,7 @@ impl Outage {
                     lasted_s: now.saturating_since(since).as_secs_f64(),
                 })
             }
-            // All links may die while the source is silent, and be alive again before it.
+            // All links may fail while the source is silent, and recover before it.
             (Some((Cause::SourceGone, since)), Some(Cause::AllLinksDown)) => {
                 self.current = Some((Cause::AllLinksDown, since));
                 Some(Cause::AllLinksDown.happening())
@@ -86,7 +86,7 @@ impl Outage {
             return None;
         }
         let is_sender = seen.session.frames_sent > 0;
-        // All links are not down, as was found above; the sender has said so, or has been heard.
+        // Some link works, as checked above: the sender has reported it, or has been heard.
         let is_reported = seen.paths.iter().any(|path| path.link.is_some());
         let is_heard = is_reported || seen.at.saturating_since(self.heard.at) <= HEARD_WITHIN;
         Some(match is_sender || is_heard {
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Samples of two paths, ten a second.
+    /// Samples of two paths, ten per second.
     struct Bed {
         outage: Outage,
         seen: Snapshot,
@@ -141,7 +141,7 @@ mod tests {
     fn a_sender_tells_its_source_from_its_links() {
         let mut bed = Bed::new();
         let send = |seen: &mut Snapshot| seen.session.frames_sent += 1;
-        assert!(bed.run(2, |_| {}).is_empty(), "no source was there");
+        assert!(bed.run(2, |_| {}).is_empty(), "the source has not started");
         assert!(bed.run(2, send).is_empty());
         assert_eq!(bed.run(5, |_| {}), ["source-gone"]);
         assert_eq!(bed.run(1, send), ["recovered"]);

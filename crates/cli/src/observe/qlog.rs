@@ -1,13 +1,14 @@
-//! `--qlog`: a log of packets and of what the transport believes, as qlog tools read it.
+//! `--qlog`: a log of packets and of the transport's state, in the format of qlog tools.
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-04 (`qlog_version` 0.3) in its streaming form, JSON
-//! text sequences (RFC 7464); events of draft-ietf-quic-qlog-quic-events-03 where ours mean the
-//! same, others in the namespace `anabranch`.
+//! text sequences (RFC 7464). Events are from draft-ietf-quic-qlog-quic-events-03 where ours mean
+//! the same; others are in the namespace `anabranch`.
 //!
-//! Deviations: ours is no QUIC. `packet_number` counts the datagrams of one path in one session,
-//! and `path` says which. Tools know packets by `group_id` and number, so that each path is a group
-//! (qvis shows it as a connection); qvis needs a group in all events. Which packets are lost is not
-//! told, so that there is `anabranch:packets_lost` with a count instead of `recovery:packet_lost`.
+//! Deviations: this protocol is not QUIC. `packet_number` counts the datagrams of one path in one
+//! session, and `path` names the path. Tools identify packets by `group_id` and number, so each
+//! path is a group, which qvis shows as a connection. qvis needs a group in all events. The
+//! transport does not report which packets are lost, so `anabranch:packets_lost` with a count
+//! replaces `recovery:packet_lost`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,25 +29,26 @@ use super::Look;
 use super::happening::{Told, unix_time_s};
 use crate::{print, tunnel};
 
-/// RFC 7464: what each record begins with.
+/// First byte of each record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
-/// So many events may wait for the disk; more are left out, and their number is logged.
+/// Maximum number of events that wait for the disk. Further events are dropped, and their number is
+/// logged.
 const MAX_WAITING: usize = 65_536;
-/// How often events are written.
+/// Time between writes of events.
 const FLUSH_INTERVAL: core::time::Duration = core::time::Duration::from_millis(500);
-/// Events of several threads come in the order of their times after so long.
+/// Time after which events of several threads are in the order of their times.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// What is logged.
+/// Entry of the log.
 enum Entry {
     Packet(PacketEvent),
     Metrics(Box<Metrics>),
     Happened(Box<Told>),
-    /// There will be no more.
+    /// End of the log.
     End,
 }
 
-/// What the transport believes of a path.
+/// State of a path's recovery and controller.
 struct Metrics {
     at: Instant,
     group: String,
@@ -54,7 +56,7 @@ struct Metrics {
     data: Value,
 }
 
-/// Takes what is to be logged, and never waits for the disk.
+/// Input of the log, which never waits for the disk.
 #[derive(Clone, Debug)]
 pub(super) struct Qlog {
     entries: SyncSender<Entry>,
@@ -67,7 +69,7 @@ impl PacketObserver for Qlog {
     }
 }
 
-/// A file that is open, and the thread that writes it.
+/// An open file, for the thread that will write it.
 #[derive(Debug)]
 pub(super) struct OpenQlog {
     file: File,
@@ -97,7 +99,7 @@ impl OpenQlog {
         self.qlog.clone()
     }
 
-    /// Starts to write, until [`Qlog::end`].
+    /// Starts the thread, which writes until [`Qlog::end`].
     pub(super) fn start(
         self,
         role: &'static str,
@@ -133,9 +135,9 @@ impl Qlog {
         }
     }
 
-    /// There will be no more to log.
+    /// Ends the log.
     pub(super) fn end(&self) {
-        // The thread may have ended for want of disk space.
+        // The thread may have ended because the disk was full.
         let _ = self.entries.send(Entry::End);
     }
 
@@ -143,7 +145,7 @@ impl Qlog {
         self.take(Entry::Happened(Box::new(told.clone())));
     }
 
-    /// Logs what the paths' recovery and controllers believe.
+    /// Logs the state of the paths' recovery and controllers.
     pub(super) fn on_looks(&self, looks: &[Look]) {
         for Snapshot {
             at,
@@ -220,7 +222,7 @@ struct Log<W> {
     output: W,
     /// Milliseconds since 1970 at the clock's origin.
     origin_ms: f64,
-    /// The newest metrics of each group and path: only others are logged.
+    /// Last metrics of each group and path: only changes are logged.
     metrics: BTreeMap<(String, usize), Value>,
 }
 
@@ -283,7 +285,7 @@ impl<W: Write> Log<W> {
         }
     }
 
-    /// What the disk was too slow for.
+    /// Logs the number of events that the disk was too slow for.
     fn left_out(&mut self, at: Instant, count: u64) -> io::Result<()> {
         if count > 0 {
             let data = json!({ "count": count });
@@ -292,7 +294,7 @@ impl<W: Write> Log<W> {
         self.output.flush()
     }
 
-    /// An event of a path, by its group and number.
+    /// Writes an event of a path, with its group and number.
     fn path_event(
         &mut self,
         at: Instant,
@@ -320,7 +322,7 @@ fn event(at: Instant, name: &str, data: Value, group: &str) -> Value {
     json!({ "time": at.as_secs_f64() * 1e3, "name": name, "group_id": group, "data": data })
 }
 
-/// Sessions of one peer that carry the same belong together.
+/// Returns the group of a session. Sessions of one peer with the same cargo share a group.
 fn group(peer: &PublicKey, cargo: Cargo) -> String {
     format!("{} {peer}", tunnel::name(cargo))
 }
@@ -369,7 +371,7 @@ fn happened(told: &Told) -> (String, Value) {
     )
 }
 
-/// What is known, by the draft's names: times in milliseconds, rates in bits per second.
+/// Returns the known metrics by the draft's names: times in milliseconds, rates in bits per second.
 fn metrics(seen: &PathSnapshot) -> Value {
     let view = &seen.view;
     let milliseconds = |span: Duration| json!(span.as_millis_f64());
@@ -462,12 +464,12 @@ mod tests {
         assert_eq!(head["trace"]["common_fields"]["time_format"], "relative");
         for event in events {
             assert!(event["time"].is_number() && event["data"].is_object());
-            // qvis looks at the first event's to know whether there are groups.
+            // qvis checks the first event for a group.
             assert!(event["group_id"].is_string(), "{event}");
             assert!(event["name"].as_str().unwrap().contains(':'), "{event}");
         }
         let names: Vec<_> = events.iter().map(|event| event["name"].clone()).collect();
-        // Metrics that are as they were are not repeated.
+        // Unchanged metrics are not repeated.
         let expected = [
             "transport:packet_sent",
             "anabranch:packets_lost",

@@ -1,4 +1,4 @@
-//! Looks at the sessions several times a second and makes one status of each second.
+//! Samples the sessions several times a second and makes one status of each second.
 
 use anabranch_units::Instant;
 
@@ -8,10 +8,10 @@ use super::meter::RateMeter;
 use super::status::{Status, Stream, Total, TunnelCounters};
 use super::tracked::{Bits, Tracked};
 
-/// Something that happened to the stream of this name.
+/// Name of a stream, and its event.
 pub(crate) type Seen = (String, Happening);
 
-/// All streams that there are or were.
+/// All current and past streams.
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
     role: &'static str,
@@ -33,13 +33,13 @@ impl Sampler {
         }
     }
 
-    /// Takes a sample. Returns what has happened since the one before.
+    /// Takes a sample. Returns the events since the last one.
     pub(crate) fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
         let span_s = now.saturating_since(self.sampled_at).as_secs_f64();
         self.sampled_at = now;
         let mut seen = Vec::new();
         let mut sum = Bits::default();
-        // A session that is over is not looked at any more.
+        // A session that is over is missing from the sample.
         for stream in &mut self.streams {
             let is_there = looks.iter().any(|look| look.name == stream.name());
             if !is_there {
@@ -61,7 +61,7 @@ impl Sampler {
         seen
     }
 
-    /// The program ends, and all that there is with it.
+    /// Ends all streams, because the program ends.
     pub(super) fn end(&mut self) -> Vec<Seen> {
         let mut seen = Vec::new();
         let all = self.streams.iter_mut();
@@ -69,7 +69,7 @@ impl Sampler {
         seen
     }
 
-    /// How many streams were seen in the last sample.
+    /// Returns the number of streams in the last sample.
     pub(super) fn stream_count(&self) -> usize {
         self.streams
             .iter()
@@ -77,7 +77,7 @@ impl Sampler {
             .count()
     }
 
-    /// Ends the interval.
+    /// Ends the interval and returns its status.
     pub(crate) fn state(&mut self, now: Instant) -> Status {
         let interval = now.saturating_since(self.stated_at);
         self.stated_at = now;

@@ -1,4 +1,4 @@
-//! `--metrics`: HTTP for whoever may reach the address. It only answers, and changes nothing.
+//! `--metrics`: HTTP answers for all clients that reach the address. Requests change nothing.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::print;
 const INDEX: &str = "\
 /metrics      for Prometheus
 /status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
-/target       a sender's bitrate for its encoder and what that produces, in bit/s, as JSON
+/target       a sender's target for its encoder and the encoder's bitrate, in bit/s, as JSON
 /history.json the status of each of the last 120 seconds
 /thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
 ";
 
 const NO_PICTURE_YET: &str = "\
-no picture yet: key frames of received H.264 are kept from the first question on; ask again
+no picture yet: key frames of received H.264 are kept from the first request on; ask again
 ";
 const NO_DECODER: &str = "this program was built without the cargo feature `codec`\n";
 
@@ -84,7 +84,7 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
     }
 }
 
-/// The picture of a stream, which may take a while: nobody else waits for it.
+/// Returns the picture of a stream. It may take a while, and other requests do not wait for it.
 async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
     let status = shared.status();
     let one = status.streams.first().map(|stream| stream.name.clone());
@@ -98,7 +98,7 @@ async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
     }
 }
 
-/// What the encoder of a stream is asked for, as `--target-to` says it.
+/// Returns the encoder's target in the format of `--target-to`.
 fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
     let mut streams = status.streams.iter();
     let stream = streams.find(|stream| wanted.is_none_or(|wanted| stream.name == wanted))?;
@@ -110,7 +110,7 @@ fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
     ))
 }
 
-/// The name in `stream=NAME`.
+/// Returns the name in `stream=NAME`.
 fn wanted_stream(query: &str) -> Option<String> {
     let mut parts = query.split('&');
     let name = parts.find_map(|part| part.strip_prefix("stream="))?;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(stream("stream=%f"), None);
     }
 
-    /// A server of nothing with such patience, its thread, and its address.
+    /// Returns a server without streams, with this patience, and its address.
     fn server(patience: Patience) -> (Serving, SocketAddr) {
         let wanted = "0".parse().unwrap();
         let mut server = Server::bind("--metrics", &wanted, &[]).unwrap();
@@ -197,7 +197,7 @@ mod tests {
         connection
     }
 
-    /// Returns the status of an answer to a request for this host; fails if it takes long.
+    /// Returns the status of the answer to a request for this host. Fails if it takes long.
     fn status(address: SocketAddr, host: &str) -> String {
         let mut connection = connect(address);
         let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -207,7 +207,8 @@ mod tests {
         answer.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Far more than the server's patience in these tests, and less than its usual one.
+    /// Time limit of a read or write: far longer than the short patience of these tests, and
+    /// shorter than the default.
     const LIMIT: StdDuration = StdDuration::from_secs(5);
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -229,7 +230,7 @@ mod tests {
             busy.write_all(REQUEST).unwrap();
             assert!(busy.read(&mut [0; 4_096]).unwrap() > 0, "it is not idle");
         }
-        // The first has made room, and nothing more than was needed.
+        // The first connection has made room, and the last one has not.
         assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0);
         let last = &idle[MAX_CONNECTIONS - 1];
         last.set_nonblocking(true).unwrap();

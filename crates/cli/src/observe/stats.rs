@@ -1,4 +1,4 @@
-//! `--stats`: lines of JSON.
+//! `--stats`: statistics as lines of JSON.
 
 use core::str::FromStr;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::StandardOutput;
 use crate::print;
 
-/// Where the lines go.
+/// Destination of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StatsName {
     /// `-`
@@ -25,7 +25,7 @@ impl FromStr for StatsName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // It was a time once.
+        // The option was a time in earlier versions.
         if text.parse::<Duration>().is_ok() {
             return Err(format!(
                 "it is a file, or `-`; for a line at this interval say --report '{text}'"
@@ -41,14 +41,14 @@ impl FromStr for StatsName {
 /// An open file, or standard output.
 #[derive(Debug)]
 pub(super) struct Stats {
-    /// `None`: standard output.
+    /// File; `None` for standard output.
     file: Option<File>,
     name: String,
     has_failed: bool,
 }
 
 impl Stats {
-    /// Opens it; what a file holds stays.
+    /// Opens the destination; lines are appended to an existing file.
     pub(super) fn open(name: &StatsName, stdout: StandardOutput) -> anyhow::Result<Stats> {
         let (file, name) = match name {
             StatsName::StandardOutput if stdout == StandardOutput::CarriesVideo => {
@@ -75,14 +75,14 @@ impl Stats {
             None => print::line(text),
             Some(file) => {
                 text.push('\n');
-                // One call a line, so that readers see none in part.
+                // A single call per line, so that readers see only whole lines.
                 Ok(file.write_all(text.as_bytes())?)
             }
         }
     }
 }
 
-/// Writes a line. What keeps it from being written is said once; the streams matter more.
+/// Writes a line. Only the first error is reported, because the streams must continue.
 pub(super) fn write(stats: &Mutex<Stats>, line: &impl Serialize) {
     let mut stats = stats.lock().unwrap_or_else(PoisonError::into_inner);
     match stats.write(line) {

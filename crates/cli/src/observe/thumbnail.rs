@@ -1,5 +1,6 @@
-//! `/thumbnail`: the last key frame of a stream, small. It is kept only while somebody asks for it,
-//! and decoded at most once a second, by a process of its own ([`super::drawing`]).
+//! `/thumbnail`: the last key frame of a stream at a small size. Key frames are kept only while
+//! clients request them. Each stream's are decoded at most once a second, by a separate process
+//! ([`super::drawing`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,16 +9,16 @@ use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant};
 use hyper::body::Bytes;
 
-/// Key frames are kept for so long after somebody has asked.
+/// Time after a request in which key frames are kept.
 const WANTED_FOR: Duration = Duration::from_secs(10);
-/// A picture serves for so long.
+/// Maximum age of a picture before it is decoded again.
 #[cfg(feature = "codec")]
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Makes a picture of a unit of a transport stream.
+/// Function that decodes a transport stream unit into a picture.
 #[cfg(feature = "codec")]
 type Draw = fn(&Clock, &[u8]) -> Option<Vec<u8>>;
 
-/// The last key frames.
+/// Last key frame of each stream.
 #[derive(Debug)]
 pub(super) struct KeyFrames {
     clock: Clock,
@@ -32,22 +33,22 @@ struct Kept {
     of_streams: BTreeMap<String, KeyFrame>,
 }
 
-/// What a stream has.
+/// Last key frame of a stream.
 #[derive(Debug, Default)]
 struct KeyFrame {
-    /// A unit of a transport stream; none if it was drawn.
+    /// Transport stream unit; none if it was decoded.
     unit: Option<Vec<u8>>,
     drawn_at: Option<Instant>,
     picture: Option<Bytes>,
 }
 
-/// Why there is no picture.
+/// Reason for a missing picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPicture {
-    /// This program cannot decode.
+    /// This program has no decoder.
     #[cfg_attr(feature = "codec", allow(dead_code, reason = "it can"))]
     NoDecoder,
-    /// None has come since somebody asked, or it is no H.264.
+    /// No key frame has arrived since the request, or it is not H.264.
     NotYet,
 }
 
@@ -61,7 +62,7 @@ impl KeyFrames {
         }
     }
 
-    /// A key frame of the stream has come.
+    /// Records that a key frame of the stream arrived.
     pub(super) fn on_key_frame(&self, stream: &str, unit: &[u8]) {
         let now = self.clock.now();
         let mut kept = self.lock();
@@ -74,15 +75,15 @@ impl KeyFrames {
         key_frame.unit = Some(unit.to_vec());
     }
 
-    /// The stream's picture as a portable pixmap (PPM, `P6`). It may take as long as the drawing,
-    /// for which streams do not wait.
+    /// Returns the stream's picture as a portable pixmap (PPM, `P6`). It may take as long as the
+    /// decoding, but streams do not wait for it.
     #[cfg(feature = "codec")]
     pub(super) fn picture(&self, stream: &str) -> Result<Bytes, NoPicture> {
         if let Some(unit) = self.undrawn(stream)
             && let Some(picture) = (self.draw)(&self.clock, &unit)
             && let Some(key_frame) = self.lock().of_streams.get_mut(stream)
         {
-            // One that cannot be decoded is no reason to show none.
+            // If a key frame cannot be decoded, the previous picture is kept.
             key_frame.picture = Some(picture.into());
         }
         let kept = self.lock();
@@ -93,7 +94,7 @@ impl KeyFrames {
         picture.ok_or(NoPicture::NotYet)
     }
 
-    /// The stream's last key frame, if it is time to draw it.
+    /// Takes the stream's last key frame, if it is time to decode it.
     #[cfg(feature = "codec")]
     fn undrawn(&self, stream: &str) -> Option<Vec<u8>> {
         let now = self.clock.now();
@@ -113,7 +114,7 @@ impl KeyFrames {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Without a decoder there is none.
+    /// Returns an error, because this build has no decoder.
     #[cfg(not(feature = "codec"))]
     pub(super) fn picture(&self, _: &str) -> Result<Bytes, NoPicture> {
         Err(NoPicture::NoDecoder)
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(key_frames.picture("camera"), Err(NoPicture::NotYet));
         key_frames.on_key_frame("camera", b"unit");
         assert_eq!(kept(&key_frames), 1);
-        // It is no picture.
+        // The unit is no picture.
         assert_eq!(key_frames.picture("camera"), Err(NoPicture::NotYet));
     }
 }

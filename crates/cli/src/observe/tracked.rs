@@ -1,4 +1,4 @@
-//! One stream, as its samples tell of it.
+//! One stream and the state that its samples show.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{Foreign, Look};
 use crate::path_news::{path_name, state_name};
 use crate::tunnel;
 
-/// What came and went between two samples, in bits.
+/// Traffic between two samples, in bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bits {
     pub(super) sent: f64,
@@ -37,9 +37,9 @@ impl Bits {
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     name: String,
-    /// Counts the sessions.
+    /// Number of sessions so far.
     session: u64,
-    /// What tells a session from the next; `None` before the first.
+    /// Identity of the session; `None` before the first.
     identity: Option<Identity>,
     is_here: bool,
     is_reset: bool,
@@ -50,13 +50,13 @@ pub(super) struct Tracked {
     received: RateMeter,
     delivered: RateMeter,
     media: RateMeter,
-    /// Why bytes had been sent when the interval began.
+    /// Bytes by send reason at the interval's start.
     reasons_before: ReasonCounts,
     paths: Vec<TrackedPath>,
     outage: Outage,
 }
 
-/// When the counters began, and how many sessions there were before that they go on from.
+/// Start of the counters, and the number of earlier sessions that they include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     connected_at: Instant,
@@ -84,12 +84,12 @@ impl Tracked {
         &self.name
     }
 
-    /// Whether it was there at the last sample.
+    /// Returns whether the stream was in the last sample.
     pub(super) fn is_here(&self) -> bool {
         self.is_here
     }
 
-    /// It was not there any more.
+    /// Records that the stream is missing from the sample.
     pub(super) fn on_gone(&mut self, seen: &mut Vec<Seen>) {
         if core::mem::take(&mut self.is_here) {
             self.end_session(seen);
@@ -160,7 +160,7 @@ impl Tracked {
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
-        // What another protocol's links are like is not known.
+        // The link states of other protocols are unknown.
         if snapshot.connected_at.is_some()
             && self.foreign.is_none()
             && let Some(happening) = self.outage.see(&snapshot)
@@ -171,7 +171,7 @@ impl Tracked {
         bits
     }
 
-    /// Notes whether this is another session. Returns when what is now counted began.
+    /// Detects another session. Returns the start of the period that the counters now cover.
     fn note_session(
         &mut self,
         connected_at: Instant,
@@ -193,7 +193,7 @@ impl Tracked {
         self.session += 1;
         let session = self.session;
         self.say(seen, Happening::SessionBegan { session });
-        // A sender's counts go on from those of its sessions before.
+        // A sender's counters include its earlier sessions.
         if before.is_some_and(|before| before.connected_at == connected_at) {
             return self.last.at;
         }
@@ -210,7 +210,7 @@ impl Tracked {
         connected_at
     }
 
-    /// Ends the interval.
+    /// Ends the interval and returns its status.
     pub(super) fn state(&mut self) -> Stream {
         let seen = &self.last;
         let sent = seen.paths.iter().map(|path| path.counters.reasons);
@@ -320,7 +320,7 @@ impl TrackedPath {
     }
 }
 
-/// The share of each reason in the bytes that were sent since `before`.
+/// Returns the share of each reason in the bytes sent since `before`.
 fn shares(reasons: &ReasonCounts, before: &ReasonCounts) -> BTreeMap<String, f64> {
     let sent = SendReason::ALL.map(|reason| {
         let bytes = reasons.of(reason).bytes;

@@ -1,4 +1,4 @@
-//! What the main thread does while a proxy runs: it tells what happens to the sessions.
+//! The main thread of a running proxy, which reports events of the sessions.
 
 use core::time::Duration as StdDuration;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::summary::{self, End, Meter};
 use crate::tunnel;
 use crate::{print, service};
 
-/// How often it looks.
+/// Time between checks.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
-/// One of the proxy's clients.
+/// A client of the proxy.
 pub(super) enum Client {
     Streams(Arc<StreamClient>),
     Datagrams(Arc<DatagramClient>),
@@ -40,7 +40,7 @@ impl Client {
         }
     }
 
-    /// What is seen of it, as long as there is one.
+    /// Returns a function that takes snapshots as long as the client exists.
     fn looks(&self) -> Box<dyn Fn() -> Option<Snapshot> + Send> {
         match self {
             Client::Streams(client) => {
@@ -69,7 +69,7 @@ impl Client {
     }
 }
 
-/// A client with what it has told.
+/// A client with its reported state.
 struct Watched {
     client: Client,
     events: Events,
@@ -78,7 +78,7 @@ struct Watched {
     ended: Option<Ended>,
 }
 
-/// The clients, which end together.
+/// The proxy's clients, which end together.
 pub(super) struct Watch {
     end: End,
     observation: Option<Observation>,
@@ -91,7 +91,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Of no clients yet; `end` is what they are, `names` are the paths'.
+    /// Creates the watch without clients. `end` is their role, `names` are the paths'.
     pub(super) fn new(
         end: End,
         names: Vec<String>,
@@ -121,7 +121,7 @@ impl Watch {
         });
     }
 
-    /// Shows all clients that were added.
+    /// Starts the observation of all clients that were added.
     pub(super) fn observe(&mut self, observed: Opened) -> anyhow::Result<()> {
         let looks = self.all.iter().map(|watched| {
             let name = tunnel::name(watched.client.cargo());
@@ -143,12 +143,12 @@ impl Watch {
         Ok(())
     }
 
-    /// Tells what happens until all sessions are over for good. Returns why the first one was.
-    /// Calls `on_look` with the reason to stop at each turn.
+    /// Reports events until all sessions have ended. Returns the reason of the first end. Calls
+    /// `on_look` at each turn.
     pub(super) fn until_end(&mut self, mut on_look: impl FnMut(&Stop)) -> Ended {
         let mut first = None;
         loop {
-            // The first that is open is waited for; the others are looked at when it has spoken.
+            // The first open client is waited for; the others are checked after its event.
             let waited_for = self.all.iter().position(|watched| watched.ended.is_none());
             for index in 0..self.all.len() {
                 let patience = match waited_for == Some(index) {
@@ -177,7 +177,7 @@ impl Watch {
         }
     }
 
-    /// Tells what the sessions did that there were.
+    /// Prints the summaries of all sessions.
     pub(super) fn tell_counts(&self) {
         for watched in &self.all {
             let snapshot = watched.client.snapshot();
@@ -188,7 +188,7 @@ impl Watch {
         }
     }
 
-    /// Tells what is new of one of them; waits for that, but no longer than `patience`.
+    /// Reports the events of one client. Waits for the first one, at most for `patience`.
     fn look(&mut self, index: usize, mut patience: StdDuration) {
         let label = match self.all.len() {
             1 => String::new(),

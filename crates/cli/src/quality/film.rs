@@ -1,4 +1,4 @@
-//! A film that is compared: its pictures' marks first, then the pictures themselves.
+//! A compared film: first the marks of its pictures, then the pictures themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use anyhow::{bail, ensure};
 
 use crate::io::{CodedPicture, PictureReader};
 
-/// What is known of a film before it is decoded.
+/// Properties of a film before it is decoded.
 #[derive(Debug)]
 pub(super) struct Film {
     pub(super) path: PathBuf,
-    /// Of its pictures, in coding order.
+    /// Marks of its pictures, in coding order.
     pub(super) marks: Vec<Mark>,
-    /// From the first picture's time to the last one's, and once the mean interval.
+    /// Time from the first picture to the last one, plus one mean interval.
     pub(super) duration: Duration,
     has_b_pictures: bool,
 }
@@ -59,7 +59,7 @@ impl Film {
         })
     }
 
-    /// The place of each picture in the order of display.
+    /// Returns the position of each picture in the order of display.
     pub(super) fn ranks(&self) -> anyhow::Result<Vec<usize>> {
         let is_timed = self.marks.iter().all(|mark| mark.presented_at.is_some());
         ensure!(
@@ -80,7 +80,7 @@ impl Film {
     }
 }
 
-/// The luma of a decoded picture, rows without padding.
+/// Luma of a decoded picture, rows without padding.
 #[derive(Debug)]
 pub(super) struct Luma {
     pub(super) bytes: Vec<u8>,
@@ -102,18 +102,18 @@ impl From<Decoded<'_>> for Luma {
     }
 }
 
-/// A film's pictures as they are decoded, in the order of display.
+/// Decoder of a film's pictures in the order of display.
 #[derive(Debug)]
 pub(super) struct Track {
     reader: PictureReader,
     decoder: H264Decoder,
-    /// Pictures come out of the decoder later than they went in, in the order of display.
+    /// Whether the decoder returns pictures with a delay, in the order of display.
     is_reordered: bool,
-    /// Of each picture in coding order; `None`: it is decoded, but not shown.
+    /// Position of each picture in coding order; `None` if it is decoded but not shown.
     ranks: std::vec::IntoIter<Option<usize>>,
-    /// In the decoder.
+    /// Positions of the pictures in the decoder.
     pending: BTreeSet<usize>,
-    /// Decoded, and shown later.
+    /// Decoded pictures that are shown later.
     ready: BTreeMap<usize, Option<Luma>>,
 }
 
@@ -130,8 +130,8 @@ impl Track {
         })
     }
 
-    /// The picture with this place, which must be one that the film has, and behind those that were
-    /// asked for before; `None` if it cannot be decoded.
+    /// Returns the picture at this position, or `None` if it cannot be decoded. The film must have
+    /// it, and positions must increase from call to call.
     pub(super) fn picture(&mut self, rank: usize) -> anyhow::Result<Option<Luma>> {
         while !self.ready.contains_key(&rank) {
             match (self.reader.next()?, self.ranks.next()) {
@@ -159,7 +159,8 @@ impl Track {
             Err(_) => {
                 self.ready.extend(of.map(|of| (of, None)));
                 if self.is_reordered {
-                    // What it holds may be out of step now. It would wait for a key frame anyway.
+                    // The content of the decoder may be out of step. It would need a key frame
+                    // anyway.
                     self.finish();
                     self.decoder = decoder(true)?;
                 }

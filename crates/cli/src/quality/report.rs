@@ -1,4 +1,4 @@
-//! What is said of a comparison.
+//! The report on a comparison.
 
 use core::fmt::Write;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use serde_json::json;
 use super::film::Film;
 use super::{Compared, State};
 
-/// The square of the largest luma.
+/// Square of the largest luma.
 const PEAK_SQUARE: f64 = 255.0 * 255.0;
-/// What stands for equal pictures, in dB.
+/// PSNR of equal pictures in dB.
 const EQUAL_PSNR: f64 = 100.0;
 
-/// A source and what was received of it.
+/// Result of a comparison of source and received video.
 #[derive(Debug)]
 pub(super) struct Report {
     source: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Report {
     size: (usize, usize),
     duration: Duration,
     received_count: usize,
-    /// Received pictures that are nowhere in the source.
+    /// Number of received pictures that are not in the source.
     foreign_count: usize,
     basis: Basis,
     same_count: usize,
@@ -68,8 +68,8 @@ impl Report {
         self.compared().filter(is_equal).count()
     }
 
-    /// PSNR of the mean square error over all pictures, which equal ones do not lift to the skies;
-    /// `None` if all are equal.
+    /// Returns the PSNR of the mean square error over all pictures, in which equal pictures do not
+    /// dominate. Returns `None` if all are equal.
     fn overall_psnr(&self) -> Option<f64> {
         let error = |of: Fidelity| match of.psnr >= EQUAL_PSNR {
             true => 0.0,
@@ -80,7 +80,7 @@ impl Report {
         (errors > 0.0).then(|| 10.0 * libm::log10(PEAK_SQUARE / mean))
     }
 
-    /// How long the picture stood still at most: pictures that were not shown in a row.
+    /// Returns the longest still: the number of consecutive pictures that were not shown.
     fn longest_still(&self) -> usize {
         let mut longest = 0;
         let mut current = 0;
@@ -98,7 +98,7 @@ impl Report {
         self.duration / self.pictures.len().max(1) as u64
     }
 
-    /// For people.
+    /// Returns the report for people.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("a String takes everything");
@@ -110,9 +110,9 @@ impl Report {
         ));
         let known_by = match self.basis {
             Basis::Content => format!("{} of them byte for byte the source's", self.same_count),
-            Basis::Timestamps => "coded anew, known by their timestamps".to_owned(),
+            Basis::Timestamps => "re-encoded, matched by their timestamps".to_owned(),
             Basis::Order => {
-                "coded anew and without timestamps: they are counted, and a\n          lost one \
+                "re-encoded and without timestamps: they are counted, and a\n          lost one \
                  shifts all that follow"
                     .to_owned()
             }
@@ -190,7 +190,7 @@ impl Report {
         }
     }
 
-    /// For programs.
+    /// Returns the report for programs.
     pub(super) fn json(&self) -> String {
         let spread = |of: &dyn Fn(Fidelity) -> f64| {
             Spread::of(self.compared().map(of)).map(|spread| {
@@ -236,7 +236,7 @@ impl Report {
         text
     }
 
-    /// A line for each picture of the source.
+    /// Returns a line for each picture of the source.
     pub(super) fn pictures_csv(&self) -> String {
         let mut text = "picture,time,state,psnr,ssim\n".to_owned();
         for (number, picture) in (0_u64..).zip(&self.pictures) {

@@ -30,7 +30,7 @@ fn numbered(count: u32) -> Vec<(usize, Vec<u8>)> {
     encoded(count).into_iter().enumerate().collect()
 }
 
-/// Pictures shown, missing and undecodable.
+/// Returns the numbers of shown, missing and undecodable pictures.
 fn counts(report: &Report) -> [usize; 3] {
     [State::Shown, State::Missing, State::Undecodable].map(|state| report.count(state))
 }
@@ -50,7 +50,7 @@ fn a_film_is_equal_to_itself() {
     let stream = bed.write("film.ts", &transport_stream(&pictures, Duration::ZERO));
     let bytes: Vec<u8> = pictures.into_iter().flat_map(|(_, bytes)| bytes).collect();
     let plain = bed.write("film.h264", &bytes);
-    // As it is, and as `send` makes MPEG-TS of it.
+    // The plain stream, and MPEG-TS as `send` makes it.
     for (source, received) in [(&stream, &stream), (&plain, &plain), (&plain, &stream)] {
         let report = compare(source, received).expect("two films");
         assert_eq!(counts(&report), [40, 0, 0]);
@@ -73,7 +73,7 @@ fn a_missing_picture_is_the_one_before_it_and_breaks_the_chain_until_a_key_frame
     let bed = Bed::new();
     let pictures = numbered(60);
     let source = bed.write("film.ts", &transport_stream(&pictures, Duration::ZERO));
-    // The key frames are 0, 25 and 50. The clock is another one, as after a demo.
+    // The key frames are 0, 25 and 50. The clock differs, as after a demo.
     let mut kept = pictures.clone();
     kept.remove(40);
     kept.drain(10..12);
@@ -85,7 +85,7 @@ fn a_missing_picture_is_the_one_before_it_and_breaks_the_chain_until_a_key_frame
     ];
     for received in films {
         let report = compare(&source, &received).expect("two films");
-        // 10 and 11 are missing and 12 to 24 refer to them; so 40, and 41 to 49.
+        // 10 and 11 are missing and 12 to 24 refer to them. 40 is missing and 41 to 49 refer to it.
         assert_eq!(counts(&report), [35, 3, 22]);
         assert!(
             report.text().contains("at most 15 in a row, 600 ms"),
@@ -126,7 +126,7 @@ fn what_was_not_transmitted_is_not_compared() {
     let source = bed.write("film.ts", &transport_stream(&pictures, Duration::ZERO));
     let received = transport_stream(&pictures[20..57], Duration::from_secs(1));
     let report = compare(&source, &bed.write("part.ts", &received)).expect("two films");
-    // Up to the key frame 25 there is nothing to refer to.
+    // Before the key frame 25 the pictures have no reference.
     assert_eq!(counts(&report), [32, 0, 5]);
     let said = report.text();
     assert!(
@@ -195,7 +195,7 @@ fn what_cannot_be_compared_is_told() {
     );
 }
 
-/// A test picture with noise, so that a coarse coding shows.
+/// Source of a test picture with noise, which makes coarse coding measurable.
 const NOISE: &str = "testsrc2=size=320x180:rate=25:duration=2,noise=alls=20:all_seed=1";
 
 #[test]
@@ -205,7 +205,7 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
     }
     let bed = Bed::new();
     let (film, coarse) = (bed.text("film.mp4"), bed.text("coarse.mkv"));
-    // With B pictures, whose coding order is not that of display; and 180 is no multiple of 16.
+    // With B pictures, whose coding order differs from the display order; 180 is no multiple of 16.
     let made = [
         "-f", "lavfi", "-i", NOISE, "-c:v", "libx264", "-pix_fmt", "yuv420p",
     ];
@@ -242,7 +242,7 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
     let report = compare(film.as_ref(), coarse.as_ref()).expect("two films");
     let said = report.text();
     assert_eq!(counts(&report), [50, 0, 0], "{said}");
-    assert!(said.contains("known by their timestamps"), "{said}");
+    assert!(said.contains("matched by their timestamps"), "{said}");
     let filter = [
         "-i",
         &coarse,
@@ -267,7 +267,7 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
         .as_f64()
         .expect("a number");
     assert!((psnr - number("PSNR y:")).abs() < 0.01, "{psnr}: {theirs}");
-    // Its windows overlap, ours lie side by side.
+    // ffmpeg's windows overlap, ours do not.
     let ssim = json["ssim"]["mean"].as_f64().expect("a number");
     assert!((ssim - number("SSIM Y:")).abs() < 0.01, "{ssim}: {theirs}");
 }

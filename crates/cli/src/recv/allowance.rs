@@ -1,4 +1,4 @@
-//! What names may bring on average: a bucket of bytes for each that has a limit.
+//! Limits of names' average rates: a bucket of bytes for each limited name.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::allowed::{AllowList, StreamName};
 
-/// What a full bucket lasts for: a few groups of pictures, so that a key frame or a lively scene is
+/// Capacity of a bucket as time: a few groups of pictures, so that a key frame or a busy scene is
 /// no excess (chosen).
 const BURST: Duration = Duration::from_secs(5);
-/// So much is there again before what was refused goes on, at a key frame.
+/// Fill of the bucket, as time, at which a refused stream continues with a key frame.
 const PAUSE: Duration = Duration::from_secs(1);
-/// From one time that it is told to the next.
+/// Minimum time between two reports.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The buckets of all names.
@@ -23,7 +23,7 @@ pub(super) struct Allowances(Arc<Mutex<BTreeMap<StreamName, Bucket>>>);
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     max: DataRate,
-    /// Bytes that may come at once.
+    /// Bytes that may arrive at once.
     room: u64,
     filled_at: Instant,
 }
@@ -37,7 +37,8 @@ impl Bucket {
         }
     }
 
-    /// Whether so many bytes may come now. `is_refused`: whether those before them were not let in.
+    /// Returns whether `bytes` may arrive now. `is_refused` means that the previous frame was
+    /// refused.
     fn take(&mut self, now: Instant, bytes: u64, is_refused: bool) -> bool {
         let earned = self.max.bytes_in(now.saturating_since(self.filled_at));
         if earned > 0 {
@@ -57,7 +58,7 @@ impl Bucket {
 }
 
 impl Allowances {
-    /// Takes the limits of the list; a name whose limit stays keeps its bucket.
+    /// Applies the limits of the list. A name whose limit is unchanged keeps its bucket.
     pub(super) fn update(&self, list: &AllowList, now: Instant) {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let limited = list.all().iter().filter_map(|allowed| {
@@ -90,7 +91,7 @@ impl Allowances {
     }
 }
 
-/// What is told of frames that were refused.
+/// Report on refused frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Excess {
     name: StreamName,
@@ -109,13 +110,13 @@ impl fmt::Display for Excess {
     }
 }
 
-/// One session's share of its name's allowance.
+/// A session's share of its name's allowance.
 #[derive(Debug)]
 pub(super) struct Share {
     name: StreamName,
     allowances: Allowances,
     is_refusing: bool,
-    /// Since it was told.
+    /// Refused frames since the last report.
     refused_count: u64,
     told_at: Option<Instant>,
 }
@@ -131,15 +132,15 @@ impl Share {
         }
     }
 
-    /// Whether the stream's name has a limit.
+    /// Returns whether the stream's name has a limit.
     pub(super) fn is_limited(&self) -> bool {
         let buckets = &self.allowances.0;
         let buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.contains_key(&self.name)
     }
 
-    /// Whether a frame is let in, and if not, what is to be told of it, now and then. What follows
-    /// a refused frame cannot be decoded: it is refused until a key frame.
+    /// Admits a frame, or returns a report if one is due. Frames after a refused one cannot be
+    /// decoded. They are refused until the next key frame, or until the limit is removed.
     pub(super) fn admit(
         &mut self,
         now: Instant,
@@ -187,8 +188,8 @@ mod tests {
         Share::new("crew".parse().unwrap(), allowances.clone())
     }
 
-    /// How many of 25 frames a second, a key frame each second, are let in from one second to
-    /// another.
+    /// Returns the number of admitted frames in these seconds, at 25 frames per second and a key
+    /// frame each second.
     fn admitted(shares: &mut [Share], seconds: core::ops::Range<u64>, bytes: usize) -> u64 {
         let mut count = 0;
         for number in seconds.start * 25..seconds.end * 25 {
@@ -203,14 +204,14 @@ mod tests {
     #[test]
     fn what_exceeds_the_average_is_refused_in_whole_groups() {
         let allowances = Allowances::default();
-        // 100 kB/s, where 200 come.
+        // The limit is 100 kB/s, and 200 kB/s arrive.
         allowances.update(&list(",max=800kbit/s"), Instant::ZERO);
         let mut shares = [share(&allowances)];
         assert!(admitted(&mut shares, 0..4, 8_000) == 100, "a burst");
         let later = admitted(&mut shares, 20..120, 8_000);
         let bytes = later * 8_000;
         assert!((8_000_000..=10_500_000).contains(&bytes), "{bytes}");
-        // Nothing is let in behind a refused frame before a key frame.
+        // After a refused frame, none is admitted before a key frame.
         let mut alone = share(&allowances);
         let now = Instant::from_secs(200);
         assert!(alone.admit(now, 400_000, true).is_ok());
@@ -229,7 +230,7 @@ mod tests {
         assert!(bytes <= 100 * 100_000 + 500_000, "{bytes}");
         let mut other = [Share::new("roof".parse().unwrap(), allowances.clone())];
         assert_eq!(admitted(&mut other, 0..10, 1 << 20), 250);
-        // A limit that is lifted, or raised, counts at once.
+        // A limit that is removed or raised applies at once.
         allowances.update(&list(""), Instant::from_secs(100));
         assert_eq!(admitted(&mut two, 100..110, 1 << 20), 500);
     }

@@ -1,4 +1,4 @@
-//! Where streams go: each to its own outputs, or, one after the other, all to the same.
+//! Destinations of streams: outputs for each stream, or the same outputs for all, one at a time.
 
 use core::str::FromStr;
 
@@ -7,21 +7,21 @@ use anyhow::bail;
 use crate::allowed::StreamName;
 use crate::io::OutputName;
 
-/// What an output's name holds in the place of a stream's.
+/// Placeholder for a stream's name in the name of an output.
 const NAME: &str = "{name}";
 
 /// One output of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Destination {
-    /// The only stream that goes there, by `NAME=`.
+    /// The only stream of this output, by `NAME=`.
     stream: Option<StreamName>,
-    /// It may hold `{name}`.
+    /// The output. Its name may have `{name}` in it.
     output: OutputName,
     text: String,
 }
 
 impl Destination {
-    /// Whether it is standard output.
+    /// Returns whether it is standard output.
     pub(super) fn is_stdout(&self) -> bool {
         self.output == OutputName::Stdout
     }
@@ -48,7 +48,7 @@ pub(crate) struct Destinations {
 }
 
 impl Destinations {
-    /// `has_several`: whether there may be more than one stream.
+    /// Collects the outputs. `has_several`: whether there may be more than one stream.
     ///
     /// # Errors
     /// Some outputs are for all streams, and others are not.
@@ -73,18 +73,18 @@ impl Destinations {
         }
     }
 
-    /// Whether streams have the same outputs, and so have to wait for one another.
+    /// Returns whether streams have the same outputs, and therefore wait for one another.
     pub(crate) fn are_shared(&self) -> bool {
         self.are_shared
     }
 
-    /// Whether a stream goes to standard output.
+    /// Returns whether a stream goes to standard output.
     pub(crate) fn use_stdout(&self) -> bool {
         let mut all = self.all.iter();
         all.any(|destination| destination.output == OutputName::Stdout)
     }
 
-    /// The outputs of a stream.
+    /// Returns the outputs of a stream.
     ///
     /// # Errors
     /// It has none.

@@ -1,4 +1,4 @@
-//! Where streams come from: the address of our own protocol, and those of others.
+//! Sources of streams: the address of our own protocol, and those of others.
 
 use core::fmt;
 use core::str::FromStr;
@@ -14,16 +14,16 @@ use crate::allowed::StreamName;
 use crate::io::{ForeignName, Input, InputName, Piece, Wanted};
 use crate::print;
 
-/// One `--listen` of the command line.
+/// A `--listen` of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
-    /// `ADDR`, of our own protocol.
+    /// `ADDR` of our own protocol.
     Native(String),
-    /// `[NAME=]URL`
+    /// `[NAME=]URL` of another protocol.
     Other(OtherSource),
 }
 
-/// A stream that comes by another protocol.
+/// A stream by another protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherSource {
     pub(crate) name: StreamName,
@@ -59,7 +59,7 @@ impl FromStr for Listen {
     }
 }
 
-/// What all `--listen` ask for.
+/// Addresses of all `--listen`.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     pub(super) native: Option<String>,
@@ -67,8 +67,10 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    /// Collects the addresses.
+    ///
     /// # Errors
-    /// There are two addresses of our own protocol, or two streams of one name.
+    /// Two addresses are of our own protocol, or two streams have the same name.
     pub(super) fn of(all: Vec<Listen>) -> anyhow::Result<Self> {
         let mut sources = Sources::default();
         for listen in all {
@@ -97,7 +99,7 @@ impl Sources {
     }
 }
 
-/// A stream of another protocol, on its way to its outputs.
+/// A stream of another protocol and its outputs.
 pub(super) struct Carrier {
     name: StreamName,
     manner: Manner,
@@ -115,7 +117,7 @@ impl Carrier {
         }
     }
 
-    /// Carries it until the program is stopped.
+    /// Carries the stream until the program is stopped.
     pub(super) fn run(mut self, input: Input, outputs: &mut Outputs) -> Outcome {
         let Manner {
             clock,

@@ -1,5 +1,5 @@
-//! A stream's outputs. Where there are several, each has a thread: one that takes nothing for a
-//! while, as a pipe whose reader sleeps, holds up none of the others.
+//! A stream's outputs. Each of several outputs has a thread. An output that blocks, for example a
+//! pipe whose reader sleeps, does not delay the others.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,35 +16,36 @@ use crate::observe::Observation;
 use crate::print;
 use crate::stop::Stop;
 
-/// What waits for an output at the most, in pieces of some milliseconds: ten seconds and more.
+/// Maximum number of pieces that wait for an output. A piece is some milliseconds, so they are ten
+/// seconds and more.
 const MAX_WAITING: usize = 8_192;
 
-/// Where a stream goes.
+/// Outputs of a stream.
 pub(super) enum Outputs {
-    /// The stream waits for it.
+    /// A single output, which the stream waits for.
     One(Box<Writer>),
-    /// None waits for another.
+    /// Several outputs, which do not wait for each other.
     Several(Vec<Lane>),
 }
 
-/// An output with everything that reports its failures.
+/// An output with its failure reports.
 pub(super) struct Writer {
     output: RetriedOutput,
     name: String,
-    /// Whose video it is.
+    /// Name of the stream.
     stream: String,
     failure: SharedFailure,
     observation: Arc<Observation>,
 }
 
-/// Why an output is not written now.
+/// Reason why an output is not written now.
 #[derive(Clone, Debug, Default)]
 struct SharedFailure(Arc<Mutex<Option<String>>>);
 
 /// One of several outputs.
 pub(super) struct Lane {
     name: String,
-    /// `None` at the end.
+    /// Queue; `None` at the end.
     queue: Option<SyncSender<Word>>,
     is_watched: bool,
     thread: Option<JoinHandle<()>>,
@@ -52,7 +53,7 @@ pub(super) struct Lane {
     dropped_count: u64,
 }
 
-/// What a lane is told.
+/// Message to a lane.
 #[derive(Clone, Debug)]
 enum Word {
     SessionBegins(StreamName, Instant),
@@ -79,7 +80,7 @@ impl Outputs {
         Ok(Outputs::Several(lanes))
     }
 
-    /// Whether somebody may watch when bytes come.
+    /// Returns whether somebody may watch the bytes on arrival.
     pub(super) fn are_watched(&self) -> bool {
         match self {
             Outputs::One(writer) => writer.output.is_watched(),
@@ -97,11 +98,11 @@ impl Outputs {
         }
     }
 
-    /// Writes a piece of the stream. An output that fails is reported and tried again later.
+    /// Writes a piece of the stream. An output that fails is reported and retried later.
     ///
     /// # Errors
-    /// The only output, or all of several, can never be written again: nobody reads standard
-    /// output any more.
+    /// The only output, or all of several, can never be written again: standard output has no
+    /// reader any more.
     pub(super) fn write(&mut self, piece: Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         let lanes = match self {
             Outputs::One(writer) => return writer.write(&piece, clock, stop),
@@ -117,7 +118,7 @@ impl Outputs {
         }
     }
 
-    /// Says at the end whether the stream is written at all.
+    /// Checks at the end whether the stream is written at all.
     ///
     /// # Errors
     /// The only output, or each of several, fails now.
@@ -204,7 +205,7 @@ impl Lane {
         stream: &StreamName,
         manner: &Manner,
     ) -> anyhow::Result<Self> {
-        // Only files can be followed by others; a player beside a recording is no mistake.
+        // Rotation applies to files only; a player beside a recording is allowed.
         let rotation = rotation.filter(|_| matches!(name, OutputName::File(_)));
         let mut writer = Writer::open(name, rotation, stream, manner)?;
         let (name, failure) = (writer.name.clone(), writer.failure.clone());
@@ -245,7 +246,7 @@ impl Lane {
                 if self.dropped_count == 0 {
                     let name = &self.name;
                     print::warn(format_args!(
-                        "{name} does not keep up with the stream: what has no room is left out"
+                        "{name} does not keep up with the stream: the excess is left out"
                     ));
                 }
                 self.dropped_count += 1;
@@ -256,7 +257,7 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// What waits is written: files are whole when the program ends.
+    /// Writes the queued pieces, so that files are complete when the program ends.
     fn drop(&mut self) {
         self.queue = None;
         let _ = self.thread.take().map(JoinHandle::join);
@@ -301,14 +302,14 @@ mod tests {
             0,
         );
         made.unwrap();
-        // Somebody has it open and does not read.
+        // The reader has the pipe open and does not read.
         let reader = std::fs::File::options().read(true).write(true).open(&pipe);
         let names = [OutputName::File(pipe), OutputName::File(file.clone())];
         let (mut outputs, Manner { clock, stop, .. }) = open(&names);
         let count = MAX_WAITING as u64 + 1_000;
         for _ in 0..count {
             outputs.write(piece(), &clock, &stop).unwrap();
-            // The file's thread has its turn.
+            // The file's thread gets the processor.
             std::thread::yield_now();
         }
         let Outputs::Several(lanes) = &outputs else {

@@ -1,4 +1,4 @@
-//! `recv --pair`: a link by which one sender registers.
+//! `recv --pair`: a link with which one sender registers.
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -18,9 +18,9 @@ use crate::link::Link;
 use crate::print;
 use crate::usage::usual_folder;
 
-/// Time for which a link is good.
+/// Validity of a link. Chosen: enough time to send it to another person.
 const LASTS: Duration = Duration::from_secs(600);
-/// Address at which it listens without --listen.
+/// Address to listen at without --listen.
 const LISTEN: &str = "0.0.0.0:7000";
 
 /// Beginning of a list of senders that `--pair` makes.
@@ -63,7 +63,7 @@ impl PairArguments {
     /// Makes the list of senders if there is none.
     ///
     /// # Errors
-    /// The file cannot be made, or the video goes where the link goes.
+    /// The file cannot be made, or standard output carries the video.
     pub(super) fn make_list(&self, list: Option<&Path>, uses_stdout: bool) -> anyhow::Result<()> {
         let Some(list) = list.filter(|_| self.is_asked()) else {
             return Ok(());
@@ -86,7 +86,7 @@ impl PairArguments {
     /// Prints a link to a receiver, and has the receiver wait for its code.
     ///
     /// # Errors
-    /// Standard output takes nothing.
+    /// Standard output cannot be written.
     pub(super) fn start(&self, receiver: &Receiver, key: PublicKey) -> anyhow::Result<()> {
         let Some(host) = self.pair.as_deref() else {
             return Ok(());
@@ -112,14 +112,14 @@ impl PairArguments {
         }
         print::note(
             "the link is good once and for ten minutes: anabranch send INPUT 'LINK'. If senders \
-             reach this machine at another address, say so: --pair=HOST",
+             reach this machine at another address, name it: --pair=HOST",
         );
         Ok(())
     }
 }
 
 /// Returns where senders find a receiver that listens at `local`: the host that the user has named,
-/// or the address of the way to everywhere else.
+/// or the address of the default route.
 fn address_for_senders(host: &str, local: SocketAddr) -> String {
     let port = local.port();
     let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
@@ -133,8 +133,8 @@ fn address_for_senders(host: &str, local: SocketAddr) -> String {
     }
 }
 
-/// Returns the address from which this machine reaches others. Nothing is sent: addresses for
-/// documentation (RFC 5737, RFC 3849) only choose a route.
+/// Returns the address from which this machine reaches others. It sends nothing: the addresses for
+/// documentation (RFC 5737, RFC 3849) only select a route.
 fn outward() -> IpAddr {
     let ways = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
     let address = |(local, remote): (&str, &str)| {
@@ -195,10 +195,10 @@ impl Studio<'_> {
                     self.use_list(now);
                 }
                 PairingNews::Expired => print::warn(
-                    "the link of --pair is ten minutes old and over: start again for another",
+                    "the link of --pair has expired after ten minutes: restart for another",
                 ),
                 PairingNews::TooManyGuesses => print::warn(
-                    "somebody tries codes: the link of --pair is void; start again for another",
+                    "too many wrong codes: the link of --pair is void; restart for another",
                 ),
                 _ => {}
             }

@@ -1,5 +1,5 @@
-//! Which stream each sender's session is: its name's, or, where several keys have a name at a time,
-//! the first that none of the others has.
+//! Assignment of sessions to streams. A session gets its name's stream or, if several keys share a
+//! name, the first that no other key has.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use anabranch_secure::PublicKey;
 
 use crate::allowed::{Allowed, StreamName};
 
-/// Sessions of a stream that wait for those before them to be written, each with up to 64 MiB of
-/// frames.
+/// Maximum number of a stream's sessions that wait for earlier ones to be written, each with up to
+/// 64 MiB of frames.
 const MAX_WAITING: usize = 4;
 
-/// The streams that senders have.
+/// Streams in use by senders.
 #[derive(Debug, Default)]
 pub(super) struct Places(BTreeMap<StreamName, (PublicKey, usize)>);
 
 impl Places {
-    /// A session of `key` begins, whose name has so many places. `None`: too many of its sessions
-    /// are not written yet.
+    /// Begins a session of `key`, whose name has `count` streams. Returns `None` if too many of its
+    /// sessions are not written yet.
     pub(super) fn enter(
         &mut self,
         key: PublicKey,
@@ -28,7 +28,7 @@ impl Places {
         let is_its = |place: &&StreamName| self.0.get(*place).is_some_and(|(its, _)| *its == key);
         let is_free = |place: &&StreamName| !self.0.contains_key(*place);
         let own = all.iter().find(is_its).or(all.iter().find(is_free));
-        // One whose session is over and not yet written is taken over.
+        // A stream whose session is over but not yet written is taken over.
         let place = own.unwrap_or(&all[0]).clone();
         let (its, open_count) = self.0.entry(place.clone()).or_insert((key, 0));
         if *open_count > MAX_WAITING {
@@ -39,7 +39,7 @@ impl Places {
         Some(place)
     }
 
-    /// A session of a stream is written to its end.
+    /// Ends a session of a stream, which is written completely.
     pub(super) fn leave(&mut self, place: &StreamName) {
         if let Some((_, open_count)) = self.0.get_mut(place) {
             *open_count -= 1;
@@ -49,7 +49,7 @@ impl Places {
         }
     }
 
-    /// Calls senders what their streams are called.
+    /// Gives senders the names of their streams.
     pub(super) fn rename(&self, all: &mut [Allowed]) {
         for (place, (key, _)) in &self.0 {
             let its = all.iter_mut().filter(|allowed| allowed.key == *key);
@@ -76,7 +76,7 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(enter(&mut places, 0), some("crew"));
         assert_eq!(enter(&mut places, 1), some("crew-2"));
-        // Its next session replaces its own.
+        // The key's next session replaces its own.
         assert_eq!(enter(&mut places, 1), some("crew-2"));
         places.leave(&name.in_place(2));
         places.leave(&name);

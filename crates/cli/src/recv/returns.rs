@@ -1,4 +1,5 @@
-//! What goes from the receiver to its senders: a stream for all of them or for one, and messages.
+//! Media and messages from the receiver to its senders: a stream for all senders, and messages for
+//! one or all.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,27 +17,27 @@ use crate::message;
 use crate::print;
 use crate::stop::Stop;
 
-/// Options of what goes back.
+/// Options for media and messages to the senders.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReturnArguments {
-    /// A stream for the senders, which write it with --return-to: talkback, or a return feed.
+    /// A stream for the senders, such as talkback or a return feed. They write it with --return-to.
     /// Inputs are those of `anabranch send`.
     #[arg(long, value_name = "INPUT")]
     return_input: Option<InputName>,
-    /// Lines of this file, pipe or standard input are messages to the senders, as tally. With
-    /// several senders, a line begins with a stream's name, or with `*` for all.
+    /// Send the lines of this file, pipe or standard input to the senders as messages, such as
+    /// tally. With several senders, a line begins with a stream's name, or with `*` for all.
     #[arg(long, value_name = "FILE|-")]
     messages: Option<PathBuf>,
 }
 
-/// The ways to all senders that are connected.
+/// The return paths to all connected senders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Returns(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     paths: Mutex<BTreeMap<StreamName, ReturnPath>>,
-    /// Whether somebody has come who cannot decode what follows without a key frame.
+    /// Whether a sender has joined, which needs a key frame to decode the stream.
     has_joined: AtomicBool,
 }
 
@@ -46,13 +47,13 @@ impl Returns {
         paths.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session begins, in place of any that the stream had.
+    /// Adds the return path of a new session, in place of the stream's earlier one.
     pub(super) fn add(&self, stream: StreamName, path: ReturnPath) {
         self.lock().insert(stream, path);
         self.0.has_joined.store(true, Ordering::Relaxed);
     }
 
-    /// Sends a frame to one stream's sender, or to all. How many there are.
+    /// Sends a frame to one stream's sender, or to all. Returns the number of frames sent.
     fn send(&self, to: Option<&str>, frame: &Frame) -> usize {
         let mut paths = self.lock();
         let mut count = 0;
@@ -62,13 +63,13 @@ impl Returns {
             }
             let sent = path.send_frame(frame);
             count += usize::from(sent.is_ok());
-            // What has no room is lost, as on any way that is too slow.
+            // A frame without room is lost, as on any path that is too slow.
             sent != Err(anabranch_core::media::SendFrameError::Closed)
         });
         count
     }
 
-    /// What the slowest of the senders' paths carries, and whether somebody has come.
+    /// Returns the target bitrate of the slowest return path, and whether a sender has joined.
     fn wanted(&self) -> Wanted {
         let paths = self.lock();
         let targets = paths.values().filter_map(ReturnPath::target_bitrate);
@@ -78,7 +79,7 @@ impl Returns {
         }
     }
 
-    /// Starts what was asked for. `has_several`: whether messages say whom they are for.
+    /// Starts the requested stream and messages. `has_several`: whether messages name a stream.
     ///
     /// # Errors
     /// An input cannot be opened.

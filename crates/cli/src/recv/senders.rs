@@ -1,4 +1,4 @@
-//! Where senders find this end, changes of their list, and senders that are not let in.
+//! The receiver's address for senders, changes of their list, and senders that are not let in.
 
 use std::sync::PoisonError;
 
@@ -11,7 +11,7 @@ use crate::command_line::told_tcp;
 use crate::print;
 
 impl Native {
-    /// Prints where it listens.
+    /// Prints the address at which it listens.
     pub(super) fn announce(&self) {
         let address = self.receiver.local_addr();
         let by_tcp = told_tcp(self.receiver.local_tcp_addr());
@@ -36,7 +36,7 @@ impl Studio<'_> {
         }
     }
 
-    /// Lets in those of the list.
+    /// Lets in the senders of the list.
     pub(super) fn use_list(&mut self, now: Instant) {
         if let Some(receiver) = self.receiver {
             receiver.set_places(self.allowed.places());
@@ -53,7 +53,7 @@ impl Studio<'_> {
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    /// Prints which senders asked for a session and got none.
+    /// Prints which senders requested a session and got none.
     pub(super) fn tell_turned_away(&mut self, now: Instant) {
         let turned_away = self.receiver.map(Receiver::take_turned_away);
         for turned_away in turned_away.unwrap_or_default() {

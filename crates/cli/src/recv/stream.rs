@@ -1,4 +1,4 @@
-//! One stream: its sender's sessions, one after the other, on their way to its outputs.
+//! One stream: the sessions of its sender, one after the other, and their way to its outputs.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -25,20 +25,20 @@ use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 
-/// How often a stream's thread looks up from waiting for events.
+/// Longest wait of a stream's thread for an event.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
-/// What the end of a session is to the program.
+/// Result of a session for the program.
 pub(super) type Outcome = anyhow::Result<()>;
 
-/// What is asked of every stream alike.
+/// Settings that all streams share.
 #[derive(Clone)]
 pub(super) struct Manner {
     pub(super) buffer: Option<JitterBuffer>,
-    /// The interval of lines about paths.
+    /// Interval of lines about paths.
     pub(super) report: Option<Duration>,
     pub(super) keeps_listening: bool,
-    /// Whether what is told begins with the stream's name.
+    /// Whether messages begin with the stream's name.
     pub(super) tells_names: bool,
     pub(super) clock: Clock,
     pub(super) stop: Stop,
@@ -92,8 +92,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Carries the session to its end. Returns what that is to the program, if it is over by it:
-    /// not when another session takes this one's place, nor while it goes on listening.
+    /// Runs the session to its end. Returns its outcome if it ends the program's work for the
+    /// stream, and `None` if another session takes its place or the program listens on.
     pub(super) fn run(mut self) -> Option<Outcome> {
         let peer = self.reception.peer();
         let latency = told_latency(self.reception.latency());
@@ -109,7 +109,7 @@ impl<'a> Session<'a> {
                     }
                     self.take(clock.now(), frame);
                 }
-                // Whether a limit admits a frame shows when its length is known.
+                // A limit admits a frame only when its length is known.
                 Ok(Event::FramePart(part)) if !self.share.is_limited() => {
                     self.playout.push_part(part);
                 }
@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
                 }
                 Ok(Event::Ended(ended)) => return self.end(ended),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                // Its last event was taken, or its thread panicked.
+                // The last event was taken, or the session's thread panicked.
                 Err(RecvTimeoutError::Disconnected) => return Some(Ok(())),
             }
             if let Err(error) = self.write_due() {
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reports paths that come and go, and an encoder that sends too much.
+    /// Reports changes of paths, and an encoder that sends too much.
     fn look(&mut self, now: Instant, seen: &Snapshot) {
         for path in seen.paths.iter().filter(|path| path.link.is_some()) {
             self.path_news.see(path.view.id, path.state(), now);
@@ -161,10 +161,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes a frame in, if the stream's name may bring it.
+    /// Takes a frame, if the limit of the stream's name admits it.
     fn take(&mut self, now: Instant, frame: ReceivedFrame) {
         let is_key = frame.importance.is_key();
-        // Null packets take no room on the way, and do in the output.
+        // Null packets count too: they take no room on the paths, but in the output.
         let bytes = null_packets::whole_len(&frame.bytes);
         match self.share.admit(now, bytes, is_key) {
             Ok(()) => {
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
                 self.playout.on_dropped(now);
                 if let Some(excess) = excess {
                     let told = message::frame(&excess.to_string(), now);
-                    // Who has no room for it sees it at the next time.
+                    // Without room for the message, the sender gets the next one.
                     let _ = self.reception.return_path().send_frame(&told);
                     print::warn(excess);
                 }
@@ -184,7 +184,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// How long to wait for events: until the next bytes are due.
+    /// Returns the time to wait for events: until the next bytes are due.
     fn patience(&self) -> core::time::Duration {
         let now = self.manner.clock.now();
         let until = |at: Instant| at.saturating_since(now).to_std();
@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
         due.min(LOOK_INTERVAL)
     }
 
-    /// Writes what is due.
+    /// Writes the bytes that are due.
     fn write_due(&mut self) -> anyhow::Result<()> {
         let Manner { clock, stop, .. } = self.manner;
         while let Some(piece) = self.playout.pop(clock.now()) {
@@ -204,8 +204,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Writes what is left of a session that is over, each piece at its time; who cannot wait gets
-    /// it at once.
+    /// Writes the rest of a session that is over, each piece at its time. When the program is
+    /// stopped, it writes the rest at once.
     fn play_out(&mut self) -> anyhow::Result<()> {
         let Manner { clock, stop, .. } = self.manner;
         while let Some(at) = self.playout.next_at() {
@@ -231,7 +231,8 @@ impl<'a> Session<'a> {
         let delivery = Delivery::of(End::Receiver, seen, 0);
         let is_stopped = self.manner.stop.is_stopped();
         match ended {
-            // Who stops a session that brought nothing knows it, and who listens on has others.
+            // No error: a user who stops a session without frames knows it, and with
+            // --keep-listening a single session does not decide.
             _ if is_stopped && (self.manner.keeps_listening || delivery.share().is_none()) => {
                 Some(Ok(()))
             }

@@ -1,4 +1,4 @@
-//! What whoever looks sees of streams; of those by other protocols, what is counted here.
+//! Snapshots of streams for the statistics; for other protocols, from the counts of this file.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,12 +10,12 @@ use crate::allowed::{self, Allowed, StreamName};
 use crate::io::{Link, Links};
 use crate::observe::{Foreign, Look};
 
-/// After a pause of this length another session has begun.
+/// Pause after which another session begins.
 const PAUSE_BETWEEN_SESSIONS: Duration = Duration::from_secs(10);
-/// A link that is silent for longer is suspect: senders of SRTLA say something each second.
+/// Silence after which a link is suspect: SRTLA senders send something each second.
 const SUSPECT_AFTER: Duration = Duration::from_secs(3);
 
-/// The counts of one stream.
+/// Counters of a stream.
 #[derive(Debug)]
 pub(super) struct Tally {
     name: StreamName,
@@ -24,7 +24,7 @@ pub(super) struct Tally {
     counts: Mutex<Counts>,
 }
 
-/// Of this session, or the last.
+/// Counters of the current or last session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     began_at: Instant,
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// So many bytes have come. Whether a session begins with them.
+    /// Counts received bytes. Returns whether a session begins with them.
     pub(super) fn add(&self, now: Instant, bytes: usize) -> bool {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let begins = !counts.is_session(now);
@@ -59,7 +59,7 @@ impl Tally {
         begins
     }
 
-    /// As a stream of ours would be seen: links are paths.
+    /// Returns a snapshot in the form of our own streams: links are paths.
     fn look(&self, now: Instant) -> Look {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let links = self.links.as_ref().map(Links::get).unwrap_or_default();
@@ -116,7 +116,7 @@ fn path(link: &Link, now: Instant) -> PathSnapshot {
     }
 }
 
-/// The tallies of all streams by other protocols.
+/// Tallies of all streams by other protocols.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallies(Arc<Mutex<Vec<Arc<Tally>>>>);
 
@@ -133,7 +133,7 @@ impl Tallies {
     }
 }
 
-/// What is seen of the sessions, as long as there is a receiver.
+/// Returns a function that takes snapshots of all sessions, our own as long as the receiver exists.
 pub(super) fn looks(
     receiver: Option<&Arc<Receiver>>,
     names: Arc<Mutex<Vec<Allowed>>>,

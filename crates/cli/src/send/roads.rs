@@ -1,8 +1,8 @@
-//! A sender's paths while it runs: new ones, paths that make room for them, and caps.
+//! A sender's paths while it runs: new ones, their replacement, and caps.
 //!
-//! A session has [`PathId::LIMIT`] paths at a time. Each takes a number of its own while there are
-//! any. Then it takes that of the interface that has been gone for longest, or else of the one that
-//! has carried nothing for longest. Only interfaces of a pattern make room.
+//! A session has at most [`PathId::LIMIT`] paths. Each gets a new number while there are any. After
+//! that it takes the number of the interface that has been gone for longest. If none is gone, it
+//! takes that of the path that has been out for longest. Only interfaces of a pattern are replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,13 +17,13 @@ use crate::stop::Stop;
 use crate::usage::{Caps, News};
 use crate::{print, service};
 
-/// How often new interfaces are looked for.
+/// Time between checks for new interfaces.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// A path that has been out for this long makes room although its interface exists. Chosen: a
-/// train leaves a tunnel sooner.
+/// Time after which a path that is out may be replaced although its interface exists. Chosen:
+/// longer than a train is in a tunnel.
 const DEAD_AFTER: Duration = Duration::from_secs(60);
 
-/// Names of the paths, for threads that look at them.
+/// Names of the paths, for other threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedNames(Arc<Mutex<Vec<String>>>);
 
@@ -34,15 +34,15 @@ impl SharedNames {
     }
 }
 
-/// One path, at the index of its number.
+/// A path, at the index of its number.
 #[derive(Debug)]
 struct Road {
     named: NamedPath,
-    /// Whether the user said so himself.
+    /// Whether the user marked it as metered.
     is_metered: bool,
-    /// When the look found its interface gone.
+    /// Time of the check that found its interface gone.
     gone_since: Option<Instant>,
-    /// When the look found the path out.
+    /// Time of the check that found the path out.
     out_since: Option<Instant>,
 }
 
@@ -56,12 +56,12 @@ pub(super) struct Roads {
     caps: Option<Caps>,
     look_at: Instant,
     has_failed: bool,
-    /// Names of present interfaces that are no paths, of which the user was warned.
+    /// Present interfaces that are not paths, about which the user was warned.
     left_out: Vec<String>,
     departed: Departed,
 }
 
-/// Paths whose numbers others have taken.
+/// Replaced paths.
 #[derive(Debug, Default)]
 struct Departed {
     count: u64,
@@ -69,10 +69,10 @@ struct Departed {
 }
 
 impl Roads {
-    /// The paths that there are, at least one; `None`: stopped before there was one.
+    /// Opens the present paths, at least one. Returns `None` if stopped before the first.
     ///
     /// # Errors
-    /// A path that cannot be, or a cap that cannot be counted.
+    /// An invalid path, or a cap whose volume cannot be counted.
     pub(super) fn open(
         arguments: &PathArguments,
         stop: &Stop,
@@ -82,7 +82,7 @@ impl Roads {
         let mut found = ways.look()?;
         if found.is_empty() {
             print::warn(format_args!("waiting for an interface {}", ways.patterns()));
-            // It waits as it was asked to: a service manager need not.
+            // Waiting is the configured behaviour, so the service manager need not wait.
             service::ready();
         }
         while found.is_empty() {
@@ -107,7 +107,7 @@ impl Roads {
             left_out: Vec::new(),
             departed: Departed::default(),
         };
-        // The next look warns of the others.
+        // The next check warns about the others.
         for named in found {
             if roads.roads.len() < PathId::LIMIT || !named.is_of_pattern {
                 roads.push(named)?;
@@ -116,7 +116,7 @@ impl Roads {
         Ok(Some(roads))
     }
 
-    /// Takes in a path with a number of its own. Returns it as the session is to have it.
+    /// Adds a path with a new number. Returns it for the session.
     fn push(&mut self, mut named: NamedPath) -> anyhow::Result<ClientPath> {
         let index = self.roads.len();
         let road = self.road(index, &mut named)?;
@@ -128,7 +128,7 @@ impl Roads {
         Ok(path)
     }
 
-    /// Makes the entry of a path that has number `index`, and begins to count for its cap.
+    /// Creates the entry of the path with number `index`, and starts the count for its cap.
     fn road(&mut self, index: usize, named: &mut NamedPath) -> anyhow::Result<Road> {
         let is_metered = named.path.options.is_metered;
         if let (Some(caps), Some(cap)) = (&mut self.caps, named.cap)
@@ -161,8 +161,8 @@ impl Roads {
         &self.names
     }
 
-    /// Looks for new interfaces, and counts, when it is time. Returns the numbers that other paths
-    /// have taken.
+    /// Checks for new interfaces, and counts, if it is time. Returns the numbers that new paths
+    /// have taken over.
     pub(super) fn tend(
         &mut self,
         now: Instant,
@@ -175,7 +175,7 @@ impl Roads {
         }
         if now >= self.look_at && self.ways.may_grow() {
             self.look_at = now + LOOK_INTERVAL;
-            // Interfaces come and go while they are listed: the next look is soon.
+            // Interfaces may change while they are listed; the next check is soon.
             if let Ok(found) = self.ways.look() {
                 replaced = self.take_in(now, &found, sender);
             }
@@ -183,7 +183,7 @@ impl Roads {
         replaced.into_iter()
     }
 
-    /// Takes in the paths that are new. Returns the numbers that they took from others.
+    /// Adds new paths. Returns the numbers that they took over from others.
     fn take_in(&mut self, now: Instant, found: &[NamedPath], sender: &Sender) -> Vec<usize> {
         note_gone(&mut self.roads, now, found);
         if self.roads.len() == PathId::LIMIT {
@@ -224,7 +224,7 @@ impl Roads {
         Ok(())
     }
 
-    /// The number is the next path's.
+    /// Removes the last path, so that the next one gets its number.
     fn forget_last(&mut self) {
         let index = self.roads.len() - 1;
         self.roads.pop();
@@ -233,7 +233,7 @@ impl Roads {
         self.caps.iter_mut().for_each(|caps| drop(caps.take(index)));
     }
 
-    /// Gives a path the number of one that makes room. Returns the number.
+    /// Gives a path the number of a replaceable one. Returns the number.
     fn succeed(
         &mut self,
         now: Instant,
@@ -242,7 +242,7 @@ impl Roads {
     ) -> anyhow::Result<usize> {
         let Some(index) = to_make_room(&self.roads, now) else {
             anyhow::bail!(
-                "a session has {} paths at most, and all are there",
+                "a session has {} paths at most, and all are in use",
                 PathId::LIMIT
             );
         };
@@ -285,14 +285,14 @@ impl Roads {
         Ok(index)
     }
 
-    /// Describes the paths whose numbers others have taken, if there are any.
+    /// Describes the replaced paths, if there are any.
     pub(super) fn departed(&self) -> Option<String> {
         let Departed { count, counters } = &self.departed;
         let bytes = ByteCount(counters.sent_bytes + counters.control_bytes);
         (*count > 0).then(|| format!("{count} paths that are gone: {bytes}"))
     }
 
-    /// Counts what the paths have carried.
+    /// Counts the bytes that the paths have carried.
     pub(super) fn count(
         &mut self,
         now: Instant,
@@ -331,7 +331,7 @@ impl Roads {
     }
 }
 
-/// Takes note of the interfaces that are not there any more, and of those that are again.
+/// Records the interfaces that are gone, and those that are back.
 fn note_gone(roads: &mut [Road], now: Instant, found: &[NamedPath]) {
     for road in roads {
         match found.iter().any(|named| named.is_same(&road.named)) {
@@ -341,7 +341,7 @@ fn note_gone(roads: &mut [Road], now: Instant, found: &[NamedPath]) {
     }
 }
 
-/// Takes note of the paths that carry nothing.
+/// Records the paths that are out.
 fn note_out(roads: &mut [Road], now: Instant, seen: &[PathSnapshot]) {
     for (road, seen) in roads.iter_mut().zip(seen) {
         match seen.view.state {
@@ -351,7 +351,7 @@ fn note_out(roads: &mut [Road], now: Instant, seen: &[PathSnapshot]) {
     }
 }
 
-/// The number of the path that makes room for another, if one does.
+/// Returns the number of the path to replace, if there is one.
 fn to_make_room(roads: &[Road], now: Instant) -> Option<usize> {
     let first = |since: fn(&Road) -> Option<Instant>| {
         let known = roads.iter().enumerate().filter_map(move |(index, road)| {
@@ -407,7 +407,7 @@ mod tests {
         note_gone(&mut roads, at(2), &found(&["enx1"]));
         note_gone(&mut roads, at(3), &found(&[]));
         assert_eq!(to_make_room(&roads, at(3)), Some(2));
-        // It is back before it was needed: the same path.
+        // The interface is back before its number was needed, as the same path.
         note_gone(&mut roads, at(4), &found(&["enx2"]));
         assert_eq!(to_make_room(&roads, at(4)), Some(1));
     }

@@ -1,14 +1,14 @@
-//! Which changes of the target are worth an encoder's attention.
+//! The choice of target changes that an encoder should follow.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-/// From one time that it is told to the next, unless the bitrate falls. An encoder's rate control
-/// needs some frames to follow.
+/// Minimum time between two updates, unless the bitrate falls. An encoder's rate control needs some
+/// frames to follow.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Smaller changes are not told, in percent: less than rate controls miss their target by.
+/// Smallest reported change, in percent: the usual error of rate controls.
 const MIN_CHANGE_PERCENT: u64 = 3;
 
-/// Remembers what was told.
+/// The last reported target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct News {
     interval: Duration,
@@ -22,7 +22,7 @@ impl Default for News {
 }
 
 impl News {
-    /// Growth is told at this interval at most.
+    /// Creates the state. Increases are reported at most once in this interval.
     pub(super) fn every(interval: Duration) -> Self {
         News {
             interval,
@@ -30,7 +30,8 @@ impl News {
         }
     }
 
-    /// Whether to tell `target` now. A drop is told at once: what is sent meanwhile comes late.
+    /// Returns whether to report `target` now. A drop is reported at once: excess packets would be
+    /// late.
     pub(super) fn is_news(&mut self, now: Instant, target: DataRate) -> bool {
         let is_news = match self.told {
             None => true,
@@ -46,17 +47,17 @@ impl News {
         is_news
     }
 
-    /// When it was told last.
+    /// Returns the time of the last report.
     pub(super) fn told_at(&self) -> Option<Instant> {
         self.told.map(|(at, _)| at)
     }
 
-    /// Nobody knows it any more.
+    /// Forgets the last report, because its reader has gone.
     pub(super) fn forget(&mut self) {
         self.told = None;
     }
 
-    /// It was told again.
+    /// Records a repetition of the last report.
     pub(super) fn repeat(&mut self, now: Instant) {
         if let Some((at, _)) = &mut self.told {
             *at = now;

@@ -1,8 +1,8 @@
 //! `obs://`: OBS Studio, through obs-websocket 5.
 //!
-//! The bitrate of OBS's simple output mode is a parameter of its profile, which it reads when
-//! streaming starts and when a profile is chosen. So while it streams, another profile is chosen
-//! for a moment: a duplicate, in which the bitrate alone differs. The stream goes on meanwhile.
+//! The bitrate of OBS's simple output mode is a parameter of its profile. OBS reads it when
+//! streaming starts and when a profile is chosen. During a stream, another profile is therefore
+//! chosen for a moment: a duplicate with another bitrate. The stream is not interrupted.
 
 use core::fmt;
 use core::str::FromStr;
@@ -26,25 +26,25 @@ use crate::clean::one_line;
 use crate::command_line::socket_addr;
 use crate::print;
 
-/// The duplicate of the profile, unless another name is given.
+/// Default name of the profile's duplicate.
 const PROFILE: &str = "anabranch";
-/// A profile is chosen no more often than this, unless the bitrate falls: OBS saves each time.
+/// Minimum time between two changes of the profile, unless the bitrate falls: OBS saves each time.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// From one attempt to reach OBS to the next.
+/// Time between attempts to reach OBS.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3);
-/// OBS answers at once, or not at all.
+/// Longest wait for an answer; OBS answers at once, or not at all.
 const PATIENCE: StdDuration = StdDuration::from_secs(3);
-/// What MPEG-TS and RTMP add to video and audio, at most, in percent.
+/// Maximum overhead of MPEG-TS and RTMP on video and audio, in percent.
 const CONTAINER_PERCENT: u64 = 5;
-/// OBS's default, if it does not say.
+/// Audio bitrate of OBS if it reports none; this is its default.
 const AUDIO_KBIT: u64 = 160;
-/// Less makes no picture.
+/// Minimum video bitrate for a usable picture.
 const MIN_VIDEO_KBIT: u64 = 100;
 
-/// A password in a command line can be read by everybody on the machine.
+/// Error for a password in the command line, which everybody on the machine can read.
 const NO_PASSWORD: &str = "OBS's password comes by ?password-file=FILE";
 
-/// What stands behind `obs://`.
+/// Text after `obs://`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObsName {
     address: String,
@@ -72,7 +72,7 @@ impl FromStr for ObsName {
                 Some(("password", _)) => {
                     return Err(format!("{NO_PASSWORD}, not by password"));
                 }
-                // Its value may be a secret.
+                // The value may be a secret.
                 _ => return Err("expected ?password-file=FILE or ?profile=NAME".to_owned()),
             }
         }
@@ -80,7 +80,7 @@ impl FromStr for ObsName {
     }
 }
 
-/// OBS, reached or not.
+/// Connection to OBS, which may be down.
 pub(super) struct Obs {
     address: SocketAddr,
     password: Option<String>,
@@ -88,12 +88,12 @@ pub(super) struct Obs {
     news: News,
     link: Option<Link>,
     retry_at: Instant,
-    /// What was last said to be wrong.
+    /// Last error that was printed.
     said: String,
 }
 
 impl fmt::Debug for Obs {
-    /// Without the password.
+    /// Formats without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Obs({})", self.address)
     }
@@ -133,9 +133,9 @@ impl Obs {
         }
     }
 
-    /// Says what is wrong, once.
+    /// Prints an error, once.
     fn say(&mut self, what: &str) {
-        // OBS's own words are in it, and its profiles' names.
+        // It may contain text from OBS and names of profiles.
         let what = &*one_line(what);
         if self.said != what {
             print::note(format_args!("--target-to obs://{}: {what}", self.address));
@@ -162,7 +162,7 @@ impl Obs {
     }
 }
 
-/// The bitrate of the video, in kbit/s, of what is `target` with audio and container.
+/// Returns the bitrate of the video in kbit/s, if `target` includes audio and container.
 fn video_kbit(target: DataRate, audio_kbit: u64) -> u64 {
     let payload = target.bits_per_second() / 10 / (100 + CONTAINER_PERCENT);
     payload.saturating_sub(audio_kbit).max(MIN_VIDEO_KBIT)
@@ -207,7 +207,7 @@ impl Link {
 
     fn identify(&mut self, password: Option<&str>) -> anyhow::Result<()> {
         let hello = self.read(0)?;
-        // No events.
+        // Events are not subscribed to.
         let mut identify = json!({"rpcVersion": 1, "eventSubscriptions": 0});
         if let Some(asked) = hello.get("authentication") {
             let part = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
@@ -220,10 +220,10 @@ impl Link {
         identified.map(|_| ()).context("it does not let us in")
     }
 
-    /// Returns what the user might change so that it works better.
+    /// Sets the bitrate. Returns advice to the user if it cannot have its full effect.
     fn set_bitrate(&mut self, kbit: u64, duplicate: &str) -> anyhow::Result<Option<String>> {
         self.set_parameter(kbit)?;
-        // What does not run yet begins with it.
+        // A stream that has not started yet begins with it.
         let status = self.ask("GetStreamStatus", json!({}))?;
         if status["outputActive"] != true {
             return Ok(None);
@@ -244,7 +244,7 @@ impl Link {
         let current = current.to_owned();
         self.choose(duplicate)?;
         let set = self.set_parameter(kbit);
-        // Whatever happens, the user's own comes back.
+        // The user's profile is restored even if the change failed.
         self.choose(&current)?;
         set?;
         Ok(None)
@@ -272,7 +272,7 @@ impl Link {
         Ok(value.unwrap_or_default().to_owned())
     }
 
-    /// A request, and its answer.
+    /// Sends a request, and returns its answer.
     fn ask(&mut self, request: &str, data: Value) -> anyhow::Result<Value> {
         self.request_count += 1;
         let id = self.request_count.to_string();
@@ -297,7 +297,7 @@ impl Link {
         sent.context("the connection is lost")
     }
 
-    /// The next message of this kind.
+    /// Returns the next message of this kind.
     fn read(&mut self, op: u8) -> anyhow::Result<Value> {
         loop {
             let message = self.socket.read().context("the connection is lost")?;
@@ -316,7 +316,8 @@ impl Link {
     }
 }
 
-/// What proves that the password is known (obs-websocket 5, "Creating an authentication string").
+/// Returns the proof that the password is known (obs-websocket 5, "Creating an authentication
+/// string").
 fn authentication(password: &str, salt: &str, challenge: &str) -> String {
     let hash = |text: String| BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref());
     let secret = hash(format!("{password}{salt}"));

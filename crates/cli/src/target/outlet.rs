@@ -1,4 +1,4 @@
-//! Where targets go: lines of JSON, and what else understands them.
+//! Destinations of targets: lines of JSON, and OBS.
 
 use core::str::FromStr;
 use core::time::Duration as StdDuration;
@@ -18,14 +18,14 @@ use crate::command_line::socket_addr;
 use crate::keygen::discreetly;
 use crate::print;
 
-/// Datagrams get lost, and who listens may come late: they are repeated at this interval.
+/// Time between repetitions of UDP datagrams. They may be lost, and listeners may start late.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
-/// From one attempt to reach a socket to the next.
+/// Time between attempts to reach a socket.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// A reader that takes nothing for this long is hung up on.
+/// Time after which a reader that takes nothing is disconnected.
 const PATIENCE: StdDuration = StdDuration::from_millis(500);
 
-/// What `--target-to` says.
+/// Value of `--target-to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TargetName {
     /// `-`
@@ -38,7 +38,7 @@ pub(super) enum TargetName {
     Obs(super::obs::ObsName),
 }
 
-/// Reads `--target-to` without repeating it in errors: people put passwords into it.
+/// Parser of `--target-to` that does not repeat it in errors, because it may contain a password.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TargetParser;
 
@@ -143,7 +143,7 @@ enum UnixSocket {
 }
 
 impl UnixSocket {
-    /// Of whichever kind it is.
+    /// Connects to a socket of either type.
     fn connect(path: &Path) -> std::io::Result<UnixSocket> {
         match UnixStream::connect(path) {
             Ok(stream) => {
@@ -178,7 +178,7 @@ impl Lines {
         }
     }
 
-    /// Tells what is news. Whether there is somebody left to tell.
+    /// Reports the target if it has changed enough. Returns whether a reader remains.
     fn look(&mut self, target: Target) -> bool {
         self.connect(target.at);
         let is_lossy = matches!(self.way, Way::Udp(..));
@@ -198,7 +198,7 @@ impl Lines {
                 }
             }
             Way::Udp(socket, address) => {
-                // Who is not there yet hears the next.
+                // A listener that is not up yet gets the next one.
                 let _ = socket.send_to(line.as_bytes(), *address);
             }
             Way::Unix { path, socket, .. } => match socket {
@@ -216,7 +216,7 @@ impl Lines {
         true
     }
 
-    /// Reaches for a socket that is not there yet, or not any more.
+    /// Connects to a socket that is not connected.
     fn connect(&mut self, now: Instant) {
         let Way::Unix {
             path,
@@ -324,7 +324,7 @@ mod tests {
             .map(|line| number(&line.unwrap(), "target_bps"))
             .collect();
         assert_eq!(told, [2e6, 1e6]);
-        // The reader has gone, and another comes.
+        // The reader has gone, and another one connects.
         for tenth in 0..20 {
             lines.look(target(2_000 + 100 * tenth, 1_100 + 100 * tenth));
         }

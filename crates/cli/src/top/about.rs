@@ -1,4 +1,4 @@
-//! What is said of a stream beside its paths.
+//! Summary of a stream beside its paths.
 
 use ratatui::text::Line;
 
@@ -6,8 +6,8 @@ use super::view::short;
 use crate::observe::status::{Status, Stream};
 use crate::view::{megabits, why_sent};
 
-/// What comes, on the wire; of a stream by another protocol of which that is not known, its
-/// payload.
+/// Returns the received rate on the wire, or the payload's rate if another protocol hides the
+/// former.
 pub(super) fn received_bps(stream: &Stream) -> f64 {
     match stream.protocol.is_some() && stream.paths.is_empty() {
         true => stream.delivered_rate_bps.avg,
@@ -15,7 +15,7 @@ pub(super) fn received_bps(stream: &Stream) -> f64 {
     }
 }
 
-/// What the stream is, and how it does as a whole.
+/// Returns lines about the stream as a whole.
 pub(super) fn lines(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
     let peer = stream.peer.as_deref().map_or("nobody", short);
     let who = match &stream.protocol {

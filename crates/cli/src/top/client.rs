@@ -1,4 +1,4 @@
-//! Asks a program for its status.
+//! Client that fetches the status of a program.
 
 use core::time::Duration as StdDuration;
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ use tokio::runtime::Runtime;
 use crate::observe::status::Status;
 use crate::view::Picture;
 
-/// How long an answer may take.
+/// Longest wait for an answer.
 const PATIENCE: StdDuration = StdDuration::from_secs(3);
-/// How long it may be: some thousands of streams.
+/// Maximum size of an answer: some thousands of streams.
 const MAX_BYTES: usize = 64 << 20;
 
 pub(super) struct Client {
@@ -32,14 +32,16 @@ impl Client {
         Ok(Client { runtime, address })
     }
 
+    /// Fetches the status.
+    ///
     /// # Errors
-    /// It cannot be reached, or does not answer as this version does.
+    /// The program cannot be reached, or its answer is not of this version.
     pub(super) fn status(&self) -> anyhow::Result<Status> {
         let bytes = self.get("/status.json")?;
         serde_json::from_slice(&bytes).context("its status is not one of this version")
     }
 
-    /// The last seconds, the newest last.
+    /// Fetches the status of the last seconds, the newest last.
     ///
     /// # Errors
     /// As [`status`](Self::status).
@@ -48,9 +50,9 @@ impl Client {
         serde_json::from_slice(&bytes).context("its status is not one of this version")
     }
 
-    /// The last key frame of a stream, if the program has one.
+    /// Fetches the last key frame of a stream, if the program has one.
     pub(super) fn thumbnail(&self, stream: &str) -> Option<Picture> {
-        // A name may have any character.
+        // A name may contain any character.
         let name: String = stream.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let bytes = self.get(&format!("/thumbnail?stream={name}")).ok()?;
         Picture::read(&bytes)

@@ -1,4 +1,4 @@
-//! What is drawn of a program: its streams, and of the chosen one what the view of a stream shows.
+//! The screen of a program: its streams, and the view of the chosen one.
 
 use ratatui::Frame;
 use ratatui::backend::TestBackend;
@@ -11,7 +11,7 @@ use super::about;
 use crate::observe::status::Status;
 use crate::view::{StreamView, Wish, megabits, ruled};
 
-/// What is known, and what is chosen to be seen.
+/// Known state of the program, and the user's choices.
 #[derive(Debug)]
 pub(super) struct View {
     address: String,
@@ -34,14 +34,14 @@ impl View {
         self.of_stream.history.last()
     }
 
-    /// The chosen stream's name.
+    /// Returns the name of the chosen stream.
     pub(super) fn stream_name(&self) -> &str {
         let streams = self.status().map_or(&[][..], |status| &status.streams);
         let stream = streams.get(self.stream).or(streams.last());
         stream.map_or("", |stream| &stream.name)
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(super) fn follow(&mut self, wish: Wish) {
         let count = self.status().map_or(0, |status| status.streams.len());
         let last = count.saturating_sub(1);
@@ -53,7 +53,7 @@ impl View {
     }
 }
 
-/// One screen as text, as high as it must be.
+/// Returns one screen as text, as high as necessary.
 pub(super) fn text(view: &View, width: u16) -> String {
     let streams = view.status().map_or(&[][..], |status| &status.streams);
     let path_count = streams.get(view.stream).map_or(0, |of| of.paths.len());
@@ -132,7 +132,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
 fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) {
     let block = ruled("streams (up and down choose one)");
     let height = usize::from(block.inner(area).height);
-    // The chosen one is always to be seen.
+    // The chosen stream is always visible.
     let skipped = (chosen + 1).saturating_sub(height);
     let lines = status.streams.iter().enumerate().skip(skipped);
     let lines = lines.map(|(index, stream)| {
@@ -154,7 +154,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// A key is known by its first characters.
+/// Shortens a key to its first characters, which identify it.
 pub(super) fn short(name: &str) -> &str {
     match name.starts_with("abpub_") {
         true => name.get(..14).unwrap_or(name),
@@ -239,9 +239,9 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part:?} in\n{shown}");
         }
-        // Three charts, each with a label for each path, and the table.
+        // Three charts with a label for each path, and the table.
         assert_eq!(shown.matches("0 wlan0").count(), 4, "{shown}");
-        // The faster path's bars are the higher ones.
+        // The bars of the faster path are higher.
         let charts = shown.split("0 to 20 Mbit/s").nth(1).unwrap();
         let full = |text: &str| {
             let rates = text.lines().skip(1).map(|line| line.chars().take(39));

@@ -1,4 +1,4 @@
-//! The frames of codecs that no stream here is cut by, as `ffprobe` lists them.
+//! Frames of codecs whose streams are not cut here, as `ffprobe` lists them.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,10 +10,10 @@ use anabranch_video::frame_trace::{PictureType, TracedFrame};
 use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 
-/// What ffprobe calls the codecs that are cut as byte streams.
+/// Names in ffprobe of the codecs that are cut as byte streams.
 const CUT: [&str; 4] = ["h264", "hevc", "mpeg1video", "mpeg2video"];
 
-/// What the file at `path` holds.
+/// Returns the format of the file at `path`.
 pub(super) fn kind(path: &Path) -> anyhow::Result<InputKind> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
@@ -24,11 +24,11 @@ pub(super) fn kind(path: &Path) -> anyhow::Result<InputKind> {
     Ok(probe(&first))
 }
 
-/// The first video's frames in coding order; `None` where cutting the stream tells more: which
-/// frames are disposable.
+/// Returns the frames of the first video in coding order. Returns `None` if cutting the stream
+/// gives more information, namely which frames are disposable.
 pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
     let shown = path.display();
-    // Without ffprobe there is no ffmpeg, and whoever asks for that says so.
+    // If ffprobe is missing, so is ffmpeg, and the code that needs ffmpeg reports that.
     let Some(codec) = ffprobe(path, "stream=codec_name")? else {
         return Ok(None);
     };
@@ -42,16 +42,16 @@ pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
     if let Some(frames) = parse(&listed).filter(has_sizes) {
         return Ok(Some(frames));
     }
-    // Some decoders forget what a picture was made of (dav1d, for AV1). Packets have sizes, but no
+    // Some decoders do not report a picture's size (dav1d, for AV1). Packets have sizes, but no
     // types.
     let listed = ffprobe(path, "packet=dts_time,pts_time,size,flags")?.unwrap_or_default();
     let frames = parse(&listed).with_context(|| format!("{shown}: ffprobe lists no sizes"))?;
     Ok(Some(frames))
 }
 
-/// What ffprobe says of the first video that is no cover; `None` if it is not installed.
+/// Returns ffprobe's output for the first video that is no cover; `None` if it is not installed.
 fn ffprobe(path: &Path, entries: &str) -> anyhow::Result<Option<String>> {
-    // "file:" keeps a name like "concat:a|b" from being taken for a protocol.
+    // "file:" prevents that a name like "concat:a|b" is taken for a protocol.
     let mut input = std::ffi::OsString::from("file:");
     input.push(path);
     let output = Command::new("ffprobe")
@@ -74,7 +74,7 @@ fn ffprobe(path: &Path, entries: &str) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// The value of a key in lines such as `frame|key_frame=1|pict_type=I`.
+/// Returns the value of a key in lines such as `frame|key_frame=1|pict_type=I`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let cells = text.split(['|', '\n']);
     cells
@@ -82,7 +82,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|(name, value)| (name == key).then_some(value.trim()))
 }
 
-/// The frames or packets in such lines, sorted by when they are decoded; `None` if a size is
+/// Parses the frames or packets in such lines, sorted by decoding time; `None` if a size is
 /// missing.
 fn parse(listed: &str) -> Option<Vec<TracedFrame>> {
     let is_listed = |line: &&str| line.starts_with("frame|") || line.starts_with("packet|");
@@ -91,7 +91,7 @@ fn parse(listed: &str) -> Option<Vec<TracedFrame>> {
     let mut last = 0.0_f64;
     for line in lines {
         let seconds = |key| value(line, key).and_then(|text| text.parse::<f64>().ok());
-        // A frame that nobody knows the time of is due with the one before it.
+        // A frame without a time is due with the one before it.
         let decoded = seconds("pkt_dts_time").or(seconds("dts_time"));
         let at = decoded.or(seconds("pts_time"));
         let at = at.unwrap_or(last);

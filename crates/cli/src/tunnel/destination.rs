@@ -1,4 +1,4 @@
-//! Rules for destinations (`--connect`), and the targets that proxies ask for.
+//! Rules for destinations (`--connect`), and the targets that proxies request.
 
 use core::fmt;
 use core::str::FromStr;
@@ -10,7 +10,7 @@ use super::reach::{Network, Reach};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Destination {
     host: Host,
-    /// `None`: any.
+    /// Port; `None` for any.
     port: Option<u16>,
 }
 
@@ -19,14 +19,14 @@ enum Host {
     /// Every public address.
     Any,
     Network(Network),
-    /// In lower case.
+    /// Name in lower case.
     Name(String),
 }
 
 impl FromStr for Destination {
     type Err = String;
 
-    /// `any`, `example.org:443`, `example.org:*`, `*:443`, `10.0.0.0/8:*`, `[fc00::/7]:*`.
+    /// Parses `any`, `example.org:443`, `example.org:*`, `*:443`, `10.0.0.0/8:*` or `[fc00::/7]:*`.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected =
             || format!("{text:?}: expected any, HOST:PORT, NETWORK/PREFIX:PORT, HOST:* or *:PORT");
@@ -51,7 +51,8 @@ impl FromStr for Destination {
 }
 
 impl Destination {
-    /// Whether it may permit an address of the target, as far as that is known without them.
+    /// Returns whether the rule may permit an address of the target, before the addresses are
+    /// known.
     pub(crate) fn may_permit(&self, target: &Target) -> bool {
         let is_of_host = match &self.host {
             Host::Any | Host::Network(_) => true,
@@ -60,7 +61,7 @@ impl Destination {
         is_of_host && self.port.is_none_or(|port| port == target.port)
     }
 
-    /// Whether a target may be connected to at this address.
+    /// Returns whether a target may be connected to at this address.
     pub(crate) fn permits(&self, target: &Target, address: IpAddr, reach: Reach) -> bool {
         let is_named = match &self.host {
             Host::Any => reach == Reach::Public,
@@ -76,10 +77,10 @@ impl Destination {
     }
 }
 
-/// A host and a port that a proxy asks for.
+/// A host and a port that a proxy requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// As `Destination` has it.
+    /// Host in the form of [`Destination`].
     host: String,
     port: u16,
     text: String,
@@ -117,13 +118,13 @@ fn bare(host: &str) -> Option<&str> {
     }
 }
 
-/// Whether a resolver may know the host, and a line of a log can show it.
+/// Returns whether the name is safe for a resolver and for a line of the log.
 fn is_name(host: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !host.is_empty() && host.bytes().all(is_plain)
 }
 
-/// Returns a name as it is compared: in lower case, without the dot of the root.
+/// Returns a name in the form for comparison: in lower case, without the root's dot.
 fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
@@ -182,7 +183,8 @@ mod tests {
         }
     }
 
-    /// The audit's attack: `*:80` reached the server's own services and a cloud's metadata.
+    /// An attack found by the audit: `*:80` reached the server's own services and a cloud's
+    /// metadata.
     #[test]
     fn special_and_own_addresses_are_reached_only_by_rules_that_name_them() {
         for rule in ["any", "*:80", "0.0.0.0/0:80", "[::/0]:80", "172.0.0.0/8:80"] {

@@ -1,8 +1,8 @@
-//! HTTP as applications speak it to a proxy: CONNECT (RFC 9110 §9.3.6), and requests for `http:`
-//! that name their host (RFC 9112 §3.2.2).
+//! HTTP between applications and a proxy: CONNECT (RFC 9110 §9.3.6), and requests for `http:` that
+//! name their host (RFC 9112 §3.2.2).
 //!
-//! The body of a request is relayed as it comes, so its framing must mean the same to the target as
-//! to any proxy before it: `http/fields.rs` rejects framing with two meanings.
+//! The body of a request is relayed unchanged, so its framing must be unambiguous for the target
+//! and for any proxy before it. `http/fields.rs` rejects ambiguous framing.
 
 mod fields;
 
@@ -14,32 +14,32 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::destination::Target;
 use super::request::{self, Answer};
 
-/// Longest head of a request, as squid's default (request_header_max_size).
+/// Maximum length of a request's head, equal to squid's default (request_header_max_size).
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// Most fields of a head.
+/// Maximum number of fields of a head.
 const MAX_FIELDS: usize = 128;
-/// Most lines that are examined: fields, the request line and the empty one. So a head that comes
-/// byte by byte is not examined for each byte.
+/// Maximum number of lines that are parsed: fields, the request line and the empty one. A head is
+/// parsed once per line, even if it arrives byte by byte.
 const MAX_LINES: usize = MAX_FIELDS + 2;
 const DEFAULT_PORT: u16 = 80;
 const BAD_GATEWAY: &str = "502 Bad Gateway";
-/// RFC 9110 §9.3 and RFC 5789.
+/// Methods of RFC 9110 §9.3 and RFC 5789.
 const METHODS: [&str; 9] = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];
 
-/// What an application has asked the proxy for.
+/// Request of an application to the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Host and port.
     pub(crate) target: String,
-    /// What goes to the target first, if the request itself was for it.
+    /// First bytes for the target, if the request itself was for it.
     pub(crate) head: Vec<u8>,
-    /// Whether the application waits to hear that there is a connection.
+    /// Whether the application waits for the answer about the connection.
     pub(crate) is_tunnel: bool,
 }
 
-/// Why a request is not carried: status and words for the application.
+/// Rejection of a request: status and text for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rejection(&'static str, &'static str);
 
@@ -61,7 +61,7 @@ impl From<Rejection> for io::Error {
 }
 
 /// Reads a request, which must be complete after [`request::TIMEOUT`]. An application that sends
-/// something else gets an answer, which is an error here.
+/// anything else gets an answer, and this returns an error.
 pub(crate) async fn wanted(
     application: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> io::Result<Wanted> {
@@ -90,7 +90,7 @@ async fn read(application: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<W
         if application.read_buf(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // Other protocols show at once, and a head is complete at the end of a line.
+        // Other protocols are recognized at once, and a head is complete at the end of a line.
         if before > 0 && !bytes[before..].contains(&b'\n') {
             continue;
         }
@@ -102,7 +102,7 @@ async fn read(application: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<W
     Ok(Err(TOO_LONG))
 }
 
-/// The request at the beginning of the bytes; `None` if there is more to come.
+/// Parses the request at the beginning of the bytes; `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<Wanted>, Rejection> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -133,8 +133,9 @@ fn parse(bytes: &[u8]) -> Result<Option<Wanted>, Rejection> {
     };
     let (host, target) = host_and_target(authority).ok_or(NO_REQUEST)?;
     let slash = if path.starts_with('/') { "" } else { "/" };
-    // One request a connection: the next may be for another host. The target takes Host for the
-    // request's authority, so it is made of the authority that is connected to (RFC 9112 §3.2.2).
+    // One request per connection, because the next may be for another host. The target takes Host
+    // for the request's authority, so it is made from the authority that is connected to (RFC 9112
+    // §3.2.2).
     let mut head =
         format!("{method} {slash}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n")
             .into_bytes();
@@ -168,7 +169,7 @@ fn host_and_target(authority: &str) -> Option<(String, String)> {
     Some((host.to_owned(), target))
 }
 
-/// Tells the application how its request was answered, if that is not the target's to say.
+/// Reports the answer to the application, unless the target answers itself.
 pub(crate) async fn answer(
     application: &mut (impl AsyncWrite + Unpin),
     wanted: &Wanted,
@@ -186,14 +187,14 @@ pub(crate) async fn answer(
     respond(application, status, &format!("{}: {answer}", wanted.target)).await
 }
 
-/// Whether an application's first bytes begin a request of HTTP/1 (RFC 9112 §3).
+/// Returns whether an application's first bytes begin a request of HTTP/1 (RFC 9112 §3).
 pub(crate) fn begins_request(first: &[u8]) -> bool {
     let method = first.iter().position(|byte| *byte == b' ');
     let method = method.map_or(first, |end| &first[..end]);
     METHODS.iter().any(|known| known.as_bytes() == method)
 }
 
-/// Answers a request that no target has taken.
+/// Answers a request that no target has accepted.
 pub(crate) async fn respond_unconnected(
     application: &mut (impl AsyncWrite + Unpin),
     answer: Answer,
@@ -279,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Returns the request of an application that says `said`, and the answer that it hears.
+    /// Returns the request of an application that sends `said`, and the answer that it gets.
     async fn heard(limit: Duration, said: &[u8], closes: bool) -> (io::Result<Wanted>, String) {
         let (mut near, mut far) = tokio::io::duplex(1 << 20);
         far.write_all(said).await.unwrap();
@@ -330,7 +331,7 @@ mod tests {
             assert!(wanted.is_err());
             assert!(heard.starts_with("HTTP/1.1 431 "), "{heard}");
         }
-        // As much as is allowed.
+        // The maximum number of fields.
         let most = "A: b\r\n".repeat(MAX_FIELDS);
         let most = format!("GET http://a/ HTTP/1.1\r\n{most}\r\n");
         assert!(

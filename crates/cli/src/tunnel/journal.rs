@@ -1,5 +1,5 @@
-//! A record of connections and refusals: events of `--stats`, and a line of the log about refusals.
-//! Peers cause them, so each peer has a bound for both.
+//! A record of connections and refusals: events of `--stats`, and log lines about refusals. Peers
+//! cause them, so each peer has a limit for both.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,13 +14,13 @@ use crate::allowed::{Allowed, name_of};
 use crate::observe::{Observation, Outcome, Tunnelled};
 use crate::print;
 
-/// Interval between two lines about the refusals of a peer.
+/// Time between two lines about the refusals of a peer.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Events of a peer at once: a browser opens some hundred connections for a page (chosen) …
+/// Maximum burst of a peer's events: a browser opens some hundred connections for a page (chosen).
 const MAX_EVENTS: u32 = 200;
-/// … and the interval at which one more may follow.
+/// Time after which one more event is allowed.
 const EVENT_INTERVAL: Duration = Duration::from_millis(100);
-/// Targets of which a failure is remembered; peers choose some of them.
+/// Number of targets whose failure is remembered, since peers choose some of them.
 const MAX_FAILING: usize = 256;
 
 /// Protocol of a request behind the server.
@@ -38,7 +38,7 @@ impl Transport {
         }
     }
 
-    /// The cargo of the session that a request comes by.
+    /// Returns the cargo of the session that carries such requests.
     pub(crate) fn cargo(self) -> Cargo {
         match self {
             Transport::Tcp => Cargo::Streams,
@@ -56,20 +56,20 @@ pub(crate) struct Journal {
 struct State {
     allowed: Vec<Allowed>,
     books: BTreeMap<PublicKey, Book>,
-    /// Targets that cannot be connected to, each with the reason that was printed.
+    /// Targets that cannot be connected to, each with the printed reason.
     failing: BTreeSet<(String, &'static str)>,
 }
 
-/// One peer's bounds.
+/// Limits of a peer.
 #[derive(Debug)]
 struct Book {
     line_at: Option<Instant>,
     /// Refusals since the last line.
     unprinted_count: u64,
-    /// Events that may be written now …
+    /// Events that are allowed now.
     room: u32,
     filled_at: Instant,
-    /// … and those that were left out since the last.
+    /// Suppressed events since the last one.
     left_out_count: u64,
 }
 
@@ -94,7 +94,7 @@ impl Book {
         Some(core::mem::take(&mut self.unprinted_count))
     }
 
-    /// Takes room for an event. Returns how many were left out before it, if there is room.
+    /// Takes room for an event. Returns the number of suppressed ones before it, if there is room.
     fn event(&mut self, now: Instant) -> Option<u64> {
         let since = now.saturating_duration_since(self.filled_at).as_millis();
         let more = since / EVENT_INTERVAL.as_millis();
@@ -120,7 +120,7 @@ impl Journal {
         }
     }
 
-    /// Takes the peers that are let in, and their names.
+    /// Sets the allowed peers and their names.
     pub(crate) fn set_allowed(&self, allowed: &[Allowed]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.allowed = allowed.to_vec();
@@ -170,8 +170,8 @@ impl Journal {
         });
     }
 
-    /// A target that the rules permit could not be connected to. Each reason is printed once for
-    /// each target, until it was connected to again.
+    /// Records that a permitted target could not be connected to. Each reason is printed once per
+    /// target, until a connection succeeds. Beyond [`MAX_FAILING`] targets nothing is printed.
     pub(crate) fn failed(
         &self,
         peer: &PublicKey,
@@ -216,7 +216,7 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// Words a refusal. A target is its peer's text: line ends are spelled out.
+/// Returns the line about a refusal. The peer chooses the target's text, so line ends are escaped.
 fn refusal(name: &str, transport: Transport, target: &str, reason: &str, count: u64) -> String {
     let transport = transport.name();
     let target = target.escape_debug();

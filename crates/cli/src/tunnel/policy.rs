@@ -1,7 +1,7 @@
-//! Where streams and flows may lead, and the addresses of their targets.
+//! Permitted targets of streams and flows, and their addresses.
 //!
 //! A request is checked twice: its host and port by the rules of its peer, before any look-up, and
-//! then each address of its target. It is connected to an address that was checked.
+//! then each address of its target. The connection goes to an address that was checked.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ const NOT_FORWARDED: &str = "there is no --forward";
 const SPECIAL: &str = "its address is special, and no rule names it";
 const OWN: &str = "its address is this machine's own, and no rule names it";
 
-/// Targets that proxies may ask for.
+/// Rules for targets that proxies request.
 #[derive(Debug)]
 pub(crate) struct Policy {
     forward: Option<Target>,
-    /// For peers without rules of their own.
+    /// Rules for peers without their own.
     connect: Arc<[Destination]>,
-    /// Rules of each peer that is let in.
+    /// Rules of each allowed peer.
     peers: RwLock<BTreeMap<PublicKey, Arc<[Destination]>>>,
     resolver: Resolver,
     own: OwnAddresses,
@@ -41,7 +41,7 @@ pub(crate) struct Request {
     peer: PublicKey,
     transport: Transport,
     target: Target,
-    /// `None`: it is for the target of `--forward`, which may be anywhere.
+    /// Rules; `None` for the target of `--forward`, which may have any address.
     rules: Option<Arc<[Destination]>>,
 }
 
@@ -64,8 +64,7 @@ impl Policy {
         policy
     }
 
-    /// Serves these peers by their rules from now on, and no others. Connections that are open
-    /// stay.
+    /// Serves these peers by their rules, and no others. Open connections are kept.
     pub(crate) fn set_allowed(&self, allowed: &[Allowed]) {
         let rules = allowed.iter().map(|allowed| {
             let its = allowed.connect.as_ref();
@@ -76,8 +75,8 @@ impl Policy {
         self.journal.set_allowed(allowed);
     }
 
-    /// Returns what `peer` asks for, if a rule may permit it. An empty request is for the target of
-    /// `--forward`.
+    /// Returns the request of `peer`, if a rule may permit it. An empty request is for the target
+    /// of `--forward`.
     ///
     /// # Errors
     /// The answer for the peer.
@@ -92,7 +91,7 @@ impl Policy {
             Answer::NotAllowed
         };
         let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
-        // Its session is about to end.
+        // The peer's session is about to end.
         let rules = peers.get(&peer).cloned().ok_or(Answer::NotAllowed)?;
         drop(peers);
         let (target, rules) = match asked {
@@ -114,7 +113,7 @@ impl Policy {
         })
     }
 
-    /// Returns the addresses of a target that its request may be connected to, at least one.
+    /// Returns the permitted addresses of a request's target, at least one.
     ///
     /// # Errors
     /// The answer for the peer.
@@ -134,7 +133,7 @@ impl Policy {
         })
     }
 
-    /// Returns those of the addresses that are permitted, or why none is.
+    /// Returns the permitted addresses, or the reason why there are none.
     fn permitted(
         &self,
         request: &Request,
@@ -143,7 +142,7 @@ impl Policy {
         let Some(rules) = &request.rules else {
             return Ok(found);
         };
-        // If they are not known, each address may be one of them.
+        // If the own addresses are unknown, each address may be one of them.
         let own = self.own.get().ok();
         let mut reason = NO_RULE;
         found.retain(|address| {
@@ -171,7 +170,7 @@ impl Policy {
     /// Returns the addresses of [`forward`](Self::forward).
     ///
     /// # Errors
-    /// Its name is not known.
+    /// Its name is unknown.
     pub(crate) async fn forward_addresses(&self) -> Result<Vec<SocketAddr>, Answer> {
         let target = self.forward.as_ref().map_or("", Target::as_str);
         let found = tokio::net::lookup_host(target).await;
@@ -182,7 +181,7 @@ impl Policy {
         }
     }
 
-    /// Takes note that a request's target could not be connected to.
+    /// Records that a request's target could not be connected to.
     pub(crate) fn failed(&self, request: &Request, answer: Answer) {
         let Request {
             peer,
@@ -194,7 +193,7 @@ impl Policy {
             .failed(peer, *transport, target.as_str(), answer.reason());
     }
 
-    /// Notes that a request was connected.
+    /// Records that a request was connected.
     pub(crate) fn connected(&self, request: &Request, address: SocketAddr) {
         let Request {
             peer,
@@ -230,7 +229,7 @@ mod tests {
         Ok(addresses[0])
     }
 
-    /// The audit's attack, by every way to write an address. No look-up leaves the machine.
+    /// The audit's attack with every notation of an address. No look-up leaves the machine.
     #[tokio::test]
     async fn a_rule_for_a_port_reaches_neither_this_machine_nor_its_networks() {
         let peer = allowed("");

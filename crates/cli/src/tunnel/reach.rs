@@ -1,7 +1,7 @@
-//! Addresses that any rule reaches, and those that only a rule reaches that names them.
+//! Addresses that any rule reaches, and those that a rule must name.
 //!
-//! A proxy that may connect to `*:80` must not reach the services that the server's machine and its
-//! network offer to each other. So the address decides, however it was asked for:
+//! A proxy that may connect to `*:80` must not reach the services that the server's machine and
+//! network offer internally. The address therefore decides, independently of its notation:
 //!
 //! | address | named by |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | special | itself, its host's name, a network of special addresses |
 //! | the machine's own | itself, its host's name |
 //!
-//! Special are loopback, private, link-local, shared, multicast and reserved addresses.
-//! IPv6 addresses that stand for an IPv4 address are of the kind of that address.
+//! Special are loopback, private, link-local, shared, multicast and reserved addresses. IPv6
+//! addresses that represent an IPv4 address have the kind of that address.
 
 use core::str::FromStr;
 use core::time::Duration;
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// Age at which the list of the machine's own addresses is made again.
+/// Age at which the list of the machine's own addresses is renewed.
 const MAX_LIST_AGE: Duration = Duration::from_secs(1);
 
-/// IPv4 networks that are not the public Internet's (IANA, IPv4 special-purpose address registry).
+/// IPv4 networks outside the public Internet (IANA, IPv4 special-purpose address registry).
 const SPECIAL_IPV4: [Network; 10] = [
     // This host: Linux connects to itself.
     Network::ipv4([0, 0, 0, 0], 8),
@@ -45,7 +45,7 @@ const LOOPBACK_IPV4: Network = Network::ipv4([127, 0, 0, 0], 8);
 
 /// IPv6 networks outside of global unicast, 2000::/3: loopback, unique local fc00::/7, link-local
 /// fe80::/10, multicast ff00::/8, translation by a local prefix 64:ff9b:1::/48 (RFC 8215) and
-/// whatever is not assigned. Within it, protocol assignments such as Teredo.
+/// unassigned networks. Within 2000::/3, protocol assignments such as Teredo.
 const SPECIAL_IPV6: [Network; 4] = [
     Network::ipv6([0, 0, 0, 0, 0, 0, 0, 0], 3),
     Network::ipv6([0x4000, 0, 0, 0, 0, 0, 0, 0], 2),
@@ -61,14 +61,14 @@ const SIX_TO_FOUR: Network = Network::ipv6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16);
 pub(crate) enum Reach {
     /// Any rule reaches it.
     Public,
-    /// A rule must name it, its host or a special network that it is of.
+    /// A rule must name it, its host or a special network that contains it.
     Special,
     /// A rule must name it or its host.
     Own,
 }
 
 impl Reach {
-    /// Returns how an address is reached from a machine with the addresses `own`.
+    /// Returns the kind of an address from a machine with the addresses `own`.
     pub(crate) fn of(address: IpAddr, own: &[IpAddr]) -> Reach {
         let address = address.to_canonical();
         let meant = ipv4_of(address).map_or(address, IpAddr::from);
@@ -89,7 +89,7 @@ fn is_special(address: IpAddr) -> bool {
     of_family.iter().any(|network| network.contains(address))
 }
 
-/// Returns the IPv4 address that a router translates an IPv6 address to, or that it is carried in.
+/// Returns the IPv4 address that an IPv6 address is translated to, or that it embeds.
 fn ipv4_of(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(ipv6) = address else {
         return None;
@@ -135,7 +135,7 @@ impl Network {
         self.prefix == width(self.address)
     }
 
-    /// Whether all its addresses are special.
+    /// Returns whether all its addresses are special.
     pub(crate) fn is_special(&self) -> bool {
         let covers =
             |special: &Network| special.prefix <= self.prefix && special.contains(self.address);
@@ -150,7 +150,7 @@ fn width(address: IpAddr) -> u8 {
 impl FromStr for Network {
     type Err = ();
 
-    /// `10.0.0.0/8`, `fc00::/7`, `192.0.2.1`.
+    /// Parses `10.0.0.0/8`, `fc00::/7` or `192.0.2.1`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -173,6 +173,8 @@ impl FromStr for Network {
 pub(crate) struct OwnAddresses(Mutex<Option<(Instant, Arc<[IpAddr]>)>>);
 
 impl OwnAddresses {
+    /// Returns the addresses.
+    ///
     /// # Errors
     /// The operating system does not list them.
     pub(crate) fn get(&self) -> io::Result<Arc<[IpAddr]>> {

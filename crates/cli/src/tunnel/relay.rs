@@ -1,4 +1,4 @@
-//! Bytes from a connection to a stream and back.
+//! Relay of bytes between a connection and a stream.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -14,35 +14,36 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use super::http;
 use super::request::Answer;
 
-/// What is read at a time …
+/// Size of a read buffer.
 const BUFFER_BYTES: usize = 64 << 10;
-/// … while there is as much room in the last buffer: streams share it until all of it has left.
+/// Minimum room in the last buffer for the next read. Streams keep references to a buffer until all
+/// of its bytes have left.
 const MIN_ROOM_BYTES: usize = BUFFER_BYTES / 4;
-/// So many buffers that are full are kept to be used again: about as much as a stream sends ahead.
+/// Maximum number of full buffers that are kept for reuse: about as much as a stream sends ahead.
 const MAX_FULL_COUNT: usize = 32;
-/// What is written at a time: as many messages as a system call takes.
+/// Maximum bytes of a write: as many messages as a system call takes.
 const WRITE_BYTES: usize = 80 << 10;
-/// An application that is gone without a word is noticed some minutes after this.
+/// Idle time before keep-alive probes. A vanished application is noticed some minutes later.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 
-/// Bytes that a socket takes for its peer beyond those in flight. Otherwise a peer that does not
-/// read has the system keep its whole send buffer, some 4 MB. The limit costs no throughput, since
-/// it leaves bytes in flight alone: as much as HTTP/2 servers set (chosen).
+/// Maximum bytes that a socket holds beyond those in flight. Otherwise the system fills its whole
+/// send buffer, some 4 MB, for a peer that does not read. The limit costs no throughput, since it
+/// does not cover bytes in flight. HTTP/2 servers use the same value (chosen).
 const MAX_UNSENT_BYTES: u32 = 128 << 10;
 /// Send and receive buffers of a narrow connection; Linux counts twice as much. At a round trip of
 /// 20 ms they carry some 50 Mbit/s.
 const NARROW_BUFFER_BYTES: usize = 128 << 10;
 
-/// What an application that was refused may say before it hears of that …
+/// Maximum bytes that a refused application may send before the connection is closed.
 const MAX_UNHEARD_BYTES: u64 = 1 << 20;
-/// … and how long it may take to close.
+/// Longest wait until a refused application closes.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
-/// An application's first bytes that show its protocol.
+/// Number of an application's first bytes that identify its protocol.
 const FIRST_BYTES: usize = 16;
-/// Time in which they come, if the application speaks first.
+/// Longest wait for them, if the application sends first.
 const FIRST_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Sets a connection up: nothing waits for more to come, and a dead end is noticed.
+/// Configures a connection: data is sent at once, and a dead peer is noticed.
 pub(crate) fn set_up(connection: &TcpStream) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let socket = SockRef::from(connection);
@@ -56,30 +57,30 @@ fn limit_unsent(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
 }
 
-/// Other systems have buffers of a fixed size.
+/// Does nothing: other systems have buffers of a fixed size.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn limit_unsent(_: &SockRef<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Bounds the memory that the system gives a connection, with bytes in flight and received.
+/// Limits the system's memory for a connection, including bytes in flight and received ones.
 pub(crate) fn make_narrow(connection: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(connection);
     socket.set_send_buffer_size(NARROW_BUFFER_BYTES)?;
     socket.set_recv_buffer_size(NARROW_BUFFER_BYTES)
 }
 
-/// Whether the server's answer is still to come.
+/// State of the server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// It has been read.
+    /// The answer has been read.
     Yes,
-    /// It comes before the first byte. The application may speak meanwhile.
+    /// The answer comes before the first byte. The application may send meanwhile.
     NotYet,
 }
 
-/// Carries bytes both ways until both ends have ended. Each way ends for itself; what breaks off at
-/// one side breaks off at the other.
+/// Carries bytes in both directions until both have ended. Each direction ends by itself; an abort
+/// on one side aborts the other.
 pub(crate) async fn run(
     mut connection: TcpStream,
     mut stream: ByteStream,
@@ -112,7 +113,7 @@ pub(crate) async fn run(
     carried.map(|_| ())
 }
 
-/// Whether an application has sent a request of HTTP. `first` are the bytes of it that have left.
+/// Returns whether an application has sent an HTTP request. `first` are its bytes that have left.
 async fn speaks_http(connection: &TcpStream, first: &[u8]) -> bool {
     if !first.is_empty() {
         return http::begins_request(first);
@@ -146,17 +147,17 @@ async fn carry_there(
     }
 }
 
-/// What is read into. Buffers whose bytes have all left are used again: memory that is new for each
-/// read costs more than the read.
+/// Read buffers. Those whose bytes have all left are reused: new memory for each read costs more
+/// than the read.
 #[derive(Debug, Default)]
 struct Buffers {
     current: Option<BytesMut>,
-    /// Those that are full, the oldest first.
+    /// Full buffers, the oldest first.
     full: VecDeque<BytesMut>,
 }
 
 impl Buffers {
-    /// One with room to read into.
+    /// Returns a buffer with room to read into.
     fn with_room(&mut self) -> &mut BytesMut {
         let has_room = |buffer: &BytesMut| buffer.capacity() >= MIN_ROOM_BYTES;
         if self.current.as_ref().is_none_or(|buffer| !has_room(buffer)) {
@@ -183,7 +184,7 @@ async fn carry_back(from: &mut StreamReader<'_>, to: &mut WriteHalf<'_>) -> io::
     to.shutdown().await
 }
 
-/// Bytes in pieces, none of them empty, which one system call writes.
+/// Non-empty pieces of bytes for one system call.
 #[derive(Debug, Default)]
 struct Pieces(VecDeque<Bytes>);
 
@@ -216,21 +217,21 @@ impl Buf for Pieces {
     }
 }
 
-/// Closes a connection whose application has been told why. What it has said and nobody has read
-/// would otherwise be answered with a reset, which may take the reason with it.
+/// Closes a connection whose application got a reason. Unread bytes would otherwise cause a reset,
+/// which may discard the reason.
 pub(crate) async fn close_after_answer(mut connection: TcpStream) -> io::Result<()> {
     connection.shutdown().await?;
     let mut rest = (&mut connection).take(MAX_UNHEARD_BYTES);
     let mut nowhere = tokio::io::sink();
     let heard_out = tokio::io::copy(&mut rest, &mut nowhere);
-    // An application that speaks on is not waited for.
+    // An application that continues to send is not waited for.
     let _ = tokio::time::timeout(CLOSING_PATIENCE, heard_out).await;
     Ok(())
 }
 
-/// The connection ends with a reset when it is dropped: what came is not all.
+/// Makes the connection end with a reset when it is dropped, because its data is incomplete.
 pub(crate) fn reset(connection: &TcpStream) {
-    // One that is gone needs none.
+    // A connection that is gone needs none.
     let _ = SockRef::from(connection).set_linger(Some(Duration::ZERO));
 }
 
@@ -238,7 +239,7 @@ pub(crate) fn reset(connection: &TcpStream) {
 mod tests {
     use super::*;
 
-    /// Both ends of a connection.
+    /// Returns both ends of a connection.
     async fn pair() -> (TcpStream, TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap());
@@ -246,7 +247,8 @@ mod tests {
         (near.unwrap(), far.unwrap().0)
     }
 
-    /// Writes until the connection takes nothing for a while. Returns how many bytes it took.
+    /// Writes until the connection takes nothing for a while. Returns the number of bytes that it
+    /// took.
     async fn taken(connection: &mut TcpStream) -> usize {
         let bytes = vec![7; WRITE_BYTES];
         let mut taken = 0;
@@ -258,17 +260,18 @@ mod tests {
         taken
     }
 
-    /// The audit's attack: 4 MB of the system's memory for each target that does not read.
+    /// An attack found by the audit: 4 MB of the system's memory for each target that does not
+    /// read.
     #[tokio::test]
     async fn a_target_that_does_not_read_takes_less_than_half_a_megabyte() {
         let (mut connection, _target) = pair().await;
         set_up(&connection).unwrap();
         let taken = taken(&mut connection).await;
-        // With the window that the target's own system offers.
+        // Includes the window that the target's own system offers.
         assert!((1..512 << 10).contains(&taken), "{taken} bytes");
     }
 
-    /// A target that is fast at first makes the system enlarge the buffers, and then stops.
+    /// A target that reads fast at first makes the system enlarge the buffers, and then stops.
     #[tokio::test]
     async fn a_narrow_connection_takes_little_both_ways_after_it_was_fast() {
         const FAST_BYTES: usize = 16 << 20;

@@ -1,7 +1,7 @@
-//! What a new stream asks for, and how it is answered.
+//! The request of a new stream, and its answer.
 //!
 //! ```text
-//! request: u16 length, target as text; none: what the server forwards to
+//! request: u16 length, target as text; none: the server's own target
 //! answer:  one byte
 //! ```
 
@@ -11,17 +11,17 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Longer is no host's name: 255 bytes, and a port.
+/// Maximum length of a target: a host's name of 255 bytes, and a port.
 pub(crate) const MAX_TARGET_BYTES: usize = 262;
 
-/// Time in which a request must be complete, at the proxy and at the server (chosen: applications
-/// write requests at once, and a lost segment takes three seconds at most).
+/// Time in which a request must be complete, at the proxy and at the server. Chosen: applications
+/// write requests at once, and a lost segment takes three seconds at most.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads a request by `read`, in [`TIMEOUT`].
+/// Reads a request by `read`, within [`TIMEOUT`].
 ///
 /// # Errors
-/// As `read`, or it takes too long, however much arrives meanwhile.
+/// As `read`, or it takes too long, however many bytes arrive meanwhile.
 pub(crate) async fn in_time<T>(read: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     within(TIMEOUT, read).await
 }
@@ -31,7 +31,7 @@ async fn within<T>(limit: Duration, read: impl Future<Output = io::Result<T>>) -
     done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// The bytes that ask for a target.
+/// Returns the bytes of a request for a target.
 pub(crate) fn bytes(target: &str) -> io::Result<Vec<u8>> {
     if target.len() > MAX_TARGET_BYTES {
         return Err(invalid("the target's name is too long"));
@@ -41,7 +41,7 @@ pub(crate) fn bytes(target: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads what a stream asks for; empty: what the server forwards to.
+/// Reads a stream's request; empty for the server's own target.
 pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let length = usize::from(stream.read_u16().await?);
     if length > MAX_TARGET_BYTES {
@@ -56,18 +56,18 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// How a request was answered.
+/// Answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The connection is there.
+    /// The connection is open.
     Connected,
-    /// The server does not lead there.
+    /// The server does not permit the target.
     NotAllowed,
-    /// Nobody listens there.
+    /// The target refuses the connection.
     Refused,
-    /// It cannot be reached.
+    /// The target cannot be reached.
     Unreachable,
-    /// Its name has no address.
+    /// The target's name has no address.
     UnknownHost,
 }
 
@@ -87,7 +87,7 @@ impl Answer {
         }
     }
 
-    /// The answer in words.
+    /// Returns the answer in words.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Answer::Connected => "connected",
@@ -102,7 +102,7 @@ impl Answer {
         self as u8
     }
 
-    /// `None` for a byte that means nothing.
+    /// Parses a byte; `None` if it has no meaning.
     pub(crate) fn of_byte(byte: u8) -> Option<Answer> {
         Answer::ALL.get(usize::from(byte)).copied()
     }
@@ -145,7 +145,7 @@ mod tests {
         for interval in [limit * 100, limit / 10] {
             let (mut near, mut far) = tokio::io::duplex(1_000);
             let dripping = tokio::spawn(async move {
-                // Its length is 257 bytes.
+                // The name's length is 257 bytes.
                 while far.write_u8(1).await.is_ok() {
                     tokio::time::sleep(interval).await;
                 }

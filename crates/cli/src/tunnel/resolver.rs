@@ -1,8 +1,8 @@
-//! Names of targets, resolved on threads of their own.
+//! Names of targets, resolved on separate threads.
 //!
-//! The system's resolver blocks, and nothing ends a look-up that hangs. Such a look-up keeps its
-//! slot until the resolver returns, long after its request has timed out. So each peer has slots of
-//! its own, and one peer's names delay no other's:
+//! The system's resolver blocks, and a look-up that hangs cannot be cancelled. It keeps its slot
+//! until the resolver returns, long after its request has timed out. Each peer therefore has its
+//! own slots, so that one peer's names do not delay another's:
 //!
 //! | slots | for | bound |
 //! |---|---|---|
@@ -20,20 +20,20 @@ use std::thread;
 use anabranch_secure::PublicKey;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Look-ups of a peer at a time, beside its first: a browser asks for some ten names at once, and
-/// look-ups take milliseconds (chosen).
+/// Maximum parallel look-ups of a peer, beside its first. A browser requests about ten names at
+/// once, and look-ups take milliseconds (chosen).
 const MAX_FURTHER: usize = 7;
-/// Look-ups of all peers at a time, beside the first of each. A thread in the resolver takes some
-/// 50 kB (chosen).
+/// Maximum parallel look-ups of all peers, beside the first of each. A thread in the resolver takes
+/// some 50 kB (chosen).
 const MAX_SHARED: usize = 256;
-/// Time that a request waits for the addresses of its target, slot included.
+/// Longest wait of a request for the addresses of its target, including the wait for a slot.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Addresses of a name that are considered.
+/// Maximum number of a name's addresses that are used.
 const MAX_ADDRESSES: usize = 32;
 
 type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Finds the addresses of targets.
+/// Resolver of targets.
 pub(crate) struct Resolver {
     look_up: Arc<LookUp>,
     timeout: Duration,
@@ -41,14 +41,14 @@ pub(crate) struct Resolver {
     desks: Mutex<BTreeMap<PublicKey, Arc<Desk>>>,
 }
 
-/// One peer's slots.
+/// Slots of a peer.
 #[derive(Debug)]
 struct Desk {
     first: Arc<Semaphore>,
     further: Arc<Semaphore>,
 }
 
-/// The permission for one look-up, which moves into its thread.
+/// Permission for one look-up, which moves into its thread.
 #[derive(Debug)]
 struct Slot {
     _of_peer: OwnedSemaphorePermit,
@@ -56,7 +56,8 @@ struct Slot {
 }
 
 impl Resolver {
-    /// Resolves as the operating system does: `getaddrinfo`, whose order is that of RFC 6724.
+    /// Creates a resolver that uses the operating system's `getaddrinfo`, with the order of RFC
+    /// 6724.
     pub(crate) fn of_system() -> Self {
         let look_up = |target: &str| {
             let found = target.to_socket_addrs()?;
@@ -78,7 +79,7 @@ impl Resolver {
         }
     }
 
-    /// Returns the addresses of a host and port that `peer` asks for. An address needs no look-up.
+    /// Returns the addresses of a host and port that `peer` requests. An address needs no look-up.
     ///
     /// # Errors
     /// The name cannot be resolved, or not in time.
@@ -117,7 +118,7 @@ impl Resolver {
             Ok((of_peer, None))
         };
         let further = async {
-            // A peer is in the queue of all no more often than it has slots.
+            // A peer is in the shared queue at most as often as it has slots.
             let of_peer = Arc::clone(&desk.further).acquire_owned().await?;
             let of_all = Arc::clone(&self.shared).acquire_owned().await?;
             Ok((of_peer, Some(of_all)))
@@ -170,10 +171,10 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(300);
-    /// A test on a busy machine may wait this long.
+    /// Longest wait of a test on a busy machine.
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A name server that never answers for names that begin with "hang", until it is released.
+    /// A name server that does not answer for names beginning with "hang" until it is released.
     #[derive(Default)]
     struct NameServer {
         is_released: Mutex<bool>,
@@ -221,7 +222,7 @@ mod tests {
         SecretKey::generate().public_key()
     }
 
-    /// Asks for `count` names whose look-ups hang.
+    /// Requests `count` names whose look-ups hang.
     fn flood(resolver: &Arc<Resolver>, peer: PublicKey, count: usize) {
         for number in 0..count {
             let resolver = Arc::clone(resolver);

@@ -1,5 +1,5 @@
-//! SOCKS5 as applications speak it to a proxy (RFC 1928), without authentication and for
-//! connections alone.
+//! SOCKS5 between applications and a proxy (RFC 1928), without authentication and for connections
+//! alone.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -18,8 +18,8 @@ const IPV6: u8 = 4;
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_NOT_SUPPORTED: u8 = 8;
 
-/// Reads which target an application wants. Whoever wants something else is told, which is an
-/// error.
+/// Reads the target that an application requests. An application that requests anything else gets a
+/// reply, and this returns an error.
 pub(crate) async fn target(
     application: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> io::Result<String> {
@@ -72,7 +72,7 @@ pub(crate) async fn target(
     Ok(format!("{host}:{port}"))
 }
 
-/// Tells the application how its request was answered (RFC 1928 §6).
+/// Reports the answer to the application (RFC 1928 §6).
 pub(crate) async fn answer(
     application: &mut (impl AsyncWrite + Unpin),
     answer: Answer,
@@ -86,7 +86,7 @@ pub(crate) async fn answer(
     reply(application, code).await
 }
 
-/// The address that the server bound is nobody's business: zeros.
+/// Sends a reply with zeros as the server's bound address, which applications do not need.
 async fn reply(application: &mut (impl AsyncWrite + Unpin), code: u8) -> io::Result<()> {
     let reply = [VERSION, code, 0, IPV4, 0, 0, 0, 0, 0, 0];
     application.write_all(&reply).await
@@ -100,7 +100,7 @@ fn invalid(what: &'static str) -> io::Error {
 mod tests {
     use super::*;
 
-    /// What an application that says this wants, and what it hears.
+    /// Returns the target of an application that sends these bytes, and the reply that it gets.
     async fn said(bytes: &[u8]) -> (io::Result<String>, Vec<u8>) {
         let (mut near, mut far) = tokio::io::duplex(1_000);
         far.write_all(bytes).await.unwrap();

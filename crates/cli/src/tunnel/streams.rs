@@ -1,4 +1,4 @@
-//! The server's end of streams: from a request to the connection that it asks for.
+//! The server's end of streams: from a request to its connection.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use crate::print;
 
 /// Time in which a target must answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections of a key to which the system gives buffers as it likes, for fast ones over long
-/// round trips. Linux gives up to 4 MiB for sending and 32 MiB for receiving (chosen).
+/// Connections of a key with unlimited buffers, for high rates over long round trips. Linux grants
+/// up to 4 MiB for sending and 32 MiB for receiving (chosen).
 const MAX_WIDE: usize = 16;
 
 /// Serves all streams that are opened.
@@ -30,12 +30,12 @@ pub(crate) async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy:
     let wide = Arc::new(Wide::default());
     while let Some(accepted) = accepted.recv().await {
         let (policy, wide) = (Arc::clone(&policy), Arc::clone(&wide));
-        // A connection that breaks off is its two ends' concern.
+        // Both ends of a connection notice its abort.
         tokio::spawn(async move { serve(accepted, &policy, &wide).await });
     }
 }
 
-/// Connects a stream to the target that it asks for.
+/// Connects a stream to the target that it requests.
 async fn serve(accepted: Accepted, policy: &Policy, wide: &Wide) -> io::Result<()> {
     let Accepted { peer, mut stream } = accepted;
     let asked = request::in_time(request::read(&mut stream)).await?;
@@ -66,7 +66,7 @@ async fn connected(policy: &Policy, peer: PublicKey, asked: &str) -> Result<TcpS
     Ok(connection)
 }
 
-/// Connects once to the server's own target, so that a mistake shows before a proxy meets it.
+/// Connects once to the server's own target, so that a mistake shows before a proxy connects.
 pub(crate) async fn try_forward(policy: Arc<Policy>) {
     let Some(target) = policy.forward() else {
         return;

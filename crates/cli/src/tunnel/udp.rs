@@ -1,17 +1,17 @@
-//! UDP flows in datagrams: what an application sends to a port of the proxy comes out at the server
-//! from a socket of its flow's own, and answers go back the same way.
+//! UDP flows in datagrams. Datagrams from an application to a port of the proxy leave the server
+//! from a socket of their own flow, and answers return the same way.
 //!
 //! ```text
 //! application ─▶ proxy's port ─▶ number of the flow ─▶ session ─▶ socket of the flow ─▶ target
 //! ```
 //!
-//! A flow is what comes from one local address to one port. Its datagrams name their target until
-//! the server has answered that it knows the flow; a server that does not know one says so. So
-//! nothing that is lost matters for longer than a round trip, nor a server that was restarted.
+//! A flow is the traffic from one local address to one port. Its datagrams name their target until
+//! the server has answered that it knows the flow. A server that does not know a flow reports that.
+//! Losses and restarts of the server therefore matter for a round trip at most.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `message.rs` | what travels in a session's datagram |
+//! | `message.rs` | messages in a session's datagram |
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
 //! | `port.rs` | a port of the proxy, and the address that answers leave from |
 //! | `near.rs`, `far.rs` | the tasks of proxy and server |
@@ -39,21 +39,21 @@ use tokio::net::UdpSocket;
 use super::request::MAX_TARGET_BYTES;
 use crate::command_line::positive;
 
-/// A flow on which nothing has come for this long is over. NATs commonly wait 30 s or more for UDP
-/// (RFC 4787 §4.3: at least two minutes, as nobody does).
+/// Idle time after which a flow ends. NATs commonly wait 30 s or more for UDP; RFC 4787 §4.3
+/// demands two minutes, but few NATs comply.
 const IDLE_AFTER: StdDuration = StdDuration::from_secs(60);
-/// Flows at a time: beyond that the one that was used longest ago makes room.
+/// Maximum number of flows. Beyond it, the flow that was unused for longest is removed.
 const MAX_FLOWS: usize = 1_024;
-/// What a socket should hold while its task waits for the processor; systems give what they allow.
+/// Requested socket buffer, for datagrams that arrive while the task waits for the processor.
 const SOCKET_BUFFER_BYTES: usize = 2 << 20;
-/// Datagrams that are taken from a socket before others get their turn.
+/// Maximum number of datagrams that are read from a socket before others have their turn.
 const MAX_BATCH: usize = 64;
 
-/// How datagrams are to be carried.
+/// Transport options of datagrams.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DatagramArguments {
-    /// UDP datagrams older than this are dropped, by the end that sends them. The end that
-    /// receives them holds back others this long at most, to keep their order.
+    /// Maximum age of UDP datagrams. The sending end drops older ones. The receiving end holds
+    /// others back for this time at most, to keep their order.
     #[arg(long, value_name = "TIME", default_value = "200 ms", value_parser = positive)]
     udp_deadline: Duration,
     /// Forward error correction of UDP datagrams that this end sends: adaptive, fixed, frame, off,
@@ -70,7 +70,7 @@ impl DatagramArguments {
     }
 }
 
-/// A port of the proxy, and where its datagrams go.
+/// A port of the proxy, and the target of its datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     listen: SocketAddr,
@@ -80,7 +80,7 @@ pub(crate) struct Rule {
 impl FromStr for Rule {
     type Err = String;
 
-    /// `5000=example.org:5000`, `0.0.0.0:5000=192.0.2.1:9`.
+    /// Parses `5000=example.org:5000` or `0.0.0.0:5000=192.0.2.1:9`.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || format!("{text:?}: expected [ADDR:]PORT=HOST:PORT");
         let (listen, target) = text.split_once('=').ok_or_else(expected)?;
@@ -101,12 +101,12 @@ impl FromStr for Rule {
 
 fn set_up(socket: &UdpSocket) {
     let socket = SockRef::from(socket);
-    // Smaller ones lose more, if the machine is busy.
+    // Smaller buffers lose more if the machine is busy.
     let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
 }
 
-/// Lets `take` have what is received into a buffer that holds any datagram.
+/// Calls `take` with a buffer that holds any datagram.
 fn with_buffer<T>(take: impl FnOnce(&mut [u8]) -> io::Result<T>) -> io::Result<T> {
     thread_local! {
         static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 1 << 16]);

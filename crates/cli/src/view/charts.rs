@@ -1,4 +1,4 @@
-//! The recent past of a stream's paths, all on one scale.
+//! Charts of the recent past of a stream's paths, all on one scale.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,10 +9,10 @@ use super::columns::name;
 use super::{History, colour, rounded, ruled, span};
 use crate::observe::status::{Path, Stream};
 
-/// What is drawn of each path over time.
+/// A value that is drawn for each path over time.
 struct Charted {
     head: &'static str,
-    /// Where there is no room for the head.
+    /// Title if there is no room for the head.
     short: &'static str,
     unit: &'static str,
     value: fn(&Path) -> Option<f64>,
@@ -39,14 +39,15 @@ const CHARTS: [Charted; CHART_COUNT as usize] = [
         value: |path| Some(path.loss_ratio * 100.0),
     },
 ];
-/// A scale ends at the next of these above the greatest value.
+/// Possible ends of a scale in each decade.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
-/// Sparklines take whole numbers.
+/// Factor for sparklines, which take whole numbers.
 const FINENESS: f64 = 1_000.0;
-/// A path with fewer rows has no label: its colour tells it, and its place, as in the table.
+/// Rows from which a path has a label. Otherwise its colour and its position identify it, as in the
+/// table.
 const MIN_LABELLED: u16 = 3;
 
-/// A row of charts for each path; each chart has the same scale in all rows.
+/// Draws a row of charts for each path; each chart has the same scale in all rows.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -54,7 +55,7 @@ pub(super) fn draw(
     stream: &Stream,
     interval_s: f64,
 ) {
-    // All of one width, so that they show the same time.
+    // All charts have one width, so that they show the same time.
     let width = (area.width + 1) / CHART_COUNT;
     let columns: [Rect; CHARTS.len()] =
         Layout::horizontal([Constraint::Length(width.saturating_sub(1)); CHARTS.len()])
@@ -78,7 +79,7 @@ pub(super) fn draw(
     }
 }
 
-/// The longest title that fits.
+/// Returns the longest title that fits.
 fn title(chart: &Charted, end: f64, past: &str, width: usize) -> String {
     let Charted {
         head, short, unit, ..
@@ -106,7 +107,7 @@ fn draw_path(frame: &mut Frame<'_>, area: Rect, path: &Path, values: &[Option<f6
         let value = value.map(|value| (value * FINENESS) as u64);
         SparklineBar::from(value)
     });
-    // The newest is at the right edge.
+    // The newest value is at the right edge.
     let missing = usize::from(chart.width).saturating_sub(values.len());
     let missing = core::iter::repeat_n(SparklineBar::from(None::<u64>), missing);
     let bars: Vec<SparklineBar> = missing.chain(bars).collect();
@@ -117,7 +118,7 @@ fn draw_path(frame: &mut Frame<'_>, area: Rect, path: &Path, values: &[Option<f6
     frame.render_widget(line, chart);
 }
 
-/// The end of a scale on which all values have room.
+/// Returns the end of a scale that contains all values.
 fn scale<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
     let greatest = values.fold(0.0, |greatest: f64, value| greatest.max(*value));
     let mut decade = 1.0;

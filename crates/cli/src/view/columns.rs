@@ -1,4 +1,4 @@
-//! The table of a stream's paths, and what its columns mean.
+//! The table of a stream's paths, and the meaning of its columns.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
@@ -9,7 +9,7 @@ use ratatui::widgets::{Cell, Row, Table};
 use super::{colour, rounded, ruled, span};
 use crate::observe::status::{Path, Spread, Stream};
 
-/// A column of the table: its head, its least width, what it means and what is in it.
+/// A column of the table: head, minimum width, meaning and content.
 struct Column {
     head: &'static str,
     width: u16,
@@ -28,20 +28,21 @@ const COLUMNS: [Column; COUNT] = [
     Column {
         head: "state",
         width: 7,
-        meaning: "active: carries data; suspect: silent for a moment, what it carried goes \
-                  elsewhere too; out: silent, only asked whether it is alive; standby: in reserve",
+        meaning: "active: carries data; suspect: silent for a moment, its packets are sent \
+                  elsewhere too; out: silent, only probed; standby: in reserve",
         text: state,
     },
     Column {
         head: "out Mbit/s",
         width: 10,
-        meaning: "what this end sends by it, in millions of bits a second, headers included",
+        meaning: "rate that this end sends by it, in millions of bits a second, with headers",
         text: |path| in_megabits(path.sent_rate_bps.avg),
     },
     Column {
         head: "in Mbit/s",
         width: 9,
-        meaning: "what this end receives by it, in millions of bits a second, headers included",
+        meaning: "rate that this end receives by it, in millions of bits a second, with \
+                  headers",
         text: |path| in_megabits(path.received_rate_bps.avg),
     },
     Column {
@@ -61,7 +62,7 @@ const COLUMNS: [Column; COUNT] = [
     Column {
         head: "capacity",
         width: 8,
-        meaning: "what the path is believed to carry for this stream, in Mbit/s; learned by using \
+        meaning: "estimated bandwidth of the path for this stream, in Mbit/s; learned by using \
                   it, too high while it is used little; – is unknown",
         text: |path| if_known(path, || in_megabits(path.bandwidth_bps as f64)),
     },
@@ -80,12 +81,13 @@ const COLUMNS: [Column; COUNT] = [
         text: |path| format!("{:.1}", path.queued_bytes as f64 / 1e3),
     },
 ];
-/// The widest head.
+/// Width of the widest head.
 const HEAD_WIDTH: usize = 12;
-/// From here on there is room between the columns.
+/// Screen width from which the columns have space between them.
 const WIDE: u16 = 110;
 
-/// How people call a path: its number, its carrier if that is TCP, and the network's name.
+/// Returns a path's name for people: its number, its carrier if that is TCP, and the network's
+/// name.
 pub(super) fn name(path: &Path) -> String {
     let by_tcp = if path.carrier == "TCP" { "TCP " } else { "" };
     format!("{} {by_tcp}{}", path.path, path.name)
@@ -133,7 +135,7 @@ pub(super) fn draw(
     frame.render_widget(table.block(ruled(&title)), area);
 }
 
-/// What the chosen column means; where there is room or `explains_all`, what all of them do.
+/// Explains the chosen column, or all columns if there is room or `explains_all` is set.
 pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line<'static>> {
     let width = usize::from(area.width).saturating_sub(HEAD_WIDTH + 1);
     let explained = COLUMNS.iter().enumerate().map(|(index, column)| {
@@ -158,13 +160,13 @@ pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line
     if explains_all || height <= usize::from(area.height) / 3 {
         return explained.into_iter().flatten().collect();
     }
-    // Another column moves nothing.
+    // The choice of another column must not move the screen.
     let mut lines = explained.into_iter().nth(chosen).unwrap_or_default();
     lines.resize(longest.min(usize::from(area.height) / 4), Line::default());
     lines
 }
 
-/// The text in lines of at most `width` characters, but for words that are longer.
+/// Wraps the text at `width` characters; longer words stay whole.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -206,7 +208,7 @@ fn cap(path: &Path) -> Option<String> {
     Some(format!("{:.0}%", used as f64 / cap.max(1) as f64 * 100.0))
 }
 
-/// What only an end knows that has its packets acknowledged.
+/// Returns the text if this end gets acknowledgements, otherwise a dash.
 fn if_known(path: &Path, text: impl Fn() -> String) -> String {
     path.rtt_s.map_or("–".to_owned(), |_| text())
 }
@@ -241,7 +243,7 @@ mod tests {
             lines.collect::<Vec<String>>()
         };
         let small = text(80, 22);
-        assert_eq!(small.len(), 3);
+        assert_eq!(small.len(), 2);
         assert!(small[0].starts_with("RTT (max) ms round-trip time in milliseconds"));
         let large = text(200, 50);
         assert_eq!(large.len(), COUNT);

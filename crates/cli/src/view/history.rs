@@ -1,13 +1,13 @@
-//! What was seen, interval by interval.
+//! History of the status, interval by interval.
 
 use std::collections::VecDeque;
 
 use crate::observe::status::{Path, Status};
 
-/// As many columns as a wide terminal has.
+/// Maximum number of intervals, equal to the columns of a wide terminal.
 const MAX_INTERVALS: usize = 600;
 
-/// The recent past; the newest is last, and there is at least one when it is drawn.
+/// Recent intervals, the newest last; at least one when it is drawn.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     seen: VecDeque<Status>,
@@ -29,7 +29,7 @@ impl History {
         self.seen.back()
     }
 
-    /// A value of a path in the last `count` intervals, the newest last; nothing where it is
+    /// Returns a path's values in the last `count` intervals, the newest last; `None` where
     /// unknown.
     pub(crate) fn values(
         &self,

@@ -9,9 +9,9 @@ use ratatui::widgets::Widget;
 use super::charts::CHART_COUNT;
 use super::ruled;
 
-/// A narrower picture shows nothing.
+/// Minimum width of a useful picture.
 const MIN_WIDTH: u16 = 12;
-/// What a chart beside it must keep.
+/// Minimum width of a chart beside the picture.
 const MIN_CHART_WIDTH: u16 = 16;
 
 /// Red, green and blue of each pixel, row by row.
@@ -23,13 +23,14 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// `None` if that is no picture of this size, or an empty one.
+    /// Creates a picture. Returns `None` if the bytes do not match the size, or the picture is
+    /// empty.
     pub(crate) fn new(width: usize, height: usize, rgb: Vec<u8>) -> Option<Picture> {
         let is_whole = usize::checked_mul(width, height)?.checked_mul(3) == Some(rgb.len());
         (is_whole && width > 0 && height > 0).then_some(Picture { width, height, rgb })
     }
 
-    /// From a portable pixmap (`P6` with 255 levels), as `/thumbnail` is one.
+    /// Parses a portable pixmap (`P6` with 255 levels), the format of `/thumbnail`.
     pub(crate) fn read(bytes: &[u8]) -> Option<Picture> {
         let mut lines = bytes.splitn(4, |byte| *byte == b'\n');
         let [kind, size, levels, rgb] = core::array::from_fn(|_| lines.next());
@@ -39,13 +40,13 @@ impl Picture {
         is_known.then(|| Picture::new(width, height, rgb?.to_vec()))?
     }
 
-    /// How many rows of characters it has, drawn so wide.
+    /// Returns the number of character rows at this width.
     fn rows(&self, columns: u16) -> u16 {
         let rows = usize::from(columns) * self.height / self.width / 2;
         u16::try_from(rows.max(1)).unwrap_or(u16::MAX)
     }
 
-    /// The pixel at a place, in parts of `columns` and `rows`.
+    /// Returns the pixel at a position in units of `columns` and `rows`.
     fn colour(&self, (column, columns): (usize, usize), (row, rows): (usize, usize)) -> Color {
         let x = (2 * column + 1) * self.width / (2 * columns);
         let y = (2 * row + 1) * self.height / (2 * rows);
@@ -72,13 +73,12 @@ impl Widget for &Picture {
     }
 }
 
-/// Draws the picture, if there is one and room for it, at the right. Returns the room that it
-/// leaves.
+/// Draws the picture at the right, if there is one and room for it. Returns the remaining area.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: Option<&Picture>) -> Rect {
     let Some(picture) = picture else {
         return area;
     };
-    // As wide as a third of the screen, and no higher than it.
+    // A third of the screen's width at most, and no higher than the screen.
     let charts = CHART_COUNT * (MIN_CHART_WIDTH + 1);
     let mut width = (area.width / 3).min(area.width.saturating_sub(charts));
     while width > 0 && picture.rows(width) + 1 > area.height {

@@ -1,8 +1,8 @@
-//! Why bytes were sent, in words that need no explanation.
+//! Reasons for which bytes were sent, in words that need no explanation.
 
 use crate::observe::status::Stream;
 
-/// Words, and the reasons that they stand for, by their names in reports.
+/// Words and the reasons that they cover, by their names in reports.
 const GROUPS: [(&str, &[&str]); 9] = [
     ("new", &["new"]),
     (
@@ -38,7 +38,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("reports", &["control"]),
 ];
 
-/// "sent bytes: new 97.1 %, reports 2.9 %", the greatest share first.
+/// Returns a line such as "sent bytes: new 97.1 %, reports 2.9 %", the greatest share first.
 pub(crate) fn why_sent(stream: &Stream) -> String {
     let groups = GROUPS.iter().map(|(words, reasons)| {
         let shares = reasons.iter().filter_map(|of| stream.sent_shares.get(*of));

@@ -1,4 +1,4 @@
-//! The terminal, and what its user wants.
+//! The terminal, and its user's keys.
 
 use std::io;
 use std::time::Duration as StdDuration;
@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::crossterm::terminal;
 use ratatui::{DefaultTerminal, Frame};
 
-/// What a key means.
+/// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Quit,
@@ -38,23 +38,23 @@ impl Wish {
     }
 }
 
-/// The terminal's columns, if there is one.
+/// Returns the terminal's columns, if there is a terminal.
 pub(crate) fn width() -> Option<u16> {
     let (width, _) = terminal::size().ok()?;
     (width > 0).then_some(width)
 }
 
-/// A terminal in raw mode, given back as it was when this is dropped, and on a panic.
+/// A terminal in raw mode, which is restored when this is dropped, and on a panic.
 #[derive(Debug)]
 pub(crate) struct Screen {
     terminal: DefaultTerminal,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// It cannot be one; it is left as it was.
+    /// The terminal does not support it; it is restored.
     pub(crate) fn open() -> io::Result<Screen> {
         let terminal = ratatui::try_init().inspect_err(|_| {
             let _ = ratatui::try_restore();
@@ -66,7 +66,7 @@ impl Screen {
         self.terminal.draw(draw).map(|_| ())
     }
 
-    /// What the user has wished for since this was last asked; waits for a wish if there is none.
+    /// Returns the user's wishes since the last call; waits for one if there are none.
     pub(crate) fn wishes(&self, patience: StdDuration) -> io::Result<Vec<Wish>> {
         let mut wishes = Vec::new();
         let mut patience = patience;

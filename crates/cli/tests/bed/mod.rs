@@ -1,6 +1,6 @@
-//! The real program, and what it needs to stream over loopback.
+//! The real program, with helpers for streams over loopback.
 
-// Each test file uses a part of it.
+// Each test file uses only a part of it.
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -46,7 +46,7 @@ impl Bed {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Starts a receiver that lets in `allowed`, and says where it listens.
+    /// Starts a receiver that allows `allowed`, and returns its address too.
     pub fn recv(&self, allowed: &str, output: &str, options: &[&str]) -> (Running, String) {
         let key = self.text("receiver.key");
         let fixed = [
@@ -68,7 +68,7 @@ impl Bed {
         self.send_with("sender.key", to, input, options)
     }
 
-    /// A sender whose key is in the file `key`.
+    /// Starts a sender whose key is in the file `key`.
     pub fn send_with(&self, key: &str, to: &str, input: &str, options: &[&str]) -> Running {
         let key = self.text(key);
         let fixed = [
@@ -84,7 +84,7 @@ impl Bed {
     }
 }
 
-/// A program that runs, with what it says on standard error.
+/// A running program with its standard error.
 pub struct Running {
     pub child: Child,
     lines: mpsc::Receiver<String>,
@@ -153,13 +153,14 @@ impl Running {
         self.signal(Signal::INT);
     }
 
-    /// Its exit code, and all that it said.
+    /// Waits for the end. Returns the exit code and the whole standard error.
     pub fn finish(self) -> (i32, String) {
         let (code, said) = self.end();
         (code.expect("it was not killed"), said)
     }
 
-    /// Its exit code, none if it was killed, and all that it said.
+    /// Waits for the end. Returns the exit code, none if it was killed, and the whole standard
+    /// error.
     pub fn end(mut self) -> (Option<i32>, String) {
         while self.next_line().is_some() {}
         let code = self.child.wait().unwrap().code();
@@ -188,12 +189,12 @@ pub fn keygen(path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// MPEG-TS of 25 pictures a second, about 200 kbit/s, and a key frame each second.
+/// Returns MPEG-TS of 25 pictures a second, about 200 kbit/s, with a key frame each second.
 pub fn transport_stream(picture_count: u64) -> Vec<u8> {
     transport_stream_of(picture_count, |number| 900 + number * 37 % 200)
 }
 
-/// MPEG-TS of 25 pictures a second of these sizes, and a key frame each second.
+/// Returns MPEG-TS of 25 pictures a second of these sizes, with a key frame each second.
 pub fn transport_stream_of(picture_count: u64, size: impl Fn(u64) -> u64) -> Vec<u8> {
     let head = |number: u64| match number % 25 {
         0 => (vec![0, 0, 0, 1, 0x65], true),
@@ -202,8 +203,8 @@ pub fn transport_stream_of(picture_count: u64, size: impl Fn(u64) -> u64) -> Vec
     transport_stream_with(picture_count, size, head)
 }
 
-/// MPEG-TS of 25 pictures a second of these sizes. `head` returns the bytes that a picture begins
-/// with, and whether decoding can start there.
+/// Returns MPEG-TS of 25 pictures a second of these sizes. `head` returns a picture's first bytes,
+/// and whether decoding can start at it.
 pub fn transport_stream_with(
     picture_count: u64,
     size: impl Fn(u64) -> u64,
@@ -212,7 +213,7 @@ pub fn transport_stream_with(
     let mut writer = TransportStreamWriter::new(Vec::new());
     for number in 0..picture_count {
         let (mut picture, is_key) = head(number);
-        // No zeros: no start codes.
+        // No zeros, so that there are no start codes.
         picture.extend((0..size(number)).map(|at| (at * number % 255) as u8 + 1));
         let at = anabranch_units::Duration::from_millis(40 * number);
         writer.write(&picture, at, is_key).unwrap();
@@ -220,7 +221,8 @@ pub fn transport_stream_with(
     writer.into_inner()
 }
 
-/// A link with 20 ms of delay each way, and what `there` changes of it on the way to `target`.
+/// Starts a relay whose link has 20 ms of delay in each direction. `there` changes the direction to
+/// `target`.
 pub fn relay(target: &str, there: impl Fn(LinkConfig) -> LinkConfig) -> Relay {
     let reverse = LinkConfig {
         delay: anabranch_units::Duration::from_millis(20),
@@ -241,7 +243,7 @@ pub fn relay(target: &str, there: impl Fn(LinkConfig) -> LinkConfig) -> Relay {
     Relay::start(config).unwrap()
 }
 
-/// Asks the program's metrics for a page. Its status, head and body.
+/// Requests a page from the program's metrics. Returns its status, head and body.
 pub fn get(address: &str, path: &str) -> (u16, String, String) {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();

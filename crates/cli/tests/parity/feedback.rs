@@ -1,4 +1,4 @@
-//! Receivers report as the sender's controller asks, over real sockets.
+//! Tests that receivers send reports as the sender's controller requests, over real sockets.
 
 use anabranch_lab::{RunOptions, Scenario, run_outcomes};
 use anabranch_units::{Instant, Seed};
@@ -28,16 +28,16 @@ paths = ["only"]
 source = { kind = "ideal", fps = 50, min = "300 kbit/s", max = "3 Mbit/s" }
 "#;
 
-/// What was counted from the second second on.
+/// Counts from the second second on.
 #[derive(Debug)]
 struct Counted {
     seconds: f64,
-    /// Reports that left the receiver, and that arrived.
+    /// Reports that left the receiver.
     reports: f64,
     reports_arrived: f64,
     packets: f64,
     lost: f64,
-    /// Time over smoothed round-trip time, summed up.
+    /// Sum of time divided by smoothed round-trip time.
     round_trips: f64,
 }
 
@@ -65,9 +65,9 @@ fn scenario(controller: &str) -> Scenario {
     Scenario::parse("feedback.toml", SCENARIO, &[setting]).expect("it is a scenario")
 }
 
-/// Frames arrive, and the rate is what the simulator says for the same links: whatever the
-/// controller makes of them, it makes here too. Random losses differ, so that the rate may lie
-/// where any of four seeds puts it, and 30 % beyond.
+/// Checks that frames arrive at the simulator's rate for the same links, whatever the controller's
+/// rate is. Random losses differ, so the rate may be within the range of four seeds, and 30 %
+/// beyond.
 fn check_media(controller: &str, scenario: &Scenario, run: &Run) -> Result<(), String> {
     let outcomes = run_outcomes(scenario, &RunOptions::seeds(4), &|_| {}).expect("it can be run");
     let flows = outcomes.iter().map(|outcome| &outcome.statistics.flows[0]);
@@ -92,7 +92,7 @@ fn check_media(controller: &str, scenario: &Scenario, run: &Run) -> Result<(), S
     )
 }
 
-/// The fewest and the most reports that may have come.
+/// Minimum and maximum number of reports for these counts.
 type Expected = fn(&Counted) -> (f64, f64);
 
 fn check(controller: &str, expected: Expected) -> Result<(), String> {
@@ -102,14 +102,14 @@ fn check(controller: &str, expected: Expected) -> Result<(), String> {
     let (least, most) = expected(&counted);
     let told = format!("{controller}: {counted:?}, expected {least} to {most} reports");
     ensure((least..=most).contains(&counted.reports), &told)?;
-    // The way back loses nothing; some are on it when the ends are looked at.
+    // The way back loses nothing; some reports are in flight when the counters are read.
     let missing = (counted.reports - counted.reports_arrived).abs();
     ensure(missing <= 5.0 + 0.05 * counted.reports, &told)?;
     check_media(controller, &scenario, &run)
 }
 
-/// One in each smoothed round-trip time, and one more for each hole. The sender does not tell of
-/// changes below an eighth; a report is some milliseconds late on a busy machine.
+/// Expects one report per smoothed round-trip time, and another for each gap. The sender does not
+/// announce changes below an eighth; a report is some milliseconds late on a busy machine.
 fn once_per_round_trip(counted: &Counted) -> (f64, f64) {
     let round_trips = counted.round_trips;
     (
@@ -118,13 +118,13 @@ fn once_per_round_trip(counted: &Counted) -> (f64, f64) {
     )
 }
 
-/// One each 100 ms, whatever gets lost.
+/// Expects one report per 100 ms, independently of losses.
 fn ten_a_second(counted: &Counted) -> (f64, f64) {
     (8.0 * counted.seconds, 10.0 * counted.seconds + 2.0)
 }
 
-/// One after 8 packets at the latest, and one 10 ms after a packet at the latest: at least one for
-/// nearly each of 50 frames a second, which come 20 ms apart.
+/// Expects a report at most 8 packets, and at most 10 ms, after a packet. That is at least one for
+/// nearly each of 50 frames a second, which arrive 20 ms apart.
 fn eight_packets_or_ten_milliseconds(counted: &Counted) -> (f64, f64) {
     let by_count = counted.packets / 8.0;
     let by_time = counted.seconds / 0.010;
@@ -168,7 +168,7 @@ fn what_an_emulated_queue_marks_reaches_the_controller() {
         let (marked, heard) = (link.queue.marked_packets, counters.marked_packets);
         let told = format!("{marked} marked, {heard} heard of, {counters:?}");
         ensure(marked >= 3, &told)?;
-        // The link's are counted after the session has drained, the controller's before.
+        // The link's marks are counted after the session has drained, the controller's before.
         ensure(heard <= marked && heard + 10 >= marked, &told)?;
         ensure(link.dropped.total() == 0, &told)?;
         check_media("cubic", &scenario, &run)

@@ -1,8 +1,8 @@
-//! One transport, three worlds: what the simulator says is what happens between real sockets, with
-//! the same links emulated or with none.
+//! Parity of the transport in three worlds: the simulator's results also hold between real sockets,
+//! with the same links emulated or with none.
 //!
-//! Real time is noisy and the machine may be busy. What is compared are means over seconds, each
-//! bound says what it leaves room for, and what is out of bounds is tried a second time.
+//! Real time is noisy and the machine may be busy. The tests compare means over seconds, each bound
+//! states its margin, and a failure is tried a second time.
 
 mod feedback;
 mod real_time;
@@ -12,21 +12,21 @@ use anabranch_units::Seed;
 
 use real_time::{Network, Run};
 
-/// Wi-Fi and LTE; the Wi-Fi goes away for 2 s.
+/// Returns a scenario with Wi-Fi and LTE, in which the Wi-Fi fails for 2 s.
 fn scenario() -> Scenario {
     let text = include_str!("../../../../scenarios/two-paths.toml");
     let settings = [
         "duration=8 s",
         "links.wifi.outages=[{ at = \"4 s\", for = \"2 s\" }]",
         "links.wifi-return.outages=[{ at = \"4 s\", for = \"2 s\" }]",
-        // Those are about the outage's usual time.
+        // The expectations apply to the outage at its usual time.
         "expect={}",
     ];
     Scenario::parse("parity.toml", text, &settings.map(str::to_owned)).expect("it is a scenario")
 }
 
-/// A controller takes a moment without a processor for a delay of the network, as it should. Such
-/// moments come and go, what is wrong comes again: it may fail once.
+/// Runs an attempt, and a second one if it fails. A controller takes a moment without a processor
+/// for network delay, as it should. Such moments are rare, whereas a real fault occurs again.
 fn twice(attempt: impl Fn() -> Result<(), String>) {
     if let Err(first) = attempt() {
         eprintln!("once more, since {first}");
@@ -34,17 +34,17 @@ fn twice(attempt: impl Fn() -> Result<(), String>) {
     }
 }
 
-/// Names what is not so.
+/// Returns an error with `what` unless `is_so`.
 fn ensure(is_so: bool, what: impl core::fmt::Display) -> Result<(), String> {
     if is_so { Ok(()) } else { Err(what.to_string()) }
 }
 
-/// What can be compared.
+/// Results that can be compared.
 #[derive(Debug)]
 struct Measured {
     complete: f64,
     mean_delay_ms: f64,
-    /// Of all bytes that arrived.
+    /// Share of the first path in all bytes that arrived.
     first_paths_share: f64,
     megabits_per_second: f64,
 }
@@ -81,22 +81,22 @@ fn simulator_and_emulator_agree() {
         let run = real_time::run(&scenario, Network::Emulated, Seed(1));
         let emulated = measured(&scenario, &run);
         let both = format!("simulated {simulated:?}, emulated {emulated:?}");
-        // Each had 200 frames to carry through an outage that touches every path's queue; some
-        // 3 are under way at the end.
+        // Each run had 200 frames to carry through an outage that affects every path's queue; about
+        // 3 are in flight at the end.
         ensure(
             (simulated.complete - emulated.complete).abs() <= 10.0,
             &both,
         )?;
-        // Some 80 ms, most of them the links' delay and queues. A thread that is woken a few
-        // milliseconds late, at each of four sockets, adds to them.
+        // About 80 ms, mainly the links' delay and queues. Threads at four sockets may each wake up
+        // a few milliseconds late, which adds to it.
         let delays = emulated.mean_delay_ms / simulated.mean_delay_ms;
         ensure((0.85..=1.3).contains(&delays), &both)?;
-        // Wi-Fi carries two thirds, all of it outside of the outage. When it is trusted again after
-        // the outage hangs on a few round trips.
+        // Wi-Fi carries two thirds, all outside of the outage. The time until it is trusted again
+        // depends on a few round trips.
         let shares = emulated.first_paths_share - simulated.first_paths_share;
         ensure(shares.abs() <= 0.12, &both)?;
-        // The encoder gets 4 Mbit/s as soon as the paths are known, and what LTE carries during the
-        // outage. The runtime's datagrams have 26 bytes more, for their protection.
+        // The encoder gets 4 Mbit/s as soon as the paths are known, and LTE's rate during the
+        // outage. The runtime's datagrams are 26 bytes longer, for their protection.
         let rates = emulated.megabits_per_second / simulated.megabits_per_second;
         ensure((0.85..=1.15).contains(&rates), &both)
     });
@@ -112,10 +112,10 @@ fn loopback_carries_every_frame() {
             format_args!("{} of {} frames", run.received.len(), run.sent_count),
         )?;
         let measured = measured(&scenario, &run);
-        // Nothing is in the way but a busy machine; an idle one takes 0.4 ms. The scenario's links
-        // would take 20 ms at the least.
+        // Only a busy machine adds delay; an idle one takes 0.4 ms. The scenario's links would take
+        // 20 ms at least.
         ensure(measured.mean_delay_ms < 10.0, format_args!("{measured:?}"))?;
-        // The source's most is 4 Mbit/s, with headers 4.3; its least 0.3.
+        // The source's maximum is 4 Mbit/s, or 4.3 with headers; its minimum is 0.3.
         let is_full = (3.5..=4.5).contains(&measured.megabits_per_second);
         ensure(is_full, format_args!("{measured:?}"))
     });

@@ -1,5 +1,5 @@
 //! A scenario's media flow in real time: the runtime's two ends over loopback, with the scenario's
-//! links in a relay between them or with nothing.
+//! links in a relay between them or directly.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -16,33 +16,33 @@ use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
-/// How often both ends are looked at.
+/// Time between snapshots of both ends.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// From the clock's origin to the scenario's, in which the session is opened.
+/// Time from the clock's origin to the scenario's, in which the session is opened.
 const PREPARATION: Duration = Duration::from_secs(1);
 
-/// What lies between the two ends.
+/// Network between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
     /// The scenario's links.
     Emulated,
-    /// Loopback as it is.
+    /// Plain loopback.
     Loopback,
 }
 
-/// What was seen of a run. Instants count from the scenario's start.
+/// Results of a run. Instants count from the scenario's start.
 pub(crate) struct Run {
-    /// Those that the session took.
+    /// Frames that the session accepted.
     pub(crate) sent_count: usize,
     pub(crate) received: Vec<ReceivedFrame>,
-    /// Those of the received that were complete by the scenario's end, as the simulator counts.
+    /// Received frames that were complete by the scenario's end, as the simulator counts.
     pub(crate) in_time_count: usize,
     pub(crate) looks: Vec<Look>,
-    /// By path; empty without a relay.
+    /// Statistics by path; empty without a relay.
     pub(crate) links: Vec<RelayLinkStatistics>,
 }
 
-/// Both ends at a moment.
+/// Both ends at one time.
 pub(crate) struct Look {
     pub(crate) at: Instant,
     pub(crate) sender: Snapshot,
@@ -50,13 +50,13 @@ pub(crate) struct Look {
 }
 
 impl Run {
-    /// The first look at or after `at`, or the last.
+    /// Returns the first snapshot at or after `at`, or the last.
     pub(crate) fn look(&self, at: Instant) -> &Look {
         let found = self.looks.iter().find(|look| look.at >= at);
         found.or(self.looks.last()).expect("somebody looked")
     }
 
-    /// From a frame's capture to its completion, in the mean.
+    /// Returns the mean time from a frame's capture to its completion.
     pub(crate) fn mean_delay_ms(&self) -> f64 {
         let delays = self.received.iter();
         let delays = delays.map(|frame| (frame.completed_at - frame.captured_at).as_millis_f64());
@@ -68,12 +68,12 @@ fn loopback(last: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, last).into()
 }
 
-/// The media flow of the scenario.
+/// Returns the media flow of the scenario.
 pub(crate) fn media(scenario: &Scenario) -> &MediaSpec {
     scenario.flows[0].media().expect("the first flow is media")
 }
 
-/// The frames that a session brings until its end.
+/// Returns the frames that a session delivers until its end.
 fn received(reception: &Reception) -> Vec<ReceivedFrame> {
     let mut frames = Vec::new();
     loop {
@@ -186,8 +186,8 @@ struct Ends {
 }
 
 impl Ends {
-    /// Sends the source's frames at their times. How many were taken, and what could be seen
-    /// meanwhile.
+    /// Sends the source's frames at their times. Returns the number of accepted ones, and
+    /// snapshots.
     fn feed(&self, scenario: &Scenario, seed: Seed) -> (usize, Vec<Look>) {
         let mut source = (media(scenario).source)
             .build(Instant::ZERO, seed)

@@ -110,9 +110,9 @@ pub fn proportional_repair_count(k: u16, ratio: f64, is_key: bool) -> u16 {
 /// Loss ratio below which paths are treated alike: such losses hardly matter.
 const MIN_LOSS_RATIO: f64 = 0.01;
 
-/// Returns a path's weight for repair symbols of a block. It falls with the path's losses, and
-/// rises with the part of the block that takes *other* paths, so that an outage does not take a
-/// symbol and its repair.
+/// Returns a path's weight for repair symbols of a block. It falls with the path's losses and rises
+/// with the part of the block on *other* paths. So an outage does not take both a symbol and its
+/// repair.
 pub fn repair_weight(share_of_block: f64, loss_ratio: f64) -> f64 {
     (1.0 - share_of_block) / loss_ratio.max(MIN_LOSS_RATIO)
 }

@@ -9,9 +9,9 @@ use super::sent_packets::SentPacket;
 /// The loss detection that a session uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossDetection {
-    /// A packet is lost when one sent at least three later has arrived, or when any later one has
-    /// and 9/8 of a round-trip time has passed since it was sent (RFC 9002 §6.1). On a path that
-    /// reorders, it is also given the time by which other packets were late, as RFC 8985's RACK
+    /// A packet is lost when one sent at least three later has arrived. It is also lost when any
+    /// later one has arrived and 9/8 of a round-trip time has passed since it was sent (RFC 9002
+    /// §6.1). On a path that reorders, the lateness of other packets is added, as RFC 8985's RACK
     /// does.
     #[default]
     PerPacket,

@@ -75,7 +75,7 @@ pub struct Media {
     is_overloaded: bool,
     /// When a path last went out or came back.
     path_changed_at: Instant,
-    /// How much padding probes may cost.
+    /// Allowance of padding for probes.
     probing: probing::Probing,
     notices: notices::Notices,
     /// Send side of forward error correction, if any.

@@ -9,8 +9,9 @@ const ALL: &str = "all";
 const ALL_MEDIA: &str = "all-media";
 
 /// The window controllers of TCP, and `fixed`, which ignores feedback.
-const NOT_OF_MEDIA: [&str; 9] = [
-    "bic", "ccp", "ccpd", "compound", "cubic", "fixed", "new-reno", "reno", "vegas",
+const NOT_OF_MEDIA: [&str; 13] = [
+    "balia", "bic", "ccp", "ccpd", "compound", "cubic", "fixed", "lia", "new-reno", "olia", "reno",
+    "vegas", "wvegas",
 ];
 
 /// Returns `names` with the controllers that `all` and `all-media` mean in their places. They are

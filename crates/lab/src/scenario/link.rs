@@ -38,7 +38,7 @@ pub struct RouteSpec {
     pub forward: Vec<usize>,
     /// Indices of the links from receiver to sender, in order.
     pub reverse: Vec<usize>,
-    /// Place in the file, for the order in which it was written.
+    /// Place among the routes in the order of the file.
     pub(super) written_at: usize,
 }
 
@@ -476,7 +476,14 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
             written_at: node.at,
         })
     };
-    replicas(node)?.into_iter().map(route).collect()
+    let routes = replicas(node)?.into_iter().map(route);
+    let mut routes = routes.collect::<Read<Vec<RouteSpec>>>()?;
+    let mut offsets: Vec<usize> = routes.iter().map(|route| route.written_at).collect();
+    offsets.sort_unstable();
+    for route in &mut routes {
+        route.written_at = offsets.partition_point(|offset| *offset < route.written_at);
+    }
+    Ok(routes)
 }
 
 /// Reads a link by its name, or all links that one table describes, as in `{ each = "hop" }`.

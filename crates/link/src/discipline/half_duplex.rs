@@ -11,7 +11,7 @@ use anabranch_units::Instant;
 
 #[derive(Clone, Debug)]
 pub(crate) struct HalfDuplex {
-    /// Of each direction's queue.
+    /// Capacity of each direction's queue.
     capacity: Capacity,
     /// By direction: there, and back.
     queues: [Fifo; 2],

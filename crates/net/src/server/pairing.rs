@@ -12,7 +12,7 @@ use super::ServerRole;
 /// number of them, so this many are an attack, which is reported to the owner.
 const MAX_WRONG_COUNT: u32 = 32;
 
-/// What became of a pairing code.
+/// Outcome of a pairing code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PairingNews {
@@ -20,9 +20,9 @@ pub enum PairingNews {
     ///
     /// [`Receiver::set_allowed`]: crate::Receiver::set_allowed
     Paired(PublicKey),
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// It is void, since there were too many wrong ones.
+    /// It is void after too many wrong codes.
     TooManyGuesses,
 }
 
@@ -44,7 +44,7 @@ impl ServerRole {
         self.pairing.wrong_count = 0;
     }
 
-    /// What became of codes since the last call. From now on the owner names the peer.
+    /// Takes the outcomes of codes since the last call. From now on the owner names the peer.
     pub(crate) fn take_pairing_news(&mut self, now: Instant) -> Vec<PairingNews> {
         self.expire_code(now);
         self.pairing.paired = None;

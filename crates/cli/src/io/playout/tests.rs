@@ -14,7 +14,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// A frame that was captured at `millis` of a clock that is an hour ahead, 10 ms away.
+/// Returns a frame that was captured at `millis` of a clock that is an hour ahead, 10 ms away.
 fn frame_at(millis: u64, importance: Importance, bytes: Vec<u8>) -> ReceivedFrame {
     ReceivedFrame {
         id: FrameId(millis),
@@ -28,12 +28,12 @@ fn frame_at(millis: u64, importance: Importance, bytes: Vec<u8>) -> ReceivedFram
     }
 }
 
-/// The clock of a sender that is an hour ahead and `delay` ms away.
+/// Returns the clock offset of a sender that is an hour ahead and `delay` ms away.
 fn offset(delay: u64) -> ClockOffset {
     ClockOffset::between(at(delay), Instant::ZERO + HOUR)
 }
 
-/// Frame `id` of 25 a second.
+/// Returns frame `id` of 25 a second.
 fn frame(id: u64, importance: Importance, size_bytes: usize) -> ReceivedFrame {
     frame_at(40 * id, importance, vec![id as u8; size_bytes])
 }
@@ -43,7 +43,7 @@ fn fixed(millis: u64) -> Playout {
     Playout::new(buffer, true, at(0))
 }
 
-/// Takes all bytes in order; when each packet left, in µs, and its first byte.
+/// Takes all bytes in order. Returns when each packet left, in µs, and its first byte.
 fn drained(playout: &mut Playout) -> Vec<(u64, u8)> {
     let mut packets = Vec::new();
     while let Some(next_at) = playout.next_at() {
@@ -223,7 +223,7 @@ fn frames_that_wait_follow_the_clock() {
         },
     );
     assert_eq!(playout.next_at(), Some(at(800)));
-    // A faster path is heard before the frame leaves.
+    // A packet of a faster path arrives before the frame leaves.
     playout.push(at(310), frame(1, Importance::Reference, 188));
     assert_eq!(playout.next_at(), Some(at(510)));
 }

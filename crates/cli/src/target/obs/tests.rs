@@ -9,16 +9,16 @@ use super::*;
 const SALT: &str = "c2FsdA==";
 const CHALLENGE: &str = "Y2hhbGxlbmdl";
 
-/// What an OBS does with requests: its encoder takes the bitrate of the profile that is chosen.
+/// Simulation of OBS: its encoder takes the bitrate of the chosen profile.
 #[derive(Default)]
 struct Fake {
     password: Option<&'static str>,
     mode: &'static str,
     is_streaming: bool,
-    /// By profile, in kbit/s.
+    /// Bitrate of each profile, in kbit/s.
     bitrates: BTreeMap<String, u64>,
     chosen: String,
-    /// What the running encoder was told, one after the other.
+    /// Bitrates that the running encoder was given, in order.
     encoder: Vec<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Fake {
         }
     }
 
-    /// Serves one connection; returns what has become of it.
+    /// Serves one connection; returns its final state.
     fn serve(mut self) -> (SocketAddr, thread::JoinHandle<Fake>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -69,7 +69,7 @@ impl Fake {
                         let _ = socket.close(None);
                         break;
                     }
-                    // An event, which nobody asked for.
+                    // An event that nobody subscribed to.
                     say(&mut socket, 5, json!({"eventType": "ExitStarted"}));
                     say(&mut socket, 2, json!({"negotiatedRpcVersion": 1}));
                     continue;
@@ -145,7 +145,7 @@ fn a_running_encoder_takes_what_the_links_carry() {
     }
     drop(obs);
     let fake = served.join().unwrap();
-    // Less audio and container, after a moment with what held before.
+    // Each bitrate is the target minus audio and container, after a moment with the previous one.
     assert_eq!(fake.encoder, [2_500, 3_649, 3_649, 1_744, 1_744, 792]);
     assert_eq!(fake.chosen, "Mine");
     assert_eq!(fake.bitrates["Mine"], 792);
@@ -203,7 +203,7 @@ fn what_is_wrong_with_it_is_said() {
 
 #[test]
 fn the_proof_is_that_of_the_protocol() {
-    // As Python's hashlib and base64 make it, and as OBS 29 takes it.
+    // Python's hashlib and base64 give this value, and OBS 29 accepts it.
     let proof = "aRjSsQv+6/2EP4O5w6y0hPfDpXJ0WHgO/2EGfptPFqg=";
     assert_eq!(authentication("secretword", SALT, CHALLENGE), proof);
 }

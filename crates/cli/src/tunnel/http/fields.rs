@@ -1,11 +1,11 @@
-//! Fields of a request that go on to the target.
+//! Fields of a request that are forwarded to the target.
 
 use httparse::Header;
 
 use super::{Rejection, bad};
 
-/// Fields for the proxy alone (RFC 9110 §7.6.1, §11.7.2), and Host, which is written before all.
-/// Transfer-Encoding goes on, since the body does as it is.
+/// Fields for the proxy alone (RFC 9110 §7.6.1, §11.7.2), and Host, which is written first.
+/// Transfer-Encoding is forwarded, since the body is unchanged.
 const OF_THIS_HOP: [&str; 9] = [
     "host",
     "connection",
@@ -17,14 +17,14 @@ const OF_THIS_HOP: [&str; 9] = [
     "upgrade",
     "http2-settings",
 ];
-/// Fields that say where the body ends. One that `Connection` had removed would turn the body into
+/// Fields that define the end of the body. If `Connection` could remove one, the body would become
 /// a second request.
 const OF_FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Returns the fields that go on to the target.
+/// Returns the fields that are forwarded.
 ///
 /// # Errors
-/// The end of the body can be read in two ways (RFC 9112 §6.1, §6.3).
+/// The end of the body is ambiguous (RFC 9112 §6.1, §6.3).
 pub(super) fn forwarded<'a, 'b>(
     fields: &'a [Header<'b>],
     is_http_1_0: bool,
@@ -91,7 +91,7 @@ fn items(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
-    /// Names of the fields that go on.
+    /// Returns the names of the forwarded fields.
     fn names(fields: &[(&str, &str)], is_http_1_0: bool) -> Result<Vec<String>, Rejection> {
         let fields: Vec<Header<'_>> = fields
             .iter()

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address that an interface of a tunnel can have.
+/// Address and prefix length of a tunnel's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InnerAddress {
     address: IpAddr,
@@ -12,9 +12,9 @@ pub(crate) struct InnerAddress {
 }
 
 impl InnerAddress {
-    /// What a server has that is not told.
+    /// Default of a server.
     pub(super) const OF_SERVER: InnerAddress = InnerAddress::default_with(1);
-    /// What a proxy has that is not told: what such a server reserves for the first key.
+    /// Default of a proxy: the address that a server with its default reserves for the first key.
     pub(super) const OF_PROXY: InnerAddress = InnerAddress::default_with(2);
 
     const fn default_with(host: u8) -> InnerAddress {
@@ -28,7 +28,7 @@ impl InnerAddress {
         self.address
     }
 
-    /// Bits of the network's part.
+    /// Returns the number of bits in the network's part.
     pub(super) fn prefix(&self) -> u8 {
         self.prefix
     }
@@ -37,7 +37,7 @@ impl InnerAddress {
         self.address.is_ipv4()
     }
 
-    /// Whether `other` can be another host's in the same network.
+    /// Returns whether `other` can be another host's address in the same network.
     pub(super) fn has_room_for(&self, other: IpAddr) -> bool {
         let (first, last) = self.hosts();
         other.is_ipv4() == self.is_ipv4()
@@ -45,7 +45,7 @@ impl InnerAddress {
             && (first..=last).contains(&bits(other))
     }
 
-    /// The network's host of that number, counted from 0 without this one, if there are that many.
+    /// Returns the network's host of that number, counted from 0 without this one, if it exists.
     pub(super) fn other_host(&self, number: usize) -> Option<IpAddr> {
         let (first, last) = self.hosts();
         let host = first.checked_add(number as u128)?;
@@ -54,7 +54,7 @@ impl InnerAddress {
         (host <= last && address != self.address).then_some(address)
     }
 
-    /// The least and the greatest address of a host.
+    /// Returns the smallest and the largest address of a host.
     fn hosts(&self) -> (u128, u128) {
         let width: u32 = if self.is_ipv4() { 32 } else { 128 };
         let host_mask = match width - u32::from(self.prefix) {
@@ -64,10 +64,10 @@ impl InnerAddress {
         let network = bits(self.address) & !host_mask;
         let end = network | host_mask;
         match (host_mask, self.is_ipv4()) {
-            // Links of two hosts have neither network nor broadcast (RFC 3021, RFC 6164).
+            // Links of two hosts have neither network nor broadcast addresses (RFC 3021, RFC 6164).
             (0 | 1, _) => (network, end),
             (_, true) => (network + 1, end - 1),
-            // The first is any router's (RFC 4291 §2.6.1).
+            // The first address belongs to any router (RFC 4291 §2.6.1).
             (_, false) => (network + 1, end),
         }
     }

@@ -1,4 +1,4 @@
-//! The interface: made with its address, brought up, and gone when the program ends.
+//! The interface: created with its address, brought up, and removed when the program ends.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use super::TunArguments;
 use super::address::InnerAddress;
 use crate::print;
 
-/// What the kernel takes (`IFNAMSIZ` less the end).
+/// Longest name that the kernel accepts (`IFNAMSIZ` without the final zero).
 const MAX_NAME_BYTES: usize = 15;
 
-/// Reads an interface's name.
+/// Parses an interface's name.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let is_taken_for_another = |byte: u8| matches!(byte, b'/' | b':' | b'%') || byte <= b' ';
     let is_name = (1..=MAX_NAME_BYTES).contains(&text.len())
@@ -33,10 +33,10 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Makes the interface that the arguments want, if they want one.
+    /// Creates the interface, if the arguments request one.
     ///
     /// # Errors
-    /// The system does not let this program, or has no such interfaces, or the name is taken.
+    /// This program lacks the permission, the system has no TUN interfaces, or the name is taken.
     pub(super) fn open(
         arguments: &TunArguments,
         addresses: &[InnerAddress],
@@ -62,19 +62,19 @@ impl Device {
         Ok(Some(Device { interface, name }))
     }
 
-    /// The next packet that enters the interface. Returns its length.
+    /// Receives the next packet that enters the interface. Returns its length.
     pub(super) async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.interface.recv(buffer).await
     }
 
-    /// Lets a packet come out of the interface. One that the kernel does not take is lost, as on
-    /// any network.
+    /// Sends a packet out of the interface. A packet that the kernel refuses is lost, as on any
+    /// network.
     pub(super) async fn send(&self, packet: &[u8]) {
         let _ = self.interface.send(packet).await;
     }
 }
 
-/// What to do about an error, where that is known.
+/// Returns advice about an error, if it is known.
 fn cause(error: &io::Error) -> Option<&'static str> {
     use rustix::io::Errno;
     let number = error.raw_os_error()?;
@@ -104,7 +104,7 @@ fn make(name: &str, mtu: u16, addresses: &[InnerAddress]) -> io::Result<Interfac
     builder.build_async()
 }
 
-/// Nothing: where there is no such interface.
+/// An interface that does not exist.
 #[cfg(not(target_os = "linux"))]
 enum Interface {}
 

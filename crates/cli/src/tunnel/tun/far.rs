@@ -16,20 +16,20 @@ use super::routes::{Admission, Routes};
 use super::{MAX_PACKET_BYTES, TunArguments};
 use crate::print;
 
-/// A session without a claim is told so this often at the most.
+/// Minimum time between notifications of a session without a claim.
 const UNKNOWN_TOLD_EVERY: Duration = Duration::from_millis(100);
 
-/// The server's interface, and which session has which address.
+/// The server's interface, and the session of each address.
 pub(crate) struct Gate {
     device: Device,
     routes: Mutex<Routes<DatagramChannel>>,
 }
 
 impl Gate {
-    /// Makes the interface, if one is wanted.
+    /// Creates the interface, if one is requested.
     ///
     /// # Errors
-    /// It cannot be made, or has no room for anybody.
+    /// It cannot be created, or its network has no room for peers.
     pub(crate) fn open(
         arguments: &TunArguments,
         keys: &[PublicKey],
@@ -45,7 +45,7 @@ impl Gate {
         }))
     }
 
-    /// Carries packets from the interface to sessions for as long as it is there.
+    /// Carries packets from the interface to sessions, as long as the interface exists.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut buffer = vec![0; MAX_PACKET_BYTES];
         loop {
@@ -59,7 +59,7 @@ impl Gate {
         }
     }
 
-    /// Reserves addresses for these keys, and takes them from others.
+    /// Reserves addresses for these keys, and removes those of others.
     pub(crate) fn set_allowed(&self, keys: &[PublicKey]) {
         self.routes(|routes| routes.set_keys(keys));
     }
@@ -69,7 +69,7 @@ impl Gate {
             return;
         };
         let channel = self.routes(|routes| routes.route(ends.to).cloned());
-        // A proxy that is away misses it.
+        // Without a session of the proxy the packet is lost.
         channel.map(|channel| channel.send(message::packet(packet)));
     }
 
@@ -78,7 +78,7 @@ impl Gate {
     }
 }
 
-/// One session's share.
+/// A session's access to the interface.
 pub(crate) struct Member {
     gate: Option<Arc<Gate>>,
     peer: PublicKey,
@@ -89,7 +89,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Of a session that has begun; without a gate it is told that there is none.
+    /// Creates the access of a new session. Without a gate, the proxy is notified that none exists.
     pub(crate) fn new(
         gate: Option<Arc<Gate>>,
         peer: PublicKey,
@@ -106,7 +106,7 @@ impl Member {
         }
     }
 
-    /// A message of the proxy.
+    /// Handles a message of the proxy.
     pub(crate) async fn take(&mut self, datagram: Bytes) {
         match Message::read(datagram) {
             Some(Message::Claim(wanted)) => {
@@ -118,7 +118,7 @@ impl Member {
                 self.channel.send(message::verdicts(verdicts));
             }
             Some(Message::Packet(packet)) => self.forward(&packet).await,
-            // What only a server says, or nobody.
+            // Messages of servers, and unknown ones.
             _ => {}
         }
     }
@@ -139,8 +139,8 @@ impl Member {
             Admission::Spoofed if !self.is_spoofing_told => {
                 self.is_spoofing_told = true;
                 print::note(format_args!(
-                    "--tun: dropped a packet of {} from {}, which is not its address; more are \
-                     not told",
+                    "--tun: dropped a packet of {} from {}, which is not its address; further \
+                     ones are not reported",
                     self.peer, ends.from
                 ));
             }

@@ -1,4 +1,4 @@
-//! What travels in a datagram of the session, beside messages of UDP flows.
+//! Messages in a datagram of the session, beside those of UDP flows.
 //!
 //! ```text
 //! byte 0  kind
@@ -14,20 +14,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Of every message.
+/// Length of the kind, which every message has.
 pub(crate) const KIND_BYTES: usize = 1;
-/// The first kind that is none of UDP flows.
+/// First kind that does not belong to UDP flows.
 const FIRST_KIND: u8 = 5;
 
-/// One thing of IPv4, one of IPv6.
+/// A pair of values: one for IPv4, one for IPv6.
 pub(crate) type OfEach<T> = [T; 2];
 
-/// Which of the two an address is.
+/// Returns the index of an address in such a pair.
 pub(crate) fn index_of(address: IpAddr) -> usize {
     usize::from(address.is_ipv6())
 }
 
-/// What a server says of a claimed address.
+/// Verdict of a server on a claimed address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Verdict {
     #[default]
@@ -35,7 +35,8 @@ pub(crate) enum Verdict {
     Granted,
     /// The server has no interface with addresses of that kind.
     NoNetwork,
-    /// It is another's, or outside of the server's network; with one that the key may have.
+    /// The address belongs to another key, or is outside of the server's network. Contains an
+    /// address that the key may have.
     NotYours(Option<IpAddr>),
 }
 
@@ -45,17 +46,17 @@ pub(crate) enum Message {
     /// The proxy's interface has these addresses.
     Claim(OfEach<Option<IpAddr>>),
     Verdict(OfEach<Verdict>),
-    /// The server knows of no claim in this session; a packet was dropped.
+    /// The server knows no claim in this session; a packet was dropped.
     Unknown,
 }
 
-/// Whether a datagram is one of these messages.
+/// Returns whether a datagram is one of these messages.
 pub(crate) fn is_of_tun(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|kind| *kind >= FIRST_KIND)
 }
 
 impl Message {
-    /// Reads a message; `None` if it means nothing.
+    /// Parses a message; `None` if it has no meaning.
     pub(crate) fn read(mut bytes: Bytes) -> Option<Message> {
         match bytes.try_get_u8().ok()? {
             5 => Some(Message::Packet(bytes)),

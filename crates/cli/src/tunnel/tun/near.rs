@@ -14,9 +14,10 @@ use super::packet;
 use super::{MAX_PACKET_BYTES, TunArguments};
 use crate::print;
 
-/// How often a claim is repeated that was not granted …
+/// Time between repetitions of a claim that was not granted.
 const CLAIMED_EVERY: Duration = Duration::from_millis(500);
-/// … and one that was: a server that was started again sends nothing here until it has heard it.
+/// Time between repetitions of a granted claim. A restarted server sends nothing before it gets
+/// one.
 const REPEATED_EVERY: Duration = Duration::from_secs(5);
 
 /// The proxy's interface.
@@ -28,10 +29,10 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Makes it, if one is wanted.
+    /// Creates the interface, if one is requested.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub(crate) fn open(arguments: &TunArguments) -> anyhow::Result<Option<Interface>> {
         let own = arguments.addresses(InnerAddress::OF_PROXY)?;
         let device = Device::open(arguments, &own)?;
@@ -59,18 +60,18 @@ impl Interface {
     }
 }
 
-/// What the tasks share.
+/// State that the tasks share.
 pub(crate) struct Near {
     interface: Interface,
     channel: DatagramChannel,
     standing: Mutex<Standing>,
 }
 
-/// What is known of the claim.
+/// State of the claim.
 #[derive(Debug, Default)]
 struct Standing {
     verdicts: OfEach<Verdict>,
-    /// A packet from elsewhere was dropped, and that was told.
+    /// Whether a dropped packet with another source was reported.
     is_foreign_told: bool,
 }
 
@@ -79,7 +80,7 @@ impl Standing {
         self.verdicts.contains(&Verdict::Granted)
     }
 
-    /// Takes in what the server says. Returns which of its verdicts are new.
+    /// Records the server's verdicts. Returns those that are new.
     fn news(&mut self, verdicts: OfEach<Verdict>) -> OfEach<Option<Verdict>> {
         let before = core::mem::replace(&mut self.verdicts, verdicts);
         [0, 1].map(|index| (before[index] != verdicts[index]).then_some(verdicts[index]))
@@ -87,7 +88,7 @@ impl Standing {
 }
 
 impl Near {
-    /// Starts the tasks, which run for as long as the interface is there.
+    /// Starts the tasks: one repeats the claim, one forwards packets until the interface fails.
     pub(crate) fn start(interface: Interface, channel: DatagramChannel) -> Arc<Near> {
         let near = Arc::new(Near {
             interface,
@@ -139,20 +140,20 @@ impl Near {
             return;
         };
         if self.interface.addresses.contains(&Some(ends.from)) {
-            // Without a session it is lost, as on a network that is down.
+            // Without a session the packet is lost, as on a network that is down.
             self.channel.send(message::packet(packet));
         } else if is_routed(ends.from)
             && self.standing(|standing| !core::mem::replace(&mut standing.is_foreign_told, true))
         {
             print::note(format_args!(
                 "--tun {}: dropped a packet from {}, which is not the interface's address (others \
-                 need masquerading); more are not told",
+                 need masquerading); further ones are not reported",
                 self.interface.device.name, ends.from
             ));
         }
     }
 
-    /// A message of the server.
+    /// Handles a message of the server.
     pub(crate) async fn take(&self, datagram: Bytes) {
         match Message::read(datagram) {
             Some(Message::Packet(packet)) => {
@@ -170,7 +171,7 @@ impl Near {
                 self.standing(|standing| standing.verdicts = OfEach::default());
                 self.claim();
             }
-            // What only a proxy says, or nobody.
+            // Messages of proxies, and unknown ones.
             _ => {}
         }
     }
@@ -190,7 +191,7 @@ impl Near {
     }
 }
 
-/// Whether an address is more than an interface's with its neighbours, which kernels use unasked.
+/// Returns whether an address is routed. Kernels use link-local and unspecified ones by themselves.
 fn is_routed(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !address.is_unspecified() && !address.is_link_local(),
@@ -198,7 +199,7 @@ fn is_routed(address: IpAddr) -> bool {
     }
 }
 
-/// What a verdict means to the user.
+/// Returns the message for the user about a verdict.
 fn told(address: IpAddr, verdict: Verdict) -> Option<String> {
     let kind = if address.is_ipv4() { "IPv4" } else { "IPv6" };
     match verdict {

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Who sends a packet to whom.
+/// Source and destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) from: IpAddr,
     pub(crate) to: IpAddr,
 }
 
-/// The two ends of a packet; `None` if it is no whole packet of IPv4 or IPv6.
+/// Returns source and destination of a packet; `None` if it is no whole packet of IPv4 or IPv6.
 pub(crate) fn ends(packet: &[u8]) -> Option<Ends> {
     match packet.first()? >> 4 {
         4 => {
@@ -39,7 +39,7 @@ pub(crate) fn ends(packet: &[u8]) -> Option<Ends> {
 pub(super) mod tests {
     use super::*;
 
-    /// A packet with nothing in it.
+    /// Returns a packet without payload.
     pub(in super::super) fn packet(from: &str, to: &str) -> Vec<u8> {
         match (from.parse().unwrap(), to.parse().unwrap()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {

@@ -1,4 +1,4 @@
-//! Which key may use which address of the server's network, and which session has it.
+//! Assignment of the server's addresses to keys and sessions.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,39 +9,40 @@ use anabranch_secure::PublicKey;
 use super::address::InnerAddress;
 use super::message::{OfEach, Verdict, index_of};
 
-/// Whose an address is.
+/// Owner of an address.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     key: PublicKey,
-    /// By the order of keys; otherwise it was the first to claim it, and has it until it claims
-    /// another.
+    /// Whether the address was assigned by the order of keys. Otherwise the key was the first to
+    /// claim it, and owns it until it claims another.
     is_reserved: bool,
 }
 
-/// What a session's packet is to be.
+/// Treatment of a session's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
     /// The session has no address.
     Unknown,
-    /// Its source is not the session's.
+    /// The packet's source does not belong to the session.
     Spoofed,
 }
 
-/// All addresses; `C` leads to a session's peer.
+/// All addresses; `C` is a channel to a session's peer.
 #[derive(Debug)]
 pub(crate) struct Routes<C> {
     own: Vec<InnerAddress>,
-    /// Those that may have addresses.
+    /// Keys that may have addresses.
     keys: BTreeSet<PublicKey>,
     owners: BTreeMap<IpAddr, Owner>,
-    /// The number of the session that has the address, and how to reach its peer.
+    /// Number of the session that has the address, and the channel to its peer.
     routes: BTreeMap<IpAddr, (u64, C)>,
     session_count: u64,
 }
 
 impl<C: Clone> Routes<C> {
-    /// Of a server whose interface has these addresses: each key is reserved the network's next.
+    /// Creates the routes of a server with these addresses, and reserves the next free ones for the
+    /// keys.
     pub(crate) fn new(own: Vec<InnerAddress>, keys: &[PublicKey]) -> Self {
         let mut routes = Routes {
             own,
@@ -54,7 +55,7 @@ impl<C: Clone> Routes<C> {
         routes
     }
 
-    /// Reserves an address of each network for each of the keys that has none, and takes those of
+    /// Reserves an address of each network for each of the keys without one, and removes those of
     /// all other keys.
     pub(crate) fn set_keys(&mut self, keys: &[PublicKey]) {
         self.keys = keys.iter().copied().collect();
@@ -86,19 +87,19 @@ impl<C: Clone> Routes<C> {
         }
     }
 
-    /// A session has begun. Returns its number.
+    /// Begins a session. Returns its number.
     pub(crate) fn open(&mut self) -> u64 {
         self.session_count += 1;
         self.session_count
     }
 
-    /// A session is over.
+    /// Ends a session.
     pub(crate) fn close(&mut self, session: u64) {
         self.routes.retain(|_, (has_it, _)| *has_it != session);
     }
 
-    /// A session of this key says which addresses its peer's interface has. Those that are granted
-    /// lead to it from now on, and no others.
+    /// Handles a session's claim of its peer's addresses. Only the granted ones are routed to the
+    /// session.
     pub(crate) fn claim(
         &mut self,
         (key, session): (PublicKey, u64),
@@ -133,8 +134,8 @@ impl<C: Clone> Routes<C> {
         }
     }
 
-    /// The key has another address than the one that is reserved for it, and gives up any such one
-    /// that it had.
+    /// Assigns an address that is not the key's reserved one. The key gives up any earlier such
+    /// address.
     fn choose(&mut self, key: PublicKey, wanted: IpAddr) {
         let is_kept = |address: &IpAddr, owner: &Owner| {
             owner.is_reserved || owner.key != key || index_of(*address) != index_of(wanted)
@@ -147,7 +148,7 @@ impl<C: Clone> Routes<C> {
         self.owners.insert(wanted, Owner { key, is_reserved });
     }
 
-    /// The key's address of the same kind.
+    /// Returns the key's reserved address of the same kind.
     fn reserved(&self, key: PublicKey, like: IpAddr) -> Option<IpAddr> {
         let is_it = |(address, owner): &(&IpAddr, &Owner)| {
             owner.is_reserved && owner.key == key && address.is_ipv4() == like.is_ipv4()
@@ -155,7 +156,7 @@ impl<C: Clone> Routes<C> {
         self.owners.iter().find(is_it).map(|(address, _)| *address)
     }
 
-    /// Whether a session may send a packet from there.
+    /// Returns whether a session may send a packet with this source.
     pub(crate) fn admit(&self, session: u64, from: IpAddr) -> Admission {
         let is_its = |has_it: &u64| *has_it == session;
         match self.routes.get(&from) {
@@ -165,7 +166,7 @@ impl<C: Clone> Routes<C> {
         }
     }
 
-    /// Where a packet to that address goes.
+    /// Returns the channel for packets to that address.
     pub(crate) fn route(&self, to: IpAddr) -> Option<&C> {
         self.routes.get(&to).map(|(_, channel)| channel)
     }
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(routes.admit(first.1, ip("10.99.0.2")), Admission::Unknown);
         assert_eq!(routes.route(ip("10.99.0.2")), None);
         assert_eq!(routes.route(ip("10.99.0.3")), Some(&"b"));
-        // Its session is about to end.
+        // The key's session is about to end.
         assert_eq!(
             claim(&mut routes, first, "a", "10.99.0.77"),
             Verdict::NotYours(None)

@@ -1,4 +1,4 @@
-//! Applications, proxy, server and targets over loopback.
+//! Tests with applications, proxy, server and targets over loopback.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ fn start() -> (Ends, UnboundedReceiver<AcceptedDatagrams>) {
     (ends, accepted)
 }
 
-/// Answers each datagram with where it came from, and itself.
+/// Starts a target that answers each datagram with its source and its bytes.
 async fn target() -> SocketAddr {
     let socket = UdpSocket::bind((LOOPBACK, 0)).await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -81,7 +81,7 @@ async fn target() -> SocketAddr {
     address
 }
 
-/// As of `--connect`.
+/// Returns a policy with rules of `--connect`.
 fn policy(rules: &[&str], peer: PublicKey) -> Arc<Policy> {
     let allowed = [peer.to_string().parse().unwrap()];
     let connect = rules.iter().map(|rule| rule.parse().unwrap()).collect();
@@ -94,7 +94,7 @@ async fn application(proxy: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// Sends a datagram and returns from which port it came to the target.
+/// Sends a datagram, and returns the port from which it reached the target.
 async fn ask(application: &UdpSocket, bytes: &[u8]) -> Option<u16> {
     application.send(bytes).await.unwrap();
     let mut buffer = vec![0; 1 << 16];
@@ -167,7 +167,7 @@ async fn a_flood_of_flows_is_bounded() {
     assert_eq!(queued, max, "datagrams in queues");
     for number in 0..3_000 {
         far.open(number, &target, Bytes::from_static(b"x"));
-        // The first is the one that is used.
+        // The first flow is the one in use.
         tokio::time::sleep(Duration::from_micros(10)).await;
         far.flows[&0].used.set();
     }

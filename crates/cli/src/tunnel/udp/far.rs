@@ -22,14 +22,14 @@ use crate::tunnel::policy::{Policy, Request};
 use crate::tunnel::request::Answer;
 use crate::tunnel::tun;
 
-/// Datagrams that wait for a flow's target to be found, or for its socket; more are dropped.
+/// Maximum number of datagrams that wait for a flow's target or socket; more are dropped.
 const MAX_QUEUED: usize = 256;
 
-/// Bytes of a session's datagrams in all these queues; more are dropped. A flow waits up to 10 s
-/// for its target, and a session has 1,024 flows.
+/// Maximum bytes in all these queues of a session; more are dropped. A flow waits up to 10 s for
+/// its target, and a session has 1,024 flows.
 pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
 
-/// Serves all sessions that are opened; packets of theirs go by the gate, if there is one.
+/// Serves all sessions that are opened; their IP packets go through the gate, if there is one.
 pub(crate) async fn serve_all(
     mut accepted: UnboundedReceiver<AcceptedDatagrams>,
     policy: Arc<Policy>,
@@ -49,7 +49,7 @@ pub(crate) async fn serve_all(
     }
 }
 
-/// One session's flows, which end with it.
+/// Flows of a session, which end with it.
 pub(super) struct Far {
     pub(super) peer: PublicKey,
     pub(super) channel: DatagramChannel,
@@ -79,7 +79,7 @@ impl Drop for Flow {
     }
 }
 
-/// When something last went either way, in milliseconds since the session began.
+/// Time of the last datagram in either direction, in milliseconds since the session began.
 pub(super) struct LastUse {
     began_at: Instant,
     millis: AtomicU64,
@@ -109,13 +109,13 @@ impl Far {
                 Some((flow, Message::Opening { target, bytes })) => {
                     self.open(flow, &target, bytes);
                 }
-                // What only a server says, or nobody.
+                // Messages of servers, and unknown ones.
                 _ => {}
             }
         }
     }
 
-    /// Whether there is such a flow.
+    /// Forwards a datagram. Returns whether the flow exists.
     fn forward(&mut self, number: u32, bytes: Bytes) -> bool {
         let Some(flow) = self.flows.get(&number) else {
             return false;
@@ -125,7 +125,7 @@ impl Far {
             return false;
         }
         let room = Arc::clone(&self.room).try_acquire_many_owned(bytes.len() as u32);
-        // A socket whose target takes nothing loses datagrams.
+        // If the target's socket blocks, datagrams are lost.
         if let Ok(_room) = room {
             let _ = flow.queue.try_send(Queued { bytes, _room });
         }
@@ -216,8 +216,8 @@ async fn carry(
             tokio::select! {
                 datagram = datagrams.recv() => {
                     let Some(datagram) = datagram else { return false };
-                    // That nobody listens there, or that it is too long, is the application's
-                    // to find out, as on any network.
+                    // Errors, for example because nobody listens or the datagram is too long, are
+                    // for the application to detect, as on any network.
                     let _ = socket.send(&datagram.bytes).await;
                 }
                 _ = socket.readable() => take_answers(number, socket, channel),

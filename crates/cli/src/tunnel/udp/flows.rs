@@ -1,4 +1,4 @@
-//! The proxy's flows: their numbers, and what the server knows of them.
+//! The proxy's flows: their numbers, and their state at the server.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,25 +7,25 @@ use tokio::time::{Duration, Instant};
 
 use super::{IDLE_AFTER, MAX_FLOWS};
 
-/// A server that leads nowhere is asked again after this long.
+/// Time after which a server that refused a target is asked again.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
-/// Where a datagram of an application came from, and to.
+/// Source of an application's datagram, and the port that it arrived at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source {
-    /// Of the proxy, by its rule's number.
+    /// Port of the proxy, by its rule's number.
     pub(super) port: usize,
     pub(super) from: SocketAddr,
-    /// The machine's address, if the port is open at several.
+    /// Local address of the datagram, if the port is open at several.
     pub(super) to: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Its datagrams name their target.
+    /// Datagrams name their target.
     Named,
     Known,
-    /// Its datagrams are dropped until then.
+    /// Datagrams are dropped until then.
     Refused(Instant),
 }
 
@@ -36,11 +36,11 @@ struct Flow {
     used_at: Instant,
 }
 
-/// Where a datagram of an application goes.
+/// Flow of an application's datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outgoing {
     pub(super) flow: u32,
-    /// Whether it must name its target.
+    /// Whether the datagram must name its target.
     pub(super) is_named: bool,
 }
 
@@ -49,12 +49,13 @@ pub(super) struct Outgoing {
 pub(super) struct Flows {
     by_source: BTreeMap<Source, u32>,
     flows: BTreeMap<u32, Flow>,
-    /// Numbers are not used again: what is under way of an old flow is no other's.
+    /// Number of the next flow. Numbers are not reused, so that datagrams of an old flow reach no
+    /// other.
     next: u32,
 }
 
 impl Flows {
-    /// An application has sent a datagram. `None` if it is to be dropped.
+    /// Records an application's datagram. Returns `None` if it must be dropped.
     pub(super) fn outgoing(&mut self, now: Instant, source: Source) -> Option<Outgoing> {
         let known = self.by_source.get(&source).copied();
         let number = known.filter(|number| !self.flows[number].is_idle(now));
@@ -72,14 +73,14 @@ impl Flows {
         })
     }
 
-    /// A datagram has come back. Returns where it goes.
+    /// Records an answer. Returns its destination.
     pub(super) fn incoming(&mut self, now: Instant, number: u32) -> Option<Source> {
         let flow = self.flows.get_mut(&number)?;
         flow.used_at = now;
         Some(flow.source)
     }
 
-    /// The server knows the flow, or does not.
+    /// Records whether the server knows the flow.
     pub(super) fn set_known(&mut self, number: u32, is_known: bool) {
         if let Some(flow) = self.flows.get_mut(&number) {
             flow.standing = match is_known {
@@ -89,8 +90,8 @@ impl Flows {
         }
     }
 
-    /// The server does not lead where the flow goes. Returns the number of its rule, the first time
-    /// it is said.
+    /// Records that the server does not permit the flow's target. Returns the number of its rule,
+    /// unless an earlier refusal still applies.
     pub(super) fn refuse(&mut self, now: Instant, number: u32) -> Option<usize> {
         let flow = self.flows.get_mut(&number)?;
         let is_first = !matches!(flow.standing, Standing::Refused(until) if now < until);

@@ -1,4 +1,4 @@
-//! What travels in a datagram of the session.
+//! Messages in a datagram of the session.
 //!
 //! ```text
 //! byte 0      kind
@@ -17,23 +17,23 @@ use crate::tunnel::request::{Answer, MAX_TARGET_BYTES};
 
 const HEADER_BYTES: usize = 5;
 
-/// A message, with its flow's number beside it.
+/// A message without its flow's number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// A datagram of a flow that the other end knows.
     Datagram(Bytes),
-    /// One of a flow that it may not know, with where it goes.
+    /// A datagram of a flow that the other end may not know, with its target.
     Opening { target: String, bytes: Bytes },
-    /// Datagrams need not name their target any more.
+    /// Datagrams need no longer name their target.
     Known,
-    /// They must again; what came was dropped.
+    /// Datagrams must name their target again; the last one was dropped.
     Unknown,
-    /// The server does not lead there.
+    /// The server does not permit the target.
     Refused(Answer),
 }
 
 impl Message {
-    /// Reads a message; `None` if it means nothing.
+    /// Parses a message; `None` if it has no meaning.
     pub(crate) fn read(mut bytes: Bytes) -> Option<(u32, Message)> {
         let kind = bytes.try_get_u8().ok()?;
         let flow = bytes.try_get_u32().ok()?;
@@ -56,14 +56,14 @@ impl Message {
     }
 }
 
-/// A flow's datagram, which names its target or not.
+/// Returns the message for a flow's datagram, with its target if one is given.
 pub(crate) fn datagram(flow: u32, target: Option<&str>, datagram: &[u8]) -> Bytes {
     let length = HEADER_BYTES + target.map_or(0, |target| 2 + target.len()) + datagram.len();
     let mut bytes = BytesMut::with_capacity(length);
     bytes.put_u8(u8::from(target.is_some()));
     bytes.put_u32(flow);
     if let Some(target) = target {
-        // Rules have no longer ones.
+        // Rules have no longer targets.
         bytes.put_u16(target.len() as u16);
         bytes.put_slice(target.as_bytes());
     }

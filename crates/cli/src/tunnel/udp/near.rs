@@ -16,15 +16,15 @@ use super::{MAX_BATCH, Rule, set_up, with_buffer};
 use crate::print;
 use crate::tunnel::tun;
 
-/// The ports, opened.
+/// The open ports, with their rules.
 #[derive(Debug)]
 pub(crate) struct Ports(pub(super) Vec<(Rule, Port)>);
 
 impl Ports {
-    /// Opens all of them.
+    /// Opens the ports of all rules.
     ///
     /// # Errors
-    /// One cannot be.
+    /// One cannot be opened.
     pub(crate) async fn open(rules: &[Rule]) -> anyhow::Result<Ports> {
         let mut ports = Vec::new();
         for rule in rules {
@@ -43,7 +43,7 @@ impl Ports {
     }
 }
 
-/// What the tasks share.
+/// State that the tasks share.
 #[derive(Debug)]
 struct Near {
     ports: Vec<(Rule, Port)>,
@@ -51,8 +51,8 @@ struct Near {
     channel: DatagramChannel,
 }
 
-/// Carries datagrams both ways for as long as the channel is there, and packets of the interface,
-/// if there is one.
+/// Carries datagrams in both directions as long as the channel exists, and packets of the
+/// interface, if there is one.
 pub(crate) async fn run(
     ports: Ports,
     interface: Option<tun::near::Interface>,
@@ -88,7 +88,7 @@ impl Near {
     /// Waits for datagrams at a port and sends them.
     async fn forward(&self, index: usize) {
         let (_, socket) = &self.ports[index];
-        // What a socket says of what it sent earlier is nobody's concern here.
+        // Errors of earlier datagrams are ignored.
         let _ = socket.readable().await;
         for _ in 0..MAX_BATCH {
             match self.forward_one(index) {
@@ -112,7 +112,7 @@ impl Near {
             if let Some(outgoing) = outgoing {
                 let target = outgoing.is_named.then_some(rule.target.as_str());
                 let datagram = message::datagram(outgoing.flow, target, &buffer[..length]);
-                // Without a session it is lost, as on a network that is down.
+                // Without a session the datagram is lost, as on a network that is down.
                 self.channel.send(datagram);
             }
             Ok(())
@@ -128,7 +128,7 @@ impl Near {
             Message::Datagram(bytes) => {
                 if let Some(source) = self.flows(|flows| flows.incoming(now, flow)) {
                     let socket = &self.ports[source.port].1;
-                    // An application that has gone away misses nothing.
+                    // Errors are ignored, because the application may have ended.
                     let _ = socket.send(&bytes, source.from, source.to).await;
                 }
             }

@@ -12,15 +12,16 @@ use crate::reached;
 #[derive(Debug)]
 pub(super) struct Port {
     socket: UdpSocket,
-    /// Whether it is told to which address each datagram came.
+    /// Whether the socket reports the local address of each datagram.
     is_told: bool,
 }
 
 impl Port {
-    /// Around a socket that is bound.
+    /// Wraps a bound socket.
     ///
     /// # Errors
-    /// It is bound to no address, and the system does not tell to which one datagrams come.
+    /// The socket is bound to the unspecified address, and the system does not report local
+    /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
         let is_told = reached::be_told(&socket, socket.local_addr()?)?;
         Ok(Port { socket, is_told })
@@ -34,8 +35,8 @@ impl Port {
         self.socket.readable().await
     }
 
-    /// The next datagram's length, where it is from, and to which address it came unless the port
-    /// has one only.
+    /// Returns the next datagram's length, its source, and its local address unless the port has
+    /// only one.
     pub(super) fn try_recv(
         &self,
         buffer: &mut [u8],
@@ -48,7 +49,7 @@ impl Port {
             .try_io(Interest::READABLE, || reached::recv(&self.socket, buffer))
     }
 
-    /// Sends a datagram from the address to which an earlier one came.
+    /// Sends a datagram from the local address of an earlier one.
     pub(super) async fn send(
         &self,
         bytes: &[u8],

@@ -1,9 +1,9 @@
 //! `fixed`: a constant ratio, whatever the losses.
 //!
-//! Repairs are due as sources are queued, `overhead` of one for each, for each of a key frame twice
-//! as many, and none for those of a frame that no other needs. A frame of at least `window` symbols
-//! gets those due as a block of its own; smaller ones share a window that slides over the last
-//! `window` symbols.
+//! Repairs are due as sources are queued: `overhead` of one for each, twice as many for a key
+//! frame, and none for frames that no other needs. A frame of at least `window` symbols gets those
+//! due as a block of its own; smaller ones share a window that slides over the last `window`
+//! symbols.
 
 use anabranch_units::{Importance, Instant};
 

@@ -17,10 +17,10 @@ use crate::path_view::PathState;
 /// overloaded. An overload lasts until nothing waits. Before one, the paths' full capacity may be
 /// unknown, and a frame refused too early costs all that need it.
 const WAIT_OF_OVERLOAD: u64 = 2;
-/// A frame that comes new must arrive before its deadline by the lifetime over this, so that it can
-/// still finish if the paths carry a little less than now.
+/// Inverse of the part of its lifetime by which a new frame must arrive before its deadline. It can
+/// then still finish if the paths become a little slower.
 const SPARE_OF_NEW: u64 = 8;
-/// A frame that waits already must by the lifetime over this.
+/// Inverse of the same part for a frame that waits already.
 const SPARE_OF_WAITING: u64 = 32;
 
 /// Inputs of the decision about a frame.

@@ -1,4 +1,4 @@
-//! How much padding a session with an adaptive source sends to probe for bandwidth.
+//! Amount of padding that a session with an adaptive source sends to probe for bandwidth.
 //!
 //! Controllers ask for padding in each of their probes, whatever they learn by it. While a network
 //! is new or changes, they get it. Once it is steady, padding has to be earned by media, and is not
