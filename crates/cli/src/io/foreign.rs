@@ -296,7 +296,9 @@ impl ForeignName {
     ) -> Tool {
         Tool {
             program,
+            label: None,
             package,
+            stdin: "",
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),
             boring: &["Media path:", "[INFO]"],
@@ -328,7 +330,7 @@ fn at(port: u16) -> SocketAddr {
 }
 
 /// An address at loopback that a tool can listen at.
-fn free_address() -> anyhow::Result<SocketAddr> {
+pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
     socket.local_addr().context("no port is free")
 }
