@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests beyond loopback: interfaces that vanish and return, in network namespaces of this script's
 # own, pauses longer than a unit test waits, and other people's servers and players (Debian's
-# packages, installed if this is root). About six minutes. Tests that cannot run here are skipped
+# packages, installed if this is root). About seven minutes. Tests that cannot run here are skipped
 # with the reason, which is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that has been built.
@@ -24,6 +24,9 @@ main() {
         run srtla_comes_in_by_two_links
         run rtmp_publishers_come_one_after_the_other
         run rist_comes_in_and_goes_out
+    fi
+    if prepare_encoder; then
+        run the_built_in_encoder_follows_without_a_gap
     fi
     if prepare_namespaces; then
         run an_interface_that_is_made_again_carries_again
@@ -301,6 +304,108 @@ rist_comes_in_and_goes_out() {
     sleep 3
     ends "${processes[0]}" recv || return 1
     has_pictures "$folder/rist.ts" 115 && has_pictures "$folder/far.ts" 115
+}
+
+# GStreamer as `send --encode` needs it.
+prepare_encoder() {
+    if ! encoder_is_there && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        apt-get update --quiet >/dev/null 2>&1
+        apt-get install --yes --quiet --no-install-recommends python3-gi gir1.2-gstreamer-1.0 \
+            gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
+            gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly >/dev/null 2>&1
+    fi
+    if ! encoder_is_there; then
+        skip 1 "send --encode lacks GStreamer (Debian: python3-gi gir1.2-gstreamer-1.0 \
+gstreamer1.0-tools, gstreamer1.0-plugins-base, -good, -bad, -ugly)"
+        return 1
+    fi
+    install ffprobe ffmpeg
+}
+
+encoder_is_there() {
+    /usr/bin/python3 -c 'import gi; gi.require_version("Gst", "1.0")' 2>/dev/null &&
+        gst-inspect-1.0 --exists x264enc && gst-inspect-1.0 --exists mpegtsmux
+}
+
+# One link of 4 Mbit/s, for `emulate`.
+one_link() {
+    cat <<END
+title = "One way"
+duration = "10 s"
+[links.there]
+rate = "4 Mbit/s"
+delay = "20 ms"
+[links.back]
+delay = "20 ms"
+[routes.one]
+forward = ["there"]
+reverse = ["back"]
+[[flows]]
+name = "camera"
+paths = ["one"]
+source = { kind = "cbr", rate = "1 Mbit/s" }
+END
+}
+
+# pictures FILE: the time and the size of each picture, in order.
+pictures() {
+    ffprobe -v error -select_streams v:0 -show_entries packet=pts_time,size -of csv=p=0 "$1" |
+        awk -F, '$1 ~ /^[0-9]/ {print $1, $2}' | sort -nu
+}
+
+# video_kbit FILE FROM TO: the mean bitrate between two times of its video, in kbit/s.
+video_kbit() {
+    pictures "$1" | awk -v from="$2" -v to="$3" 'NR == 1 {first = $1}
+        $1 - first >= from && $1 - first < to {sum += $2}
+        END {print int(sum * 8 / (to - from) / 1000)}'
+}
+
+# missing_pictures FILE: how many pictures of 40 ms are missing between its first and its last one.
+missing_pictures() {
+    pictures "$1" |
+        awk 'NR == 1 {first = $1} {last = $1} END {print int((last - first) / 0.04 + 1.5) - NR}'
+}
+
+# A link falls from 4 to 1 Mbit/s for 12 s. Only pictures that the sender gives up are missing.
+the_built_in_encoder_follows_without_a_gap() {
+    local at_4mbit at_1mbit missing given_up picture
+    picture='videotestsrc is-live=true pattern=snow ! video/x-raw,width=320,height=240,framerate=25/1'
+    one_link >"$folder/link.toml"
+    rm -f "$folder/changes"
+    mkfifo "$folder/changes"
+    start recv "$program" recv --listen 127.0.0.1:17300 --key "$folder/receiver.key" \
+        --allow "$sender_public" "$folder/encoded.ts"
+    "$program" emulate "$folder/link.toml" --to 127.0.0.1:17300 --listen 127.0.0.1:17301 \
+        <"$folder/changes" >"$folder/emulate.log" 2>&1 &
+    processes+=($!)
+    exec 3>"$folder/changes"
+    await recv 10 "listening" && await emulate 10 "one: " || return 1
+    start send "$program" send --key "$folder/sender.key" --peer "$receiver_public" \
+        --to 127.0.0.1:17301 --encoder-range 300kbit/s..6Mbit/s --encode "gst:$picture"
+    await send 10 "connected to" || return 1
+    sleep 12
+    echo "one rate 1Mbit/s" >&3
+    sleep 12
+    echo "one rate 4Mbit/s" >&3
+    sleep 12
+    exec 3>&-
+    kill -INT "${processes[2]}"
+    await send 10 "session of" && await recv 10 "session of" || return 1
+    at_4mbit=$(video_kbit "$folder/encoded.ts" 4 11)
+    at_1mbit=$(video_kbit "$folder/encoded.ts" 15 23)
+    missing=$(missing_pictures "$folder/encoded.ts")
+    given_up=$(sed -n 's/.*frames: .* complete, \([0-9]*\) dropped.*/\1/p' "$folder/recv.log")
+    echo "        encoder at $at_4mbit kbit/s over 4 Mbit/s, at $at_1mbit kbit/s over 1 Mbit/s;" \
+        "$missing pictures missing, ${given_up:-none} given up"
+    if [ "$at_4mbit" -lt 1500 ] || [ "$at_1mbit" -gt 1200 ]; then
+        echo "the encoder does not follow"
+        return 1
+    fi
+    # A machine that is too slow leaves pictures out, and says so.
+    if [ "$missing" -gt "${given_up:-0}" ] && ! grep -q "slow for the pictures" "$folder/send.log"; then
+        echo "the encoder's stream has gaps"
+        return 1
+    fi
 }
 
 prepare_namespaces() {

@@ -7,6 +7,7 @@ mod adaptive;
 mod adaptive;
 mod arrival_log;
 mod cutter;
+mod encoded;
 mod foreign;
 mod input;
 mod links;
@@ -39,6 +40,7 @@ mod udp_url;
 mod units;
 mod watch;
 
+pub(crate) use encoded::{CaptureName, Encoder, sound_source, video_source};
 pub(crate) use foreign::ForeignName;
 pub(crate) use input::{Input, InputName, Unit, Wanted};
 pub(crate) use links::{Link, Links};

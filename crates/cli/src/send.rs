@@ -77,6 +77,10 @@ Examples:
   anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0,metered --key camera.key \\
     --peer abpub_… udp://127.0.0.1:5000
 
+  The same with a bitrate that follows the networks (needs GStreamer):
+  anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0,metered --key camera.key \\
+    --peer abpub_… --encode v4l2:/dev/video0
+
 A receiver that falls silent is asked for a new session after a second, and one that ends at once,
 on all paths and without end (--give-up-after). The input goes on meanwhile. Absent interfaces and
 addresses of --via are waited for. A sender that another with the same key has replaced ends with
@@ -150,7 +154,8 @@ pub(crate) struct Arguments {
     #[arg(alias = "deadline")]
     frame_lifetime: Option<Duration>,
     /// What to send.
-    input: InputName,
+    #[arg(required_unless_present = "encode", conflicts_with = "encode")]
+    input: Option<InputName>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -158,15 +163,20 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
-    if arguments.duration.is_some() && arguments.input != InputName::Test {
+    if arguments.duration.is_some() && arguments.input != Some(InputName::Test) {
         bail!("--duration is for the input test: only");
     }
     let local_key = arguments.local_key()?;
     let has_code = arguments.code.is_some();
     let is_encoder_informed = arguments.target.informs();
-    let outlets = arguments.target.open()?;
+    let encoder = arguments.target.encoder()?;
+    let outlets = arguments.target.open(encoder.as_ref())?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
-    let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
+    let input = match (encoder, &arguments.input) {
+        (Some(encoder), _) => Input::encoded(encoder)?,
+        (None, Some(input)) => Input::open(input, arguments.duration, &stop, &clock)?,
+        (None, None) => bail!("there is nothing to send: name an INPUT"),
+    };
     let Some(roads) = Roads::open(&arguments.paths, &stop, &clock)? else {
         return Ok(());
     };

@@ -17,12 +17,20 @@ use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::{Value, json};
 
+use crate::io::{CaptureName, Encoder, sound_source, video_source};
 use news::News;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
 
 /// How often the transport is asked. It changes its mind with each report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+
+/// Range of the built-in encoder if none is given: the least at which 720p can be watched, and the
+/// most that services for live video take.
+const BUILT_IN_RANGE: BitrateRange = BitrateRange {
+    min: DataRate::from_kilobits_per_second(500),
+    max: DataRate::from_megabits_per_second(6),
+};
 
 /// Options about the encoder whose video is sent.
 #[derive(Clone, Debug, clap::Args)]
@@ -32,6 +40,14 @@ pub(crate) struct TargetArguments {
     /// included. Without it the input counts as one that does not follow.
     #[arg(long, value_name = "MIN..MAX")]
     encoder_range: Option<BitrateRange>,
+    /// Encode a camera at the bitrate that the links carry, in place of INPUT, by GStreamer and
+    /// x264: v4l2:DEVICE, or gst:PIPELINE for any source of pictures, as gst-launch-1.0 takes it.
+    /// The range is 500kbit/s..6Mbit/s unless --encoder-range is given.
+    #[arg(long, value_name = "SOURCE", value_parser = video_source)]
+    encode: Option<CaptureName>,
+    /// The sound of --encode, as AAC of 96 kbit/s: alsa:[DEVICE], pulse:[DEVICE] or gst:PIPELINE.
+    #[arg(long, value_name = "SOURCE", requires = "encode", value_parser = sound_source)]
+    encode_sound: Option<CaptureName>,
     /// Tell the encoder its bitrate: `-` for JSON lines on standard output, unix:PATH for the same
     /// to a socket, udp://ADDR:PORT for one in each datagram,
     /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
@@ -69,7 +85,8 @@ impl TargetArguments {
     /// # Errors
     /// The source follows by itself.
     pub(crate) fn limits(&self, own: SourceLimits) -> anyhow::Result<SourceLimits> {
-        match (self.encoder_range, own) {
+        let built_in = self.encode.as_ref().map(|_| BUILT_IN_RANGE);
+        match (self.encoder_range.or(built_in), own) {
             (Some(_), SourceLimits::Adaptive { .. }) => {
                 bail!("--encoder-range is for an encoder of your own: test: follows by itself")
             }
@@ -82,15 +99,27 @@ impl TargetArguments {
 
     /// Whether an encoder is given the target.
     pub(crate) fn informs(&self) -> bool {
-        !self.target_to.is_empty()
+        !self.target_to.is_empty() || self.encode.is_some()
+    }
+
+    /// Returns the built-in encoder, if it is asked for.
+    ///
+    /// # Errors
+    /// Something that it needs is missing.
+    pub(crate) fn encoder(&self) -> anyhow::Result<Option<Encoder>> {
+        let encode = self.encode.as_ref();
+        encode
+            .map(|video| Encoder::new(video, self.encode_sound.as_ref()))
+            .transpose()
     }
 
     /// Opens what can be opened before there is a session.
     ///
     /// # Errors
     /// A socket or a file with a password cannot be opened.
-    pub(crate) fn open(&self) -> anyhow::Result<Outlets> {
-        let opened = self.target_to.iter().map(TargetName::open);
+    pub(crate) fn open(&self, encoder: Option<&Encoder>) -> anyhow::Result<Outlets> {
+        let built_in = encoder.map(|encoder| TargetName::Udp(encoder.control().to_string()));
+        let opened = self.target_to.iter().chain(&built_in).map(TargetName::open);
         opened.collect::<anyhow::Result<_>>().map(Outlets)
     }
 }
@@ -241,6 +270,8 @@ mod tests {
         let with = |encoder_range: Option<&str>| TargetArguments {
             encoder_range: encoder_range.map(|text| text.parse().unwrap()),
             target_to: Vec::new(),
+            encode: None,
+            encode_sound: None,
         };
         let limits = with(Some("1Mbit/s..2Mbit/s")).limits(SourceLimits::Fixed);
         let expected = SourceLimits::Adaptive {

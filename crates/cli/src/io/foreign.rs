@@ -300,7 +300,9 @@ impl ForeignName {
     ) -> Tool {
         Tool {
             program,
+            label: None,
             package,
+            stdin: "",
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),
             boring: &["Media path:", "[INFO]"],
@@ -332,7 +334,7 @@ fn at(port: u16) -> SocketAddr {
 }
 
 /// Returns an address at loopback that a tool can listen at.
-fn free_address() -> anyhow::Result<SocketAddr> {
+pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
     socket.local_addr().context("no port is free")
 }

@@ -12,6 +12,7 @@ use anabranch_video::input::InputKind;
 use anabranch_video::null_packets;
 
 use super::adaptive::{self, AdaptiveCamera};
+use super::encoded::{EncodedStream, Encoder};
 use super::foreign::ForeignName;
 use super::links::Links;
 use super::source::Source;
@@ -136,6 +137,7 @@ pub(crate) struct Input(Kind);
 enum Kind {
     Camera(Box<AdaptiveCamera>),
     Stream(Box<Stream>),
+    Encoded(Box<EncodedStream>),
 }
 
 impl Input {
@@ -175,18 +177,28 @@ impl Input {
         Ok(Input(Kind::Stream(Box::new(stream))))
     }
 
+    /// Starts an encoder. Its limits are those of `--encoder-range`.
+    pub(crate) fn encoded(encoder: Encoder) -> anyhow::Result<Input> {
+        let name = encoder.name();
+        let (input, encoder) = encoder.start()?;
+        let source = Source::Udp(Box::new(input));
+        let stream = Stream::new(name, source, InputKind::MpegTs, &[], None)?;
+        let encoded = EncodedStream { stream, encoder };
+        Ok(Input(Kind::Encoded(Box::new(encoded))))
+    }
+
     /// Returns the source's limits for the transport.
     pub(crate) fn limits(&self) -> SourceLimits {
         match &self.0 {
             Kind::Camera(_) => adaptive::LIMITS,
-            Kind::Stream(_) => SourceLimits::Fixed,
+            Kind::Stream(_) | Kind::Encoded(_) => SourceLimits::Fixed,
         }
     }
 
     /// Returns the links of an input by another protocol that uses several.
     pub(crate) fn links(&self) -> Option<Links> {
         match &self.0 {
-            Kind::Camera(_) => None,
+            Kind::Camera(_) | Kind::Encoded(_) => None,
             Kind::Stream(stream) => stream.links(),
         }
     }
@@ -203,6 +215,7 @@ impl Input {
         match self.0 {
             Kind::Camera(camera) => run_camera(*camera, clock, stop, wanted, deliver),
             Kind::Stream(stream) => stream.run(clock, stop, deliver),
+            Kind::Encoded(encoded) => encoded.run(clock, stop, || wanted().is_key, deliver),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, PipeReader};
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -36,9 +36,13 @@ const MAX_LINE_BYTES: usize = 1_000;
 #[derive(Clone)]
 pub(super) struct Tool {
     pub(super) program: &'static str,
+    /// Name in its lines, if it is not the program's.
+    pub(super) label: Option<&'static str>,
     /// Debian's package of the program.
     pub(super) package: &'static str,
     pub(super) arguments: Vec<OsString>,
+    /// Text that it reads from standard input: fewer bytes than a pipe holds.
+    pub(super) stdin: &'static str,
     /// Texts that are masked in the program's output.
     pub(super) secrets: Vec<String>,
     /// Lines that contain one of these are not shown.
@@ -250,7 +254,8 @@ impl Keeper {
     }
 
     fn note(&self, line: impl core::fmt::Display) {
-        print::note(format_args!("{}: {line}", self.tool.program));
+        let name = self.tool.label.unwrap_or(self.tool.program);
+        print::note(format_args!("{name}: {line}"));
     }
 }
 
@@ -294,6 +299,7 @@ impl Tool {
 struct Line {
     program: PathBuf,
     arguments: Vec<OsString>,
+    stdin: &'static str,
 }
 
 impl Line {
@@ -304,6 +310,7 @@ impl Line {
             return Line {
                 program: path,
                 arguments: tool.arguments.clone(),
+                stdin: tool.stdin,
             };
         };
         let mut arguments: Vec<OsString> = vec!["--pdeathsig".into(), "TERM".into()];
@@ -312,20 +319,28 @@ impl Line {
         Line {
             program: setpriv,
             arguments,
+            stdin: tool.stdin,
         }
     }
 
     /// Starts the command, and returns its output.
     fn spawn(&self) -> io::Result<(Child, PipeReader)> {
         let (said, says) = io::pipe()?;
-        let child = Command::new(&self.program)
+        let mut child = Command::new(&self.program)
             .args(&self.arguments)
-            .stdin(Stdio::null())
+            .stdin(match self.stdin.is_empty() {
+                true => Stdio::null(),
+                false => Stdio::piped(),
+            })
             .stdout(says.try_clone()?)
             .stderr(says)
             // Ctrl-C reaches this program alone, which then ends its tools.
             .process_group(0)
             .spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that has ended does not read it.
+            let _ = stdin.write_all(self.stdin.as_bytes());
+        }
         Ok((child, said))
     }
 }
@@ -347,8 +362,10 @@ mod tests {
     fn shell(script: String) -> Tool {
         Tool {
             program: "sh",
+            label: None,
             package: "dash",
             arguments: vec!["-c".into(), script.into()],
+            stdin: "",
             secrets: vec!["correct horse".to_owned()],
             boring: &["Media path"],
             instead: &[("Input/output error", "the publisher has gone")],

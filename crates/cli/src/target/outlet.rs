@@ -74,8 +74,8 @@ impl FromStr for TargetName {
         }
         if text.starts_with("zmq:") || text.starts_with("tcp:") {
             return Err(
-                "ffmpeg takes commands for its filters by zmq, and none for its encoders: its \
-                 bitrate changes by a restart only (docs/operations.md, Tell the encoder)"
+                "ffmpeg takes commands for its filters by zmq, and none for its encoders: let \
+                 --encode run an encoder whose bitrate can change (docs/operations.md)"
                     .to_owned(),
             );
         }
