@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::io::installed;
+
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Act {
@@ -196,13 +198,9 @@ pub(super) fn output_of(line: &str) -> anyhow::Result<String> {
 /// # Errors
 /// The program is missing.
 pub(super) fn find(program: &str) -> anyhow::Result<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
-    let mut paths = std::env::split_paths(&folders).chain(usual);
-    let found = paths.find_map(|folder| {
-        let path = folder.join(program);
-        path.is_file().then_some(path)
-    });
+    let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+    let mut usual = usual.iter().map(|folder| Path::new(folder).join(program));
+    let found = installed(program).or_else(|| usual.find(|path| path.is_file()));
     let package = match program {
         "ip" => " (Debian: iproute2)",
         "nft" => " (Debian: nftables)",
