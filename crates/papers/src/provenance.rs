@@ -1,10 +1,9 @@
 //! Provenance of verdicts: scenario, command and hash of each run.
 
-use anabranch_lab::{Chart, Scenario};
+use anabranch_lab::{Chart, Scenario, Shade};
 use serde::Serialize;
 
 use super::claim::{Algorithms, Case};
-use anabranch_lab::Shade;
 
 /// Commit of the program, if it was built from a repository in the release profile.
 pub const COMMIT: Option<&str> = option_env!("ANABRANCH_COMMIT");

@@ -82,7 +82,6 @@ type PlannedCases = Vec<PlannedCase>;
 #[derive(Debug)]
 struct PlannedCase {
     name: String,
-    command: Command,
     /// Index among the runs.
     place: usize,
     is_only_shown: bool,
@@ -101,6 +100,7 @@ struct Item<'a> {
 struct Run {
     key: String,
     scenario: Scenario,
+    command: Command,
     interval: Duration,
 }
 
@@ -169,10 +169,10 @@ impl Study {
             return Ok(None);
         }
         for (case, key, scenario) in runs {
-            let command = Command::new(case, &claim.paper.algorithms, &scenario);
             let place = *places.entry(key.clone()).or_insert(self.runs.len());
             if place == self.runs.len() {
                 self.runs.push(Run {
+                    command: Command::new(case, &claim.paper.algorithms, &scenario),
                     key,
                     scenario,
                     interval: case.interval,
@@ -180,7 +180,6 @@ impl Study {
             }
             planned.push(PlannedCase {
                 name: case.name.clone(),
-                command,
                 place,
                 is_only_shown: case.is_only_shown,
                 max_seeds: case.max_seeds,
@@ -298,8 +297,8 @@ impl Study {
             let records = records?;
             runs.extend(records.first().map(|record| RunNote {
                 case: case.name.clone(),
-                command: case.command.text.clone(),
-                is_exact: case.command.is_exact,
+                command: run.command.text.clone(),
+                is_exact: run.command.is_exact,
                 trace_hash: format!("{:016x}", record.trace_hash),
             }));
             evidence.add(case.name.clone(), &run.scenario, records);
