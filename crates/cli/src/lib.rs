@@ -24,7 +24,7 @@ mod left_out;
 mod link;
 mod list;
 mod message;
-mod observe;
+mod observe_arguments;
 mod old_frames;
 mod overload;
 mod path_news;
@@ -37,7 +37,6 @@ mod recv;
 mod return_feed;
 mod send;
 mod serve;
-mod service;
 mod slowness;
 mod summary;
 mod target;
@@ -96,7 +95,7 @@ enum Command {
     Demo(demo::Arguments),
     /// Draws a key frame, for `--metrics` only.
     #[cfg(feature = "codec")]
-    #[command(hide = true, name = observe::drawing::COMMAND)]
+    #[command(hide = true, name = anabranch_observe::drawing::COMMAND)]
     DrawKeyFrame,
     #[cfg(feature = "emulate")]
     Emulate(emulate::Arguments),
@@ -160,7 +159,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(feature = "codec")]
-        Command::DrawKeyFrame => observe::drawing::run(),
+        Command::DrawKeyFrame => anabranch_observe::drawing::run(),
         #[cfg(feature = "emulate")]
         Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),

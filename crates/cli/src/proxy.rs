@@ -12,6 +12,8 @@ use anabranch_core::Config;
 use anabranch_net::{
     ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient,
 };
+use anabranch_observe::service;
+use anabranch_observe::{Opened, StandardOutput};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
@@ -24,9 +26,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::command_line::{allow_many_files, socket_addr};
 use crate::keygen::{PublicKeyParser, ensure_other, read_key};
-use crate::observe::{ObserveArguments, Opened, StandardOutput};
+use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
-use crate::service;
 use crate::summary::{Datagrams, End};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
+use anabranch_observe::names::{cargo_name, session_name};
+use anabranch_observe::service;
+use anabranch_observe::{Look, StandardOutput};
 use anabranch_secure::{Cargo, PublicKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -16,8 +19,7 @@ use anyhow::ensure;
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
 use crate::command_line::{allow_many_files, listen_addr, tcp_addr, told_tcp};
 use crate::keygen::read_key;
-use crate::observe::{Look, ObserveArguments, StandardOutput};
-use crate::service;
+use crate::observe_arguments::ObserveArguments;
 use crate::slowness::Slowness;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel::policy::Policy;
@@ -260,7 +262,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
         let seen = server.upgrade().map(|server| server.snapshots());
         let look = |snapshot: Snapshot| Look {
             name: match (snapshot.cargo, snapshot.peer) {
-                (Some(cargo), Some(peer)) => tunnel::session_name(cargo, &peer),
+                (Some(cargo), Some(peer)) => session_name(cargo, &peer),
                 _ => String::new(),
             },
             path_names: Vec::new(),
@@ -285,7 +287,7 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
             Ok(Event::Connected { peer, cargo }) => {
                 print::note(format_args!(
                     "connected to {peer}, for {}",
-                    tunnel::name(cargo)
+                    cargo_name(cargo)
                 ));
                 session_count += 1;
                 let owner = (peer, cargo);

@@ -32,11 +32,9 @@ use std::io;
 
 use anabranch_core::Config;
 use anabranch_net::stream_transport;
-use anabranch_secure::{Cargo, PublicKey};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use destination::{Destination, Target};
-pub(crate) use journal::Transport;
 
 /// Congestion control of the paths, and their scheduler.
 #[derive(Debug, clap::Args)]
@@ -59,20 +57,6 @@ impl TransportArguments {
         let scheduler = anabranch_schedulers::by_name(&self.scheduler)?;
         Ok(stream_transport(controller, scheduler))
     }
-}
-
-/// Returns the user's word for a session's cargo.
-pub(crate) fn name(cargo: Cargo) -> &'static str {
-    match cargo {
-        Cargo::Frames => "video",
-        Cargo::Streams => "connections",
-        Cargo::Datagrams => "datagrams",
-    }
-}
-
-/// Returns the name of a peer's session, which is unique in the program.
-pub(crate) fn session_name(cargo: Cargo, peer: &PublicKey) -> String {
-    format!("{} of {peer}", name(cargo))
 }
 
 /// Starts the runtime for tasks that move bytes. One thread is enough, since sessions have their

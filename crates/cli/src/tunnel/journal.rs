@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_observe::Transport;
+use anabranch_observe::{Observation, Outcome, Tunnelled};
+use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use tokio::time::Instant;
 
 use crate::allowed::{Allowed, name_of};
-use crate::observe::{Observation, Outcome, Tunnelled};
 
 /// Time between two lines about the refusals of a peer.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -22,30 +23,6 @@ const MAX_EVENTS: u32 = 200;
 const EVENT_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of targets whose failure is remembered, since peers choose some of them.
 const MAX_FAILING: usize = 256;
-
-/// Protocol of a request behind the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Tcp,
-    Udp,
-}
-
-impl Transport {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Transport::Tcp => "tcp",
-            Transport::Udp => "udp",
-        }
-    }
-
-    /// Returns the cargo of the session that carries such requests.
-    pub(crate) fn cargo(self) -> Cargo {
-        match self {
-            Transport::Tcp => Cargo::Streams,
-            Transport::Udp => Cargo::Datagrams,
-        }
-    }
-}
 
 pub(crate) struct Journal {
     observation: Arc<Observation>,

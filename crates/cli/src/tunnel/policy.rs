@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use anabranch_observe::Observation;
+use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
 
 use super::destination::{Destination, Target};
-use super::journal::{Journal, Transport};
+use super::journal::Journal;
 use super::reach::{OwnAddresses, Reach};
 use super::request::Answer;
 use super::resolver::Resolver;
 use crate::allowed::Allowed;
-use crate::observe::Observation;
 
 const NO_RULE: &str = "no --connect and no connect= leads there";
 const NOT_FORWARDED: &str = "there is no --forward";

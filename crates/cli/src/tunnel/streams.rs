@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::Accepted;
+use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use tokio::io::AsyncWriteExt;
@@ -14,7 +15,6 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::journal::Transport;
 use super::policy::Policy;
 use super::relay::{self, Answered};
 use super::request::{self, Answer};

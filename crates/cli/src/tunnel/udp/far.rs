@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_net::{AcceptedDatagrams, DatagramChannel};
+use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
@@ -17,7 +18,6 @@ use tokio::time::Instant;
 
 use super::message::{self, Message};
 use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
-use crate::tunnel::Transport;
 use crate::tunnel::policy::{Policy, Request};
 use crate::tunnel::request::Answer;
 use crate::tunnel::tun;

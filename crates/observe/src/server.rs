@@ -98,16 +98,19 @@ async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
     }
 }
 
+/// Returns the target that an encoder gets, and its bitrate, in JSON. `seconds` count from the
+/// program's start, and both rates are in bit/s.
+pub fn target_line(seconds: f64, target_bps: u64, media_bps: u64) -> serde_json::Value {
+    let t = (seconds * 1e3).round() / 1e3;
+    serde_json::json!({"event": "target", "t": t, "target_bps": target_bps, "media_bps": media_bps})
+}
+
 /// Returns the encoder's target in the format of `--target-to`.
 fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
     let mut streams = status.streams.iter();
     let stream = streams.find(|stream| wanted.is_none_or(|wanted| stream.name == wanted))?;
     let media = stream.media_rate_bps.avg as u64;
-    Some(crate::target::line(
-        status.uptime_s,
-        stream.target_rate_bps,
-        media,
-    ))
+    Some(target_line(status.uptime_s, stream.target_rate_bps, media))
 }
 
 /// Returns the name in `stream=NAME`.
@@ -140,11 +143,11 @@ mod tests {
 
     use anabranch_net::Clock;
 
-    use super::super::connections::{MAX_CONNECTIONS, Patience};
-    use super::super::happening::Listeners;
-    use super::super::http::Serving;
-    use super::super::thumbnail::KeyFrames;
     use super::*;
+    use crate::connections::{MAX_CONNECTIONS, Patience};
+    use crate::happening::Listeners;
+    use crate::http::Serving;
+    use crate::thumbnail::KeyFrames;
 
     #[test]
     fn a_port_alone_is_of_this_machine() {

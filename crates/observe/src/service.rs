@@ -35,22 +35,22 @@ fn manager() -> Option<&'static Manager> {
 }
 
 /// Returns whether there is a service manager.
-pub(crate) fn is_managed() -> bool {
+pub fn is_managed() -> bool {
     manager().is_some()
 }
 
 /// Reports that everything is open.
-pub(crate) fn ready() {
+pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
 /// Reports the status in one line.
-pub(crate) fn status(line: &str) {
+pub fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
 /// Reports that the main thread is alive, and once that the program stops.
-pub(crate) fn turn(now: Instant, is_stopping: bool) {
+pub fn turn(now: Instant, is_stopping: bool) {
     let Some(manager) = manager() else { return };
     let mut turns = manager.turns.lock().unwrap_or_else(PoisonError::into_inner);
     if is_stopping && !core::mem::replace(&mut turns.is_stopping, true) {

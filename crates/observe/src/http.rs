@@ -29,18 +29,20 @@ const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 const FOREIGN_HOST: &str = "\
 the requested host is not this machine: --metrics-host NAME adds a name\n";
 
-pub(crate) type Answer = Response<Full<Bytes>>;
+/// An answer with its body.
+pub type Answer = Response<Full<Bytes>>;
 
 /// The source of answers.
-pub(crate) trait Answerer: Send + Sync + 'static {
+pub trait Answerer: Send + Sync + 'static {
     /// Returns the answer to a request for this machine.
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
 }
 
 /// Address to listen at. A port alone is a port of 127.0.0.1, which no other machine reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HttpAddress {
-    pub(crate) address: SocketAddr,
+pub struct HttpAddress {
+    /// The address.
+    pub address: SocketAddr,
 }
 
 impl FromStr for HttpAddress {
@@ -60,18 +62,18 @@ impl FromStr for HttpAddress {
 
 /// A listening socket.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     listener: StdListener,
     hosts: Hosts,
     pub(super) patience: Patience,
 }
 
 impl Server {
-    pub(crate) fn bind(
-        option: &str,
-        wanted: &HttpAddress,
-        names: &[HostName],
-    ) -> anyhow::Result<Server> {
+    /// Binds the address of an option. Requests may call this machine by `names`, too.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn bind(option: &str, wanted: &HttpAddress, names: &[HostName]) -> anyhow::Result<Server> {
         let address = wanted.address;
         let listener = StdListener::bind(address)
             .with_context(|| format!("{option}: cannot listen at {address}"))?;
@@ -84,12 +86,12 @@ impl Server {
     }
 
     /// Returns the address at which it listens.
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+    pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Answers until the returned value is dropped.
-    pub(crate) fn start<A: Answerer>(self, name: &str, answerer: A) -> io::Result<Serving> {
+    pub fn start<A: Answerer>(self, name: &str, answerer: A) -> io::Result<Serving> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -121,7 +123,7 @@ impl Server {
 
 /// A running server, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub struct Serving {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -180,7 +182,8 @@ async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering
     }
 }
 
-pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+/// Returns an answer of plain text.
+pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     body(status, "text/plain; charset=utf-8", text)
 }
 

@@ -213,8 +213,8 @@ fn shell(command: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::super::happening::Happening;
     use super::*;
+    use crate::happening::Happening;
 
     fn path(state: &str) -> Happening {
         Happening::PathState {

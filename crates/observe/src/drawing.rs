@@ -20,7 +20,7 @@ use anyhow::{Context, ensure};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Name of the hidden command.
-pub(crate) const COMMAND: &str = "draw-key-frame";
+pub const COMMAND: &str = "draw-key-frame";
 /// Width of the picture in pixels, if the video is not narrower.
 const WIDTH: usize = 160;
 /// Time limit in seconds; a 4K picture takes about a tenth.
@@ -92,7 +92,7 @@ fn exchange(
 ///
 /// # Errors
 /// The unit has no H.264 picture, or a limit cannot be set.
-pub(crate) fn run() -> anyhow::Result<()> {
+pub fn run() -> anyhow::Result<()> {
     let limits = [
         (Resource::As, MAX_MEMORY_BYTES),
         (Resource::Cpu, MAX_SECONDS),

@@ -96,7 +96,7 @@ fn kilobits(rate_bps: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::status::{Spread, StreamCounters};
+    use crate::status::{Spread, StreamCounters};
 
     fn spread(avg: f64) -> Spread {
         Spread {

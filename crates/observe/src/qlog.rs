@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 
 use super::Look;
 use super::happening::{Told, unix_time_s};
-use crate::tunnel;
+use crate::names::cargo_name;
 
 /// First byte of each record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
@@ -325,7 +325,7 @@ fn event(at: Instant, name: &str, data: Value, group: &str) -> Value {
 
 /// Returns the group of a session. Sessions of one peer with the same cargo share a group.
 fn group(peer: &PublicKey, cargo: Cargo) -> String {
-    format!("{} {peer}", tunnel::name(cargo))
+    format!("{} {peer}", cargo_name(cargo))
 }
 
 fn packet(event: &PacketEvent) -> (&'static str, Value) {
@@ -395,7 +395,7 @@ fn metrics(seen: &PathSnapshot) -> Value {
         ),
         (
             "anabranch_state",
-            Some(json!(crate::path_news::state_name(view.state))),
+            Some(json!(crate::names::state_name(view.state))),
         ),
         ("anabranch_loss_ratio", Some(json!(view.risk.loss_ratio))),
         (

@@ -11,49 +11,50 @@
 mod command;
 mod connections;
 #[cfg(feature = "codec")]
-pub(crate) mod drawing;
+pub mod drawing;
 mod happening;
 mod hosts;
-pub(crate) mod http;
+pub mod http;
 mod meter;
-pub(crate) mod metrics;
+pub mod metrics;
+pub mod names;
 mod noalbs;
 mod outage;
 mod qlog;
-pub(crate) mod sampler;
+pub mod sampler;
 mod server;
+pub mod service;
 mod stats;
-pub(crate) mod status;
+pub mod status;
 mod thumbnail;
 mod tracked;
+mod tunnelled;
 
 use core::time::Duration as StdDuration;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use anabranch_mpegts_io::OutputNews;
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
-use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Importance, Instant};
 
-use crate::service;
 use command::Commands;
-use happening::{Happening, Listeners};
-use hosts::HostName;
+use happening::Listeners;
 use http::{HttpAddress, Server};
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
 use server::Metrics;
-use stats::{Stats, StatsName};
+use stats::Stats;
 use status::{Status, TunnelCounters};
 use thumbnail::KeyFrames;
 
-use crate::overload::Overload;
-use crate::tunnel::{self, Transport};
+pub use happening::{Cause, Happening};
+pub use hosts::HostName;
+pub use server::target_line;
+pub use stats::StatsName;
+pub use tunnelled::{Outcome, Transport, Tunnelled};
 
 /// Interval between two statuses.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -67,109 +68,72 @@ const MAX_REMEMBERED_STREAMS: usize = 8;
 /// sample delays its session by some microseconds.
 const MAX_OFTEN_SAMPLED: usize = 32;
 
-/// Options of every command that has sessions.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct ObserveArguments {
-    /// Write statistics to a file: one JSON object a second, each in its own line, and events in
-    /// between. `-` is standard output. An existing file is appended to.
-    #[arg(long, value_name = "FILE|-")]
-    stats: Option<StatsName>,
-    /// Answer HTTP at this address, or at this port of 127.0.0.1: /metrics for Prometheus,
-    /// /status.json for NOALBS and `anabranch top`. Everybody who can reach the address can read
-    /// the answers.
-    #[arg(long, value_name = "[ADDR:]PORT")]
-    metrics: Option<HttpAddress>,
-    /// With --metrics, also answer requests that call this machine NAME. Requests to its addresses
-    /// and localhost are always answered. Any other name could let a web page read the answers.
-    #[arg(long, value_name = "NAME", requires = "metrics")]
-    metrics_host: Vec<HostName>,
-    /// Log each packet, and the transport's estimates of each path, as qlog (JSON-SEQ). It takes
-    /// about 260 bytes a packet. An existing file is overwritten.
-    #[arg(long, value_name = "FILE")]
-    qlog: Option<PathBuf>,
-    /// Run this command with `sh -c` on each event. $ANABRANCH_EVENT is connected, ended,
-    /// path-down, path-up, path-problem, all-links-down, source-gone, recovered, cap-reached,
-    /// udp-blocked, peer-left, output-failed or output-resumed.
-    #[arg(long, value_name = "COMMAND")]
-    on_event: Option<String>,
-    /// Begin each line on standard error with its time and level, on a terminal too.
-    #[arg(long)]
-    pub(crate) log_time: bool,
-    /// A TOML file with options of the same names, in a table send, recv, serve or proxy, or
-    /// without one. The command line takes precedence.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+/// Files, addresses and commands of an observation. None of them is used by default.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// File of the statistics.
+    pub stats: Option<StatsName>,
+    /// Address of the HTTP endpoint.
+    pub metrics: Option<HttpAddress>,
+    /// Names of this machine in requests to it, beside its addresses and localhost.
+    pub metrics_hosts: Vec<HostName>,
+    /// File of the log of packets.
+    pub qlog: Option<PathBuf>,
+    /// Command that a shell runs on each event.
+    pub on_event: Option<String>,
 }
 
 /// Use of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StandardOutput {
+pub enum StandardOutput {
+    /// Text may be written to it.
     Free,
+    /// It carries the received video.
     CarriesVideo,
 }
 
 /// State of one stream at one time.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub struct Look {
     /// Unique name among the program's streams.
-    pub(crate) name: String,
+    pub name: String,
     /// Names of its paths, if this end knows them.
-    pub(crate) path_names: Vec<String>,
-    pub(crate) snapshot: Snapshot,
+    pub path_names: Vec<String>,
+    /// State of its session.
+    pub snapshot: Snapshot,
     /// Details of a stream by another protocol than ours.
-    pub(crate) foreign: Option<Foreign>,
+    pub foreign: Option<Foreign>,
 }
 
 /// Details of a stream by another protocol, in addition to its snapshot.
 #[derive(Clone, Debug)]
-pub(crate) struct Foreign {
-    pub(crate) protocol: &'static str,
+pub struct Foreign {
+    /// Name of the protocol.
+    pub protocol: &'static str,
     /// Time of the last arrival; `None`: nothing has arrived.
-    pub(crate) heard_at: Option<Instant>,
+    pub heard_at: Option<Instant>,
     /// Time of the last arrival by each link.
-    pub(crate) links_heard_at: Vec<Instant>,
-}
-
-/// A request of a tunnel's peer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tunnelled<'a> {
-    pub(crate) peer: &'a PublicKey,
-    pub(crate) transport: Transport,
-    pub(crate) target: &'a str,
-    pub(crate) outcome: Outcome,
-    /// Number of the peer's earlier requests that were not reported. `None`: this one is counted,
-    /// and not reported either.
-    pub(crate) left_out: Option<u64>,
-}
-
-/// Outcome of a request of a tunnel's peer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Outcome {
-    Connected(SocketAddr),
-    /// No rule permits it, for this reason.
-    Refused(&'static str),
-    /// The target could not be connected to, for this reason.
-    Failed(&'static str),
+    pub links_heard_at: Vec<Instant>,
 }
 
 /// Files and sockets of the observation, opened before the sessions begin.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub struct Opened {
     stats: Option<Stats>,
     server: Option<Server>,
     qlog: Option<OpenQlog>,
     on_event: Option<String>,
 }
 
-impl ObserveArguments {
+impl Options {
     /// Opens the requested files and sockets, so that errors are reported before the work begins.
     ///
     /// # Errors
     /// A file cannot be written, or an address cannot be used.
-    pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
+    pub fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
         let server = self.metrics.as_ref();
-        let server = server.map(|address| server::listen(address, &self.metrics_host));
+        let server = server.map(|address| server::listen(address, &self.metrics_hosts));
         let qlog = self.qlog.as_deref().map(OpenQlog::open);
         Ok(Opened {
             stats: stats.transpose()?,
@@ -181,7 +145,7 @@ impl ObserveArguments {
 }
 
 /// State that the threads share.
-pub(crate) struct Shared {
+pub struct Shared {
     listeners: Listeners,
     key_frames: KeyFrames,
     tunnelled: Mutex<TunnelCounters>,
@@ -214,7 +178,7 @@ impl Shared {
 
 /// Observation of the program, until this is dropped.
 #[derive(Default)]
-pub(crate) struct Observation {
+pub struct Observation {
     /// `None`: no option asks for it.
     running: Option<Running>,
 }
@@ -230,7 +194,7 @@ struct Running {
 
 impl Opened {
     /// Returns the observer of packets for the sessions' configuration.
-    pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+    pub fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
         let qlog = self.qlog.as_ref()?.qlog();
         Some(Arc::new(qlog))
     }
@@ -240,7 +204,7 @@ impl Opened {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) fn start(
+    pub fn start(
         self,
         role: &'static str,
         clock: Clock,
@@ -301,76 +265,22 @@ impl Opened {
 
 impl Observation {
     /// Reports an event of a stream's session.
-    pub(crate) fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
+    pub fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
         let Some(running) = &self.running else { return };
         if let Some(happening) = Happening::of(event, path_names) {
             running.shared.listeners.tell(stream, happening);
         }
     }
 
-    /// Reports that a path has carried its cap.
-    pub(crate) fn on_cap_reached(&self, stream: &str, path: usize, name: &str) {
+    /// Reports an event that only the program knows.
+    pub fn on_happening(&self, stream: &str, happening: Happening) {
         if let Some(running) = &self.running {
-            let name = name.to_owned();
-            let happening = Happening::CapReached { path, name };
             running.shared.listeners.tell(stream, happening);
         }
     }
-}
-
-impl Observation {
-    /// Reports that an encoder sends more than the links carry.
-    pub(crate) fn on_overload(&self, stream: &str, overload: &Overload) {
-        let Some(running) = &self.running else { return };
-        let happening = Happening::Overload {
-            encoder_bps: overload.encoder.bits_per_second(),
-            links_bps: overload.links.bits_per_second(),
-            frames_given_up: overload.given_up_count,
-            frames: overload.frame_count,
-        };
-        running.shared.listeners.tell(stream, happening);
-    }
-
-    /// Reports that an output fails, or can be written again.
-    pub(crate) fn on_output(&self, stream: &str, output: &str, news: &OutputNews) {
-        let Some(running) = &self.running else { return };
-        let output = output.to_owned();
-        let happening = match news {
-            OutputNews::Failed { reason } => Happening::OutputFailed {
-                output,
-                reason: reason.clone(),
-            },
-            OutputNews::Resumed {
-                failed_for,
-                left_out_bytes,
-            } => Happening::OutputResumed {
-                output,
-                failed_for_s: failed_for.as_secs_f64(),
-                left_out_bytes: *left_out_bytes,
-            },
-        };
-        running.shared.listeners.tell(stream, happening);
-    }
-
-    /// Reports a path's problem, by the problem's name.
-    pub(crate) fn on_path_problem(
-        &self,
-        stream: &str,
-        path: usize,
-        name: &str,
-        problem: &'static str,
-    ) {
-        let Some(running) = &self.running else { return };
-        let happening = Happening::PathProblem {
-            path,
-            name: name.to_owned(),
-            problem,
-        };
-        running.shared.listeners.tell(stream, happening);
-    }
 
     /// Reports a request of a tunnel's peer.
-    pub(crate) fn on_tunnelled(&self, tunnelled: &Tunnelled<'_>) {
+    pub fn on_tunnelled(&self, tunnelled: &Tunnelled<'_>) {
         let Some(running) = &self.running else { return };
         let (peer, target) = (tunnelled.peer.to_string(), tunnelled.target.to_owned());
         {
@@ -386,7 +296,7 @@ impl Observation {
             return;
         };
         let transport = tunnelled.transport.name();
-        let stream = tunnel::session_name(tunnelled.transport.cargo(), tunnelled.peer);
+        let stream = names::session_name(tunnelled.transport.cargo(), tunnelled.peer);
         let happening = match tunnelled.outcome {
             Outcome::Connected(address) => Happening::Connection {
                 peer,
@@ -414,7 +324,7 @@ impl Observation {
     }
 
     /// Takes a frame of a stream that has arrived, a unit of a transport stream.
-    pub(crate) fn on_frame(&self, stream: &str, importance: Importance, bytes: &[u8]) {
+    pub fn on_frame(&self, stream: &str, importance: Importance, bytes: &[u8]) {
         if let Some(running) = &self.running
             && importance == Importance::Key
         {

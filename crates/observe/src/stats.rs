@@ -15,9 +15,10 @@ use super::StandardOutput;
 
 /// Destination of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StatsName {
+pub enum StatsName {
     /// `-`
     StandardOutput,
+    /// A file, which is appended to.
     File(PathBuf),
 }
 

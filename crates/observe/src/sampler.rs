@@ -9,11 +9,11 @@ use super::status::{Status, Stream, Total, TunnelCounters};
 use super::tracked::{Bits, Tracked};
 
 /// Name of a stream, and its event.
-pub(crate) type Seen = (String, Happening);
+pub type Seen = (String, Happening);
 
 /// All current and past streams.
 #[derive(Debug, Default)]
-pub(crate) struct Sampler {
+pub struct Sampler {
     role: &'static str,
     streams: Vec<Tracked>,
     sampled_at: Instant,
@@ -24,7 +24,8 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    pub(crate) fn new(role: &'static str, now: Instant) -> Self {
+    /// Creates a sampler of a program that has the role `send`, for example.
+    pub fn new(role: &'static str, now: Instant) -> Self {
         Sampler {
             role,
             sampled_at: now,
@@ -34,7 +35,7 @@ impl Sampler {
     }
 
     /// Takes a sample. Returns the events since the last one.
-    pub(crate) fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
+    pub fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
         let span_s = now.saturating_since(self.sampled_at).as_secs_f64();
         self.sampled_at = now;
         let mut seen = Vec::new();
@@ -78,7 +79,7 @@ impl Sampler {
     }
 
     /// Ends the interval and returns its status.
-    pub(crate) fn state(&mut self, now: Instant) -> Status {
+    pub fn state(&mut self, now: Instant) -> Status {
         let interval = now.saturating_since(self.stated_at);
         self.stated_at = now;
         let here = self.streams.iter_mut().filter(|stream| stream.is_here());

@@ -8,55 +8,81 @@ use serde::Serialize;
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Happening {
+pub enum Happening {
+    /// A session has begun.
     SessionBegan {
+        /// Number of the session, from 1.
         session: u64,
     },
+    /// A session has ended.
     SessionEnded {
+        /// Number of the session, from 1.
         session: u64,
     },
+    /// A path has another state.
     PathState {
+        /// Number of the path.
         path: usize,
+        /// Name of the path.
         name: String,
+        /// Name of the state.
         state: String,
     },
     /// The interface or address of a path is absent.
     PathAbsent {
+        /// Number of the path.
         path: usize,
+        /// Name of the path.
         name: String,
+        /// Cause, as the system names it.
         reason: String,
     },
+    /// The interface or address of a path is present again.
     PathPresent {
+        /// Number of the path.
         path: usize,
+        /// Name of the path.
         name: String,
     },
     /// A name of the receiver cannot be resolved now.
     NameUnresolved {
+        /// The name.
         host: String,
+        /// Cause, as the system names it.
         reason: String,
     },
     /// A name of the receiver can be resolved again, or has other addresses.
     NameResolved {
+        /// The name.
         host: String,
+        /// Its addresses.
         addresses: Vec<String>,
     },
     /// TCP answers, but UDP does not on any path.
     UdpBlocked {
+        /// Address that answers by TCP.
         remote: String,
     },
     /// A path uses another carrier: `UDP` or `TCP`.
     PathCarrier {
+        /// Number of the path.
         path: usize,
+        /// Name of the path.
         name: String,
+        /// Name of the carrier.
         carrier: String,
     },
     /// The peer is silent, so another session is requested.
     Reconnecting {
+        /// Time since the peer's last datagram.
         silent_for_s: f64,
     },
+    /// The peer has answered after a request for another session.
     Reconnected {
+        /// Time since the peer's last datagram.
         silent_for_s: f64,
     },
+    /// The peer has ended its program.
     PeerLeft,
     /// No path delivers packets.
     AllLinksDown,
@@ -64,61 +90,91 @@ pub(crate) enum Happening {
     SourceGone,
     /// A path has carried the volume that its user allows.
     CapReached {
+        /// Number of the path.
         path: usize,
+        /// Name of the path.
         name: String,
     },
+    /// An outage has ended.
     Recovered {
+        /// Cause of the outage.
         from: Cause,
+        /// Duration of the outage.
         lasted_s: f64,
     },
     /// An output cannot be written, and is retried.
     OutputFailed {
+        /// Name of the output.
         output: String,
+        /// Cause, as the system names it.
         reason: String,
     },
     /// An output that had failed is written again.
     OutputResumed {
+        /// Name of the output.
         output: String,
+        /// Duration of the failure.
         failed_for_s: f64,
+        /// Bytes that were not written.
         left_out_bytes: u64,
     },
     /// A path is of little or no use, for a cause that its user can remove.
     PathProblem {
+        /// Number of the path.
         path: usize,
+        /// Name of the path.
         name: String,
         /// The path watch's name of the problem.
         problem: &'static str,
     },
     /// A peer's request was connected to a target.
     Connection {
+        /// Public key of the peer.
         peer: String,
+        /// `tcp` or `udp`.
         transport: &'static str,
+        /// Requested host and port.
         target: String,
+        /// Address of the connection.
         address: String,
         /// Number of suppressed events of the same peer before this one.
         left_out: u64,
     },
     /// A peer requested a target that no rule permits.
     ConnectionRefused {
+        /// Public key of the peer.
         peer: String,
+        /// `tcp` or `udp`.
         transport: &'static str,
+        /// Requested host and port.
         target: String,
+        /// Cause in words.
         reason: &'static str,
+        /// Number of suppressed events of the same peer before this one.
         left_out: u64,
     },
     /// A peer requested a target that could not be connected to.
     ConnectionFailed {
+        /// Public key of the peer.
         peer: String,
+        /// `tcp` or `udp`.
         transport: &'static str,
+        /// Requested host and port.
         target: String,
+        /// Cause in words.
         reason: &'static str,
+        /// Number of suppressed events of the same peer before this one.
         left_out: u64,
     },
     /// The encoder sends more than the links carry, so frames are given up.
     Overload {
+        /// Rate of the encoder's frames.
         encoder_bps: u64,
+        /// Rate that the links carry.
         links_bps: u64,
+        /// Frames given up in the last seconds.
         frames_given_up: u64,
+        /// All frames of the last seconds.
         frames: u64,
     },
 }
@@ -126,8 +182,10 @@ pub(crate) enum Happening {
 /// Cause of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Cause {
+pub enum Cause {
+    /// No path delivered packets.
     AllLinksDown,
+    /// No frame arrived.
     SourceGone,
 }
 
@@ -220,21 +278,21 @@ impl Happening {
 
 /// An event with its time and stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Told {
+pub struct Told {
     #[serde(flatten)]
-    pub(crate) happening: Happening,
+    pub happening: Happening,
     /// Seconds since 1970.
-    pub(crate) unix_time_s: f64,
+    pub unix_time_s: f64,
     /// Seconds since the program's start.
-    pub(crate) uptime_s: f64,
+    pub uptime_s: f64,
     /// The stream's name.
-    pub(crate) stream: String,
+    pub stream: String,
 }
 
 type Listener = Box<dyn FnMut(&Told) + Send>;
 
 /// Subscribers of events.
-pub(crate) struct Listeners {
+pub struct Listeners {
     clock: Clock,
     all: Mutex<Vec<Listener>>,
 }
@@ -248,7 +306,7 @@ impl Listeners {
     }
 
     /// Adds a subscriber.
-    pub(crate) fn subscribe(&self, listener: impl FnMut(&Told) + Send + 'static) {
+    pub fn subscribe(&self, listener: impl FnMut(&Told) + Send + 'static) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Box::new(listener));
     }

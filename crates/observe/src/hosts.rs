@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Uri};
 
 /// A name that a request may use for this machine, without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostName(String);
+pub struct HostName(String);
 
 impl FromStr for HostName {
     type Err = String;

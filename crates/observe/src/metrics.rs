@@ -4,23 +4,28 @@ use core::fmt::Write;
 
 use super::status::{Path, Status, Stream};
 use super::tracked::STATES;
-use crate::path_news::state_name;
+use crate::names::state_name;
 
 /// Content type that Prometheus requests.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Kind of a metric: a counter only grows within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A sum, which only grows.
     Counter,
+    /// A current value.
     Gauge,
 }
 
 /// A metric of streams or paths.
-pub(crate) struct Metric<T> {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) help: &'static str,
+pub struct Metric<T> {
+    /// Name with its unit.
+    pub name: &'static str,
+    /// Type for Prometheus.
+    pub kind: Kind,
+    /// Description in one line.
+    pub help: &'static str,
     value: fn(&T) -> Option<f64>,
 }
 
@@ -49,7 +54,7 @@ const fn gauge<T>(
 }
 
 /// Metrics of each stream.
-pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
+pub const OF_STREAMS: &[Metric<Stream>] = &[
     gauge(
         "anabranch_stream_connected",
         "1 while there is a session whose peer has not gone away, else 0.",
@@ -123,7 +128,7 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
 ];
 
 /// Metrics of each path.
-pub(crate) const OF_PATHS: &[Metric<Path>] = &[
+pub const OF_PATHS: &[Metric<Path>] = &[
     gauge(
         "anabranch_path_rtt_seconds",
         "Round-trip time, mean of the last second; absent while it is unknown.",
@@ -227,7 +232,7 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
 ];
 
 /// Metrics with a label for each send reason: packets and bytes.
-pub(crate) const OF_REASONS: [(&str, &str); 2] = [
+pub const OF_REASONS: [(&str, &str); 2] = [
     (
         "anabranch_path_sent_packets_total",
         "Packets sent, by reason.",
@@ -239,7 +244,7 @@ pub(crate) const OF_REASONS: [(&str, &str); 2] = [
 ];
 
 /// Metric with a label for each state; the current state has the value 1.
-pub(crate) const OF_STATES: (&str, &str) = (
+pub const OF_STATES: (&str, &str) = (
     "anabranch_path_state",
     "1 for the state that the path is in, 0 for the others.",
 );
@@ -379,7 +384,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::status::Reason;
+    use crate::status::Reason;
 
     #[test]
     fn labels_cannot_break_out_of_their_quotes() {

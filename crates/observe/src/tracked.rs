@@ -13,8 +13,7 @@ use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
 use super::{Foreign, Look};
-use crate::path_news::{path_name, state_name};
-use crate::tunnel;
+use crate::names::{cargo_name, path_name, state_name};
 
 /// Traffic between two samples, in bits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -244,7 +243,7 @@ impl Tracked {
         Stream {
             name: self.name.clone(),
             peer: seen.peer.map(|peer| peer.to_string()),
-            carries: carries.map(|cargo| tunnel::name(cargo).to_owned()),
+            carries: carries.map(|cargo| cargo_name(cargo).to_owned()),
             protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
             silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
             connected: seen.connected_at.is_some() && seen.peer_left_at.is_none(),
