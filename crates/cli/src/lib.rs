@@ -43,7 +43,7 @@ mod target;
 mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
-mod tunnel;
+mod tunnel_arguments;
 mod turned_away;
 mod usage;
 #[cfg(any(feature = "demo", feature = "top"))]

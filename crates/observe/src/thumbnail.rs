@@ -38,7 +38,9 @@ struct Kept {
 struct KeyFrame {
     /// Transport stream unit; none if it was decoded.
     unit: Option<Vec<u8>>,
+    #[cfg_attr(not(feature = "codec"), allow(dead_code, reason = "without decoder"))]
     drawn_at: Option<Instant>,
+    #[cfg_attr(not(feature = "codec"), allow(dead_code, reason = "without decoder"))]
     picture: Option<Bytes>,
 }
 
