@@ -3,6 +3,9 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration as StdDuration;
 
+use anabranch_observe::names::state_name;
+use anabranch_observe::status::Status;
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 
 use super::judge::Promise;
@@ -10,9 +13,6 @@ use super::ledger::FrameTotals;
 use super::network::LINKS;
 use super::page;
 use super::recording::{Recording, Sample, rate};
-use crate::observe::status::Status;
-use crate::path_news::state_name;
-use crate::print;
 use crate::view::{Picture, Screen, StreamView, Wish};
 
 /// Time between updates of the screen.

@@ -5,16 +5,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use anabranch_mpegts_io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
 use anabranch_net::Clock;
+use anabranch_observe::{Happening, Observation};
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::Instant;
 use anyhow::{Context, anyhow};
 
 use super::stream::Manner;
 use crate::allowed::StreamName;
-use crate::io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
-use crate::observe::Observation;
-use crate::print;
-use crate::stop::Stop;
 
 /// Maximum number of pieces that wait for an output. A piece is some milliseconds, so they are ten
 /// seconds and more.
@@ -183,7 +183,27 @@ impl Writer {
                 print::note(format_args!("output {name} {news}"));
             }
         }
-        self.observation.on_output(&self.stream, name, news);
+        let happening = happening(name, news);
+        self.observation.on_happening(&self.stream, happening);
+    }
+}
+
+/// Returns the event of an output, for statistics and commands.
+fn happening(output: &str, news: &OutputNews) -> Happening {
+    let output = output.to_owned();
+    match news {
+        OutputNews::Failed { reason } => Happening::OutputFailed {
+            output,
+            reason: reason.clone(),
+        },
+        OutputNews::Resumed {
+            failed_for,
+            left_out_bytes,
+        } => Happening::OutputResumed {
+            output,
+            failed_for_s: failed_for.as_secs_f64(),
+            left_out_bytes: *left_out_bytes,
+        },
     }
 }
 

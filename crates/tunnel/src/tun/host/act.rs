@@ -1,0 +1,265 @@
+//! One change of the machine: a command, or a file's new content.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anabranch_terminal::files::installed;
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+/// A change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Act {
+    /// Runs a program with its arguments and standard input.
+    Run {
+        program: String,
+        arguments: Vec<String>,
+        input: String,
+    },
+    /// Replaces a file, if it is as expected.
+    Replace { path: PathBuf, from: Face, to: Face },
+}
+
+/// Content of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Face {
+    Absent,
+    Text(String),
+    /// A symbolic link to this file.
+    Link(PathBuf),
+}
+
+/// A change with its undoing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) act: Act,
+    pub(super) undo: Option<Act>,
+}
+
+impl Step {
+    /// Returns the replacement of a file, which is undone by the opposite one.
+    pub(super) fn replace(path: &Path, from: Face, to: Face) -> Step {
+        let act = |from: &Face, to: &Face| Act::Replace {
+            path: path.to_owned(),
+            from: from.clone(),
+            to: to.clone(),
+        };
+        Step {
+            act: act(&from, &to),
+            undo: Some(act(&to, &from)),
+        }
+    }
+}
+
+impl Face {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file exists and cannot be read.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Face> {
+        let context = || format!("cannot read {}", path.display());
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => {
+                Ok(Face::Link(fs::read_link(path).with_context(context)?))
+            }
+            Ok(_) => Ok(Face::Text(fs::read_to_string(path).with_context(context)?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Face::Absent),
+            Err(error) => Err(error).with_context(context),
+        }
+    }
+
+    /// Writes a file. One that is a regular file stays the same file: it may be mounted by itself.
+    fn write(&self, path: &Path, current: &Face) -> io::Result<()> {
+        if let (Face::Text(text), Face::Text(_)) = (self, current) {
+            return fs::write(path, text);
+        }
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".anabranch");
+        let aside = PathBuf::from(aside);
+        let _ = fs::remove_file(&aside);
+        match self {
+            Face::Absent => return fs::remove_file(path),
+            Face::Text(text) => fs::write(&aside, text)?,
+            Face::Link(target) => symlink(target, &aside)?,
+        }
+        fs::rename(&aside, path)
+    }
+}
+
+impl Act {
+    /// Returns a command without input. The words are those of `line`.
+    pub(super) fn run(line: &str) -> Act {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        Act::Run {
+            program: words.next().unwrap_or_default(),
+            arguments: words.collect(),
+            input: String::new(),
+        }
+    }
+
+    /// Makes the change.
+    ///
+    /// # Errors
+    /// The program fails, or the file is another one than expected.
+    pub(super) fn perform(&self) -> anyhow::Result<()> {
+        match self {
+            Act::Run {
+                program,
+                arguments,
+                input,
+            } => {
+                let line = || format!("{program} {}", arguments.join(" "));
+                let complaint = run(program, arguments, input).with_context(line)?;
+                if let Some(complaint) = complaint {
+                    bail!("{}: {complaint}", line());
+                }
+                Ok(())
+            }
+            Act::Replace { path, from, to } => {
+                let current = Face::read(path)?;
+                let name = path.display();
+                ensure!(current == *from, "{name} was changed by another program");
+                let written = to.write(path, &current);
+                written.with_context(|| format!("cannot write {name}"))
+            }
+        }
+    }
+
+    /// Makes the change as the undoing of another one, which may not have been made.
+    ///
+    /// # Errors
+    /// As of [`Act::perform`], if the other change was made.
+    pub(super) fn perform_as_undo(&self) -> anyhow::Result<()> {
+        if let Act::Replace { path, to, .. } = self {
+            // The parameters of an interface vanish with it.
+            let is_gone = path.parent().is_some_and(|folder| !folder.exists());
+            if is_gone || Face::read(path)? == *to {
+                return Ok(());
+            }
+        }
+        match self.perform() {
+            Err(error) if is_absence(&format!("{error:#}")) => Ok(()),
+            performed => performed,
+        }
+    }
+}
+
+/// Returns whether a complaint of `ip` is about a rule, route or interface that does not exist.
+fn is_absence(complaint: &str) -> bool {
+    const OF_ABSENCE: [&str; 4] = [
+        "No such file or directory",
+        "No such process",
+        "Cannot find device",
+        "FIB table does not exist",
+    ];
+    OF_ABSENCE.iter().any(|part| complaint.contains(part))
+}
+
+/// Runs a program. Returns its complaint if it fails. A group of its own keeps Ctrl-C from it.
+fn run(program: &str, arguments: &[String], input: &str) -> anyhow::Result<Option<String>> {
+    let path = find(program)?;
+    let mut child = Command::new(path)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that fails early does not read it.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output()?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Ok((!output.status.success()).then(|| match complaint.trim() {
+        "" => output.status.to_string(),
+        complaint => complaint.replace('\n', "; "),
+    }))
+}
+
+/// Returns the output of a program.
+///
+/// # Errors
+/// The program is missing.
+pub(super) fn output_of(line: &str) -> anyhow::Result<String> {
+    let mut words = line.split_whitespace();
+    let path = find(words.next().unwrap_or_default())?;
+    let output = Command::new(path).args(words).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the path of a program, which users' search paths need not include.
+///
+/// # Errors
+/// The program is missing.
+pub(super) fn find(program: &str) -> anyhow::Result<PathBuf> {
+    let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+    let mut usual = usual.iter().map(|folder| Path::new(folder).join(program));
+    let found = installed(program).or_else(|| usual.find(|path| path.is_file()));
+    let package = match program {
+        "ip" => " (Debian: iproute2)",
+        "nft" => " (Debian: nftables)",
+        "resolvectl" => " (Debian: systemd-resolved)",
+        _ => "",
+    };
+    found.with_context(|| format!("the program {program} is missing{package}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("resolv.conf");
+        let new = Face::Text("nameserver 192.0.2.53\n".to_owned());
+        let link = Face::Link(PathBuf::from("../run/resolv.conf"));
+        for old in [Face::Absent, Face::Text("old\n".to_owned()), link] {
+            if old != Face::Absent {
+                old.write(&path, &Face::Absent).unwrap();
+            }
+            let step = Step::replace(&path, old.clone(), new.clone());
+            let undo = step.undo.unwrap();
+            undo.perform_as_undo().unwrap();
+            assert_eq!(Face::read(&path).unwrap(), old, "the change was not made");
+            step.act.perform().unwrap();
+            assert_eq!(Face::read(&path).unwrap(), new);
+            undo.perform_as_undo().unwrap();
+            assert_eq!(Face::read(&path).unwrap(), old);
+            let _ = fs::remove_file(&path);
+        }
+    }
+
+    #[test]
+    fn a_file_that_another_program_has_changed_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("resolv.conf");
+        let [old, new, other] = ["old", "new", "other"].map(|text| Face::Text(text.to_owned()));
+        other.write(&path, &Face::Absent).unwrap();
+        let step = Step::replace(&path, old, new);
+        for act in [step.act, step.undo.unwrap()] {
+            let error = act.perform_as_undo().unwrap_err().to_string();
+            assert!(error.contains("changed by another program"), "{error}");
+        }
+        assert_eq!(Face::read(&path).unwrap(), other);
+        let gone = folder.path().join("gone/accept_ra");
+        let step = Step::replace(&gone, Face::Absent, other);
+        step.undo.unwrap().perform_as_undo().unwrap();
+    }
+
+    #[test]
+    fn failures_show_the_command_and_its_complaint() {
+        let error = Act::run("ls /nowhere/at/all").perform().unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("ls /nowhere/at/all: "), "{text}");
+        Act::run("ls /nowhere/at/all").perform_as_undo().unwrap();
+        let error = Act::run("no-such-program-9 x").perform().unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("no-such-program-9 is missing"), "{text}");
+    }
+}
