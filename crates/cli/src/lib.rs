@@ -20,14 +20,14 @@ mod emulate;
 pub mod fuzzing;
 mod keygen;
 mod latency;
-mod left_out;
+mod disabled_commands;
 mod link;
 mod list;
 mod message;
 mod observe_arguments;
-mod old_frames;
+mod stale_frames;
 mod overload;
-mod path_news;
+mod path_reports;
 mod path_watch;
 mod paths;
 mod proxy;
@@ -44,11 +44,11 @@ mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
 mod tunnel_arguments;
-mod turned_away;
+mod refusals;
 mod usage;
 #[cfg(any(feature = "demo", feature = "top"))]
 mod view;
-mod way_out;
+mod via;
 
 use std::env;
 use std::process::ExitCode;
@@ -147,7 +147,7 @@ pub fn main() -> ExitCode {
     };
     let command = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments.command,
-        Err(error) => return menu::refuse(PROGRAM, left_out::COMMANDS, &error),
+        Err(error) => return menu::refuse(PROGRAM, disabled_commands::COMMANDS, &error),
     };
     command.log_time().into_iter().for_each(print::start_log);
     exit::report(PROGRAM, run_command(command))

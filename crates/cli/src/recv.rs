@@ -35,7 +35,7 @@ use crate::keygen::{read_key, read_or_make_key};
 use crate::latency::Latency;
 use crate::observe_arguments::ObserveArguments;
 use crate::slowness::Slowness;
-use crate::turned_away::TurnedAwayNews;
+use crate::refusals::RefusalLines;
 use allowance::{Allowances, Share};
 use destination::{Destination, Destinations};
 use listen::{Carrier, Listen, OtherSource, Sources};
@@ -214,7 +214,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         buffer: arguments.buffer(),
         report: arguments.report,
         keeps_listening: arguments.keep_listening,
-        tells_names: plan.has_several,
+        shows_names: plan.has_several,
         clock,
         stop: stop.clone(),
         observation: Arc::new(observed.start("recv", clock, look)?),
@@ -240,7 +240,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         open_count: 0,
         worst: None,
         look_at: clock.now(),
-        turned_away: TurnedAwayNews::default(),
+        refusal_lines: RefusalLines::default(),
         is_pairing: arguments.pairing.is_asked(),
         slowness: Slowness::default(),
     };
@@ -363,7 +363,7 @@ impl Arguments {
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;
         config.places = allowed.places();
-        config.latency = self.latency.and_then(Latency::wish);
+        config.latency = self.latency.and_then(Latency::requested);
         config.reassembly_wait = self.reassembly_wait;
         config.transport.media.hands_out_parts = self.buffer() == Some(JitterBuffer::Off);
         Ok(config)
@@ -404,7 +404,7 @@ struct Studio<'a> {
     worst: Option<anyhow::Error>,
     /// Time of the next check of the file of senders.
     look_at: Instant,
-    turned_away: TurnedAwayNews,
+    refusal_lines: RefusalLines,
     /// Whether a link waits for its sender.
     is_pairing: bool,
     slowness: Slowness,
@@ -512,7 +512,7 @@ impl Studio<'_> {
     /// Passes a new session to its stream's thread.
     fn take(&mut self, reception: Reception) {
         // Its sender may have been added just now.
-        self.take_pairing_news(self.manner.clock.now());
+        self.take_pairing_outcomes(self.manner.clock.now());
         let peer = reception.peer();
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
@@ -530,7 +530,7 @@ impl Studio<'_> {
             reception.close();
             return;
         }
-        self.tell_names();
+        self.publish_names();
         let owner = self.owner(&name);
         if let Some(worker) = self.streams.get(&owner) {
             self.open_count += 1;
@@ -562,18 +562,18 @@ impl Studio<'_> {
     /// Checks the file of senders and the load of the machine.
     fn look(&mut self) {
         let now = self.manner.clock.now();
-        self.take_pairing_news(now);
+        self.take_pairing_outcomes(now);
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
             self.refresh_list(now);
-            self.tell_turned_away(now);
+            self.print_refused_senders(now);
         }
         let lateness = self.manner.stop.lateness(&self.manner.clock);
         let lateness = self
             .receiver
             .map_or(lateness, |receiver| lateness.max(receiver.lateness()));
-        let told = self.slowness.news(now, lateness);
-        told.into_iter().for_each(print::warn);
+        let warning = self.slowness.due_report(now, lateness);
+        warning.into_iter().for_each(print::warn);
         service::turn(now, self.manner.stop.is_stopped());
     }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use anabranch_core::ReceivedFrame;
-use anabranch_mpegts_io::{Output, OutputName, OutputNews, Playout, RetriedOutput};
+use anabranch_mpegts_io::{Output, OutputName, OutputEvent, Playout, RetriedOutput};
 use anabranch_net::Clock;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -44,11 +44,11 @@ impl ReturnFeed {
         let playout = Playout::new(buffer, output.is_watched(), clock.now());
         let writer = std::thread::Builder::new().name("return".to_owned());
         let writer = writer.spawn(move || {
-            let tell = |news: OutputNews| match news {
-                OutputNews::Failed { .. } => print::warn(news),
-                OutputNews::Resumed { .. } => print::note(format_args!("output {name} {news}")),
+            let report = |event: OutputEvent| match event {
+                OutputEvent::Failed { .. } => print::warn(event),
+                OutputEvent::Resumed { .. } => print::note(format_args!("output {name} {event}")),
             };
-            let written = write(&queue, playout, &mut output, &clock, &stop, tell);
+            let written = write(&queue, playout, &mut output, &clock, &stop, report);
             written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
         });
         Ok(ReturnFeed {
@@ -78,7 +78,7 @@ fn write(
     output: &mut RetriedOutput,
     clock: &Clock,
     stop: &Stop,
-    tell: impl Fn(OutputNews),
+    report: impl Fn(OutputEvent),
 ) -> anyhow::Result<()> {
     loop {
         let due = playout.next_at();
@@ -94,7 +94,7 @@ fn write(
             output
                 .write(&piece, clock, stop)?
                 .into_iter()
-                .for_each(&tell);
+                .for_each(&report);
         }
     }
 }

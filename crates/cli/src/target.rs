@@ -1,6 +1,6 @@
 //! Tells encoders the bitrate that the links carry: `--encoder-range` and `--target-to`.
 
-mod news;
+mod report_filter;
 mod obs;
 mod outlet;
 
@@ -19,7 +19,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::Value;
 
-use news::News;
+use report_filter::ReportFilter;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
 
@@ -147,11 +147,11 @@ impl Target {
 }
 
 /// Tells targets, in a thread for each outlet, until this is dropped.
-pub(crate) struct Telling {
+pub(crate) struct TargetReports {
     running: Vec<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
-impl fmt::Debug for Telling {
+impl fmt::Debug for TargetReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Telling({})", self.running.len())
     }
@@ -162,7 +162,7 @@ impl Outlets {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<Telling> {
+    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<TargetReports> {
         let mut running = Vec::new();
         for outlet in self.0 {
             let (stop, stopped) = mpsc::channel();
@@ -173,16 +173,16 @@ impl Outlets {
             };
             let thread = std::thread::Builder::new().name("target".to_owned());
             let thread = thread.spawn(move || match outlet {
-                Outlet::Lines(lines) => lines.tell_until(&stopped, look),
-                Outlet::Obs(obs) => obs.tell_until(&stopped, look),
+                Outlet::Lines(lines) => lines.run_until(&stopped, look),
+                Outlet::Obs(obs) => obs.run_until(&stopped, look),
             })?;
             running.push((stop, thread));
         }
-        Ok(Telling { running })
+        Ok(TargetReports { running })
     }
 }
 
-impl Drop for Telling {
+impl Drop for TargetReports {
     fn drop(&mut self) {
         for (stop, thread) in self.running.drain(..) {
             drop(stop);

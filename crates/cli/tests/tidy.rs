@@ -164,11 +164,11 @@ fn the_programs_speak_in_one_place() {
     ];
     let sources = folders.map(|name| files(&format!("crates/{name}/src"), ".rs"));
     for (path, text) in sources.into_iter().flatten() {
-        let is_told = ["println!", "print!("]
+        let is_reported = ["println!", "print!("]
             .iter()
             .any(|token| text.contains(token));
         assert!(
-            !is_told,
+            !is_reported,
             "{path} prints by itself, and panics when its reader goes away"
         );
     }

@@ -20,7 +20,7 @@
 
 mod budget;
 mod decoder;
-mod dispersal;
+mod repair_placement;
 mod elimination;
 mod gf256;
 mod loss_process;
@@ -31,7 +31,7 @@ mod rate;
 
 pub(crate) use budget::Budget;
 pub use decoder::Decoder;
-pub(crate) use dispersal::Dispersal;
+pub(crate) use repair_placement::RepairPlacement;
 pub use loss_process::LossProcess;
 pub(crate) use media_shares::MediaShares;
 pub(crate) use policy::build;

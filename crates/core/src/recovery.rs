@@ -17,7 +17,7 @@ mod reordering;
 mod rtt;
 mod sent_packets;
 mod silence;
-mod told_elsewhere;
+mod cross_path_acks;
 
 use anabranch_units::{Duration, Instant};
 
@@ -40,7 +40,7 @@ use delivery_rate::DeliveryRate;
 use rack::Rack;
 use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
-use told_elsewhere::ToldElsewhere;
+use cross_path_acks::CrossPathAcks;
 
 /// The sending side of one path's reliability.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Recovery {
     last_acked_at: Instant,
     max_feedback_delay: Duration,
     sent: SentPackets,
-    told_elsewhere: ToldElsewhere,
+    cross_path_acks: CrossPathAcks,
     rtt: RttEstimator,
     delivery: DeliveryRate,
     /// Bytes of segments that left the network according to duplicate acknowledgements, which do
@@ -67,7 +67,7 @@ impl Recovery {
     pub(crate) fn new(loss_detection: LossDetection, now: Instant) -> Self {
         Recovery {
             sent: SentPackets::default(),
-            told_elsewhere: ToldElsewhere::default(),
+            cross_path_acks: CrossPathAcks::default(),
             rtt: RttEstimator::default(),
             delivery: DeliveryRate::new(now),
             loss_detection,
@@ -202,15 +202,15 @@ impl Recovery {
     ) -> bool {
         digest.restart(self.bytes_in_flight());
         if is_same_path {
-            self.sample_what_was_told_elsewhere(now, report);
+            self.sample_cross_path_acks(now, report);
         }
         let largest_before = self.sent.largest_acked();
         self.sent
             .acknowledge(report, &mut |acknowledged: Acknowledged| {
                 let packet = &acknowledged.packet;
                 if !is_same_path {
-                    self.told_elsewhere
-                        .note(packet.packet_number, packet.sent_at);
+                    self.cross_path_acks
+                        .record(packet.packet_number, packet.sent_at);
                 }
                 let held_back = acknowledged.held_back.filter(|_| is_same_path);
                 let rtt = held_back.and_then(|held| rtt::sample(now, packet.sent_at, held));
@@ -224,7 +224,7 @@ impl Recovery {
                     mtu.on_acked(now, packet);
                 }
                 if acknowledged.was_lost && packet.content != PacketContent::MtuProbe {
-                    digest.note_spurious();
+                    digest.mark_spurious();
                 }
             });
         let Some(newest) = digest.acked.last() else {

@@ -12,7 +12,7 @@ use anyhow::Context;
 
 use super::foreign::{ForeignName, ForeignOutput};
 use super::input::check_protocol;
-use super::patient::PatientFile;
+use super::blocking_file::BlockingFile;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation};
 use super::retried::has_no_reader;
@@ -86,7 +86,7 @@ pub enum Output {
         name: String,
     },
     /// Standard output.
-    Stdout(PatientFile),
+    Stdout(BlockingFile),
     /// Datagrams.
     Udp(Box<UdpOutput>),
     /// Another protocol, by a helper program.
@@ -114,7 +114,7 @@ impl Output {
             OutputName::Stdout => {
                 // The standard library's `Stdout` would search the video for line ends.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
-                let file = PatientFile::inherited(fd.context("cannot write standard output")?);
+                let file = BlockingFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::Stdout(file))
             }
             OutputName::Udp(url) => Ok(Output::Udp(Box::new(UdpOutput::open(url)?))),

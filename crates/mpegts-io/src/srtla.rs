@@ -69,16 +69,16 @@ impl Relay {
             name: name.to_owned(),
             receiver: Receiver::new(&secret),
             links,
-            reached: BTreeMap::new(),
+            local_addresses: BTreeMap::new(),
             seen: seen.clone(),
             answers: BTreeMap::new(),
             srt,
             clock: *clock,
             lines: Lines::default(),
         };
-        let told = Arc::clone(&is_over);
+        let is_stopped = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("srtla".to_owned());
-        let thread = thread.spawn(move || hands.run(&told));
+        let thread = thread.spawn(move || hands.run(&is_stopped));
         Ok(Relay {
             is_over,
             thread: Some(thread.context("cannot start a thread")?),
@@ -107,7 +107,7 @@ struct Hands {
     receiver: Receiver,
     links: UdpSocket,
     /// This machine's address that each link has sent to, if the machine has several.
-    reached: BTreeMap<SocketAddr, IpAddr>,
+    local_addresses: BTreeMap<SocketAddr, IpAddr>,
     seen: Links,
     /// Socket of each group towards the SRT listener.
     answers: BTreeMap<GroupId, UdpSocket>,
@@ -162,7 +162,7 @@ impl Hands {
             if let Some(to) = to
                 && self.receiver.has_link(from)
             {
-                self.reached.insert(from, to);
+                self.local_addresses.insert(from, to);
             }
             // A datagram that finds no room is lost, as anywhere in the network.
             let answer = |bytes: &[u8]| drop(local_address::send(&self.links, bytes, from, to));
@@ -203,7 +203,7 @@ impl Hands {
                 };
                 let datagram = &buffer[..length];
                 for to in self.receiver.handle_srt(now, group, datagram) {
-                    let from = self.reached.get(&to).copied();
+                    let from = self.local_addresses.get(&to).copied();
                     let _ = local_address::send(&self.links, datagram, to, from);
                 }
             }
@@ -230,9 +230,9 @@ impl Hands {
                     self.note(now, format_args!("link {link} is there, of {count}"));
                 }
                 Event::LinkLeft(_, summary) => {
-                    self.reached.remove(&summary.address);
+                    self.local_addresses.remove(&summary.address);
                     if summary.was_accepted {
-                        self.note(now, format_args!("{}", told(&summary)));
+                        self.note(now, format_args!("{}", describe_link(&summary)));
                     }
                 }
                 Event::GroupEnded(group) => {
@@ -277,7 +277,7 @@ impl Lines {
 }
 
 /// Summarizes a removed link.
-fn told(summary: &LinkSummary) -> String {
+fn describe_link(summary: &LinkSummary) -> String {
     let megabytes = summary.bytes as f64 / 1e6;
     let rtt = summary.info.map_or(String::new(), |info| {
         format!(", round trip {} ms", info.rtt_millis)

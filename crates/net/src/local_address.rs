@@ -47,7 +47,7 @@ pub fn recv(
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, space, flags)?;
     let from = message.address.as_ref().and_then(socket_addr);
     let from = from.ok_or(io::ErrorKind::InvalidData)?;
-    let to = message.cmsgs()?.find_map(|message| reached(&message));
+    let to = message.cmsgs()?.find_map(|message| local_address(&message));
     Ok((message.bytes, from, to))
 }
 
@@ -105,7 +105,7 @@ fn socket_addr(storage: &SockaddrStorage) -> Option<SocketAddr> {
 }
 
 /// Returns the local address of a datagram, if answers can leave from it.
-fn reached(message: &ControlMessageOwned) -> Option<IpAddr> {
+fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
     match message {
         // For a broadcast it is the interface's address.
         ControlMessageOwned::Ipv4PacketInfo(info) => {

@@ -12,7 +12,7 @@ mod command;
 mod connections;
 #[cfg(feature = "codec")]
 pub mod drawing;
-mod happening;
+mod stream_event;
 mod hosts;
 pub mod http;
 mod meter;
@@ -41,7 +41,7 @@ use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
 use command::Commands;
-use happening::Listeners;
+use stream_event::Listeners;
 use http::{HttpAddress, Server};
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
@@ -50,7 +50,7 @@ use stats::Stats;
 use status::{Status, TunnelCounters};
 use thumbnail::KeyFrames;
 
-pub use happening::{Cause, Happening};
+pub use stream_event::{Cause, StreamEvent};
 pub use hosts::HostName;
 pub use server::target_line;
 pub use stats::StatsName;
@@ -223,14 +223,14 @@ impl Opened {
         });
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
         if let Some(stats) = stats.clone() {
-            let listener = move |told: &happening::Told| stats::write(&stats, told);
+            let listener = move |timed: &stream_event::TimedEvent| stats::write(&stats, timed);
             shared.listeners.subscribe(listener);
         }
         let qlog = self.qlog.as_ref().map(OpenQlog::qlog);
         if let Some(qlog) = qlog.clone() {
             shared
                 .listeners
-                .subscribe(move |told| qlog.on_happening(told));
+                .subscribe(move |timed| qlog.on_stream_event(timed));
         }
         let commands = self
             .on_event
@@ -267,15 +267,15 @@ impl Observation {
     /// Reports an event of a stream's session.
     pub fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
         let Some(running) = &self.running else { return };
-        if let Some(happening) = Happening::of(event, path_names) {
-            running.shared.listeners.tell(stream, happening);
+        if let Some(stream_event) = StreamEvent::of(event, path_names) {
+            running.shared.listeners.emit(stream, stream_event);
         }
     }
 
     /// Reports an event that only the program knows.
-    pub fn on_happening(&self, stream: &str, happening: Happening) {
+    pub fn on_stream_event(&self, stream: &str, stream_event: StreamEvent) {
         if let Some(running) = &self.running {
-            running.shared.listeners.tell(stream, happening);
+            running.shared.listeners.emit(stream, stream_event);
         }
     }
 
@@ -296,23 +296,23 @@ impl Observation {
             return;
         };
         let transport = tunnelled.transport.name();
-        let stream = names::session_name(tunnelled.transport.cargo(), tunnelled.peer);
-        let happening = match tunnelled.outcome {
-            Outcome::Connected(address) => Happening::Connection {
+        let stream = names::session_name(tunnelled.transport.session_kind(), tunnelled.peer);
+        let stream_event = match tunnelled.outcome {
+            Outcome::Connected(address) => StreamEvent::Connection {
                 peer,
                 transport,
                 target,
                 address: address.to_string(),
                 left_out,
             },
-            Outcome::Refused(reason) => Happening::ConnectionRefused {
+            Outcome::Refused(reason) => StreamEvent::ConnectionRefused {
                 peer,
                 transport,
                 target,
                 reason,
                 left_out,
             },
-            Outcome::Failed(reason) => Happening::ConnectionFailed {
+            Outcome::Failed(reason) => StreamEvent::ConnectionFailed {
                 peer,
                 transport,
                 target,
@@ -320,7 +320,7 @@ impl Observation {
                 left_out,
             },
         };
-        running.shared.listeners.tell(&stream, happening);
+        running.shared.listeners.emit(&stream, stream_event);
     }
 
     /// Takes a frame of a stream that has arrived, a unit of a transport stream.
@@ -372,7 +372,7 @@ impl Sinks {
             if let Some(qlog) = &self.qlog {
                 qlog.on_looks(&looks);
             }
-            self.tell(sampler.sample(now, looks));
+            self.emit(sampler.sample(now, looks));
             if now >= stated_at + INTERVAL || is_over {
                 let mut status = sampler.state(now);
                 let tunnelled = self.shared.tunnelled.lock();
@@ -391,7 +391,7 @@ impl Sinks {
                 };
             }
             if is_over {
-                self.tell(sampler.end());
+                self.emit(sampler.end());
                 return;
             }
             let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
@@ -402,9 +402,9 @@ impl Sinks {
         }
     }
 
-    fn tell(&self, seen: Vec<Seen>) {
-        for (stream, happening) in seen {
-            self.shared.listeners.tell(&stream, happening);
+    fn emit(&self, seen: Vec<Seen>) {
+        for (stream, stream_event) in seen {
+            self.shared.listeners.emit(&stream, stream_event);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use anabranch_core::PathState;
 use anabranch_net::PathSnapshot;
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{SessionKind, PublicKey};
 use anabranch_terminal::clean::one_line;
 
 /// Returns a name for people: this end's, otherwise the peer's, otherwise the peer's address.
@@ -26,16 +26,16 @@ pub fn state_name(state: PathState) -> &'static str {
     }
 }
 
-/// Returns the user's word for a session's cargo.
-pub fn cargo_name(cargo: Cargo) -> &'static str {
-    match cargo {
-        Cargo::Frames => "video",
-        Cargo::Streams => "connections",
-        Cargo::Datagrams => "datagrams",
+/// Returns the user's word for a session's kind.
+pub fn cargo_name(session_kind: SessionKind) -> &'static str {
+    match session_kind {
+        SessionKind::Frames => "video",
+        SessionKind::Streams => "connections",
+        SessionKind::Datagrams => "datagrams",
     }
 }
 
 /// Returns the name of a peer's session, which is unique in the program.
-pub fn session_name(cargo: Cargo, peer: &PublicKey) -> String {
-    format!("{} of {peer}", cargo_name(cargo))
+pub fn session_name(session_kind: SessionKind, peer: &PublicKey) -> String {
+    format!("{} of {peer}", cargo_name(session_kind))
 }

@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
     use crate::connections::{MAX_CONNECTIONS, Patience};
-    use crate::happening::Listeners;
+    use crate::stream_event::Listeners;
     use crate::http::Serving;
     use crate::thumbnail::KeyFrames;
 

@@ -93,7 +93,7 @@ pub struct Stream {
     pub name: String,
     /// Public key of the peer; none before the session.
     pub peer: Option<String>,
-    /// Cargo: video, connections or UDP; none before the session.
+    /// Kind: video, connections or UDP; none before the session.
     pub carries: Option<String>,
     /// Protocol, if it is not our own: srtla, srt, rist, rtmp or udp.
     #[serde(default)]

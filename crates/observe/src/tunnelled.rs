@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{SessionKind, PublicKey};
 
 /// Protocol of a request behind the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +22,11 @@ impl Transport {
         }
     }
 
-    /// Returns the cargo of the session that carries such requests.
-    pub fn cargo(self) -> Cargo {
+    /// Returns the kind of the session that carries such requests.
+    pub fn session_kind(self) -> SessionKind {
         match self {
-            Transport::Tcp => Cargo::Streams,
-            Transport::Udp => Cargo::Datagrams,
+            Transport::Tcp => SessionKind::Streams,
+            Transport::Udp => SessionKind::Datagrams,
         }
     }
 }

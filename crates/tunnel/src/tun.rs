@@ -14,15 +14,15 @@
 //! | `message.rs` | messages in a session's datagram |
 //! | `routes.rs` | which key may use an address, and which session has it |
 //! | `device.rs` | the interface |
-//! | `near.rs`, `far.rs` | the tasks of proxy and server |
+//! | `client.rs`, `server.rs` | the tasks of proxy and server |
 //! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
 
 pub mod address;
 mod device;
-pub mod far;
+pub mod server;
 pub mod host;
 pub mod message;
-pub mod near;
+pub mod client;
 pub mod packet;
 pub mod routes;
 

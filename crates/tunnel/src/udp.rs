@@ -14,14 +14,14 @@
 //! | `message.rs` | messages in a session's datagram |
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
 //! | `port.rs` | a port of the proxy, and the address that answers leave from |
-//! | `near.rs`, `far.rs` | the tasks of proxy and server |
+//! | `client.rs`, `server.rs` | the tasks of proxy and server |
 
 #[cfg(test)]
 mod end_to_end;
-pub mod far;
+pub mod server;
 mod flows;
 pub mod message;
-pub mod near;
+pub mod client;
 mod port;
 
 use core::cell::RefCell;
@@ -119,8 +119,8 @@ mod tests {
             "x=a.b:9",
             "70000=a.b:9",
         ] {
-            let told = wrong.parse::<Rule>().unwrap_err();
-            assert!(told.contains("expected [ADDR:]PORT=HOST:PORT"), "{told}");
+            let error_text = wrong.parse::<Rule>().unwrap_err();
+            assert!(error_text.contains("expected [ADDR:]PORT=HOST:PORT"), "{error_text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use super::lane::Watched;
 use crate::flow::Side;
 use crate::network::Network;
 use crate::observer::Observer;
-use crate::parties::Window;
+use crate::groups::Window;
 
 /// Strategy for moving lanes.
 pub(super) trait Mover<'a, O> {

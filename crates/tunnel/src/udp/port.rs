@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 pub(super) struct Port {
     socket: UdpSocket,
     /// Whether the socket reports the local address of each datagram.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Port {
@@ -22,8 +22,8 @@ impl Port {
     /// The socket is bound to the unspecified address, and the system does not report local
     /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
-        let is_told = local_address::enable(&socket, socket.local_addr()?)?;
-        Ok(Port { socket, is_told })
+        let is_reported = local_address::enable(&socket, socket.local_addr()?)?;
+        Ok(Port { socket, is_reported })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -40,7 +40,7 @@ impl Port {
         &self,
         buffer: &mut [u8],
     ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
-        if !self.is_told {
+        if !self.is_reported {
             let (length, from) = self.socket.try_recv_from(buffer)?;
             return Ok((length, from, None));
         }

@@ -12,7 +12,7 @@ use super::record::Record;
 use super::{names, routes};
 use crate::tun::TunOptions;
 use crate::tun::message::OfEach;
-use crate::tun::near::Interface;
+use crate::tun::client::Interface;
 
 /// Options for the machine's routes and name servers.
 #[derive(Clone, Debug, Default)]
