@@ -97,8 +97,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     for (index, name) in names.iter().enumerate() {
         let statistics = relay.statistics(index);
-        print::note(format_args!("{name}, there: {}", describe(&statistics.forward)));
-        print::note(format_args!("{name}, back:  {}", describe(&statistics.reverse)));
+        print::note(format_args!(
+            "{name}, there: {}",
+            describe(&statistics.forward)
+        ));
+        print::note(format_args!(
+            "{name}, back:  {}",
+            describe(&statistics.reverse)
+        ));
     }
     drop(serving);
     changes.end();

@@ -15,17 +15,16 @@ mod config;
 mod delivery;
 #[cfg(feature = "demo")]
 mod demo;
+mod disabled_commands;
 #[cfg(feature = "emulate")]
 mod emulate;
 pub mod fuzzing;
 mod keygen;
 mod latency;
-mod disabled_commands;
 mod link;
 mod list;
 mod message;
 mod observe_arguments;
-mod stale_frames;
 mod overload;
 mod path_reports;
 mod path_watch;
@@ -34,21 +33,22 @@ mod proxy;
 #[cfg(feature = "codec")]
 mod quality;
 mod recv;
+mod refusals;
 mod return_feed;
 mod send;
 mod serve;
 mod slowness;
+mod stale_frames;
 mod summary;
 mod target;
 mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
 mod tunnel_arguments;
-mod refusals;
 mod usage;
+mod via;
 #[cfg(any(feature = "demo", feature = "top"))]
 mod view;
-mod via;
 
 use std::env;
 use std::process::ExitCode;

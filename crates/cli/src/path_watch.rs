@@ -361,7 +361,9 @@ mod tests {
         });
         let seconds = (0..20).map(Instant::from_secs);
         let reported = seconds.map(|now| (now, watch.without_answer(now, &names)));
-        let reported: Vec<_> = reported.filter(|(_, reported)| !reported.is_empty()).collect();
+        let reported: Vec<_> = reported
+            .filter(|(_, reported)| !reported.is_empty())
+            .collect();
         let [(at, problems)] = &reported[..] else {
             panic!("{reported:?}")
         };

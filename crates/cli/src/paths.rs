@@ -80,17 +80,24 @@ pub(crate) struct ViaSet {
 impl ViaSet {
     /// Returns whether more paths may appear.
     pub(crate) fn may_grow(&self) -> bool {
-        self.entries.iter().any(|(argument, _)| argument.pattern().is_some())
+        self.entries
+            .iter()
+            .any(|(argument, _)| argument.pattern().is_some())
     }
 
     /// Returns whether any way has a cap.
     pub(crate) fn has_caps(&self) -> bool {
-        self.entries.iter().any(|(argument, _)| argument.cap.is_some())
+        self.entries
+            .iter()
+            .any(|(argument, _)| argument.cap.is_some())
     }
 
     /// Returns the patterns of interfaces, separated by commas.
     pub(crate) fn patterns(&self) -> String {
-        let patterns = self.entries.iter().filter_map(|(argument, _)| argument.pattern());
+        let patterns = self
+            .entries
+            .iter()
+            .filter_map(|(argument, _)| argument.pattern());
         patterns.collect::<Vec<_>>().join(", ")
     }
 
@@ -133,7 +140,11 @@ impl PathArguments {
                 argument.via
             );
         }
-        let paths: Vec<_> = via_set.look()?.into_iter().map(|named| named.path).collect();
+        let paths: Vec<_> = via_set
+            .look()?
+            .into_iter()
+            .map(|named| named.path)
+            .collect();
         if paths.is_empty() {
             bail!("no interface matches {} now", via_set.patterns());
         }
@@ -175,7 +186,8 @@ impl PathArguments {
         };
         let via_set: Vec<_> = vias.iter().zip(&remotes).collect();
         for (index, (argument, remote)) in via_set.iter().enumerate() {
-            let is_same = |(other, to): &&(&ViaArgument, &Remote)| other.via == argument.via && to == remote;
+            let is_same =
+                |(other, to): &&(&ViaArgument, &Remote)| other.via == argument.via && to == remote;
             if via_set[..index].iter().any(|other| is_same(&other)) {
                 bail!(
                     "two paths to {remote} by {}: they would be one; give every --via once, or \

@@ -266,7 +266,11 @@ async fn accept_all(listener: TcpListener, protocol: ProxyProtocol, client: Arc<
     }
 }
 
-async fn carry(mut connection: TcpStream, protocol: ProxyProtocol, client: &StreamClient) -> io::Result<()> {
+async fn carry(
+    mut connection: TcpStream,
+    protocol: ProxyProtocol,
+    client: &StreamClient,
+) -> io::Result<()> {
     relay::set_up(&connection)?;
     match protocol {
         ProxyProtocol::Nothing => forward(connection, client).await,

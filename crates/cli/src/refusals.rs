@@ -32,7 +32,9 @@ impl RefusalLines {
     ) -> Option<String> {
         let subject = match refused_sender {
             RefusedSender::Refused { peer, .. } => Subject::Peer(*peer),
-            RefusedSender::NotAllowed { .. } | RefusedSender::WrongCode { .. } => Subject::Strangers,
+            RefusedSender::NotAllowed { .. } | RefusedSender::WrongCode { .. } => {
+                Subject::Strangers
+            }
             RefusedSender::OtherVersion { .. } => Subject::OtherVersions,
             _ => return None,
         };
@@ -86,7 +88,10 @@ mod tests {
         let refused = |reason| RefusedSender::Refused { peer, reason };
         let printed = line(1, &refused(Refusal::NoPlace)).unwrap();
         assert!(printed.starts_with(&peer.to_string()), "{printed}");
-        assert!(printed.ends_with("another sender has the output"), "{printed}");
+        assert!(
+            printed.ends_with("another sender has the output"),
+            "{printed}"
+        );
         assert_eq!(line(30, &refused(Refusal::NoPlace)), None);
         let printed = line(31, &refused(Refusal::NotCarried)).unwrap();
         assert!(printed.contains("another kind of session"), "{printed}");

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use anabranch_core::ReceivedFrame;
-use anabranch_mpegts_io::{Output, OutputName, OutputEvent, Playout, RetriedOutput};
+use anabranch_mpegts_io::{Output, OutputEvent, OutputName, Playout, RetriedOutput};
 use anabranch_net::Clock;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;

@@ -29,13 +29,13 @@ use crate::latency::{Latency, describe_latency};
 use crate::link::CodeParser;
 use crate::message;
 use crate::observe_arguments::ObserveArguments;
-use crate::stale_frames::StaleFrames;
 use crate::overload::OverloadWatch;
 use crate::path_reports::{PathReports, session_message};
 use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
+use crate::stale_frames::StaleFrames;
 use crate::summary::{self, End, Meter};
 use crate::target::TargetArguments;
 use path_manager::{PathManager, SharedNames};
@@ -360,8 +360,15 @@ impl Session<'_> {
         let seen = self.sender.snapshot();
         self.path_manager
             .count(self.clock.now(), &seen, self.sender, &self.observation);
-        print::note(summary::table(End::Sender, &seen, self.path_manager.shown_names()));
-        self.path_manager.departed().into_iter().for_each(print::note);
+        print::note(summary::table(
+            End::Sender,
+            &seen,
+            self.path_manager.shown_names(),
+        ));
+        self.path_manager
+            .departed()
+            .into_iter()
+            .for_each(print::note);
         if let Ok(fed) = &fed {
             fed.notes().for_each(print::note);
         }
@@ -412,7 +419,9 @@ impl Session<'_> {
         }
         self.observation
             .on_event(STREAM, event, self.path_manager.shown_names());
-        if let Some((level, message)) = session_message(event, self.path_manager.shown_names(), "receiver") {
+        if let Some((level, message)) =
+            session_message(event, self.path_manager.shown_names(), "receiver")
+        {
             print::say(level, message);
         }
     }
@@ -481,16 +490,18 @@ impl Session<'_> {
                 && let Some(overload) = self.overload.due_report(now, &self.sender.snapshot())
             {
                 print::warn(overload);
-                self.observation.on_stream_event(STREAM, overload.happening());
+                self.observation
+                    .on_stream_event(STREAM, overload.happening());
             }
             self.watch_paths(now);
             self.tend_paths(now);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
-                print::note(
-                    self.meter
-                        .line(End::Sender, snapshot, self.path_manager.shown_names()),
-                );
+                print::note(self.meter.line(
+                    End::Sender,
+                    snapshot,
+                    self.path_manager.shown_names(),
+                ));
             }
         }
     }

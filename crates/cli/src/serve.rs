@@ -9,7 +9,7 @@ use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
 use anabranch_observe::{Look, StandardOutput};
-use anabranch_secure::{SessionKind, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -22,13 +22,13 @@ use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
-use crate::command_line::{allow_many_files, listen_addr, tcp_addr, describe_tcp};
+use crate::command_line::{allow_many_files, describe_tcp, listen_addr, tcp_addr};
 use crate::keygen::read_key;
 use crate::observe_arguments::ObserveArguments;
+use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel_arguments::{DatagramArguments, TransportArguments, TunArguments};
-use crate::refusals::RefusalLines;
 
 /// Time between the main thread's checks while it waits for events.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -333,7 +333,9 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
         }
         let snapshots = server.snapshots();
         for ((peer, session_kind), meter) in due {
-            let is_it = |seen: &&Snapshot| (seen.peer, seen.session_kind) == (Some(peer), Some(session_kind));
+            let is_it = |seen: &&Snapshot| {
+                (seen.peer, seen.session_kind) == (Some(peer), Some(session_kind))
+            };
             let snapshot = snapshots.iter().find(is_it);
             if let Some(snapshot) = snapshot {
                 print::note(meter.line(end, snapshot.clone(), &[]));

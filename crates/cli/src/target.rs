@@ -1,8 +1,8 @@
 //! Tells encoders the bitrate that the links carry: `--encoder-range` and `--target-to`.
 
-mod report_filter;
 mod obs;
 mod outlet;
+mod report_filter;
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,9 +19,9 @@ use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::Value;
 
-use report_filter::ReportFilter;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
+use report_filter::ReportFilter;
 
 /// How often the transport is asked. It changes its mind with each report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);

@@ -13,7 +13,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
 
-use crate::view::{Screen, KeyAction, width};
+use crate::view::{KeyAction, Screen, width};
 use client::Client;
 use view::View;
 

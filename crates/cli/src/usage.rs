@@ -132,7 +132,11 @@ impl Caps {
     ///
     /// # Errors
     /// The file cannot be read or written. The bytes are then added later.
-    pub(crate) fn update(&mut self, now: Instant, seen: &Snapshot) -> anyhow::Result<Vec<CapEvent>> {
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        seen: &Snapshot,
+    ) -> anyhow::Result<Vec<CapEvent>> {
         self.save_at = now + SAVE_INTERVAL;
         let carried: Vec<u64> = self
             .entries
@@ -164,7 +168,9 @@ impl Caps {
             );
             match (before, entry.used) {
                 (Use::Little, Use::Near) => cap_events.push(CapEvent::Near(path, said)),
-                (Use::Little | Use::Near, Use::All) => cap_events.push(CapEvent::Reached(path, said)),
+                (Use::Little | Use::Near, Use::All) => {
+                    cap_events.push(CapEvent::Reached(path, said))
+                }
                 (Use::All, Use::Little | Use::Near) => cap_events.push(CapEvent::Free(path, said)),
                 _ => {}
             }
@@ -254,15 +260,23 @@ mod tests {
         assert_eq!(first.update(at(1), &seen(700)).unwrap(), []);
         assert!(!first.is_due(at(2)));
         let cap_events = first.update(at(6), &seen(850)).unwrap();
-        assert!(matches!(&cap_events[..], [CapEvent::Near(0, said)] if said.contains("850 B of 1000 B")));
+        assert!(
+            matches!(&cap_events[..], [CapEvent::Near(0, said)] if said.contains("850 B of 1000 B"))
+        );
         assert_eq!(first.update(at(11), &seen(860)).unwrap(), []);
         // Another program, at the same time or later.
         let mut second = open();
         assert!(!second.add(0, "wwan0", cap).unwrap());
         let cap_events = second.update(at(1), &seen(140)).unwrap();
-        assert!(matches!(&cap_events[..], [CapEvent::Reached(0, _)]), "{cap_events:?}");
+        assert!(
+            matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
+            "{cap_events:?}"
+        );
         let cap_events = first.update(at(16), &seen(860)).unwrap();
-        assert!(matches!(&cap_events[..], [CapEvent::Reached(0, _)]), "{cap_events:?}");
+        assert!(
+            matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
+            "{cap_events:?}"
+        );
         assert!(open().add(0, "wwan0", cap).unwrap(), "used up at the start");
         assert!(!open().add(0, "wwan1", cap).unwrap());
         fs::remove_file(folder.path().join(FILE)).unwrap();

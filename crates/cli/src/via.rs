@@ -93,7 +93,10 @@ mod tests {
     fn a_way_out_has_options_behind_commas() {
         let argument: ViaArgument = "wwan0,metered,weight=0.5".parse().unwrap();
         assert_eq!(argument.via, Via::Interface("wwan0".to_owned()));
-        assert_eq!((argument.options.weight, argument.options.is_metered), (0.5, true));
+        assert_eq!(
+            (argument.options.weight, argument.options.is_metered),
+            (0.5, true)
+        );
         let plain: ViaArgument = "192.0.2.7".parse().unwrap();
         assert_eq!(plain.options, PathOptions::default());
         assert!(matches!(plain.via, Via::Address(_)));

@@ -19,7 +19,7 @@ use ratatui::widgets::{Block, Borders, Paragraph};
 pub(crate) use history::History;
 pub(crate) use picture::Picture;
 pub(crate) use reasons::why_sent;
-pub(crate) use screen::{Screen, KeyAction, width};
+pub(crate) use screen::{KeyAction, Screen, width};
 
 /// Colours that can be distinguished on dark and light backgrounds.
 const COLOURS: [Color; 6] = [

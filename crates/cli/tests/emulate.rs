@@ -192,7 +192,10 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let said = program.wait_for("no route is called");
     assert!(said.contains("write `wifi rate 2Mbit/s`"), "{said}");
     let (status, reply) = post(&control, "wifi up\nwifi rate 1\n", "");
-    assert!(status == "400" && reply.contains("write a number"), "{reply}");
+    assert!(
+        status == "400" && reply.contains("write a number"),
+        "{reply}"
+    );
     let page = "Origin: http://evil.example\r\n";
     assert_eq!(post(&control, "wifi down\n", page).0, "403");
     let (status, _, help) = bed::get(&control, "/");

@@ -76,7 +76,10 @@ fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
             reported_line["encoder_bps"].as_f64() > reported_line["links_bps"].as_f64(),
             "{reported_line}"
         );
-        assert!(reported_line["frames_given_up"].as_u64() > Some(2), "{reported_line}");
+        assert!(
+            reported_line["frames_given_up"].as_u64() > Some(2),
+            "{reported_line}"
+        );
     }
 }
 

@@ -68,7 +68,11 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
         .map(str::to_owned)
         .collect();
     event_lines.sort_unstable();
-    assert_eq!(event_lines, ["recv connected front", "recv ended front"], "{said}");
+    assert_eq!(
+        event_lines,
+        ["recv connected front", "recv ended front"],
+        "{said}"
+    );
 }
 
 #[test]

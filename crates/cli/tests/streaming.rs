@@ -62,7 +62,10 @@ fn a_sender_that_is_not_allowed_is_told_so_at_both_ends_and_nothing_is_written()
     let (mut recv, address) = bed.recv(&other, &bed.text("out.ts"), &[]);
     let send = bed.send(&address, &bed.text("in.ts"), &["--timeout", "1 s"]);
     let reported_line = recv.wait_for("is not let in: no `--allow` has its key");
-    assert!(reported_line.contains(&bed.sender_public), "{reported_line}");
+    assert!(
+        reported_line.contains(&bed.sender_public),
+        "{reported_line}"
+    );
     let (code, said) = send.finish();
     assert_eq!(code, 3, "{said}");
     for part in ["no answer from", &address, &bed.sender_public] {
@@ -88,7 +91,10 @@ fn a_sender_that_finds_no_place_is_told_so_at_both_ends_and_blames_no_key() {
     let mut second = bed.send(&address, &bed.text("in.ts"), &["--timeout", "2 s"]);
     second.wait_for("asking again: the receiver lets this sender in, but other senders have");
     let reported_line = recv.wait_for("is not let in: another sender has the output until it ends");
-    assert!(reported_line.contains(&bed.sender_public), "{reported_line}");
+    assert!(
+        reported_line.contains(&bed.sender_public),
+        "{reported_line}"
+    );
     let (code, said) = second.finish();
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("(tried for 2 s)"), "{said}");

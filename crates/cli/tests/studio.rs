@@ -169,7 +169,10 @@ fn the_larger_latency_counts_and_is_kept() {
         some("700 ms")
     );
     assert_eq!(agreed_latency(&[], &[]), some("500 ms"));
-    assert_eq!(agreed_latency(&["--latency", "min"], &["--latency", "min"]), None);
+    assert_eq!(
+        agreed_latency(&["--latency", "min"], &["--latency", "min"]),
+        None
+    );
 }
 
 fn make_pipe(path: &Path) {

@@ -1,10 +1,10 @@
 //! One path: glue of controller, pacer, recovery, queue and liveness.
 
 mod bound;
-mod loss_history;
+mod fluid_model;
 mod forecast;
 mod interruption;
-mod fluid_model;
+mod loss_history;
 mod loss_interval;
 mod mtu;
 mod options;
@@ -25,10 +25,10 @@ use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use bound::Bound;
-use loss_history::LossHistory;
+pub(crate) use fluid_model::FluidModel;
 use forecast::Outflow;
 use interruption::Interruption;
-pub(crate) use fluid_model::FluidModel;
+use loss_history::LossHistory;
 use loss_interval::LossInterval;
 pub use options::PathOptions;
 use schedule::ScheduleExchange;

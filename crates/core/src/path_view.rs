@@ -301,7 +301,10 @@ mod tests {
         };
         // A kilobyte takes a millisecond.
         assert_eq!(view.arrival(Priority::New, 1_000).as_millis(), 36);
-        assert_eq!(view.arrival(Priority::Retransmission, 1_000).as_millis(), 33);
+        assert_eq!(
+            view.arrival(Priority::Retransmission, 1_000).as_millis(),
+            33
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! per path: packet numbers and round-trip times of different paths are never compared.
 
 mod arrivals;
+mod cross_path_acks;
 mod delivery_rate;
 mod digest;
 mod feedback;
@@ -17,7 +18,6 @@ mod reordering;
 mod rtt;
 mod sent_packets;
 mod silence;
-mod cross_path_acks;
 
 use anabranch_units::{Duration, Instant};
 
@@ -36,11 +36,11 @@ pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
 pub use crate::wire::{FeedbackSchedule, HoleReports};
 
+use cross_path_acks::CrossPathAcks;
 use delivery_rate::DeliveryRate;
 use rack::Rack;
 use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
-use cross_path_acks::CrossPathAcks;
 
 /// The sending side of one path's reliability.
 #[derive(Debug)]

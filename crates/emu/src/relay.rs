@@ -10,7 +10,7 @@ use anabranch_link::{LinkChange, LinkConfigError};
 use anabranch_units::{Lateness, Punctuality};
 
 use crate::clock::Clock;
-use crate::config::{RelayConfig, RelayError, LinkDirection};
+use crate::config::{LinkDirection, RelayConfig, RelayError};
 use crate::port::{Port, RelayLinkStatistics};
 use crate::worker;
 

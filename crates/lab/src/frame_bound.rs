@@ -9,9 +9,9 @@
 //!
 //! The paths' prices are not in it: a metered path is poured over as any other.
 
+mod fluid_model;
 mod frames;
 mod parts;
-mod fluid_model;
 mod supply;
 
 use anabranch_core::PathId;
@@ -20,9 +20,9 @@ use anabranch_units::{Duration, Instant, Seed, percentile};
 use crate::metrics::least_delay;
 use crate::run::{RunError, build_world, with_starts};
 use crate::scenario::{FlowSpec, Scenario};
+use fluid_model::{FluidModel, Load};
 use frames::{FrameLog, FrameRecord};
 pub use parts::Parts;
-use fluid_model::{FluidModel, Load};
 
 /// Frames of a flow in a run that count: those of the scenario's statistics window whose deadline
 /// is before the end of the run.

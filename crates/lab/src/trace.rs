@@ -344,7 +344,11 @@ impl TraceWriter {
     fn record(&mut self, at: Instant, packet: &PacketEvent, packet_outcome: PacketOutcome) {
         if self.packets.is_some() {
             let packet = *packet;
-            self.packet_entries.push(PacketEntry { at, packet, packet_outcome });
+            self.packet_entries.push(PacketEntry {
+                at,
+                packet,
+                packet_outcome,
+            });
         }
     }
 
@@ -353,7 +357,12 @@ impl TraceWriter {
             return Ok(());
         };
         self.packet_entries.sort_by_key(|record| record.at);
-        for PacketEntry { at, packet, packet_outcome } in self.packet_entries.drain(..) {
+        for PacketEntry {
+            at,
+            packet,
+            packet_outcome,
+        } in self.packet_entries.drain(..)
+        {
             let (event, delay, dropped) = match packet_outcome {
                 PacketOutcome::Sent => ("sent", None, None),
                 PacketOutcome::Delivered { delay } => ("delivered", Some(delay), None),

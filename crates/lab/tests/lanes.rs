@@ -95,7 +95,10 @@ fn by_any_number_of_threads_a_run_is_the_same() {
         let scenario = scenario(&flows, reverse);
         let by_one = outcome_of(&scenario, 1);
         for threads in [2, 3] {
-            assert!(by_one == outcome_of(&scenario, threads), "{threads} threads");
+            assert!(
+                by_one == outcome_of(&scenario, threads),
+                "{threads} threads"
+            );
         }
     }
 }

@@ -79,7 +79,8 @@ fn no_packet_is_lost_from_the_books() {
         let statistics = link.statistics(at_ms(60_000));
         assert_eq!((statistics.held_packets, link.next_at()), (0, None));
         assert_eq!(statistics.queued_bytes, 0);
-        let is_whole = |outcome: &&String| outcome.starts_with("delivered ") && !outcome.contains('(');
+        let is_whole =
+            |outcome: &&String| outcome.starts_with("delivered ") && !outcome.contains('(');
         let delivered = outcomes.iter().filter(is_whole).count() as u64;
         assert_eq!(statistics.delivered_packets, delivered);
         for (cause, tried) in DropCause::ALL.into_iter().zip(&mut tried) {
@@ -91,7 +92,10 @@ fn no_packet_is_lost_from_the_books() {
             assert_eq!(statistics.dropped.of(cause), dropped as u64, "{cause:?}");
             *tried += dropped;
         }
-        assert_eq!(delivered + statistics.dropped.total(), outcomes.len() as u64);
+        assert_eq!(
+            delivered + statistics.dropped.total(),
+            outcomes.len() as u64
+        );
     }
     assert!(tried.iter().all(|count| *count > 100), "{tried:?}");
 }

@@ -10,6 +10,7 @@ mod adaptive;
 #[path = "no_camera.rs"]
 mod adaptive;
 mod arrival_log;
+mod blocking_file;
 mod cutter;
 mod encoded;
 mod foreign;
@@ -18,7 +19,6 @@ mod links;
 mod muxer;
 mod output;
 mod pace;
-mod blocking_file;
 mod picture_end;
 mod pictures;
 mod playout;

@@ -10,9 +10,9 @@ use anabranch_net::Clock;
 use anabranch_terminal::stop::Stop;
 use anyhow::Context;
 
+use super::blocking_file::BlockingFile;
 use super::foreign::{ForeignName, ForeignOutput};
 use super::input::check_protocol;
-use super::blocking_file::BlockingFile;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation};
 use super::retried::has_no_reader;

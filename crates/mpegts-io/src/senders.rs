@@ -76,7 +76,8 @@ impl Senders {
         };
         self.before.retain(|(other, _)| !other.is(&origin));
         push_bounded(&mut self.before, (last, heard_at));
-        let is_reported = |origin: &Origin| self.reported.iter().any(|reported| reported.is(origin));
+        let is_reported =
+            |origin: &Origin| self.reported.iter().any(|reported| reported.is(origin));
         if self.turns < LEAST_TURNS || (is_reported(&last) && is_reported(&origin)) {
             return;
         }
@@ -140,7 +141,10 @@ mod tests {
         let reported = warnings(&mut senders, [plain(1), plain(2)].repeat(50));
         assert_eq!(reported.len(), 1);
         let names = ["127.0.0.1:1", "127.0.0.1:2"];
-        assert!(names.iter().all(|name| reported[0].contains(name)), "{reported:?}");
+        assert!(
+            names.iter().all(|name| reported[0].contains(name)),
+            "{reported:?}"
+        );
         // One of them stops and comes back.
         let reported = warnings(&mut senders, [plain(1); 500]);
         assert!(reported.is_empty());

@@ -268,7 +268,8 @@ impl Shown {
         self.0
             .retain(|(_, at)| now.saturating_since(*at) < REPETITION);
         let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
-        let should_show = self.0.len() < MAX_SHOWN && self.0.iter().all(|(before, _)| *before != plain);
+        let should_show =
+            self.0.len() < MAX_SHOWN && self.0.iter().all(|(before, _)| *before != plain);
         if should_show {
             self.0.push((plain, now));
         }

@@ -2,8 +2,8 @@
 
 mod answers;
 mod carriers;
-mod start_error;
 mod path_manager;
+mod start_error;
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -35,9 +35,9 @@ use crate::socket::Arrival;
 use crate::tcp::TcpFallback;
 use crate::tcp::fallback::Fallback;
 use crate::waker::Waker;
-pub use start_error::StartError;
 pub use path_manager::ClientPath;
 use path_manager::{PathManager, prepare};
+pub use start_error::StartError;
 
 /// Set-up of the end that opens a session.
 #[derive(Debug)]

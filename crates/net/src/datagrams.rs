@@ -19,7 +19,7 @@ use anabranch_controllers::default_controller;
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Event as CoreEvent, Frame, Media, MediaSession, MtuDiscovery};
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{SessionKind, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use bytes::Bytes;
 use tokio::sync::Notify;

@@ -4,7 +4,7 @@ use core::fmt;
 use std::net::SocketAddr;
 
 use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media::DropReason};
-use anabranch_secure::{SessionKind, PublicKey, Refusal, VERSION};
+use anabranch_secure::{PublicKey, Refusal, SessionKind, VERSION};
 use anabranch_units::{DataRate, Duration};
 
 use crate::tcp::Carrier;

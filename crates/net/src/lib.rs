@@ -89,7 +89,7 @@ pub use observer::{PacketEvent, PacketEventKind, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
-pub use server::{PairingOutcome, Places, ServerConfig, RefusedSender};
+pub use server::{PairingOutcome, Places, RefusedSender, ServerConfig};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

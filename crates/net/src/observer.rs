@@ -4,7 +4,7 @@
 use core::fmt;
 
 use anabranch_core::{FrameId, PathId, SendReason};
-use anabranch_secure::{SessionKind, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::Instant;
 
 /// Observer of the packets of all sessions of an end. It runs in the thread that serves the

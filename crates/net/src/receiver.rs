@@ -14,7 +14,9 @@ use crate::event_queue;
 use crate::load::Frames;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, PairingOutcome, Places, ServerConfig, ServerRole, RefusedSender};
+use crate::server::{
+    LocalAddresses, PairingOutcome, Places, RefusedSender, ServerConfig, ServerRole,
+};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;

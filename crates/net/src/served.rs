@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::{Arc, OnceLock};
 
 use anabranch_core::{Config, ConfigError, Session as Endpoint};
-use anabranch_secure::{SessionKind, PROTECTION_OVERHEAD_BYTES, PublicKey, Session};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Session, SessionKind};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::driver::{Authentic, Beginning, Driver};

@@ -10,9 +10,9 @@ mod candidates;
 mod initiations;
 mod pairing;
 mod places;
+mod refused_senders;
 mod resets;
 mod sessions;
-mod refused_senders;
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -47,10 +47,10 @@ use candidates::{Candidates, Confirmed};
 use pairing::Pairing;
 pub use pairing::PairingOutcome;
 pub use places::Places;
-use resets::Resets;
-use sessions::{Owner, Sessions};
 pub use refused_senders::RefusedSender;
 use refused_senders::RefusedSenders;
+use resets::Resets;
+use sessions::{Owner, Sessions};
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
@@ -315,7 +315,9 @@ impl ServerRole {
         if let Some(displaced) = self.displaced_by(now, owner) {
             self.end(now, displaced, Ended::Replaced);
         }
-        audience.events.emit(Event::Connected { peer, session_kind });
+        audience
+            .events
+            .emit(Event::Connected { peer, session_kind });
         self.sessions.add(index, session, audience);
         true
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
-use anabranch_secure::{SessionKind, PublicKey, Rejected};
+use anabranch_secure::{PublicKey, Rejected, SessionKind};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::link::LinkReport;

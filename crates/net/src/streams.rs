@@ -26,7 +26,7 @@ use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
 };
 use anabranch_mux::{Budget, Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
-use anabranch_secure::{SessionKind, PROTECTION_OVERHEAD_BYTES, PublicKey};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;

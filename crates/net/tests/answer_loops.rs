@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration as StdDuration;
 
 use anabranch_net::{Receiver, Receptions, ServerConfig};
-use anabranch_secure::{SessionKind, Initiator, Kind, PublicKey, SecretKey, SessionParameters};
+use anabranch_secure::{Initiator, Kind, PublicKey, SecretKey, SessionKind, SessionParameters};
 
 fn loopback(last: u8) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), 0).into()

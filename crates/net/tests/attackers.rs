@@ -15,10 +15,11 @@ use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, Sender, ServerConfig, RefusedSender, Via,
+    Refused, RefusedSender, Sender, ServerConfig, Via,
 };
 use anabranch_secure::{
-    SessionKind, INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, SessionParameters, classify,
+    INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, SessionKind,
+    SessionParameters, classify,
 };
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};

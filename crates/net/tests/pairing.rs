@@ -5,10 +5,12 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::PathOptions;
 use anabranch_net::{
-    ClientConfig, ClientPath, Ended, Event, Events, PairingOutcome, Receiver, Receptions, Sender,
-    ServerConfig, RefusedSender, Via,
+    ClientConfig, ClientPath, Ended, Event, Events, PairingOutcome, Receiver, Receptions,
+    RefusedSender, Sender, ServerConfig, Via,
 };
-use anabranch_secure::{SessionKind, Initiator, PairingCode, PublicKey, SecretKey, SessionParameters};
+use anabranch_secure::{
+    Initiator, PairingCode, PublicKey, SecretKey, SessionKind, SessionParameters,
+};
 use anabranch_units::Duration;
 
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -134,7 +136,10 @@ fn a_code_expires_and_a_wrong_one_opens_nothing() {
         !studio.lets_in(&camera, Some(&studio.code)),
         "3 s have passed"
     );
-    assert_eq!(studio.receiver.take_pairing_outcomes(), [PairingOutcome::Expired]);
+    assert_eq!(
+        studio.receiver.take_pairing_outcomes(),
+        [PairingOutcome::Expired]
+    );
     assert!(studio.receptions.try_recv().is_err());
 }
 

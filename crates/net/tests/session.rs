@@ -10,7 +10,7 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, SendError, Sender, ServerConfig, StartError, RefusedSender, Via,
+    Refused, RefusedSender, SendError, Sender, ServerConfig, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey, VERSION};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};

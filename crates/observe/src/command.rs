@@ -117,7 +117,9 @@ impl Runner {
                 false => messages.recv_timeout(LOOK_INTERVAL),
             };
             match message {
-                Ok(Message::TimedEvent(timed)) if self.is_wanted(&timed) => self.waiting.push_back(timed),
+                Ok(Message::TimedEvent(timed)) if self.is_wanted(&timed) => {
+                    self.waiting.push_back(timed)
+                }
                 Ok(Message::TimedEvent(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -267,6 +269,8 @@ mod tests {
         let reported_at = clock.now();
         assert!(reported_at.saturating_since(began_at) < Duration::from_secs(2));
         drop(commands);
-        assert!(clock.now().saturating_since(reported_at) < SHUTDOWN_TIMEOUT + Duration::from_secs(5));
+        assert!(
+            clock.now().saturating_since(reported_at) < SHUTDOWN_TIMEOUT + Duration::from_secs(5)
+        );
     }
 }

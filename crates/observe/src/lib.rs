@@ -12,7 +12,6 @@ mod command;
 mod connections;
 #[cfg(feature = "codec")]
 pub mod drawing;
-mod stream_event;
 mod hosts;
 pub mod http;
 mod meter;
@@ -26,6 +25,7 @@ mod server;
 pub mod service;
 mod stats;
 pub mod status;
+mod stream_event;
 mod thumbnail;
 mod tracked;
 mod tunnelled;
@@ -41,19 +41,19 @@ use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
 use command::Commands;
-use stream_event::Listeners;
 use http::{HttpAddress, Server};
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
 use server::Metrics;
 use stats::Stats;
 use status::{Status, TunnelCounters};
+use stream_event::Listeners;
 use thumbnail::KeyFrames;
 
-pub use stream_event::{Cause, StreamEvent};
 pub use hosts::HostName;
 pub use server::target_line;
 pub use stats::StatsName;
+pub use stream_event::{Cause, StreamEvent};
 pub use tunnelled::{Outcome, Transport, Tunnelled};
 
 /// Interval between two statuses.

@@ -2,7 +2,7 @@
 
 use anabranch_core::PathState;
 use anabranch_net::PathSnapshot;
-use anabranch_secure::{SessionKind, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_terminal::clean::one_line;
 
 /// Returns a name for people: this end's, otherwise the peer's, otherwise the peer's address.

@@ -3,9 +3,9 @@
 use anabranch_units::Instant;
 
 use super::Look;
-use super::stream_event::{StreamEvent, unix_time_s};
 use super::meter::RateMeter;
 use super::status::{Status, Stream, Total, TunnelCounters};
+use super::stream_event::{StreamEvent, unix_time_s};
 use super::tracked::{Bits, Tracked};
 
 /// Name of a stream, and its event.

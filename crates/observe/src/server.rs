@@ -145,8 +145,8 @@ mod tests {
 
     use super::*;
     use crate::connections::{MAX_CONNECTIONS, Patience};
-    use crate::stream_event::Listeners;
     use crate::http::Serving;
+    use crate::stream_event::Listeners;
     use crate::thumbnail::KeyFrames;
 
     #[test]

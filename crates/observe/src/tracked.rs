@@ -7,11 +7,11 @@ use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_secure::SessionKind;
 use anabranch_units::{DataRate, Instant};
 
-use super::stream_event::StreamEvent;
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
+use super::stream_event::StreamEvent;
 use super::{Foreign, Look};
 use crate::names::{cargo_name, path_name, state_name};
 

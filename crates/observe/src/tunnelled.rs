@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anabranch_secure::{SessionKind, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 
 /// Protocol of a request behind the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -373,7 +373,8 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
 pub(super) fn headlines(findings: &[Finding]) -> Vec<(&'static str, &str)> {
     let with_headline = |finding: &&Finding| !finding.judged.judgement.headline.is_empty();
     let with_headline = findings.iter().filter(with_headline);
-    with_headline.map(|finding| (finding.claim.id, &*finding.judged.judgement.headline))
+    with_headline
+        .map(|finding| (finding.claim.id, &*finding.judged.judgement.headline))
         .collect()
 }
 

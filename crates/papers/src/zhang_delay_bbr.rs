@@ -1,9 +1,9 @@
 //! S. Zhang and W. Lei, "An Optimized BBR for Multipath Real Time Video Streaming": §5.1, one path.
 
 mod backoff;
-mod cross_traffic;
 mod compared;
 mod convergence;
+mod cross_traffic;
 mod delay_and_loss;
 mod estimates;
 mod forms;

@@ -16,7 +16,7 @@
 //! For its gains and the effect of each part see `docs/decisions/0160-the-default-of-streams.md`.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, candidates};
-use anabranch_core::{PathId, PathView, SessionView, Priority};
+use anabranch_core::{PathId, PathView, Priority, SessionView};
 use anabranch_units::{Duration, Instant};
 
 use super::room::{BySession, SessionChoice, with_room};

@@ -5,7 +5,9 @@
 
 use std::hint::black_box;
 
-use anabranch_secure::{SessionKind, INITIATION_BYTES, Initiator, Responder, SecretKey, SessionParameters};
+use anabranch_secure::{
+    INITIATION_BYTES, Initiator, Responder, SecretKey, SessionKind, SessionParameters,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 7;

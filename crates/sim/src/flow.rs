@@ -8,14 +8,14 @@ use anabranch_core::{Config, PathOptions, Timer};
 use anabranch_units::{Instant, Seed};
 use anabranch_video::source::FrameSource;
 
-use crate::timer_queue::TimerQueue;
 use crate::application::{Adaptive, Application, Download, Objects};
 use crate::endpoint::Endpoint;
 use crate::generator::Generator;
+use crate::groups::{Division, MAX_GROUPS};
 use crate::head_of_line::HeadOfLine;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
-use crate::groups::{Division, MAX_GROUPS};
+use crate::timer_queue::TimerQueue;
 use crate::topology::RouteId;
 
 /// Identifies a flow of a [`World`](crate::World).

@@ -7,19 +7,19 @@
 //! no flow can affect another within one. An [`Observer`] is notified of every event. The same
 //! calls with the same seed make the same run, of which the [`TraceHash`] is the proof.
 
-mod timer_queue;
 mod application;
 mod endpoint;
 mod event_queue;
 mod flow;
 mod generator;
+mod groups;
 mod head_of_line;
 mod mailboxes;
 mod network;
 mod observer;
 mod oracle;
-mod groups;
 mod payload;
+mod timer_queue;
 mod topology;
 mod trace_hash;
 mod world;

@@ -2,22 +2,22 @@
 
 mod entries;
 mod forecast;
+mod inbound;
 mod packet_record;
 mod traffic;
-mod inbound;
 
 use anabranch_link::{Dropped, Link, Packet};
 use anabranch_units::{Duration, Instant};
 
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
+use self::inbound::{InboundLinks, LinkState};
 pub(crate) use self::traffic::{Datagram, Lanes, Traffic};
-use self::inbound::{LinkState, InboundLinks};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
+use crate::groups::{Division, Group, MAX_GROUPS, Window};
 use crate::mailboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
-use crate::groups::{Division, MAX_GROUPS, Group, Window};
 use crate::topology::{LinkId, Route, RouteId};
 
 /// Numbers of datagrams by outcome. Every sent datagram is delivered, dropped or in flight.

@@ -21,10 +21,10 @@ use crate::application::Application;
 use crate::endpoint::Endpoint;
 use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
+use crate::groups::{Division, Group, MAX_GROUPS, Progress};
 use crate::network::{Network, PacketCounts};
 use crate::observer::Observer;
 use crate::oracle;
-use crate::groups::{Division, MAX_GROUPS, Group, Progress};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 

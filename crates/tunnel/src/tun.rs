@@ -18,13 +18,13 @@
 //! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
 
 pub mod address;
+pub mod client;
 mod device;
-pub mod server;
 pub mod host;
 pub mod message;
-pub mod client;
 pub mod packet;
 pub mod routes;
+pub mod server;
 
 use core::ops::RangeInclusive;
 

@@ -16,13 +16,13 @@
 //! | `port.rs` | a port of the proxy, and the address that answers leave from |
 //! | `client.rs`, `server.rs` | the tasks of proxy and server |
 
+pub mod client;
 #[cfg(test)]
 mod end_to_end;
-pub mod server;
 mod flows;
 pub mod message;
-pub mod client;
 mod port;
+pub mod server;
 
 use core::cell::RefCell;
 use core::str::FromStr;
@@ -120,7 +120,10 @@ mod tests {
             "70000=a.b:9",
         ] {
             let error_text = wrong.parse::<Rule>().unwrap_err();
-            assert!(error_text.contains("expected [ADDR:]PORT=HOST:PORT"), "{error_text}");
+            assert!(
+                error_text.contains("expected [ADDR:]PORT=HOST:PORT"),
+                "{error_text}"
+            );
         }
     }
 }

@@ -228,7 +228,9 @@ mod tests {
 
     fn h264(headers: &[u8]) -> Importance {
         let mut slices = Slices::default();
-        headers.iter().for_each(|header| slices.record_h264(*header));
+        headers
+            .iter()
+            .for_each(|header| slices.record_h264(*header));
         slices.importance()
     }
 

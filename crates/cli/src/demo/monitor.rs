@@ -10,7 +10,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant, Lateness};
 
 use super::network::{LINKS, SCRIPT, scripted};
-use super::recording::{ViewEvent, PathSample, Recording, Sample};
+use super::recording::{PathSample, Recording, Sample, ViewEvent};
 use crate::slowness::Slowness;
 
 /// Time between samples, which is the resolution of the failed link's return.

@@ -176,7 +176,7 @@ fn summary(promises: &[Promise]) -> String {
 mod tests {
     use super::super::judge::judge;
     use super::super::ledger::FrameTotals;
-    use super::super::recording::{ViewEvent, Recording, testing::flawless};
+    use super::super::recording::{Recording, ViewEvent, testing::flawless};
     use super::*;
     use anabranch_observe::status::{Path, Status};
     use anabranch_units::Instant;

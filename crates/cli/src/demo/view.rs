@@ -13,7 +13,7 @@ use super::ledger::FrameTotals;
 use super::network::LINKS;
 use super::page;
 use super::recording::{Recording, Sample, rate};
-use crate::view::{Picture, Screen, StreamView, KeyAction};
+use crate::view::{KeyAction, Picture, Screen, StreamView};
 
 /// Time between updates of the screen.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
@@ -46,7 +46,10 @@ pub(super) enum View {
     #[cfg(test)]
     Hidden,
     /// Lines on standard output.
-    Lines { next_at: Instant, reported_count: usize },
+    Lines {
+        next_at: Instant,
+        reported_count: usize,
+    },
     /// A screen on a terminal.
     Screen {
         screen: Screen,

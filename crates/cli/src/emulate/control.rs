@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
-use anabranch_emu::{Relay, LinkDirection};
+use anabranch_emu::{LinkDirection, Relay};
 use anabranch_link::{LinkChange, LossModel};
 use anabranch_observe::http::{Answer, Answerer, text};
 use anabranch_terminal::clean::one_line;
@@ -185,7 +185,11 @@ impl Changes {
                 return Err(mistake(reason));
             }
         };
-        Ok(Change { route, direction, kind })
+        Ok(Change {
+            route,
+            direction,
+            kind,
+        })
     }
 }
 

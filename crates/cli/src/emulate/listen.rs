@@ -103,7 +103,11 @@ mod tests {
         let error = parsed(&["127.0.0.1:1", "127.0.0.1:2"]).unwrap_err();
         assert!(error.contains("--listen dsl=127.0.0.1:2"), "{error}");
         assert!(parsed(&["lte=127.0.0.1:1", "lte=127.0.0.1:2"]).is_err());
-        assert!(parsed(&["127.0.0.1:65535"]).unwrap_err().contains("no ports"));
+        assert!(
+            parsed(&["127.0.0.1:65535"])
+                .unwrap_err()
+                .contains("no ports")
+        );
         let error = "wifi=7101".parse::<ListenAt>().unwrap_err();
         assert!(error.contains("wifi=127.0.0.1:7101"), "{error}");
     }

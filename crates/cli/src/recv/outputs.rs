@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use anabranch_mpegts_io::{Output, OutputName, OutputEvent, Piece, RetriedOutput, Rotation};
+use anabranch_mpegts_io::{Output, OutputEvent, OutputName, Piece, RetriedOutput, Rotation};
 use anabranch_net::Clock;
 use anabranch_observe::{Happening, Observation};
 use anabranch_terminal::print;
@@ -92,7 +92,8 @@ impl Outputs {
         match self {
             Outputs::One(writer) => writer.begin_session(stream, now),
             Outputs::Several(lanes) => {
-                let announce = |lane: &mut Lane| lane.send(LaneMessage::SessionBegins(stream.clone(), now));
+                let announce =
+                    |lane: &mut Lane| lane.send(LaneMessage::SessionBegins(stream.clone(), now));
                 lanes.iter_mut().for_each(announce);
             }
         }

@@ -187,7 +187,9 @@ impl Studio<'_> {
                     let name = self.allowed.name_of(&peer);
                     let paired = format!("paired with {}, {peer}", name.as_str());
                     match kept {
-                        Ok(path) => print::note(format_args!("{paired}: now in {}", path.display())),
+                        Ok(path) => {
+                            print::note(format_args!("{paired}: now in {}", path.display()))
+                        }
                         Err(error) => print::warn(format_args!(
                             "{paired}; it is let in until this program ends: {error:#}"
                         )),

@@ -16,7 +16,7 @@ use anabranch_units::{ByteCount, Duration, Instant};
 
 use super::STREAM;
 use crate::paths::{NamedPath, PathArguments, ViaSet};
-use crate::usage::{Caps, CapEvent};
+use crate::usage::{CapEvent, Caps};
 
 /// Time between checks for new interfaces.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -82,7 +82,10 @@ impl PathManager {
         let via_set = arguments.via_set()?;
         let mut found = via_set.look()?;
         if found.is_empty() {
-            print::warn(format_args!("waiting for an interface {}", via_set.patterns()));
+            print::warn(format_args!(
+                "waiting for an interface {}",
+                via_set.patterns()
+            ));
             // Waiting is the configured behaviour, so the service manager need not wait.
             service::ready();
         }
@@ -356,10 +359,13 @@ fn record_out(entries: &mut [PathEntry], now: Instant, seen: &[PathSnapshot]) {
 /// Returns the number of the path to replace, if there is one.
 fn to_make_room(entries: &[PathEntry], now: Instant) -> Option<usize> {
     let first = |since: fn(&PathEntry) -> Option<Instant>| {
-        let known = entries.iter().enumerate().filter_map(move |(index, entry)| {
-            let since = since(entry).filter(|_| entry.named.is_of_pattern)?;
-            Some((since, index))
-        });
+        let known = entries
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, entry)| {
+                let since = since(entry).filter(|_| entry.named.is_of_pattern)?;
+                Some((since, index))
+            });
         known.min()
     };
     let gone = first(|entry| entry.gone_since);

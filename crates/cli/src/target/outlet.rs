@@ -14,7 +14,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use clap::builder::TypedValueParser;
 
-use super::{LOOK_INTERVAL, Look, ReportFilter, Obs, Target, wait};
+use super::{LOOK_INTERVAL, Look, Obs, ReportFilter, Target, wait};
 use crate::command_line::socket_addr;
 use crate::keygen::discreetly;
 
@@ -183,7 +183,8 @@ impl Lines {
         self.connect(target.at);
         let is_lossy = matches!(self.channel, Channel::Udp(..));
         let reported_at = self.report_filter.reported_at();
-        let is_repeated = is_lossy && reported_at.is_some_and(|at| target.at >= at + REPEAT_INTERVAL);
+        let is_repeated =
+            is_lossy && reported_at.is_some_and(|at| target.at >= at + REPEAT_INTERVAL);
         let should_report = self.report_filter.should_report(target.at, target.target);
         if !should_report && !is_repeated {
             return true;

@@ -36,7 +36,9 @@ impl ReportFilter {
         let should_report = match self.reported {
             None => true,
             Some((at, reported)) => {
-                let change = target.bits_per_second().abs_diff(reported.bits_per_second());
+                let change = target
+                    .bits_per_second()
+                    .abs_diff(reported.bits_per_second());
                 let is_large = change * 100 >= reported.bits_per_second() * MIN_CHANGE_PERCENT;
                 is_large && change > 0 && (target < reported || now >= at + self.interval)
             }
@@ -74,7 +76,8 @@ mod tests {
     #[test]
     fn growth_is_told_twice_a_second_and_drops_at_once() {
         let mut report_filter = ReportFilter::default();
-        let mut send = |millis, kbit| report_filter.should_report(Instant::from_millis(millis), KBIT(kbit));
+        let mut send =
+            |millis, kbit| report_filter.should_report(Instant::from_millis(millis), KBIT(kbit));
         assert!(send(0, 1_000));
         assert!(!send(100, 2_000));
         assert!(send(500, 2_000));

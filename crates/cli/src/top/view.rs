@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::about;
-use crate::view::{StreamView, KeyAction, megabits, ruled};
+use crate::view::{KeyAction, StreamView, megabits, ruled};
 
 /// Known state of the program, and the user's choices.
 #[derive(Debug)]

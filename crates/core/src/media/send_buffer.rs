@@ -1,5 +1,6 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod dependencies;
 mod halves;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
@@ -7,7 +8,6 @@ mod last_calls;
 mod reconsider;
 mod repairs;
 mod waiting;
-mod dependencies;
 
 use std::collections::VecDeque;
 
@@ -19,12 +19,12 @@ use crate::path_view::{PathId, PathSet};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 use crate::wire;
-pub(crate) use last_calls::LastCall;
-use last_calls::LastCalls;
-pub(crate) use reconsider::{FragmentId, Outlook, CopiesInFlight, Verdict};
-use repairs::Repairs;
 use dependencies::Groups;
 pub(crate) use dependencies::{Group, Unsent};
+pub(crate) use last_calls::LastCall;
+use last_calls::LastCalls;
+pub(crate) use reconsider::{CopiesInFlight, FragmentId, Outlook, Verdict};
+use repairs::Repairs;
 
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
@@ -309,7 +309,12 @@ impl SendBuffer {
     }
 
     /// Queues a fragment for retransmission.
-    pub(crate) fn queue_retransmission(&mut self, id: FragmentId, avoid: PathSet, reason: SendReason) {
+    pub(crate) fn queue_retransmission(
+        &mut self,
+        id: FragmentId,
+        avoid: PathSet,
+        reason: SendReason,
+    ) {
         debug_assert!(reason.is_retransmission(), "{reason} is no retransmission");
         if let Some(view) = self.view(id.frame, id.fragment, reason, avoid) {
             self.take_back(view);

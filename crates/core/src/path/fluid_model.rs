@@ -75,7 +75,8 @@ impl FluidModel {
 
     /// Returns the time until `bytes` bytes have left, on all paths.
     pub(crate) fn drain_time(&self, bytes: u64) -> Duration {
-        self.time_for(bytes).saturating_sub(self.min_one_way_delay())
+        self.time_for(bytes)
+            .saturating_sub(self.min_one_way_delay())
     }
 
     /// Returns the time until `bytes` bytes have arrived.

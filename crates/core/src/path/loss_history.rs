@@ -118,6 +118,9 @@ mod tests {
         loss_history.record(8, true);
         loss_history.record(9, false);
         loss_history.on_digest(Instant::ZERO, &Digest::default());
-        assert_eq!((loss_history.process.ratio(), loss_history.first), (0.0, 10));
+        assert_eq!(
+            (loss_history.process.ratio(), loss_history.first),
+            (0.0, 10)
+        );
     }
 }

@@ -49,7 +49,10 @@ impl ScheduleExchange {
     }
 
     pub(super) fn on_acked(&mut self, packet_number: u64) {
-        if self.announced_since.is_some_and(|since| packet_number >= since) {
+        if self
+            .announced_since
+            .is_some_and(|since| packet_number >= since)
+        {
             self.is_known = true;
         }
     }

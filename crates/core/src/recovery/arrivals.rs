@@ -488,7 +488,10 @@ mod tests {
         let steady: Vec<u64> = (0..40).map(|packet| packet * 2).collect();
         let listed = reported_pauses(true, &steady);
         assert_eq!(listed.len(), usize::from(PAUSE_REPORTS), "{listed:?}");
-        assert!((82..=84).contains(&listed[0]) && listed[2] <= 94, "{listed:?}");
+        assert!(
+            (82..=84).contains(&listed[0]) && listed[2] <= 94,
+            "{listed:?}"
+        );
         assert_eq!(reported_pauses(false, &steady), []);
     }
 

@@ -105,7 +105,12 @@ impl Pair {
         }
         for packet in &self.digest.lost {
             let outcome = &mut self.outcomes[packet.packet_number as usize].1;
-            assert_eq!(*outcome, Outcome::InFlight, "lost: {}", packet.packet_number);
+            assert_eq!(
+                *outcome,
+                Outcome::InFlight,
+                "lost: {}",
+                packet.packet_number
+            );
             *outcome = Outcome::Lost;
         }
     }
@@ -116,14 +121,19 @@ impl Pair {
     }
 
     fn numbers_of(&self, outcome: Outcome) -> Vec<u64> {
-        let those = (0..).zip(&self.outcomes).filter(|(_, entry)| entry.1 == outcome);
+        let those = (0..)
+            .zip(&self.outcomes)
+            .filter(|(_, entry)| entry.1 == outcome);
         those.map(|(number, _)| number).collect()
     }
 
     fn check_books(&self) {
         let in_flight = self.bytes_of(Outcome::InFlight);
         assert_eq!(self.recovery.bytes_in_flight(), in_flight);
-        assert_eq!(self.recovery.delivered_bytes(), self.bytes_of(Outcome::Acked));
+        assert_eq!(
+            self.recovery.delivered_bytes(),
+            self.bytes_of(Outcome::Acked)
+        );
         let outstanding = self.recovery.outstanding();
         let outstanding: Vec<u64> = outstanding.map(|packet| packet.packet_number).collect();
         assert_eq!(outstanding, self.numbers_of(Outcome::InFlight));

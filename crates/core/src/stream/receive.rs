@@ -213,7 +213,8 @@ impl ReceiveStream {
     /// Returns the window from the acknowledged offset on, for an announcement, which is a promise.
     pub(crate) fn announce_window(&mut self) -> u64 {
         self.announced_max_offset = self.announced_max_offset.max(self.max_offset());
-        self.announced_max_offset.saturating_sub(self.acked_offset())
+        self.announced_max_offset
+            .saturating_sub(self.acked_offset())
     }
 
     /// Returns whether reading has opened the window enough for an announcement: by half.

@@ -146,7 +146,9 @@ impl PathManager {
         waker: Arc<Waker>,
     ) -> Self {
         let mut names = Names::new(resolver, waker);
-        let paths = paths.into_iter().map(|path| ManagedPath::new(path, &mut names));
+        let paths = paths
+            .into_iter()
+            .map(|path| ManagedPath::new(path, &mut names));
         PathManager {
             paths: paths.collect(),
             names,
@@ -186,14 +188,22 @@ impl PathManager {
 
     /// Returns the destinations of initiations, by path.
     pub(super) fn targets(&self) -> Vec<Option<SocketAddr>> {
-        self.paths.iter().map(|managed| managed.search.current()).collect()
+        self.paths
+            .iter()
+            .map(|managed| managed.search.current())
+            .collect()
     }
 
     /// Returns all addresses that have been or may be called, each once.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let mut addresses: Vec<SocketAddr> = Vec::new();
         for managed in &self.paths {
-            for address in managed.search.current().iter().chain(managed.search.candidates()) {
+            for address in managed
+                .search
+                .current()
+                .iter()
+                .chain(managed.search.candidates())
+            {
                 if !addresses.contains(address) {
                     addresses.push(*address);
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_core::{PathId, Transmit};
-use anabranch_secure::{SessionKind, PROTECTION_OVERHEAD_BYTES, PublicKey};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
 use anabranch_units::Instant;
 
 use super::Authentic;

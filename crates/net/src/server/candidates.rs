@@ -192,7 +192,9 @@ impl Candidates {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_secure::{SessionKind, Initiator, Reply, Responder, SecretKey, SessionParameters};
+    use anabranch_secure::{
+        Initiator, Reply, Responder, SecretKey, SessionKind, SessionParameters,
+    };
 
     use super::*;
 

@@ -102,13 +102,19 @@ impl ServerRole {
         if request.is_paired() {
             self.pair(peer);
         }
-        let is_offered = |session_kind: &_| self.offers.iter().map(Offer::session_kind).any(|it| it == *session_kind);
-        let session_kind = request.session_kind().filter(is_offered);
-        let owner: Result<Owner, Refusal> = match session_kind.map(|session_kind| (peer, session_kind)) {
-            Some(owner) if self.may_enter(now, owner) => Ok(owner),
-            Some(_) => Err(Refusal::NoPlace),
-            None => Err(Refusal::NotCarried),
+        let is_offered = |session_kind: &_| {
+            self.offers
+                .iter()
+                .map(Offer::session_kind)
+                .any(|it| it == *session_kind)
         };
+        let session_kind = request.session_kind().filter(is_offered);
+        let owner: Result<Owner, Refusal> =
+            match session_kind.map(|session_kind| (peer, session_kind)) {
+                Some(owner) if self.may_enter(now, owner) => Ok(owner),
+                Some(_) => Err(Refusal::NoPlace),
+                None => Err(Refusal::NotCarried),
+            };
         let (response, session) = match owner {
             Ok(owner) => {
                 let index = self.new_session_index();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_secure::{SessionKind, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::Instant;
 
 use crate::lanes::Peer;

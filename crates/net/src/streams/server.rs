@@ -15,7 +15,7 @@ use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, Places, ServerConfig, ServerRole, RefusedSender};
+use crate::server::{LocalAddresses, Places, RefusedSender, ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
 /// A stream that a client has opened.

@@ -6,10 +6,11 @@ use snow::HandshakeState;
 use zeroize::Zeroizing;
 
 use super::{
-    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, SESSION_KIND_BYTES, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
+    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
     INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES,
-    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, STATUS_BYTES, VERSION, VERSION_AT, SessionParameters,
-    big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
+    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SESSION_KIND_BYTES, STATUS_BYTES,
+    SessionParameters, VERSION, VERSION_AT, big_endian_u16, big_endian_u32, builder, first_mac,
+    split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
@@ -44,7 +45,12 @@ impl Initiator {
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
-    pub fn new(local: &SecretKey, remote: &PublicKey, local_index: u32, parameters: SessionParameters) -> Self {
+    pub fn new(
+        local: &SecretKey,
+        remote: &PublicKey,
+        local_index: u32,
+        parameters: SessionParameters,
+    ) -> Self {
         Initiator::with_code(local, remote, local_index, parameters, None)
     }
 

@@ -9,10 +9,10 @@ use snow::HandshakeState;
 use zeroize::Zeroizing;
 
 use super::{
-    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, SESSION_KIND_BYTES, SessionKind, HandshakeError, INDEX_BYTES,
-    INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES,
-    PAIRING_INITIATION_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal,
-    STATUS_BYTES, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
+    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
+    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES, PAIRING_INITIATION_BYTES,
+    RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SESSION_KIND_BYTES,
+    STATUS_BYTES, SessionKind, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
     write_message,
 };
 use crate::keys::{PublicKey, SecretKey};

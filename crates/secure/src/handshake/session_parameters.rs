@@ -14,7 +14,11 @@ pub enum SessionKind {
 
 impl SessionKind {
     /// Every kind; the index is its byte in the initiation.
-    pub const ALL: [SessionKind; 3] = [SessionKind::Frames, SessionKind::Streams, SessionKind::Datagrams];
+    pub const ALL: [SessionKind; 3] = [
+        SessionKind::Frames,
+        SessionKind::Streams,
+        SessionKind::Datagrams,
+    ];
 }
 
 /// An initiator's requests for a session.

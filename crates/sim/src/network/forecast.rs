@@ -80,10 +80,10 @@ mod tests {
 
     use super::*;
     use crate::flow::FlowId;
+    use crate::groups::{Division, Window};
     use crate::mailboxes::Arrival;
     use crate::network::Datagram;
     use crate::observer::PacketEvent;
-    use crate::groups::{Division, Window};
     use crate::payload::Unpacked;
     use crate::topology::Route;
 

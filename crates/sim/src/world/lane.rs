@@ -7,12 +7,12 @@ use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
 
 use super::turn::{Buffers, Turn};
-use crate::timer_queue::TimerQueue;
 use crate::flow::{Direction, FlowId, Flows, Side};
+use crate::groups::{Division, Group, MAX_GROUPS, Window};
 use crate::mailboxes::{Arrival, Mailboxes};
 use crate::network::{Datagram, Lanes, Network, Traffic};
 use crate::observer::{Observer, PacketEvent};
-use crate::groups::{Division, MAX_GROUPS, Group, Window};
+use crate::timer_queue::TimerQueue;
 
 /// Some of the flows, with the state that they use in their turns.
 #[derive(Debug, Default)]

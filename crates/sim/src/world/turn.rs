@@ -8,11 +8,11 @@ use anabranch_units::Instant;
 use bytes::Bytes;
 
 use crate::flow::{Due, End, Flow, FlowId, Side, Work};
+use crate::groups::Window;
 use crate::mailboxes::Arrival;
 use crate::network::{Datagram, Network, Traffic};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
-use crate::groups::Window;
 use crate::payload::Unpacked;
 
 /// Bytes that all flows use in turn.

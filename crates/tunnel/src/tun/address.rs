@@ -171,7 +171,10 @@ mod tests {
             "::ffff:10.0.0.1/120",
         ] {
             let error_text = wrong.parse::<InnerAddress>().unwrap_err();
-            assert!(error_text.contains("not the address of a host"), "{error_text}");
+            assert!(
+                error_text.contains("not the address of a host"),
+                "{error_text}"
+            );
         }
     }
 

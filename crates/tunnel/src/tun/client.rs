@@ -143,7 +143,8 @@ impl ClientEnd {
             // Without a session the packet is lost, as on a network that is down.
             self.channel.send(message::packet(packet));
         } else if is_routed(ends.from)
-            && self.standing(|standing| !core::mem::replace(&mut standing.is_foreign_reported, true))
+            && self
+                .standing(|standing| !core::mem::replace(&mut standing.is_foreign_reported, true))
         {
             print::note(format_args!(
                 "--tun {}: dropped a packet from {}, which is not the interface's address (others \
@@ -184,7 +185,8 @@ impl ClientEnd {
         }
         for (address, verdict) in self.interface.addresses.into_iter().zip(changes) {
             if let (Some(address), Some(verdict)) = (address, verdict) {
-                let description = description(address, verdict).map(|description| format!("--tun: {description}"));
+                let description = description(address, verdict)
+                    .map(|description| format!("--tun: {description}"));
                 description.into_iter().for_each(print::note);
             }
         }
@@ -247,9 +249,13 @@ mod tests {
             (Verdict::NotYours(None), Some("another's")),
         ] {
             let description = description(v4, verdict);
-            let is_expected = |description: &str| expected.is_some_and(|part| description.contains(part));
+            let is_expected =
+                |description: &str| expected.is_some_and(|part| description.contains(part));
             assert_eq!(description.is_some(), expected.is_some(), "{verdict:?}");
-            assert!(description.is_none_or(|description| is_expected(&description)), "{verdict:?}");
+            assert!(
+                description.is_none_or(|description| is_expected(&description)),
+                "{verdict:?}"
+            );
         }
     }
 

@@ -145,7 +145,10 @@ mod tests {
             "a\n",
         ] {
             let error_text = name(wrong).unwrap_err();
-            assert!(error_text.contains("expected an interface's name"), "{error_text}");
+            assert!(
+                error_text.contains("expected an interface's name"),
+                "{error_text}"
+            );
         }
     }
 

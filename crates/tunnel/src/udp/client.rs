@@ -53,7 +53,11 @@ struct ClientEnd {
 
 /// Carries datagrams in both directions as long as the channel exists, and packets of the
 /// interface, if there is one.
-pub async fn run(ports: Ports, interface: Option<tun::client::Interface>, channel: DatagramChannel) {
+pub async fn run(
+    ports: Ports,
+    interface: Option<tun::client::Interface>,
+    channel: DatagramChannel,
+) {
     let tun = interface.map(|interface| tun::client::ClientEnd::start(interface, channel.clone()));
     let client = Arc::new(ClientEnd {
         ports: ports.0,

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use super::server::{self, ServerEnd, Flow, MAX_QUEUED_BYTES};
+use super::server::{self, Flow, MAX_QUEUED_BYTES, ServerEnd};
 use super::{MAX_FLOWS, Rule, client};
 use crate::policy::{Peer, Policy};
 use crate::tun::server::Member;

@@ -23,7 +23,10 @@ impl Port {
     /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
         let is_reported = local_address::enable(&socket, socket.local_addr()?)?;
-        Ok(Port { socket, is_reported })
+        Ok(Port {
+            socket,
+            is_reported,
+        })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -112,8 +112,12 @@ impl Live {
         let target = target.clamp(self.rates.0, self.rates.1).bits_per_second() as f64;
         let (at, reported) = match self.reported {
             None => (now, target),
-            Some((_, reported)) if (target - reported).abs() < reported * LEAST_CHANGE => return reported,
-            Some((at, reported)) if target > reported && now < at + REPORT_INTERVAL => return reported,
+            Some((_, reported)) if (target - reported).abs() < reported * LEAST_CHANGE => {
+                return reported;
+            }
+            Some((at, reported)) if target > reported && now < at + REPORT_INTERVAL => {
+                return reported;
+            }
             Some(_) => (now, target),
         };
         self.reported = Some((at, reported));

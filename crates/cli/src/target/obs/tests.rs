@@ -155,7 +155,8 @@ fn a_running_encoder_takes_what_the_links_carry() {
 fn without_a_duplicate_it_counts_from_the_next_start_and_that_is_said() {
     let (address, served) = Fake::with_profiles(&["Mine"]).serve();
     let mut obs = obs(address, None);
-    obs.send_bitrate(DataRate::from_megabits_per_second(2)).unwrap();
+    obs.send_bitrate(DataRate::from_megabits_per_second(2))
+        .unwrap();
     assert!(obs.said.contains("Profile, Duplicate"), "{}", obs.said);
     drop(obs);
     let fake = served.join().unwrap();
@@ -168,7 +169,8 @@ fn a_stream_that_does_not_run_needs_no_other_profile() {
     fake.is_streaming = false;
     let (address, served) = fake.serve();
     let mut obs = obs(address, None);
-    obs.send_bitrate(DataRate::from_megabits_per_second(2)).unwrap();
+    obs.send_bitrate(DataRate::from_megabits_per_second(2))
+        .unwrap();
     assert_eq!(obs.said, "");
     drop(obs);
     assert_eq!(served.join().unwrap().bitrates["Mine"], 1_744);

@@ -1,6 +1,6 @@
 mod copies;
-mod waits;
 mod dependencies;
+mod waits;
 
 use super::*;
 use crate::scheduler::PacketKind;
@@ -145,10 +145,7 @@ fn arq_what_would_come_late_is_given_up_but_not_a_key_frame() {
     send_all(&mut buffer);
     let late = Instant::from_millis(501);
     assert_eq!(lose(&mut buffer, (0, 0), A, false, late), Verdict::GiveUp);
-    assert_eq!(
-        lose(&mut buffer, (1, 0), A, false, late),
-        Verdict::SendCopy
-    );
+    assert_eq!(lose(&mut buffer, (1, 0), A, false, late), Verdict::SendCopy);
 }
 
 #[test]

@@ -31,8 +31,8 @@ impl Bound {
             retransmitted,
         );
         let is_retransmission = |packet: &PacketView| packet.kind() == PacketKind::Retransmission;
-        let is_sorted =
-            self.retransmissions.iter().all(is_retransmission) && !self.sources.iter().any(is_retransmission);
+        let is_sorted = self.retransmissions.iter().all(is_retransmission)
+            && !self.sources.iter().any(is_retransmission);
         checker.require(Invariant::Lists, is_sorted, || {
             "retransmissions and sources are mixed".to_owned()
         });

@@ -294,6 +294,9 @@ mod tests {
         long_ago.delivery.delivered_at = Instant::ZERO;
         let record = Record::new(&long_ago);
         let kept_at = record.packet(77, &long_ago.delivery).delivery.delivered_at;
-        assert_eq!(long_ago.sent_at - kept_at, Duration::from_nanos((1 << 40) - 1));
+        assert_eq!(
+            long_ago.sent_at - kept_at,
+            Duration::from_nanos((1 << 40) - 1)
+        );
     }
 }

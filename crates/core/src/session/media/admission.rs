@@ -110,7 +110,8 @@ impl MediaSession {
             f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
         let carried = model.rate().mul_f64(payload_share);
         let lifetime = self.config.media.deadline;
-        let longest = (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.min_one_way_delay());
+        let longest =
+            (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.min_one_way_delay());
         let needed = carried.time_for(group.key_bytes + group.other_bytes);
         if needed <= group.span || group.span <= longest {
             return None;
@@ -137,7 +138,10 @@ impl MediaSession {
 
     /// Returns the bytes of bound retransmissions, which leave before all other packets.
     fn bound_retransmission_bytes(&self) -> u64 {
-        let bound = self.paths.iter().map(|path| path.bound_retransmission_bytes());
+        let bound = self
+            .paths
+            .iter()
+            .map(|path| path.bound_retransmission_bytes());
         bound.sum()
     }
 

@@ -6,7 +6,7 @@ use anabranch_units::Instant;
 
 use super::MediaSession;
 use crate::config::SourceLimits;
-use crate::fec::{self, Decoder, RepairPlacement, FecPolicy, FrameToProtect, MediaShares};
+use crate::fec::{self, Decoder, FecPolicy, FrameToProtect, MediaShares, RepairPlacement};
 use crate::media::{self, Bandwidth, Frame, FrameId, Symbol, Taken};
 use crate::path_view::{PathId, PathView};
 use crate::recovery::PacketContent;
@@ -179,7 +179,9 @@ impl MediaSession {
             let Some(window) = self.content.send_buffer.repair_window(frame, repair) else {
                 return false;
             };
-            let elsewhere = sender.repair_placement.path_for(now, packet, &window, views);
+            let elsewhere = sender
+                .repair_placement
+                .path_for(now, packet, &window, views);
             let Some(path) = elsewhere.or_else(|| fastest(packet, views)) else {
                 return true;
             };

@@ -89,7 +89,8 @@ impl MediaSession {
             let is_usual = suspected.is_empty() && call.reason == SendReason::LastCall;
             let mut paths = call.in_flight_on.iter();
             let can_answer = |path| self.is_answer_possible(now, path, call.id);
-            if is_usual && !(self.content.budget.has_room_for_copy(bytes) && paths.all(can_answer)) {
+            if is_usual && !(self.content.budget.has_room_for_copy(bytes) && paths.all(can_answer))
+            {
                 continue;
             }
             let (verdict, copy_path) = self.verdict(now, call.id, suspected, call.reason, bytes);
@@ -99,7 +100,8 @@ impl MediaSession {
             if is_usual {
                 self.content.budget.on_copy(bytes);
             }
-            let is_elsewhere = copy_path.is_some_and(|copy_path| !call.in_flight_on.contains(copy_path.path));
+            let is_elsewhere =
+                copy_path.is_some_and(|copy_path| !call.in_flight_on.contains(copy_path.path));
             let reason = match call.reason {
                 SendReason::LastTry => reason_of_copy(is_elsewhere),
                 reason => reason,

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use crate::forecast::Priority;
-use crate::media::{FragmentId, FrameId, Outlook, CopiesInFlight, Verdict};
+use crate::media::{CopiesInFlight, FragmentId, FrameId, Outlook, Verdict};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::send_reason::SendReason;
 
@@ -120,9 +120,16 @@ impl MediaSession {
     }
 
     /// Queues another copy.
-    pub(super) fn queue_copy(&mut self, id: FragmentId, copy_path: Option<CopyPath>, reason: SendReason) {
+    pub(super) fn queue_copy(
+        &mut self,
+        id: FragmentId,
+        copy_path: Option<CopyPath>,
+        reason: SendReason,
+    ) {
         let avoid = copy_path.map_or(PathSet::EMPTY, |copy_path| copy_path.avoid);
-        self.content.send_buffer.queue_retransmission(id, avoid, reason);
+        self.content
+            .send_buffer
+            .queue_retransmission(id, avoid, reason);
         self.content.is_schedule_due = true;
     }
 
@@ -178,7 +185,8 @@ impl MediaSession {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let rank = |view: &&PathView| {
             let loss_reported_after = self.paths[view.id.index()].recovery.loss_delay();
-            let retry_delay = loss_reported_after.mul_f64(loss_of_copy(view, search.copies_in_flight.lost_on));
+            let retry_delay =
+                loss_reported_after.mul_f64(loss_of_copy(view, search.copies_in_flight.lost_on));
             (
                 view.state != PathState::Active,
                 search.is_late(view),

@@ -60,7 +60,8 @@ impl MediaSession {
             }
         }
         for (frame, fragment, bytes, arrives_at) in late {
-            let arrival = |view: &PathView| view.arrival(Priority::Retransmission, u64::from(bytes));
+            let arrival =
+                |view: &PathView| view.arrival(Priority::Retransmission, u64::from(bytes));
             let Some(other) = self.best_other_view(id, arrival) else {
                 return;
             };

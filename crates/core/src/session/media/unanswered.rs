@@ -76,7 +76,11 @@ impl MediaSession {
             bytes += packet.bytes;
             self.content.budget.has_room_without_answer(bytes)
         };
-        let paid_count = waiting[..retransmission_count].iter().rev().take_while(fits).count();
+        let paid_count = waiting[..retransmission_count]
+            .iter()
+            .rev()
+            .take_while(fits)
+            .count();
         retransmission_count - paid_count
     }
 }

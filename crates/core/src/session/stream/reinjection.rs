@@ -209,7 +209,8 @@ impl StreamSession {
     /// Returns whether a packet in flight for `age` should have been acknowledged.
     fn is_overdue(&self, on: PathId, age: Duration) -> bool {
         let forecast = &self.views[on.index()].forecast;
-        let patience = forecast.one_way_delay * 2 + forecast.delay_margin + self.content.config.delayed_ack;
+        let patience =
+            forecast.one_way_delay * 2 + forecast.delay_margin + self.content.config.delayed_ack;
         age > patience || self.content.paths[on.index()].probe.is_wanted()
     }
 

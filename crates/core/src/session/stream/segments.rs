@@ -218,7 +218,8 @@ impl StreamSession {
         if has_data && !core::mem::replace(&mut stream.is_readable_reported, true) {
             self.events.push_back(Event::StreamReadable);
         }
-        if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_reported, true) {
+        if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_reported, true)
+        {
             self.events.push_back(Event::StreamFinished);
         }
     }

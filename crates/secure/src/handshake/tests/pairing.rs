@@ -13,7 +13,13 @@ fn pairing() -> (Ends, PairingCode, SecretKey) {
 
 fn with_code(ends: &Ends, stranger: &SecretKey, code: &PairingCode) -> Initiator {
     let parameters = SessionParameters::of(SessionKind::Frames);
-    Initiator::pairing(stranger, &ends.responder_key, INITIATOR_INDEX, parameters, code)
+    Initiator::pairing(
+        stranger,
+        &ends.responder_key,
+        INITIATOR_INDEX,
+        parameters,
+        code,
+    )
 }
 
 #[test]
@@ -36,7 +42,10 @@ fn a_code_lets_in_the_holder_of_the_key_that_came_with_it() {
     assert_carries(&mut ours, &mut theirs);
     // The code is over; the peer is let in with it and without.
     let second_initiator = with_code(&ends, &stranger, &code);
-    let request = ends.responder.read_initiation(second_initiator.message()).unwrap();
+    let request = ends
+        .responder
+        .read_initiation(second_initiator.message())
+        .unwrap();
     assert!(!request.is_paired());
     let other = with_code(&ends, &SecretKey::generate(), &code);
     let refused = ends.refusal(other.message());

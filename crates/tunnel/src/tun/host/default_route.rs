@@ -11,8 +11,8 @@ use super::act::find;
 use super::record::Record;
 use super::{names, routes};
 use crate::tun::TunOptions;
-use crate::tun::message::OfEach;
 use crate::tun::client::Interface;
+use crate::tun::message::OfEach;
 
 /// Options for the machine's routes and name servers.
 #[derive(Clone, Debug, Default)]

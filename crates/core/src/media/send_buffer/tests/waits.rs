@@ -196,9 +196,7 @@ fn a_lost_fragment_of_a_later_frame_waits_for_its_repairs_too() {
     let verdict = lose(&mut buffer, (1, 2), A, false, Instant::from_millis(100));
     assert_eq!(verdict, Verdict::Wait);
     assert_eq!(
-        buffer
-            .next_unrepaired(Instant::from_millis(9))
-            .map(|_| ()),
+        buffer.next_unrepaired(Instant::from_millis(9)).map(|_| ()),
         None
     );
     for index in 0..2 {
