@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use anabranch_net::fuzzing::{Gate, Verdict};
-use anabranch_secure::{SessionKind, Cookie, Initiator, Responder, SecretKey, SessionParameters};
+use anabranch_secure::{Cookie, Initiator, Responder, SecretKey, SessionKind, SessionParameters};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,9 @@
 #![no_main]
 
 use anabranch_fuzz::{Bound, Meter, plant};
-use anabranch_secure::{SessionKind, Initiator, PublicKey, Reply, Responder, SecretKey, Session, SessionParameters};
+use anabranch_secure::{
+    Initiator, PublicKey, Reply, Responder, SecretKey, Session, SessionKind, SessionParameters,
+};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{LazyLock, Mutex};
 
@@ -57,7 +59,8 @@ fuzz_target!(
         let mut ends = ENDS.lock().expect("the first panic ends all");
         let Ends { responder, session, keys: (ours, theirs) } = &mut *ends;
         // A new one each time: the fuzzer sees comparisons, and would find the mark of a fixed one.
-        let mut initiator = Initiator::new(ours, theirs, 1, SessionParameters::of(SessionKind::Frames));
+        let parameters = SessionParameters::of(SessionKind::Frames);
+        let mut initiator = Initiator::new(ours, theirs, 1, parameters);
         assert!(responder.read_initiation(bytes).is_err());
         let _ = responder.version_notice(bytes);
         let source = ([192, 0, 2, 1], 7000).into();

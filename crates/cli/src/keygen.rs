@@ -192,7 +192,7 @@ fn check_mode(path: &Path, mode: u32, is_credential: bool) -> anyhow::Result<()>
     let (shown, mode) = (path.display(), mode & 0o777);
     bail!(
         "key file {shown} is open to others (mode {mode:03o}): run `chmod 600 {shown}`, and make a \
-         new key if somebody may have read it. A secret that a container mounts needs mode 0400, \
+         new key if others may have read it. A secret that a container mounts needs mode 0400, \
          or comes by standard input: `--key {STDIN} <{shown}`"
     )
 }

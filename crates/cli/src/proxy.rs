@@ -40,11 +40,11 @@ use crate::tunnel_arguments::{
 };
 use watch::{Client, Watch};
 
-/// A connection that comes while there is no session waits so long for one …
+/// Maximum wait of a connection for a session …
 const SESSION_PATIENCE: StdDuration = StdDuration::from_secs(10);
-/// … and asks this often.
+/// … and interval between its attempts.
 const SESSION_RETRY_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// After a connection could not be accepted, since there are too many files open, say.
+/// Pause after a connection could not be accepted, for example with too many open files.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
 /// Carries TCP connections, UDP flows and IP packets over several networks at once, to an
@@ -90,7 +90,7 @@ pub(crate) struct Arguments {
     /// The server's public key.
     #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser, required = true)]
     peer: Option<PublicKey>,
-    /// Takes connections for what the server forwards to (its --forward).
+    /// Takes connections for the target that the server forwards to (its --forward).
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
     /// Takes connections of applications that speak SOCKS5.
@@ -103,7 +103,7 @@ pub(crate) struct Arguments {
     /// --connect); may be given several times. Without ADDR it is 127.0.0.1.
     #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT")]
     udp: Vec<Rule>,
-    /// How long to wait for the server's first answer.
+    /// Maximum wait for the server's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
     /// End when the server has been silent for this long. By default the proxy asks for a new
@@ -125,10 +125,10 @@ pub(crate) struct Arguments {
     route: RouteArguments,
 }
 
-/// How the applications that connect to a listener say where they want to go.
+/// Protocol in which the applications of a listener name their target.
 #[derive(Clone, Copy, Debug)]
 enum ProxyProtocol {
-    /// Not at all: to where the server forwards.
+    /// No protocol: the server forwards to a target of its own.
     Nothing,
     Socks5,
     Http,
@@ -184,7 +184,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Reports until all sessions are over. Meanwhile the machine's routes are `route`'s.
+/// Prints reports until all sessions are over. Meanwhile the machine uses the routes of `route`.
 fn carry_all(watch: &mut Watch, mut route: Option<DefaultRoute>) -> anyhow::Result<Ended> {
     let ended = watch.until_end(|stop| {
         if let Some(route) = &mut route {
@@ -196,7 +196,7 @@ fn carry_all(watch: &mut Watch, mut route: Option<DefaultRoute>) -> anyhow::Resu
 }
 
 impl Arguments {
-    /// Whether what they name can be used, as far as that is known without a session.
+    /// Checks that keys and paths can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(self.key()?)?;
         self.paths.resolve().map(drop)
@@ -208,7 +208,7 @@ impl Arguments {
     }
 }
 
-/// What a session is opened with.
+/// Returns the configuration of a session.
 fn config(
     arguments: &Arguments,
     transport: Config,
@@ -230,7 +230,7 @@ fn config(
     })
 }
 
-/// Opens all listeners, before anybody is asked for a session.
+/// Opens all listeners, before a session is requested.
 async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, ProxyProtocol)>> {
     let all = [
         ("--listen", &arguments.listen, ProxyProtocol::Nothing),
@@ -258,7 +258,7 @@ async fn accept_all(listener: TcpListener, protocol: ProxyProtocol, client: Arc<
         match listener.accept().await {
             Ok((connection, _)) => {
                 let client = Arc::clone(&client);
-                // A connection that breaks off is its two ends' concern.
+                // The two ends of a broken connection notice it themselves.
                 tokio::spawn(async move { carry(connection, protocol, &client).await });
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -285,7 +285,7 @@ async fn carry(
     }
 }
 
-/// What an application has asked for.
+/// Request of an application.
 #[derive(Debug)]
 enum Wanted {
     /// Host and port.
@@ -301,7 +301,7 @@ impl Wanted {
         }
     }
 
-    /// What it has said to the target already.
+    /// Bytes that the application has already sent to the target.
     fn head(&self) -> &[u8] {
         match self {
             Wanted::Socks5(_) => &[],
@@ -317,7 +317,7 @@ impl Wanted {
     }
 }
 
-/// Carries a connection to where the server forwards. It need not wait for the answer to speak.
+/// Relays a connection to the server's own target. The application may send before the answer.
 async fn forward(connection: TcpStream, client: &StreamClient) -> io::Result<()> {
     let opened = async {
         let mut stream = open(client).await?;
@@ -333,7 +333,7 @@ async fn forward(connection: TcpStream, client: &StreamClient) -> io::Result<()>
     }
 }
 
-/// Carries a connection to where the application wants, and tells it whether that can be.
+/// Relays a connection to the requested target, and reports success or failure to the application.
 async fn connect(
     mut connection: TcpStream,
     client: &StreamClient,
@@ -375,7 +375,7 @@ async fn open(client: &StreamClient) -> io::Result<ByteStream> {
     }
 }
 
-/// Whether there may be a session soon.
+/// Returns whether a session may come soon.
 fn is_passing(error: OpenError) -> bool {
     use anabranch_net::RefusedStream::SessionOver;
     matches!(

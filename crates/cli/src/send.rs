@@ -40,16 +40,16 @@ use crate::summary::{self, End, Meter};
 use crate::target::TargetArguments;
 use path_manager::{PathManager, SharedNames};
 
-/// How often the main thread looks up from waiting for events.
+/// Interval at which the main thread interrupts its wait for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
-/// The name of what is sent.
+/// Name of the stream in statistics and events.
 const STREAM: &str = "video";
 
 /// The scheduler of the simulator alone, which no registry lists.
 const ORACLE: &str = "oracle";
 
-/// What the help says of inputs; `test:` needs an encoder.
+/// Help on inputs; `test:` needs an encoder.
 const INPUTS: &str = "\
 INPUT is one of
   FILE              MPEG-TS as it is, H.264 byte streams as MPEG-TS, other files through ffmpeg
@@ -116,23 +116,23 @@ pub(crate) struct Arguments {
     /// the controller reacts to marks, as new-reno, cubic, scream and nada do.
     #[arg(long)]
     ecn: bool,
-    /// How long frames may take beyond the fastest path's delay, such as "800 ms": what was lost is
-    /// sent again for as long, and the receiver writes each frame when this is over. The larger of
-    /// both ends' wishes counts [default: "500 ms"].
+    /// Delay budget beyond the fastest path's delay, such as "800 ms": lost packets are
+    /// retransmitted within it, and the receiver writes each frame when it ends. The larger value
+    /// of both ends counts [default: "500 ms"].
     #[arg(long, value_name = "TIME")]
     latency: Option<Latency>,
     /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
     /// `fixed:overhead=0.25`. `anabranch list fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
     fec: String,
-    /// How long to wait for the receiver's first answer.
+    /// Maximum wait for the receiver's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
     /// End when the receiver has been silent for this long. By default the sender asks for a new
     /// session without end.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     give_up_after: Option<Duration>,
-    /// With `test:`, how long to send.
+    /// With `test:`, the length of the stream.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     #[arg(hide = cfg!(not(feature = "codec")))]
     duration: Option<Duration>,
@@ -143,7 +143,7 @@ pub(crate) struct Arguments {
     target: TargetArguments,
     #[command(flatten)]
     pub(crate) observe: ObserveArguments,
-    /// Where to write what the receiver sends (its --return-input): talkback, or a return feed.
+    /// Output for the receiver's return stream (its --return-input): talkback, or a return feed.
     /// Outputs are those of `anabranch recv`.
     #[arg(long, value_name = "OUTPUT")]
     return_to: Option<OutputName>,
@@ -155,7 +155,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "For experts")]
     #[arg(alias = "deadline")]
     frame_lifetime: Option<Duration>,
-    /// What to send.
+    /// Input to send.
     #[arg(required_unless_present = "encode", conflicts_with = "encode")]
     input: Option<InputName>,
 }
@@ -256,7 +256,8 @@ impl Arguments {
         Ok(key)
     }
 
-    /// Whether what they name can be used, as far as that is known without a session.
+    /// Checks that keys, algorithms and paths can be used, as far as that is known without a
+    /// session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         read_key(&self.key)?;
         by_name(&self.controller)?;
@@ -265,7 +266,7 @@ impl Arguments {
     }
 }
 
-/// What is seen of the sender, as long as there is one.
+/// Returns a reader of the sender for observers, as long as the sender exists.
 fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + Send + 'static {
     let sender = Arc::downgrade(sender);
     move || {
@@ -291,7 +292,7 @@ struct Session<'a> {
     events: Events,
     path_manager: PathManager,
     stop: Stop,
-    /// Whether it asks with a link's code.
+    /// Whether the session is requested with a link's code.
     has_code: bool,
     clock: Clock,
     path_reports: PathReports,
@@ -377,7 +378,7 @@ impl Session<'_> {
         Delivery::of(End::Sender, &seen, fed.refused_count).check()
     }
 
-    /// Why there is no session, if there is none.
+    /// Waits for the session. Returns the reason if there is none.
     fn wait_connected(&mut self) -> Option<Ended> {
         loop {
             let (now, names) = (self.clock.now(), self.path_manager.shown_names());
@@ -405,11 +406,11 @@ impl Session<'_> {
 
     fn tend_paths(&mut self, now: Instant) {
         let replaced = self.path_manager.tend(now, self.sender, &self.observation);
-        // The old path's state is no news of the new one.
+        // The old path's state says nothing about the new one.
         replaced.for_each(|index| self.path_reports.forget(index));
     }
 
-    /// Tells of paths that come and go, and of sessions.
+    /// Prints changes of paths and sessions.
     fn print_event(&self, event: &Event) {
         if matches!(
             event,
@@ -426,7 +427,7 @@ impl Session<'_> {
         }
     }
 
-    /// Looks for paths that are of little use.
+    /// Searches for paths that are of little use.
     fn watch_paths(&mut self, now: Instant) {
         if self.path_watch.is_due(now) {
             let (seen, names) = (self.sender.snapshot(), self.path_manager.shown_names());
@@ -450,7 +451,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tells of events and statistics until the session is over.
+    /// Prints events and statistics until the session is over.
     fn wait_ended(&mut self) -> Ended {
         loop {
             match self.events.recv_timeout(LOOK_INTERVAL) {
@@ -475,7 +476,7 @@ impl Session<'_> {
             let now = self.clock.now();
             let lines = self.messages.iter().flat_map(Receiver::try_iter);
             for line in lines {
-                // Without a session there is nobody to read it.
+                // Without a session, nothing reads it.
                 let _ = self.sender.send_frame(&message::frame(&line, now));
             }
             while let Some((path, state)) = self.path_reports.next(now) {
@@ -537,7 +538,7 @@ impl Fed {
     }
 }
 
-/// Hands a unit to the session. Whether it wants more.
+/// Hands a unit to the session. Returns whether the session takes more.
 fn feed(sender: &Sender, unit: Unit, captured_at: Instant, fed: &mut Fed) -> bool {
     fed.packet_count += (unit.bytes.len() / PACKET_LEN) as u64;
     let (frame, null_count) = unit.into_frame(captured_at);

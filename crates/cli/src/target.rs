@@ -1,4 +1,4 @@
-//! Tells encoders the bitrate that the links carry: `--encoder-range` and `--target-to`.
+//! Target bitrate for encoders, which follows the links: `--encoder-range` and `--target-to`.
 
 mod obs;
 mod outlet;
@@ -23,7 +23,7 @@ use obs::Obs;
 use outlet::{Outlet, TargetName};
 use report_filter::ReportFilter;
 
-/// How often the transport is asked. It changes its mind with each report.
+/// Interval between reads of the target, which may change with each report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 /// Range of the built-in encoder if none is given: the least at which 720p can be watched, and the
@@ -37,8 +37,8 @@ const BUILT_IN_RANGE: BitrateRange = BitrateRange {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Encoder")]
 pub(crate) struct TargetArguments {
-    /// The bitrates that the encoder can be told, such as 500kbit/s..6Mbit/s, audio and container
-    /// included. Without it the input counts as one that does not follow.
+    /// Bitrates that the encoder can produce, such as 500kbit/s..6Mbit/s, audio and container
+    /// included. Without this range the bitrate of the input counts as fixed.
     #[arg(long, value_name = "MIN..MAX")]
     encoder_range: Option<BitrateRange>,
     /// Encode a camera at the bitrate that the links carry, in place of INPUT, by GStreamer and
@@ -49,15 +49,15 @@ pub(crate) struct TargetArguments {
     /// The sound of --encode, as AAC of 96 kbit/s: alsa:[DEVICE], pulse:[DEVICE] or gst:PIPELINE.
     #[arg(long, value_name = "SOURCE", requires = "encode", value_parser = sound_source)]
     encode_sound: Option<CaptureName>,
-    /// Tell the encoder its bitrate: `-` for JSON lines on standard output, unix:PATH for the same
-    /// to a socket, udp://ADDR:PORT for one in each datagram,
+    /// Report the target to the encoder: `-` for JSON lines on standard output, unix:PATH for the
+    /// same to a socket, udp://ADDR:PORT for one in each datagram,
     /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
     #[arg(long, value_name = "WHERE", requires = "encoder_range",
           value_parser = outlet::TargetParser)]
     target_to: Vec<TargetName>,
 }
 
-/// What an encoder can do.
+/// Capabilities of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BitrateRange {
     min: DataRate,
@@ -81,7 +81,7 @@ impl FromStr for BitrateRange {
 }
 
 impl TargetArguments {
-    /// What the transport should know of the source. `own` is what is known of it without options.
+    /// Returns the limits of the source for the transport. `own` are its limits without options.
     ///
     /// # Errors
     /// The source follows by itself.
@@ -98,7 +98,7 @@ impl TargetArguments {
         }
     }
 
-    /// Whether an encoder is given the target.
+    /// Returns whether an encoder receives the target.
     pub(crate) fn informs(&self) -> bool {
         !self.target_to.is_empty() || self.encode.is_some()
     }
@@ -114,7 +114,7 @@ impl TargetArguments {
             .transpose()
     }
 
-    /// Opens what can be opened before there is a session.
+    /// Opens sockets and password files before the session begins.
     ///
     /// # Errors
     /// A socket or a file with a password cannot be opened.
@@ -125,16 +125,16 @@ impl TargetArguments {
     }
 }
 
-/// Where targets go, opened.
+/// Opened outlets for the target.
 #[derive(Debug)]
 pub(crate) struct Outlets(Vec<Outlet>);
 
-/// What an encoder is told.
+/// Target of an encoder at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Target {
-    /// What it is asked to produce.
+    /// Bitrate to produce.
     target: DataRate,
-    /// What it produces.
+    /// Bitrate that the encoder produces.
     media: DataRate,
     at: Instant,
 }
@@ -146,7 +146,7 @@ impl Target {
     }
 }
 
-/// Tells targets, in a thread for each outlet, until this is dropped.
+/// Threads that report targets, one per outlet, until this is dropped.
 pub(crate) struct TargetReports {
     running: Vec<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -158,7 +158,7 @@ impl fmt::Debug for TargetReports {
 }
 
 impl Outlets {
-    /// Starts to tell the targets of `sender`, which is not kept alive by it.
+    /// Starts to report the targets of `sender`, which may be dropped meanwhile.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -191,7 +191,7 @@ impl Drop for TargetReports {
     }
 }
 
-/// Looks at a sender.
+/// Reader of a sender's target.
 struct Look {
     sender: Weak<Sender>,
     clock: Clock,
@@ -199,7 +199,7 @@ struct Look {
 }
 
 impl Look {
-    /// What the encoder is to be told now; `None` while there is no session.
+    /// Returns the current target; `None` without a session.
     fn target(&mut self) -> Option<Target> {
         let snapshot = self.sender.upgrade()?.snapshot();
         snapshot.connected_at?;
@@ -235,7 +235,7 @@ impl MediaMeter {
     }
 }
 
-/// Waits for the next look. Whether it is all over.
+/// Waits until the target is due to be read. Returns whether the reports end.
 fn wait(stopped: &mpsc::Receiver<()>, span: StdDuration) -> bool {
     !matches!(stopped.recv_timeout(span), Err(RecvTimeoutError::Timeout))
 }

@@ -182,24 +182,24 @@ fn arrows_inside_the_core_that_must_never_be() {
     for (folder, forbidden) in [
         (
             "scheduler",
-            ["crate::control", "crate::endpoint"].as_slice(),
+            ["crate::control", "crate::session::"].as_slice(),
         ),
-        ("fec", &["crate::control", "crate::endpoint"]),
+        ("fec", &["crate::control", "crate::session::"]),
         (
             "control",
-            &["crate::media::", "crate::endpoint", "crate::scheduler"],
+            &["crate::media::", "crate::session::", "crate::scheduler"],
         ),
         // Dependencies run from control to recovery to wire, never back.
         (
             "recovery",
-            &["crate::control", "crate::endpoint", "crate::scheduler"],
+            &["crate::control", "crate::session::", "crate::scheduler"],
         ),
         (
             "wire",
             &[
                 "crate::control",
                 "crate::recovery",
-                "crate::endpoint",
+                "crate::session::",
                 "crate::scheduler",
             ],
         ),

@@ -116,14 +116,14 @@ async fn a_target_where_nobody_listens_is_named_once_and_http_is_answered() {
         listener.local_addr().unwrap().to_string()
     };
     let (mut serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &closed]);
-    serve.wait_for("nobody listens there; it may come later");
+    serve.wait_for("nothing listens there; it may come later");
     let (_proxy, listening) = proxy(&bed, &address, &["--listen"]);
     for _ in 0..3 {
         let mut browser = TcpStream::connect(listening[0]).await.unwrap();
         let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let heard = String::from_utf8(say(&mut browser, request).await).unwrap();
         assert!(heard.starts_with("HTTP/1.1 502 Bad Gateway"), "{heard}");
-        assert!(heard.contains("nobody listens there"), "{heard}");
+        assert!(heard.contains("nothing listens there"), "{heard}");
     }
     let mut other = TcpStream::connect(listening[0]).await.unwrap();
     other.write_all(b"SSH-2.0-x\r\n").await.unwrap();
@@ -131,7 +131,7 @@ async fn a_target_where_nobody_listens_is_named_once_and_http_is_answered() {
     assert!(ended.is_err(), "{ended:?}");
     serve.interrupt();
     let (_, said) = serve.finish();
-    let line = format!("no connection to {closed}: nobody listens there");
+    let line = format!("no connection to {closed}: nothing listens there");
     assert_eq!(said.matches(&line).count(), 1, "{said}");
 }
 

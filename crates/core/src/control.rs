@@ -25,9 +25,9 @@ pub trait CongestionController: Debug + Send {
     /// Handles a tracked packet that has left. `packet` holds the state with this packet in flight.
     fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}
 
-    /// Records the rate of a source that does not follow the target, as bytes of media: the path may
-    /// have to carry it, or its part if there are other paths. Called with each frame of such a
-    /// source.
+    /// Records the rate of a source that does not follow the target, as bytes of media: the path
+    /// may have to carry it, or its part if there are other paths. Called with each frame of such
+    /// a source.
     fn on_source_rate(&mut self, _rate: DataRate) {}
 
     /// Returns whether [`CongestionController::on_feedback`] uses `paths`. If not, they need not be
@@ -115,8 +115,8 @@ pub struct ControlParameters {
     pub congestion_window: Option<u64>,
     /// The rate at which packets are spaced; `None`: sending is clocked by acknowledgements.
     pub pacing_rate: Option<DataRate>,
-    /// Estimated rate of the path for this session. The encoder's target is made
-    /// of it, by the share that [`RateKind`] leaves.
+    /// Estimated rate of the path for this session. The encoder's target is the share of it that
+    /// [`RateKind`] leaves.
     pub target_rate: DataRate,
     /// Rate at which padding may use the capacity that media leaves free, to probe for bandwidth;
     /// zero outside probing. A session that always pads ignores it and fills the pacing rate or

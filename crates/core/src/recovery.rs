@@ -406,7 +406,7 @@ impl Recovery {
     pub(crate) fn forget_lost(&mut self, now: Instant) {
         self.sent.forget_settled(now, self.lost_memory());
     }
-    /// Notes an answer of the path, by whatever means.
+    /// Records an answer of the path, of any kind.
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.last_acked_at = now;
     }

@@ -22,7 +22,7 @@ fn constant(rate: DataRate, limit: QueueLimit) -> DropTail<Delay> {
     by_schedule(Schedule::constant(rate), limit)
 }
 
-/// Pushes random arrivals for 4 s, and pops with `lateness`. Returns every packet's outcome by its id.
+/// Pushes random arrivals for 4 s, and pops with `lateness`. Returns every packet's outcome by id.
 fn outcomes(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Link) {
     let mut link = config.build(Seed(seed)).expect("a valid configuration");
     let mut rng = Seed(seed).derive("arrivals").rng();

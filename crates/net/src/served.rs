@@ -190,7 +190,7 @@ impl Offer {
 impl fmt::Debug for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Offer")
-            .field("cargo", &self.session_kind)
+            .field("session_kind", &self.session_kind)
             .finish_non_exhaustive()
     }
 }

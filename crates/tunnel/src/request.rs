@@ -93,7 +93,7 @@ impl Answer {
         match self {
             Answer::Connected => "connected",
             Answer::NotAllowed => "the server does not lead there (its --forward and --connect)",
-            Answer::Refused => "nobody listens there",
+            Answer::Refused => "nothing listens there",
             Answer::Unreachable => "it cannot be reached from the server",
             Answer::UnknownHost => "the server knows no address of this host",
         }

@@ -145,8 +145,11 @@ fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender
         let snapshot = sender.snapshot();
         drop(sender);
         let target = snapshot.target_bitrate;
-        let change = target.bits_per_second().abs_diff(reported.bits_per_second());
-        let is_large = change * 100 >= reported.bits_per_second() * MIN_CHANGE_PERCENT && change > 0;
+        let change = target
+            .bits_per_second()
+            .abs_diff(reported.bits_per_second());
+        let is_large =
+            change * 100 >= reported.bits_per_second() * MIN_CHANGE_PERCENT && change > 0;
         let is_due = target < reported || reported.is_zero() || reported_at.elapsed() >= INTERVAL;
         if snapshot.connected_at.is_some() && is_large && is_due {
             (reported, reported_at) = (target, clock());
@@ -285,7 +288,7 @@ impl ElementImpl for AnabranchSink {
             gst::subclass::ElementMetadata::new(
                 "Anabranch sink",
                 "Sink/Network",
-                "Sends MPEG-TS over several networks and tells the encoder its bitrate",
+                "Sends MPEG-TS over several networks and reports the bitrate to the encoder",
                 "Anabranch",
             )
         });

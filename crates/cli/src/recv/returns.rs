@@ -101,8 +101,8 @@ impl Returns {
                     };
                     let to = to.filter(|to| *to != "*");
                     if returns.send(to, &message::frame(text, clock.now())) == 0 {
-                        let whom = to.unwrap_or("nobody is connected");
-                        print::note(format_args!("message not sent ({whom}): {text}"));
+                        let recipient = to.unwrap_or("no sender is connected");
+                        print::note(format_args!("message not sent ({recipient}): {text}"));
                     }
                 }
             };

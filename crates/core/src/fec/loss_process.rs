@@ -16,7 +16,7 @@ const PEAK_SECONDS: usize = 10;
 /// the missing ones count as arrived.
 const MIN_PACKETS: f64 = 20.0;
 
-/// Follows the outcomes of a path's packets, each acknowledged or lost, in the order of their numbers.
+/// Follows the outcomes of a path's packets, each acknowledged or lost, in order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct LossProcess {
     at: Instant,

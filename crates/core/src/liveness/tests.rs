@@ -111,7 +111,7 @@ fn an_answer_ends_doubt_and_removal_ends_all() {
     let (sender, since) = silent(&[20; 100]);
     let mut liveness = Liveness::new();
     liveness.set_patience(DEADLINE, false);
-    assert!(!liveness.on_answer(), "it was not in doubt");
+    assert!(!liveness.on_answer(), "it was not suspect");
     let suspect_at = liveness.due_at(sender.recovery()).unwrap();
     assert_eq!(
         liveness.on_timeout(suspect_at, sender.recovery()),

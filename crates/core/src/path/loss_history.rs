@@ -7,8 +7,8 @@ use anabranch_units::Instant;
 use crate::fec::LossProcess;
 use crate::recovery::Digest;
 
-/// Queue that passes the outcomes of packets to the loss process in order. Losses are declared after
-/// later packets have arrived, and only the order shows a burst.
+/// Queue that passes the outcomes of packets to the loss process in order. Losses are declared
+/// after later packets have arrived, and only the order shows a burst.
 #[derive(Debug, Default)]
 pub(super) struct LossHistory {
     process: LossProcess,

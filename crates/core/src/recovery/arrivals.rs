@@ -486,12 +486,9 @@ mod tests {
     #[test]
     fn a_pause_of_two_gaps_is_told_three_times_and_one_between_packets_is_not() {
         let steady: Vec<u64> = (0..40).map(|packet| packet * 2).collect();
-        let listed = reported_pauses(true, &steady);
-        assert_eq!(listed.len(), usize::from(PAUSE_REPORTS), "{listed:?}");
-        assert!(
-            (82..=84).contains(&listed[0]) && listed[2] <= 94,
-            "{listed:?}"
-        );
+        let times = reported_pauses(true, &steady);
+        assert_eq!(times.len(), usize::from(PAUSE_REPORTS), "{times:?}");
+        assert!((82..=84).contains(&times[0]) && times[2] <= 94, "{times:?}");
         assert_eq!(reported_pauses(false, &steady), []);
     }
 

@@ -89,7 +89,7 @@ impl Pair {
         self.enter();
     }
 
-    /// Enters the digest into the books: no packet may change from an outcome that it does not have.
+    /// Records the digest: no packet may change from an outcome that it does not have.
     fn enter(&mut self) {
         let spurious = self.digest.spurious.iter();
         let spurious: Vec<u64> = spurious.map(|packet| packet.sent.packet_number).collect();

@@ -48,7 +48,7 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Handles a path that has been added, or has taken the number of another.
     fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
 
-    /// Notes whether the user pays for a path by volume from now on.
+    /// Sets whether the user pays for a path by volume from now on.
     fn on_metered(_session: &mut Session<Self>, _now: Instant, _is_metered: bool) {}
 
     /// Handles a removed path; its packets in flight are declared lost after this call.

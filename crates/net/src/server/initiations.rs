@@ -94,7 +94,7 @@ impl ServerRole {
             Ok(request) => request,
             Err(error) => {
                 self.count_wrong_code(error);
-                self.refused_sender.add(arrival.from, error);
+                self.refused_senders.add(arrival.from, error);
                 return false;
             }
         };
@@ -125,7 +125,7 @@ impl ServerRole {
             }
             // A sender without a place asks again, and is accepted when it is its turn.
             Err(reason) => {
-                self.refused_sender.add_refused(peer, reason);
+                self.refused_senders.add_refused(peer, reason);
                 (self.responder.refuse(request, reason), None)
             }
         };
@@ -146,7 +146,7 @@ impl ServerRole {
         if !matches!(error, HandshakeError::OtherVersion(_)) {
             return;
         }
-        self.refused_sender.add(arrival.from, error);
+        self.refused_senders.add(arrival.from, error);
         if self.gate.may_answer(now)
             && let Some(notice) = self.responder.version_notice(datagram)
         {

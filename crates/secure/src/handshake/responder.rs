@@ -301,7 +301,7 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("peer", &self.peer)
-            .field("cargo", &self.session_kind)
+            .field("session_kind", &self.session_kind)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Requests of the end that opens a session.
+//! Parameters that an initiator requests for a session.
 
 /// Kind of a session, as its initiation names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub struct SessionParameters {
 }
 
 impl SessionParameters {
-    /// Returns the parameters of a session of this `session_kind`, and no others.
+    /// Returns the request for a session of this kind, and nothing else.
     pub fn of(session_kind: SessionKind) -> Self {
         SessionParameters {
             session_kind,

@@ -4,7 +4,8 @@
 //! keeps its rate until the excess has filled the buffer, and then follows at once. If the bitrate
 //! grows, the encoder approaches it exponentially, in twice the buffer to 1/e. Key frames are
 //! larger, at the same average over a group, and all sizes vary. Growth is reported at most twice a
-//! second, drops at once, and changes of less than 3 % never: `crates/cli/src/target/report_filter.rs`.
+//! second, drops at once, and changes of less than 3 % never
+//! (`crates/cli/src/target/report_filter.rs`).
 //!
 //! Calibrated with x264: `docs/decisions/0191-a-live-encoder.md`.
 

@@ -488,7 +488,7 @@ fn buffers_are_used_again() {
     }
     assert!(
         addresses(&decoder) == buffers,
-        "some buffer was allocated anew"
+        "another buffer was allocated"
     );
 }
 

@@ -57,8 +57,8 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    /// Returns whether another copy, sent when the outcomes of those in flight are known, arrives by
-    /// `due_at`.
+    /// Returns whether another copy, sent when the outcomes of those in flight are known, arrives
+    /// by `due_at`.
     fn is_there_time(&self, due_at: Instant) -> bool {
         self.now + self.known_after + self.arrives_after <= due_at
     }

@@ -149,8 +149,8 @@ fn reason_of_copy(is_elsewhere: bool) -> SendReason {
 }
 
 /// Returns the time before its deadline at which a packet has to leave on a path. It consists of
-/// its delivery, the pacer's gap behind another packet, and the forecast's delay margin, which is at least
-/// the granularity of timers.
+/// its delivery, the pacer's gap behind another packet, and the forecast's delay margin, which is
+/// at least the granularity of timers.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
     let delay_margin = view.forecast.delay_margin.max(RttEstimator::GRANULARITY);
     view.arrival(Priority::Retransmission, u64::from(bytes)) + gap_of(view, bytes) + delay_margin

@@ -419,7 +419,7 @@ fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
     let b_frames = table.optional("b-frames", |node| integer(node, 0..=16_u32))?;
     let b_frames = match (pattern, b_frames) {
         (Some(_), Some(_)) => {
-            return Err(table.mistake("b-frames", "the pattern tells the B-frames"));
+            return Err(table.mistake("b-frames", "the pattern has the B-frames"));
         }
         (pattern, b_frames) => b_frames.or(pattern.map(|IpbPattern(b_frames)| b_frames)),
     };
@@ -431,7 +431,7 @@ fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
         };
     };
     if let Some(node) = table.node("key-ratio") {
-        return Err(node.mistake("with a pattern, the key \"ratio\" tells all sizes"));
+        return Err(node.mistake("with a pattern, the key \"ratio\" gives all sizes"));
     }
     if let Some(node) = table.node("key-on-loss") {
         return Err(node.mistake("stored video, which a pattern is for, hears of no loss"));
