@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{PathState, PathView};
 use anabranch_net::Snapshot;
-use anabranch_observe::Happening;
+use anabranch_observe::StreamEvent;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::summary::End;
@@ -40,8 +40,8 @@ pub(crate) struct Overload {
 
 impl Overload {
     /// Returns the event, for statistics and commands.
-    pub(crate) fn happening(&self) -> Happening {
-        Happening::Overload {
+    pub(crate) fn happening(&self) -> StreamEvent {
+        StreamEvent::Overload {
             encoder_bps: self.encoder.bits_per_second(),
             links_bps: self.links.bits_per_second(),
             frames_given_up: self.given_up_count,

@@ -13,7 +13,7 @@ use anabranch_core::media::SendFrameError;
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
 use anabranch_observe::service;
-use anabranch_observe::{Happening, Look, Observation, StandardOutput};
+use anabranch_observe::{Look, Observation, StandardOutput, StreamEvent};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
@@ -442,7 +442,7 @@ impl Session<'_> {
         for found in problems {
             let (path, problem) = (found.path, found.problem.name());
             let name = found.name.clone();
-            let happening = Happening::PathProblem {
+            let happening = StreamEvent::PathProblem {
                 path,
                 name,
                 problem,

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Output, OutputEvent, OutputName, Piece, RetriedOutput, Rotation};
 use anabranch_net::Clock;
-use anabranch_observe::{Happening, Observation};
+use anabranch_observe::{Observation, StreamEvent};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::Instant;
@@ -190,17 +190,17 @@ impl Writer {
 }
 
 /// Returns the event of an output, for statistics and commands.
-fn happening(output: &str, event: &OutputEvent) -> Happening {
+fn happening(output: &str, event: &OutputEvent) -> StreamEvent {
     let output = output.to_owned();
     match event {
-        OutputEvent::Failed { reason } => Happening::OutputFailed {
+        OutputEvent::Failed { reason } => StreamEvent::OutputFailed {
             output,
             reason: reason.clone(),
         },
         OutputEvent::Resumed {
             failed_for,
             left_out_bytes,
-        } => Happening::OutputResumed {
+        } => StreamEvent::OutputResumed {
             output,
             failed_for_s: failed_for.as_secs_f64(),
             left_out_bytes: *left_out_bytes,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_core::{PathCounters, PathId, PathState};
 use anabranch_net::{ClientPath, Clock, PathSnapshot, Sender, Snapshot, StartError};
 use anabranch_observe::service;
-use anabranch_observe::{Happening, Observation};
+use anabranch_observe::{Observation, StreamEvent};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{ByteCount, Duration, Instant};
@@ -325,7 +325,7 @@ impl PathManager {
                     print::warn(format_args!("{said}: it stands by"));
                     sender.set_metered(PathId(path as u8), true);
                     let name = self.names[path].clone();
-                    observation.on_stream_event(STREAM, Happening::CapReached { path, name });
+                    observation.on_stream_event(STREAM, StreamEvent::CapReached { path, name });
                 }
                 CapEvent::Free(path, said) => {
                     print::note(said);
