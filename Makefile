@@ -6,13 +6,16 @@ SHARD ?= 0/20
 MUTANTS = nice $(CARGO) mutants --baseline skip --timeout 60 --jobs 1 --shard $(SHARD) --exclude '**/invariants.rs'
 MUTATED_IN_CORE = media/reassembly.rs media/send_buffer.rs media/send_buffer/*.rs recovery.rs recovery/*.rs wire.rs wire/*.rs
 DEMO_ARGUMENTS ?=
-# The program without what the demo does not show.
-DEMO = $(CARGO) run --release --quiet -p anabranch --no-default-features --features demo -- demo
+# The streaming program with what the demo shows.
+DEMO = $(CARGO) run --release --quiet -p anabranch-cli --no-default-features --features demo -- demo
+LAB = $(CARGO) run --release --quiet -p anabranch-lab-cli --
 RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-decodable-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
+# Features of the streaming program that its tests and packages have.
+ALL_FEATURES = anabranch-cli/demo,anabranch-cli/emulate
 RESULTS ?= target/results
 RESULTS_SEEDS ?= 10
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
@@ -30,9 +33,9 @@ demo: ## live video over two real-time emulated links, one of which dies; then w
 
 test: ## everything a newcomer should see pass
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
-	$(CARGO) check --package anabranch --no-default-features --quiet
-	$(CARGO) test --workspace
+	$(CARGO) clippy --workspace --features $(ALL_FEATURES) --all-targets --quiet -- -D warnings
+	$(CARGO) check --package anabranch-cli --no-default-features --quiet
+	$(CARGO) test --workspace --features $(ALL_FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
 test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST (seven minutes; parts need root on Linux)
@@ -47,9 +50,9 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
 	$(CARGO) run --profile dist --quiet -p anabranch-net --example loopback_figures
-	$(CARGO) build --profile dist --quiet -p anabranch
-	$(CARGO) run --profile dist --quiet -p anabranch --example beside_srt
-	$(CARGO) run --profile dist --quiet -p anabranch --example tunnel_figures
+	$(CARGO) build --profile dist --quiet -p anabranch-cli
+	$(CARGO) run --profile dist --quiet -p anabranch-cli --example beside_srt
+	$(CARGO) run --profile dist --quiet -p anabranch-cli --example tunnel_figures
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
@@ -67,26 +70,26 @@ mutants: ## change rules of the transport one by one and see whether a test fail
 	  --file 'crates/link/src/discipline.rs' --file 'crates/link/src/discipline/*.rs' || [ $$? -lt 4 ]
 
 papers: ## test all that papers claim, over up to ten seeds, and that claims can fail; writes anabranch-report.html
-	$(CARGO) run --release --quiet -p anabranch -- reproduce
+	$(LAB) reproduce
 	$(CARGO) test --release --quiet -p anabranch-papers -- --ignored
 
 results: ## run what docs/results.md shows, and write its tables and pictures: a part of each release (some hours of two cores)
 	mkdir -p $(RESULTS)
-	$(CARGO) build --release --quiet -p anabranch
-	$(CARGO) run --release --quiet -p anabranch -- reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
-	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
+	$(CARGO) build --release --quiet -p anabranch-lab-cli
+	$(LAB) reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
+	$(LAB) compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
 	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
-	$(CARGO) run --release --quiet -p anabranch -- contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
+	$(LAB) contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
 	scripts/results.py $(RESULTS) docs/results.md
 
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
-	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
+	$(LAB) compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
 
 schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput; min-cost's bound (some minutes)
-	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
+	$(LAB) compare --schedulers $(SCHEDULERS) --seeds 6 \
 	  --metrics frame-delay-all-excess-p95,frames-decodable-on-time,goodput,overhead scenarios/multipath/*.toml
-	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
+	$(LAB) compare --schedulers $(SCHEDULERS) --seeds 6 \
 	  --metrics frame-delay-all-excess-p95.multipath,frames-decodable-on-time.multipath,goodput.multipath \
 	  scenarios/zhang-multipath/config-*.toml
 	$(CARGO) run --release --quiet -p anabranch-lab --example frame_delay_bound -- \
@@ -94,7 +97,7 @@ schedulers: ## every scheduler over the scenarios of many paths: delay, frames i
 
 # A row that misses its bar (4) is a result, as a claim that differs is one of `papers`: it is printed, and make has not failed.
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
-	$(CARGO) run --release --quiet -p anabranch -- contest || [ $$? -eq 4 ]
+	$(LAB) contest || [ $$? -eq 4 ]
 
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked

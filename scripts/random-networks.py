@@ -2,7 +2,7 @@
 """Writes scenarios of random networks, which no algorithm has been tuned for.
 
     scripts/random-networks.py FOLDER [COUNT] [FIRST]
-    for file in FOLDER/*.toml; do anabranch run "$file" --seeds 3; done
+    for file in FOLDER/*.toml; do anabranch-lab run "$file" --seeds 3; done
 
 Each has one to three paths: rates of 1 to 8 Mbit/s, 5 to 250 ms one way, queues of 60 to 1000 ms, and at random
 losses (single or in bursts), jitter, rates and delays that step, outages. The source gives a share of 0.4 to 1.05 of

@@ -3,8 +3,8 @@
 
     scripts/results.py FOLDER docs/results.md
 
-FOLDER holds findings.json and report.html (`anabranch reproduce --format json`), rmcat.json (`anabranch compare
---format json`) and contest.txt (`anabranch contest`); a missing file leaves its tables unchanged. A table stands
+FOLDER holds findings.json and report.html (`anabranch-lab reproduce --format json`), rmcat.json (`anabranch-lab compare
+--format json`) and contest.txt (`anabranch-lab contest`); a missing file leaves its tables unchanged. A table stands
 between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text around it is written by hand.
 """
 

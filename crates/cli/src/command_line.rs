@@ -1,21 +1,9 @@
 //! Argument parsing that several commands share.
 
 use std::borrow::Cow;
-use std::fs::{self, OpenOptions};
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::path::Path;
 
-use anabranch_units::Duration;
-use anyhow::{Context, anyhow};
-
-/// Parses a duration that must be positive.
-pub(crate) fn positive(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
-        Ok(span) => Ok(span),
-        Err(error) => Err(error.to_string()),
-    }
-}
+use anyhow::anyhow;
 
 /// Default port of receivers.
 const USUAL_PORT: u16 = 7_000;
@@ -81,28 +69,9 @@ pub(crate) fn allow_many_files() {
     );
 }
 
-/// Checks that the file can be written, before the work whose result it is for.
-pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
-    let is_new = !path.exists();
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.with_context(|| format!("cannot write {}", path.display()))?;
-    if is_new {
-        // The check leaves no new file behind.
-        let _ = fs::remove_file(path);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_time_at_all_is_refused() {
-        assert_eq!(positive("5 ms"), Ok(Duration::from_millis(5)));
-        assert!(positive("0 s").unwrap_err().contains("longer than nothing"));
-        assert!(positive("5").unwrap_err().contains("units"));
-    }
 
     #[test]
     fn an_address_without_a_port_has_the_usual_one() {
@@ -114,19 +83,5 @@ mod tests {
             assert_eq!(with_port(text), text);
         }
         assert_eq!(listen_addr("[::]").unwrap().port(), USUAL_PORT);
-    }
-
-    #[test]
-    fn asking_whether_a_file_can_be_written_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plot.svg");
-        check_writable(&path).unwrap();
-        assert!(!path.exists());
-        fs::write(&path, "old").unwrap();
-        check_writable(&path).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        let error = check_writable(folder.path()).unwrap_err().to_string();
-        assert!(error.starts_with("cannot write "), "{error}");
-        assert!(check_writable(&folder.path().join("none/plot.svg")).is_err());
     }
 }

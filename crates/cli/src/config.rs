@@ -6,13 +6,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anabranch_terminal::print;
 use anabranch_units::known_names;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory, Parser, Subcommand};
 use toml::{Table, Value};
 
-use crate::{Command, print};
+use crate::Command;
 
 /// Commands that take a file of options.
 const COMMANDS: [&str; 4] = ["send", "recv", "serve", "proxy"];

@@ -1,9 +1,9 @@
 //! Success or failure of a session, by its delivered frames.
 
 use anabranch_net::Snapshot;
+use anabranch_terminal::exit::Failure;
 use anyhow::bail;
 
-use crate::exit::Undelivered;
 use crate::summary::End;
 
 /// Share of the frames that must arrive. If fewer arrive, the session has failed, however it ended:
@@ -46,24 +46,30 @@ impl Delivery {
     /// Checks that enough frames were delivered.
     ///
     /// # Errors
-    /// [`Undelivered`] if less than half of the frames were delivered, or a receiver got none at
-    /// all.
+    /// [`Failure::Undelivered`] if less than half of the frames were delivered, or a receiver got
+    /// none at all.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Delivery { end, all, failed } = *self;
         match (end, self.share()) {
             (End::Receiver, None) => {
-                bail!(Undelivered("the session brought no video".to_owned()))
+                bail!(Failure::Undelivered(
+                    "the session brought no video".to_owned()
+                ))
             }
-            (End::Sender, Some(share)) if share < LEAST_SHARE => bail!(Undelivered(format!(
-                "of {all} frames {failed} are not known to have arrived: too late or too many for \
+            (End::Sender, Some(share)) if share < LEAST_SHARE => {
+                bail!(Failure::Undelivered(format!(
+                    "of {all} frames {failed} are not known to have arrived: too late or too many for \
                  the paths, or lost. {:.1} % arrived in time at most",
-                share * 100.0
-            ))),
-            (End::Receiver, Some(share)) if share < LEAST_SHARE => bail!(Undelivered(format!(
-                "of {all} frames {} arrived, {:.1} %",
-                all - failed,
-                share * 100.0
-            ))),
+                    share * 100.0
+                )))
+            }
+            (End::Receiver, Some(share)) if share < LEAST_SHARE => {
+                bail!(Failure::Undelivered(format!(
+                    "of {all} frames {} arrived, {:.1} %",
+                    all - failed,
+                    share * 100.0
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -113,7 +119,7 @@ mod tests {
                 None => assert!(told.is_none(), "{counts:?}"),
                 Some(part) => {
                     let told = told.unwrap();
-                    assert!(told.is::<Undelivered>());
+                    assert!(told.is::<Failure>());
                     assert!(told.to_string().contains(part), "{told}");
                 }
             }

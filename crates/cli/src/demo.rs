@@ -33,14 +33,14 @@ mod viewer;
 use std::path::{Path, PathBuf};
 
 use anabranch_core::MediaConfig;
+use anabranch_mpegts_io::check_container;
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::files::check_writable;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Seed};
 use anyhow::{Context, bail};
 
-use crate::command_line::check_writable;
-use crate::exit::Unmet;
-use crate::io::check_container;
-use crate::print;
-use crate::stop::Stop;
 use comparison::{CONVERSATION, Comparison};
 use network::LINKS;
 use recording::Recording;
@@ -92,7 +92,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     compare_fec: bool,
     /// Policy of forward error correction, by default off, or adaptive with --compare-fec.
-    /// `anabranch fec` lists the policies.
+    /// `anabranch list fec` lists the policies.
     #[arg(long, value_name = "POLICY")]
     fec: Option<String>,
     /// Random loss on each link, in percent; by default none, or 2 with --compare-fec.
@@ -166,7 +166,8 @@ fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
 /// Runs the demo, prints its report and draws its picture.
 ///
 /// # Errors
-/// A file or socket that cannot be opened, a missing `ffmpeg`, or [`Unmet`] for a broken promise.
+/// A file or socket that cannot be opened, a missing `ffmpeg`, or [`Failure::Unmet`] for a broken
+/// promise.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let plan = arguments.plan()?;
     let plots = match arguments.compare_fec {
@@ -206,7 +207,9 @@ fn run_once(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Resu
     ))?;
     match judge::broken_count(&promises) {
         0 => Ok(()),
-        count => Err(Unmet(format!("{count} of {} promises broken", promises.len())).into()),
+        count => {
+            Err(Failure::Unmet(format!("{count} of {} promises broken", promises.len())).into())
+        }
     }
 }
 

@@ -9,16 +9,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_emu::{DirectionStatistics, Relay, RelayConfig, RelayLink};
-use anabranch_lab::{RouteSpec, Scenario};
-use anabranch_link::LinkConfig;
+use anabranch_lab::Scenario;
 use anabranch_net::Clock;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Seed};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
 use crate::observe::http::{HttpAddress, Server};
-use crate::print;
 use crate::slowness::Slowness;
-use crate::stop::Stop;
 use control::{CONTROL_HELP, Changes};
 use listen::ListenAt;
 
@@ -113,8 +112,15 @@ fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<Relay
     let names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
     let addresses = listen::addresses(&arguments.listen, &names)?;
     let links = routes.iter().zip(addresses).map(|(route, listen)| {
-        let seed = Seed(arguments.seed);
-        relay_link(scenario, route, listen, arguments.to, seed)
+        let [forward, reverse] = scenario.only_links(route)?.map(Clone::clone);
+        Ok(RelayLink {
+            name: route.name.clone(),
+            listen,
+            target: arguments.to,
+            forward,
+            reverse,
+            seed: Seed(arguments.seed).derive(&route.name),
+        })
     });
     let links = links.collect::<anyhow::Result<_>>()?;
     let routes = scenario.routes.iter();
@@ -130,34 +136,6 @@ fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<Relay
         );
     }
     Ok(links)
-}
-
-/// Returns the emulator's link for a route, between `listen` and `target`.
-pub(crate) fn relay_link(
-    scenario: &Scenario,
-    route: &RouteSpec,
-    listen: SocketAddr,
-    target: SocketAddr,
-    seed: Seed,
-) -> anyhow::Result<RelayLink> {
-    let only = |indices: &[usize]| -> anyhow::Result<LinkConfig> {
-        let [index] = indices else {
-            bail!(
-                "route {:?} has {} links one way: the emulator has one",
-                route.name,
-                indices.len()
-            );
-        };
-        Ok(scenario.links[*index].config.clone())
-    };
-    Ok(RelayLink {
-        name: route.name.clone(),
-        listen,
-        target,
-        forward: only(&route.forward)?,
-        reverse: only(&route.reverse)?,
-        seed: seed.derive(&route.name),
-    })
 }
 
 fn told(direction: &DirectionStatistics) -> String {

@@ -8,7 +8,10 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
+use anabranch_mpegts_io::rtp;
+use anabranch_mpegts_io::rtp_order::RtpOrder;
 use anabranch_secure::{PublicKey, SecretKey};
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 use bytes::Bytes;
@@ -16,14 +19,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::allowed::{self, Door};
-use crate::io::rtp;
-use crate::io::rtp_order::RtpOrder;
+use crate::config;
 use crate::tunnel::tun::message::{Message as TunMessage, Verdict};
 use crate::tunnel::tun::packet;
 use crate::tunnel::tun::routes::{Admission, Routes};
 use crate::tunnel::udp::message::{self as udp, Message as UdpMessage};
 use crate::tunnel::{Target, http, request, socks5};
-use crate::{config, print};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread()

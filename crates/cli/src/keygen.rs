@@ -8,6 +8,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::{ParseKeyError, PublicKey, SecretKey};
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::Duration;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
@@ -15,9 +17,6 @@ use clap::error::ErrorKind;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
-
-use crate::print;
-use crate::stop::Stop;
 
 /// Makes a key pair. Writes the secret key to a file, and prints the public key.
 #[derive(Debug, clap::Args)]

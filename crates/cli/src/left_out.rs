@@ -1,57 +1,61 @@
-//! Commands that a small build lacks, and the message for their users.
+//! Commands that users may look for here, although this build or program lacks them.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use anabranch_terminal::menu::Missing;
 
-/// Each command that needs a cargo feature, that feature, and whether this build has it.
-const OPTIONAL: &[(&str, &str, bool)] = &[
-    ("compare", "laboratory", cfg!(feature = "laboratory")),
-    ("contest", "laboratory", cfg!(feature = "laboratory")),
-    ("demo", "demo", cfg!(feature = "demo")),
-    ("emulate", "laboratory", cfg!(feature = "laboratory")),
-    ("new", "laboratory", cfg!(feature = "laboratory")),
-    ("plot", "laboratory", cfg!(feature = "laboratory")),
-    ("quality", "codec", cfg!(feature = "codec")),
-    ("reproduce", "papers", cfg!(feature = "papers")),
-    ("run", "laboratory", cfg!(feature = "laboratory")),
-    ("schema", "laboratory", cfg!(feature = "laboratory")),
-    ("top", "top", cfg!(feature = "top")),
-    ("trace", "laboratory", cfg!(feature = "laboratory")),
+const LABORATORY: &str = "anabranch-lab";
+
+pub(crate) const COMMANDS: &[Missing] = &[
+    Missing::of("compare", LABORATORY),
+    Missing::of("contest", LABORATORY),
+    Missing::of("new", LABORATORY),
+    Missing::of("plot", LABORATORY),
+    Missing::of("reproduce", LABORATORY),
+    Missing::of("run", LABORATORY),
+    Missing::of("schema", LABORATORY),
+    Missing::of("trace", LABORATORY),
+    #[cfg(not(feature = "demo"))]
+    Missing::without("demo", "demo"),
+    #[cfg(not(feature = "emulate"))]
+    Missing::without("emulate", "emulate"),
+    #[cfg(not(feature = "codec"))]
+    Missing::without("quality", "codec"),
+    #[cfg(not(feature = "top"))]
+    Missing::without("top", "top"),
 ];
-
-/// Returns the message for a command line that names a missing command.
-pub(crate) fn explained(error: &clap::Error) -> Option<String> {
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return None;
-    }
-    let Some(ContextValue::String(asked)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
-    };
-    let is_asked = |(name, _, is_here): &&(&str, &str, bool)| name == asked && !is_here;
-    let (name, feature, _) = OPTIONAL.iter().find(is_asked)?;
-    Some(format!(
-        "anabranch: this build is without `{name}`: it was built without the cargo feature \
-         `{feature}`"
-    ))
-}
 
 #[cfg(test)]
 mod tests {
+    use anabranch_terminal::menu::{Place, explained};
     use clap::{CommandFactory, Parser};
 
     use super::*;
+    use crate::{Arguments, PROGRAM};
+
+    fn message(command: &str) -> Option<String> {
+        let error = Arguments::try_parse_from([PROGRAM, command]).unwrap_err();
+        explained(PROGRAM, COMMANDS, &error)
+    }
 
     #[test]
-    fn each_optional_command_is_there_or_said_to_be_left_out() {
-        let command = crate::Arguments::command();
-        for (name, feature, is_here) in OPTIONAL {
-            assert_eq!(command.find_subcommand(name).is_some(), *is_here, "{name}");
-            if !is_here {
-                let error = crate::Arguments::try_parse_from(["anabranch", name]).unwrap_err();
-                let said = explained(&error).unwrap();
-                assert!(said.contains(name) && said.contains(feature), "{said}");
-            }
+    fn each_missing_command_names_its_program_or_feature() {
+        for Missing { name, place } in COMMANDS {
+            assert!(Arguments::command().find_subcommand(name).is_none());
+            let message = message(name).unwrap();
+            let expected = match place {
+                Place::Feature(feature) => format!("without the cargo feature `{feature}`"),
+                Place::Program(program) => format!("`{name}` is a command of {program}"),
+            };
+            assert!(message.ends_with(&expected), "{message}");
         }
-        let error = crate::Arguments::try_parse_from(["anabranch", "sned"]).unwrap_err();
-        assert_eq!(explained(&error), None);
+        assert_eq!(message("sned"), None);
+    }
+
+    #[test]
+    fn each_optional_command_exists_or_is_reported_as_missing() {
+        for name in ["demo", "emulate", "quality", "top"] {
+            let exists = Arguments::command().find_subcommand(name).is_some();
+            let is_missing = COMMANDS.iter().any(|missing| missing.name == name);
+            assert_ne!(exists, is_missing, "{name}");
+        }
     }
 }

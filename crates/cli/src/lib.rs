@@ -1,7 +1,7 @@
 //! The `anabranch` program: one module per command, and entry points for fuzz targets.
 
 #![cfg_attr(
-    not(all(feature = "demo", feature = "papers", feature = "top")),
+    not(all(feature = "codec", feature = "demo", feature = "top")),
     allow(
         dead_code,
         unused_imports,
@@ -10,65 +10,40 @@
 )]
 
 mod allowed;
-mod clean;
 mod command_line;
-#[cfg(feature = "laboratory")]
-mod compare;
 mod config;
-#[cfg(feature = "laboratory")]
-mod contest;
 mod delivery;
 #[cfg(feature = "demo")]
 mod demo;
-#[cfg(feature = "laboratory")]
+#[cfg(feature = "emulate")]
 mod emulate;
-mod exit;
 pub mod fuzzing;
-mod io;
 mod keygen;
 mod latency;
 mod left_out;
 mod link;
 mod list;
 mod message;
-#[cfg(feature = "laboratory")]
-mod new;
 mod observe;
 mod old_frames;
 mod overload;
 mod path_news;
 mod path_watch;
 mod paths;
-#[cfg(feature = "laboratory")]
-mod plot;
-mod print;
-#[cfg(feature = "laboratory")]
-mod progress;
 mod proxy;
 #[cfg(feature = "codec")]
 mod quality;
-mod reached;
 mod recv;
-mod registry;
-#[cfg(feature = "papers")]
-mod reproduce;
 mod return_feed;
-#[cfg(feature = "laboratory")]
-mod run;
-#[cfg(feature = "laboratory")]
-mod schema;
 mod send;
 mod serve;
 mod service;
 mod slowness;
-mod stop;
 mod summary;
 mod target;
 mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
-#[cfg(feature = "laboratory")]
-mod trace;
 mod tunnel;
 mod turned_away;
 mod usage;
@@ -79,12 +54,15 @@ mod way_out;
 use std::env;
 use std::process::ExitCode;
 
+use anabranch_terminal::{exit, menu, print};
 use clap::{Parser, Subcommand};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+const PROGRAM: &str = "anabranch";
+
 /// Live video over several network paths at once.
 #[derive(Debug, Parser)]
-#[command(version, after_help = after_help())]
+#[command(name = PROGRAM, version, after_help = after_help())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -105,54 +83,33 @@ same key has replaced this one.
     }
     text.push_str(
         "To stream: `anabranch recv --pair film.ts` on one machine,
-`anabranch send INPUT LINK` with its link on the other; then `anabranch recv --help`.",
+`anabranch send INPUT LINK` with its link on the other; then `anabranch recv --help`.
+To simulate and compare: the program anabranch-lab.",
     );
-    if cfg!(feature = "laboratory") {
-        text.push_str(" To experiment: `anabranch run --help`.");
-    }
     text
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    #[cfg(feature = "laboratory")]
-    Compare(compare::Arguments),
-    #[cfg(feature = "laboratory")]
-    Contest(contest::Arguments),
     Config(config::Arguments),
-    Controllers(registry::ControllerArguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     /// Draws a key frame, for `--metrics` only.
     #[cfg(feature = "codec")]
     #[command(hide = true, name = observe::drawing::COMMAND)]
     DrawKeyFrame,
-    #[cfg(feature = "laboratory")]
+    #[cfg(feature = "emulate")]
     Emulate(emulate::Arguments),
-    Fec(registry::FecArguments),
     Keygen(keygen::Arguments),
     List(list::Arguments),
-    #[cfg(feature = "laboratory")]
-    New(new::Arguments),
-    #[cfg(feature = "laboratory")]
-    Plot(plot::Arguments),
     Proxy(proxy::Arguments),
     #[cfg(feature = "codec")]
     Quality(quality::Arguments),
     Recv(recv::Arguments),
-    #[cfg(feature = "papers")]
-    Reproduce(reproduce::Arguments),
-    #[cfg(feature = "laboratory")]
-    Run(run::Arguments),
-    Schedulers(registry::SchedulerArguments),
-    #[cfg(feature = "laboratory")]
-    Schema(schema::Arguments),
     Send(Box<send::Arguments>),
     Serve(serve::Arguments),
     #[cfg(feature = "top")]
     Top(top::Arguments),
-    #[cfg(feature = "laboratory")]
-    Trace(trace::Arguments),
 }
 
 impl Command {
@@ -183,57 +140,38 @@ pub fn main() -> ExitCode {
     forbid_core_dumps();
     let words = match config::with_file(env::args_os().collect()) {
         Ok(words) => words,
-        Err(error) => return exit::report(Err(error)),
+        Err(error) => return exit::report(PROGRAM, Err(error)),
     };
     let words = match link::expanded(words) {
         Ok(words) => words,
-        Err(error) => return exit::report(Err(error)),
+        Err(error) => return exit::report(PROGRAM, Err(error)),
     };
     let command = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments.command,
-        Err(error) => return exit::refuse(&error),
+        Err(error) => return menu::refuse(PROGRAM, left_out::COMMANDS, &error),
     };
     command.log_time().into_iter().for_each(print::start_log);
-    exit::report(run_command(command))
+    exit::report(PROGRAM, run_command(command))
 }
 
 fn run_command(command: Command) -> anyhow::Result<()> {
     match command {
-        #[cfg(feature = "laboratory")]
-        Command::Compare(arguments) => compare::run(&arguments),
-        #[cfg(feature = "laboratory")]
-        Command::Contest(arguments) => contest::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
-        Command::Controllers(arguments) => registry::controllers(&arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(feature = "codec")]
         Command::DrawKeyFrame => observe::drawing::run(),
-        #[cfg(feature = "laboratory")]
+        #[cfg(feature = "emulate")]
         Command::Emulate(arguments) => emulate::run(&arguments),
-        Command::Fec(arguments) => registry::fec(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
-        #[cfg(feature = "laboratory")]
-        Command::New(arguments) => new::run(&arguments),
-        #[cfg(feature = "laboratory")]
-        Command::Plot(arguments) => plot::run(&arguments),
         Command::Proxy(arguments) => proxy::run(&arguments),
         #[cfg(feature = "codec")]
         Command::Quality(arguments) => quality::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
-        #[cfg(feature = "papers")]
-        Command::Reproduce(arguments) => reproduce::run(&arguments),
-        #[cfg(feature = "laboratory")]
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Schedulers(arguments) => registry::schedulers(&arguments),
-        #[cfg(feature = "laboratory")]
-        Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(&arguments),
-        #[cfg(feature = "laboratory")]
-        Command::Trace(arguments) => trace::run(&arguments),
     }
 }

@@ -1,49 +1,30 @@
 //! `anabranch list`: names of everything that can be chosen.
 
-use core::fmt::Write;
-
 use anabranch_core::SendReason;
+use anabranch_terminal::names::{self, ALGORITHMS, Section};
+use anabranch_terminal::print;
 use clap::builder::PossibleValuesParser;
 
 use crate::observe::metrics;
-use crate::{print, registry};
 
-/// List all names that other commands accept or print: algorithms, reasons, metrics, scenario keys.
+/// List all names that other commands accept or print: algorithms, reasons, statistics.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   anabranch list
-  anabranch list schedulers
-  anabranch list keys | grep loss")]
+  anabranch list controllers
+  anabranch list statistics | grep rtt
+
+A name with options goes wherever an algorithm is named:
+
+  anabranch send --controller nada:priority=2 --fec fixed:overhead=0.25:window=20 …")]
 pub(crate) struct Arguments {
     /// Kind of names; all kinds by default.
-    #[arg(value_parser = names())]
-    what: Option<String>,
+    #[arg(value_parser = kinds())]
+    kind: Option<String>,
 }
 
-/// A kind of names.
-struct Section {
-    name: &'static str,
-    about: &'static str,
-    list: fn() -> String,
-}
-
-const SECTIONS: &[Section] = &[
-    Section {
-        name: "controllers",
-        about: "congestion controllers, with their options: --controller",
-        list: registry::controller_list,
-    },
-    Section {
-        name: "schedulers",
-        about: "packet schedulers: --scheduler",
-        list: registry::scheduler_list,
-    },
-    Section {
-        name: "fec",
-        about: "policies of forward error correction, with their options: --fec",
-        list: registry::fec_list,
-    },
+const STREAMS: [Section; 2] = [
     Section {
         name: "reasons",
         about: "reasons for sent packets, in summaries, statistics and traces",
@@ -54,56 +35,19 @@ const SECTIONS: &[Section] = &[
         about: "names at /metrics of --metrics, of streams and of paths",
         list: statistics,
     },
-    #[cfg(feature = "laboratory")]
-    Section {
-        name: "metrics",
-        about: "measurements of runs: in [expect] of scenarios, in reports and comparisons",
-        list: laboratory::metrics,
-    },
-    #[cfg(feature = "laboratory")]
-    Section {
-        name: "keys",
-        about: "keys of scenario files",
-        list: laboratory::keys,
-    },
-    #[cfg(feature = "laboratory")]
-    Section {
-        name: "contest",
-        about: "cases in which other transports were measured: contest --row",
-        list: crate::contest::row_list,
-    },
-    #[cfg(feature = "papers")]
-    Section {
-        name: "claims",
-        about: "claims of papers: reproduce",
-        list: crate::reproduce::claim_list,
-    },
 ];
 
-fn names() -> PossibleValuesParser {
-    SECTIONS
-        .iter()
-        .map(|section| section.name)
-        .collect::<Vec<_>>()
-        .into()
+fn sections() -> Vec<Section> {
+    [&ALGORITHMS[..], &STREAMS].concat()
+}
+
+fn kinds() -> PossibleValuesParser {
+    let names = sections().into_iter().map(|section| section.name);
+    names.collect::<Vec<_>>().into()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    print::text(text(arguments.what.as_deref()))
-}
-
-fn text(what: Option<&str>) -> String {
-    let mut text = String::new();
-    for Section { name, about, list } in SECTIONS {
-        if what == Some(name) {
-            return list();
-        }
-        if what.is_none() {
-            let gap = if text.is_empty() { "" } else { "\n" };
-            let _ = write!(text, "{gap}## {name}: {about}\n\n{}", list());
-        }
-    }
-    text
+    print::text(names::text(&sections(), arguments.kind.as_deref()))
 }
 
 fn reasons() -> String {
@@ -128,117 +72,19 @@ fn statistics() -> String {
         .collect()
 }
 
-#[cfg(feature = "laboratory")]
-mod laboratory {
-    use anabranch_lab::metrics::{METRICS, Metric, Scope, Unit};
-    use serde_json::Value;
-
-    pub(super) fn metrics() -> String {
-        let line = |metric: &Metric| {
-            let scope = match metric.scope {
-                Scope::Run => "the run",
-                Scope::Flow => "each flow and all together",
-                Scope::EachFlow => "each flow",
-                Scope::Link => "each link",
-            };
-            let unit = match metric.unit {
-                Unit::Share => "share, 0 to 1",
-                Unit::Milliseconds => "ms",
-                Unit::BitsPerSecond => "bit/s",
-                Unit::Bytes => "bytes",
-                Unit::Number => "number",
-            };
-            format!("{:<28} {unit:<14} of {scope}\n", metric.name)
-        };
-        METRICS.iter().map(line).collect()
-    }
-
-    /// Returns the scenario keys from the schema, each with its path through the tables.
-    pub(super) fn keys() -> String {
-        let schema = serde_json::from_str(&anabranch_lab::schema()).unwrap_or_default();
-        let mut lines = Vec::new();
-        add_keys(&schema, "", &mut lines);
-        lines.dedup();
-        lines.concat()
-    }
-
-    /// Adds the keys under a part of the schema. The expectations of a metric are under `metrics`.
-    fn add_keys(part: &Value, way: &str, lines: &mut Vec<String>) {
-        match part {
-            Value::Object(object) => {
-                for (field, value) in object {
-                    match (field.as_str(), value) {
-                        ("definitions", _) => {}
-                        ("properties", Value::Object(keys)) => {
-                            for (key, value) in keys {
-                                add_key(key, value, way, lines);
-                            }
-                        }
-                        _ => add_keys(value, way, lines),
-                    }
-                }
-            }
-            Value::Array(parts) => parts.iter().for_each(|part| add_keys(part, way, lines)),
-            _ => {}
-        }
-    }
-
-    fn add_key(key: &str, value: &Value, way: &str, lines: &mut Vec<String>) {
-        let way = match way {
-            "" => key.to_owned(),
-            way => format!("{way}.{key}"),
-        };
-        if let Some(about) = value["description"].as_str() {
-            lines.push(format!("{way:<44} {about}\n"));
-        }
-        if key != "expect" {
-            add_keys(value, &way, lines);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn all_of_every_registry_is_listed() {
-        let all = text(None);
-        let schedulers = anabranch_schedulers::SCHEDULERS
-            .iter()
-            .map(|entry| entry.name);
-        let controllers = anabranch_controllers::CONTROLLERS
-            .iter()
-            .map(|entry| entry.name);
-        let reasons = SendReason::ALL.into_iter().map(SendReason::name);
-        for name in schedulers.chain(controllers).chain(reasons) {
+    fn all_reasons_and_statistics_are_listed() {
+        let all = names::text(&sections(), None);
+        for name in SendReason::ALL.into_iter().map(SendReason::name) {
             assert!(
                 all.lines().any(|line| line.split(' ').next() == Some(name)),
                 "{name}"
             );
         }
-        for section in SECTIONS {
-            let head = format!("## {}: ", section.name);
-            assert!(all.contains(&head), "{head}");
-            let own = text(Some(section.name));
-            assert!(!own.is_empty() && all.contains(&own), "{head}");
-            assert!(own.lines().all(|line| !line.trim().is_empty()), "{own}");
-        }
         assert!(all.contains("anabranch_path_rtt_seconds "));
-    }
-
-    #[cfg(feature = "laboratory")]
-    #[test]
-    fn metrics_and_scenario_keys_are_listed() {
-        let metrics = text(Some("metrics"));
-        let count = anabranch_lab::metrics::METRICS.len();
-        assert_eq!(metrics.lines().count(), count);
-        let keys = text(Some("keys"));
-        for key in ["duration ", "links.", "expect "] {
-            assert!(
-                keys.lines().any(|line| line.starts_with(key)),
-                "{key}{keys}"
-            );
-        }
     }
 }

@@ -9,10 +9,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anabranch_core::Frame;
+use anabranch_terminal::clean::one_line;
 use anabranch_units::{Duration, Importance, Instant};
 use anyhow::Context;
-
-use crate::clean::one_line;
 
 /// First byte of messages, and of no other frame.
 const MARK: u8 = 0;

@@ -35,6 +35,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use anabranch_mpegts_io::OutputNews;
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Importance, Instant};
@@ -51,7 +52,6 @@ use stats::{Stats, StatsName};
 use status::{Status, TunnelCounters};
 use thumbnail::KeyFrames;
 
-use crate::io::OutputNews;
 use crate::overload::Overload;
 use crate::tunnel::{self, Transport};
 

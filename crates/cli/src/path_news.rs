@@ -3,10 +3,9 @@
 
 use anabranch_core::{PathId, PathState};
 use anabranch_net::{Event, PathSnapshot};
+use anabranch_terminal::clean::one_line;
+use anabranch_terminal::print::Level;
 use anabranch_units::{Duration, Instant};
-
-use crate::clean::one_line;
-use crate::print::Level;
 
 /// Time after which a state is reported.
 const LASTING: Duration = Duration::from_millis(250);

@@ -13,17 +13,20 @@ use anabranch_net::{
     ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient,
 };
 use anabranch_secure::PublicKey;
+use anabranch_terminal::arguments::positive;
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::command_line::{allow_many_files, positive, socket_addr};
-use crate::exit::PeerLost;
+use crate::command_line::{allow_many_files, socket_addr};
 use crate::keygen::{PublicKeyParser, ensure_other, read_key};
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
-use crate::stop::Stop;
+use crate::service;
 use crate::summary::{Datagrams, End};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
@@ -31,7 +34,6 @@ use crate::tunnel::tun::host::default_route::{DefaultRoute, RouteArguments};
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, Rule, near};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
-use crate::{print, service};
 use watch::{Client, Watch};
 
 /// A connection that comes while there is no session waits so long for one …
@@ -175,7 +177,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match ended {
         Ended::Closed | Ended::ClosedByPeer => Ok(()),
         Ended::Replaced => bail!("another proxy with the same key has taken this one's place"),
-        ended => bail!(PeerLost(ended)),
+        ended => bail!(Failure::PeerLost(ended.to_string())),
     }
 }
 

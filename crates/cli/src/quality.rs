@@ -5,12 +5,12 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use anabranch_terminal::print;
 use anabranch_video::alignment::align;
 use anabranch_video::fidelity::{self, Fidelity};
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 
-use crate::print;
 use film::{Film, Luma, Track};
 use report::Report;
 

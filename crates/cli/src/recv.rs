@@ -17,22 +17,24 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
 use anabranch_secure::PublicKey;
+use anabranch_terminal::arguments::positive;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
-use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr};
-use crate::io::{Input, PARAMETERS, Rotation};
+use crate::command_line::{allow_many_files, listen_addr, tcp_addr};
 use crate::keygen::{read_key, read_or_make_key};
 use crate::latency::Latency;
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
+use crate::service;
 use crate::slowness::Slowness;
-use crate::stop::Stop;
 use crate::turned_away::TurnedAwayNews;
-use crate::{print, service};
 use allowance::{Allowances, Share};
 use destination::{Destination, Destinations};
 use listen::{Carrier, Listen, OtherSource, Sources};

@@ -4,14 +4,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use anabranch_core::ReceivedFrame;
+use anabranch_mpegts_io::{Output, OutputName, OutputNews, Playout, RetriedOutput};
 use anabranch_net::Clock;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::Duration;
 use anabranch_video::player::JitterBuffer;
 use anyhow::Context;
-
-use crate::io::{Output, OutputName, OutputNews, Playout, RetriedOutput};
-use crate::print;
-use crate::stop::Stop;
 
 /// Maximum number of frames that wait for the output; further frames are dropped.
 const MAX_WAITING: usize = 1_024;

@@ -10,16 +10,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use anabranch_controllers::by_name;
 use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
+use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
+use anabranch_terminal::arguments::positive;
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::PACKET_LEN;
 use anyhow::bail;
 
-use crate::command_line::positive;
 use crate::delivery::Delivery;
-use crate::exit::{Displaced, PeerLost};
-use crate::io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, told_latency};
 use crate::link::CodeParser;
@@ -31,11 +33,10 @@ use crate::path_news::{PathNews, session_news};
 use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
+use crate::service;
 use crate::slowness::Slowness;
-use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::target::TargetArguments;
-use crate::{print, service};
 use roads::{Roads, SharedNames};
 
 /// How often the main thread looks up from waiting for events.
@@ -104,10 +105,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CODE", value_parser = CodeParser, hide = true)]
     code: Option<PairingCode>,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
-    /// `anabranch controllers` lists them.
+    /// `anabranch list controllers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_controllers::DEFAULT)]
     controller: String,
-    /// Packet scheduler; `anabranch schedulers` lists them.
+    /// Packet scheduler; `anabranch list schedulers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_schedulers::DEFAULT)]
     scheduler: String,
     /// Send packets as ECN-capable, so that routers mark them instead of dropping them. It helps if
@@ -120,7 +121,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME")]
     latency: Option<Latency>,
     /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
-    /// `fixed:overhead=0.25`. `anabranch fec` lists them.
+    /// `fixed:overhead=0.25`. `anabranch list fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
     fec: String,
     /// How long to wait for the receiver's first answer.
@@ -237,8 +238,8 @@ impl Arguments {
         if self.scheduler == ORACLE {
             bail!(
                 "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
-             it is for `anabranch run` and `anabranch compare`. `anabranch schedulers` lists those \
-             that can send"
+             it is for `anabranch-lab run` and `anabranch-lab compare`. `anabranch list \
+             schedulers` lists those that can send"
             );
         }
         Ok(())
@@ -537,7 +538,7 @@ fn feed(sender: &Sender, unit: Unit, captured_at: Instant, fed: &mut Fed) -> boo
 fn outcome(ended: Ended) -> anyhow::Result<()> {
     match ended {
         Ended::Closed => Ok(()),
-        Ended::Replaced => Err(Displaced.into()),
-        ended => Err(PeerLost(ended).into()),
+        Ended::Replaced => Err(Failure::Displaced.into()),
+        ended => Err(Failure::PeerLost(ended.to_string()).into()),
     }
 }

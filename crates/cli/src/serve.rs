@@ -7,15 +7,18 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_secure::{Cargo, PublicKey};
+use anabranch_terminal::arguments::positive;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
-use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
+use crate::command_line::{allow_many_files, listen_addr, tcp_addr, told_tcp};
 use crate::keygen::read_key;
 use crate::observe::{Look, ObserveArguments, StandardOutput};
+use crate::service;
 use crate::slowness::Slowness;
-use crate::stop::Stop;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel::policy::Policy;
 use crate::tunnel::tun::host::nat::Nat;
@@ -23,7 +26,6 @@ use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, Target, TransportArguments, streams};
 use crate::turned_away::TurnedAwayNews;
-use crate::{print, service};
 
 /// Time between the main thread's checks while it waits for events.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);

@@ -12,12 +12,12 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
+use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
 use anabranch_net::{Clock, Sender};
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::{Value, json};
 
-use crate::io::{CaptureName, Encoder, sound_source, video_source};
 use news::News;
 use obs::Obs;
 use outlet::{Outlet, TargetName};

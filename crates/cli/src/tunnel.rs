@@ -41,10 +41,11 @@ pub(crate) use journal::Transport;
 /// Congestion control of the paths, and their scheduler.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TransportArguments {
-    /// Congestion controller of every path, with any options; `anabranch controllers` lists them.
+    /// Congestion controller of every path, with any options; `anabranch list controllers` lists
+    /// them.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER)]
     controller: String,
-    /// Packet scheduler; `anabranch schedulers` lists them.
+    /// Packet scheduler; `anabranch list schedulers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_schedulers::STREAM_DEFAULT)]
     scheduler: String,
 }

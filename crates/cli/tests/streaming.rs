@@ -369,7 +369,7 @@ fn mistakes_name_what_is_wrong() {
             &["--scheduler", "oracle"],
             "test:",
             1,
-            "anabranch schedulers",
+            "anabranch list schedulers",
         ),
         (&["--latency", "soon"], "test:", 2, "--latency"),
         (&["--duration", "1 s"], "udp://127.0.0.1:0", 1, "test:"),

@@ -83,12 +83,14 @@ fn arrows_between_crates_that_must_never_be() {
         }
     }
     for (name, dependencies) in &graph {
+        for program in ["cli", "lab-cli"] {
+            assert!(
+                !dependencies.contains(program),
+                "{name} must not know {program}"
+            );
+        }
         assert!(
-            name == "cli" || !dependencies.contains("cli"),
-            "{name} must not know cli"
-        );
-        assert!(
-            name == "cli" || !dependencies.contains("papers"),
+            name == "lab-cli" || !dependencies.contains("papers"),
             "{name} must not know papers"
         );
     }
@@ -141,8 +143,10 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
 }
 
 #[test]
-fn the_program_speaks_in_one_place() {
-    for (path, text) in files("crates/cli/src", ".rs") {
+fn the_programs_speak_in_one_place() {
+    let folders = ["cli", "lab-cli", "mpegts-io", "terminal"];
+    let sources = folders.map(|name| files(&format!("crates/{name}/src"), ".rs"));
+    for (path, text) in sources.into_iter().flatten() {
         let is_told = ["println!", "print!("]
             .iter()
             .any(|token| text.contains(token));
@@ -252,11 +256,17 @@ fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
     }
 }
 
-/// Returns the crates that the program is built from, with these options.
+/// Returns the crates that the streaming program is built from, with these options.
 fn built_from(options: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .current_dir(workspace())
-        .args(["tree", "--offline", "--locked", "--package", "anabranch"])
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "--package",
+            "anabranch-cli",
+        ])
         .args(["--edges", "normal,build", "--prefix", "none"])
         .args(options)
         .output()
@@ -270,21 +280,22 @@ fn built_from(options: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
-    let left_out = [
+    let optional = [
         "anabranch-emu",
         "anabranch-lab",
         "anabranch-link",
-        "anabranch-papers",
         "anabranch-sim",
-        "indicatif",
         "openh264",
         "openh264-sys2",
-        "ratatui",
     ];
-    let (small, whole) = (built_from(&["--no-default-features"]), built_from(&[]));
-    for name in left_out {
-        assert!(!small.contains(name), "the small build needs {name}");
+    let (usual, whole) = (built_from(&[]), built_from(&["--all-features"]));
+    for name in optional {
+        assert!(!usual.contains(name), "the default build needs {name}");
         assert!(whole.contains(name), "nothing needs {name}");
     }
-    assert!(small.contains("anabranch-net"), "{small:?}");
+    for name in ["anabranch-papers", "indicatif"] {
+        assert!(!whole.contains(name), "the streaming program needs {name}");
+    }
+    assert!(usual.contains("anabranch-net") && usual.contains("ratatui"));
+    assert!(!built_from(&["--no-default-features"]).contains("ratatui"));
 }

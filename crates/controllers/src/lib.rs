@@ -13,7 +13,7 @@
 //!
 //! Start at `fixed.rs`, the shortest, then `new_reno.rs` for a window and `delay_bbr/live.rs` for
 //! the default. Shared parts: `window.rs` (TCP's windows), `one_way_delay.rs`, `rate_meter.rs`,
-//! `rate_use.rs` and `backlog_share.rs`. To add an algorithm, `anabranch new controller NAME`
+//! `rate_use.rs` and `backlog_share.rs`. To add an algorithm, `anabranch-lab new controller NAME`
 //! writes its file, its `mod` line here and its entry in `registry.rs`. `contract.rs` then tests
 //! the contract of every controller.
 
@@ -61,6 +61,6 @@ pub use registry::{
     CONTROLLERS, ControllerEntry, DEFAULT, UnknownController, by_name, default_controller,
 };
 
-/// Template of the file that `anabranch new controller` writes, except for its names: a window of
-/// AIMD. It is compiled with the tests, and keeps the contract.
+/// Template of the file that `anabranch-lab new controller` writes, except for its names: a window
+/// of AIMD. It is compiled with the tests, and keeps the contract.
 pub const TEMPLATE: &str = include_str!("template.rs");

@@ -34,7 +34,8 @@ pub use report::{
 pub use run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
 pub use scenario::{
     AdaptiveSpec, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec,
-    PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting, ShortSpec, schema,
+    NotOneLink, PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting, ShortSpec,
+    schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

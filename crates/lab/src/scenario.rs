@@ -3,6 +3,7 @@
 mod base;
 mod discipline;
 mod document;
+mod emulated;
 mod error;
 mod expect;
 mod files;
@@ -28,6 +29,7 @@ use files::Files;
 use reader::{Read, Table, positive_duration, text};
 use shape::{Key, Shape};
 
+pub use emulated::NotOneLink;
 pub use error::ScenarioError;
 pub use expect::Expectation;
 pub use flow::{

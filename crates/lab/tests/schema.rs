@@ -143,7 +143,7 @@ fn the_file_for_editors_is_what_the_program_prints() {
     let path = root().join("docs/scenario.schema.json");
     assert!(
         std::fs::read_to_string(path).unwrap() == schema(),
-        "anabranch schema > docs/scenario.schema.json"
+        "anabranch-lab schema > docs/scenario.schema.json"
     );
 }
 

@@ -56,6 +56,7 @@ mod handshake;
 mod lanes;
 mod link;
 mod load;
+pub mod local_address;
 mod names;
 mod observer;
 mod outbox;

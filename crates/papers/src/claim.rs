@@ -234,7 +234,7 @@ pub struct Case {
     pub settings: Vec<String>,
     /// Recording interval.
     pub interval: Duration,
-    /// Whether the expectations of its file for `anabranch run` count.
+    /// Whether the expectations of its file for `anabranch-lab run` count.
     pub has_promises: bool,
     /// Whether no expectation is about it, so that the seeds of the first look are enough.
     pub is_only_shown: bool,
@@ -291,7 +291,8 @@ impl Case {
         self
     }
 
-    /// Also measures the expectations of its file for `anabranch run`, for [`Evidence::promises`].
+    /// Also measures the expectations of its file for `anabranch-lab run`, for
+    /// [`Evidence::promises`].
     #[must_use]
     pub fn with_promises(mut self) -> Case {
         self.has_promises = true;

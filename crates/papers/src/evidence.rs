@@ -81,7 +81,8 @@ impl Evidence {
         &self.case(case).runs
     }
 
-    /// Returns the expectations of a case's file, about every run, as `anabranch run` judges them.
+    /// Returns the expectations of a case's file, about every run, as `anabranch-lab run` judges
+    /// them.
     ///
     /// # Panics
     /// Panics if the claim has no such case.

@@ -181,7 +181,7 @@ fn write_claim(page: &mut String, claim: &Claim) -> fmt::Result {
     }
     writeln!(
         page,
-        "<p class=\"where\">Kind: {}. Again: <code>anabranch reproduce {}</code></p>",
+        "<p class=\"where\">Kind: {}. Again: <code>anabranch-lab reproduce {}</code></p>",
         claim.basis.name(),
         escape(claim.id)
     )

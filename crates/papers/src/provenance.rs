@@ -18,7 +18,7 @@ pub struct RunNote {
     /// Whether the command repeats it exactly. If not, `reproduce` makes a change that no setting
     /// can make.
     pub is_exact: bool,
-    /// Hash of all events with the first seed, as `anabranch run` prints it.
+    /// Hash of all events with the first seed, as `anabranch-lab run` prints it.
     pub trace_hash: String,
 }
 
@@ -56,7 +56,7 @@ impl Command {
         let exact = candidates.into_iter().find(|settings| is_same(settings));
         let is_exact = exact.is_some();
         let settings = exact.unwrap_or_else(|| case.settings.clone());
-        let mut text = format!("anabranch run scenarios/{}", case.file);
+        let mut text = format!("anabranch-lab run scenarios/{}", case.file);
         for setting in &settings {
             let setting = setting.replace('\'', "'\\''");
             text.push_str(&format!(" --set '{setting}'"));

@@ -262,7 +262,7 @@ fn the_commands_of_the_report_repeat_its_runs() {
         for run in runs {
             let words = run
                 .command
-                .strip_prefix("anabranch run scenarios/")
+                .strip_prefix("anabranch-lab run scenarios/")
                 .unwrap();
             let mut words = words.split(" --set ");
             let file = words.next().unwrap();

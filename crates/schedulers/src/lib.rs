@@ -18,8 +18,8 @@
 //! path: they implement [`PathChoice`] or [`PathCost`], and [`OneByOne`] makes schedulers of them.
 //! Start at `round_robin.rs`, the shortest, then `min_cost.rs` for a cost and `redundant.rs` for
 //! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once),
-//! `room.rs` (waiting for a window) and `binding.rs`. To add an algorithm, `anabranch new scheduler
-//! NAME` writes its file, its `mod` line here and its entry in `registry.rs`; `contract.rs` then
+//! `room.rs` (waiting for a window) and `binding.rs`. To add an algorithm, `anabranch-lab new
+//! scheduler NAME` writes its file, its `mod` line here and its entry in `registry.rs`; `contract.rs` then
 //! tests what every scheduler owes.
 
 mod anabranch;
@@ -62,6 +62,6 @@ pub use registry::{
     default_scheduler, default_stream_scheduler,
 };
 
-/// Template of the file that `anabranch new scheduler` writes, except for its names: a cost per
+/// Template of the file that `anabranch-lab new scheduler` writes, except for its names: a cost per
 /// path. It is compiled with the tests, and keeps the contract.
 pub const TEMPLATE: &str = include_str!("template.rs");

@@ -1,5 +1,5 @@
 //! The frames of a film without their content: the time, size, type and importance of each.
-//! `anabranch trace` writes them and scenarios play them.
+//! `anabranch-lab trace` writes them and scenarios play them.
 
 use core::fmt::{self, Write};
 

@@ -5,10 +5,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use anabranch_core::Frame;
 use anabranch_core::media::SendFrameError;
 use anabranch_net::{Clock, SendError, Sender};
+use anabranch_terminal::stop::Stop;
 use anabranch_units::Instant;
 
 use super::ledger::Ledger;
-use crate::stop::Stop;
 
 /// State that a source's thread works with.
 #[derive(Debug)]

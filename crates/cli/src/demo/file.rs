@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use anabranch_core::Frame;
+use anabranch_mpegts_io::{FilmUnit, Reading, TimedUnits, UnitSplitter, remux};
 use anabranch_units::Duration;
 use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 
 use super::feed::Feed;
-use crate::io::{FilmUnit, Reading, TimedUnits, UnitSplitter, remux};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;

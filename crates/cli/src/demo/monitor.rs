@@ -2,6 +2,7 @@
 
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant, Lateness};
 
 use super::network::{LINKS, SCRIPT, scripted};
@@ -11,7 +12,6 @@ use crate::observe::sampler::Sampler;
 use crate::observe::status::Status;
 use crate::path_news::state_name;
 use crate::slowness::Slowness;
-use crate::stop::Stop;
 
 /// Time between samples, which is the resolution of the failed link's return.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);

@@ -15,6 +15,7 @@ use anabranch_net::{
 };
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::SecretKey;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant, Seed};
 use anyhow::{Context, bail};
 
@@ -28,7 +29,6 @@ use super::network::{self, LINKS};
 use super::recording::{Recording, Source};
 use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
-use crate::stop::Stop;
 
 /// Time after the deadline in which the last frames are waited for. A frame that misses a fragment
 /// is given up within it.

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration as StdDuration;
 
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 
 use super::judge::Promise;
@@ -12,7 +13,6 @@ use super::page;
 use super::recording::{Recording, Sample, rate};
 use crate::observe::status::Status;
 use crate::path_news::state_name;
-use crate::print;
 use crate::view::{Picture, Screen, StreamView, Wish};
 
 /// Time between updates of the screen.

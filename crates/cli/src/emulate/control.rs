@@ -7,6 +7,8 @@ use std::time::Duration as StdDuration;
 
 use anabranch_emu::{Relay, Way};
 use anabranch_link::{LinkChange, LossModel};
+use anabranch_terminal::clean::one_line;
+use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, known_names};
 use anyhow::Context;
 use http_body_util::{BodyExt, Limited};
@@ -15,9 +17,7 @@ use hyper::header::ORIGIN;
 use hyper::{Method, Request, StatusCode};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::clean::one_line;
 use crate::observe::http::{Answer, Answerer, text};
-use crate::print;
 
 pub(super) const CONTROL_HELP: &str = "
 While it runs, lines on standard input change the network:

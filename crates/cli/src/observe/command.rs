@@ -11,13 +11,13 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 
 use anabranch_net::Clock;
+use anabranch_terminal::files::installed;
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::happening::{Listeners, Told};
-use crate::io::installed;
-use crate::print;
 
 /// Maximum number of running commands.
 const MAX_RUNNING: usize = 4;

@@ -21,13 +21,14 @@ use std::{io, thread};
 
 use anabranch_net::{Clock, PacketEvent, PacketNews, PacketObserver, PathSnapshot, Snapshot};
 use anabranch_secure::{Cargo, PublicKey};
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use super::Look;
 use super::happening::{Told, unix_time_s};
-use crate::{print, tunnel};
+use crate::tunnel;
 
 /// First byte of each record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_terminal::print;
 use hyper::body::Incoming;
 use hyper::header::ALLOW;
 use hyper::{Method, Request, StatusCode};
@@ -11,7 +12,6 @@ use super::http::{Answer, Answerer, HttpAddress, Server, body, text};
 use super::status::Status;
 use super::thumbnail::NoPicture;
 use super::{Shared, metrics, noalbs};
-use crate::print;
 
 const INDEX: &str = "\
 /metrics      for Prometheus

@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use anabranch_terminal::print;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::StandardOutput;
-use crate::print;
 
 /// Destination of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,15 +6,16 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
 use anabranch_secure::Cargo;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Lateness};
 
 use crate::observe::{Look, Observation, Opened};
 use crate::path_news::{PathNews, session_news};
+use crate::service;
 use crate::slowness::Slowness;
-use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::tunnel;
-use crate::{print, service};
 
 /// Time between checks.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);

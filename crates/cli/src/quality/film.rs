@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anabranch_mpegts_io::{CodedPicture, PictureReader};
 use anabranch_units::Duration;
 use anabranch_video::alignment::{Mark, PresentationClock};
 use anabranch_video::annex_b;
@@ -10,8 +11,6 @@ use anabranch_video::decoder::{DecodeError, Decoded, H264Decoder};
 use anabranch_video::frame_trace::PictureType;
 use anabranch_video::mpeg_ts::VideoCodec;
 use anyhow::{bail, ensure};
-
-use crate::io::{CodedPicture, PictureReader};
 
 /// Properties of a film before it is decoded.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
+use anabranch_mpegts_io::testing::{encoded, ffmpeg, has_ffmpeg, transport_stream};
 use anabranch_units::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::io::testing::{encoded, ffmpeg, has_ffmpeg, transport_stream};
 
 /// A folder with films.
 struct Bed(TempDir);

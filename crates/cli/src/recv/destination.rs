@@ -2,10 +2,10 @@
 
 use core::str::FromStr;
 
+use anabranch_mpegts_io::OutputName;
 use anyhow::bail;
 
 use crate::allowed::StreamName;
-use crate::io::OutputName;
 
 /// Placeholder for a stream's name in the name of an output.
 const NAME: &str = "{name}";

@@ -4,6 +4,8 @@ use core::fmt;
 use core::str::FromStr;
 use std::sync::Arc;
 
+use anabranch_mpegts_io::{ForeignName, Input, InputName, Piece, Wanted};
+use anabranch_terminal::print;
 use anabranch_units::DataRate;
 use anyhow::{bail, ensure};
 
@@ -11,8 +13,6 @@ use super::outputs::Outputs;
 use super::stream::{Manner, Outcome};
 use super::tally::Tally;
 use crate::allowed::StreamName;
-use crate::io::{ForeignName, Input, InputName, Piece, Wanted};
-use crate::print;
 
 /// A `--listen` of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,16 +5,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use anabranch_mpegts_io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
 use anabranch_net::Clock;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::Instant;
 use anyhow::{Context, anyhow};
 
 use super::stream::Manner;
 use crate::allowed::StreamName;
-use crate::io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
 use crate::observe::Observation;
-use crate::print;
-use crate::stop::Stop;
 
 /// Maximum number of pieces that wait for an output. A piece is some milliseconds, so they are ten
 /// seconds and more.

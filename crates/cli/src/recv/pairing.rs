@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_net::{PairingNews, Receiver};
 use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, ensure};
 use qrcode::QrCode;
@@ -15,7 +16,6 @@ use super::destination::Destination;
 use super::listen::Sources;
 use super::{Arguments, Studio};
 use crate::link::Link;
-use crate::print;
 use crate::usage::usual_folder;
 
 /// Validity of a link. Chosen: enough time to send it to another person.

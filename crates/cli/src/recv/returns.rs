@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_core::Frame;
+use anabranch_mpegts_io::{Input, InputName, Wanted};
 use anabranch_net::{Clock, ReturnPath};
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::DataRate;
 use anyhow::Context;
 
 use crate::allowed::StreamName;
-use crate::io::{Input, InputName, Wanted};
 use crate::message;
-use crate::print;
-use crate::stop::Stop;
 
 /// Options for media and messages to the senders.
 #[derive(Debug, clap::Args)]

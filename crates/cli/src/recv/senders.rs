@@ -4,11 +4,11 @@ use std::sync::PoisonError;
 
 use anabranch_net::Receiver;
 use anabranch_secure::PublicKey;
+use anabranch_terminal::print;
 use anabranch_units::Instant;
 
 use super::{Native, Studio};
 use crate::command_line::told_tcp;
-use crate::print;
 
 impl Native {
     /// Prints the address at which it listens.

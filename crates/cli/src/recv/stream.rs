@@ -5,7 +5,11 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
+use anabranch_mpegts_io::Playout;
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::null_packets;
 use anabranch_video::player::JitterBuffer;
@@ -14,15 +18,11 @@ use super::allowance::Share;
 use super::outputs::Outputs;
 use crate::allowed::StreamName;
 use crate::delivery::Delivery;
-use crate::exit::PeerLost;
-use crate::io::Playout;
 use crate::latency::told_latency;
 use crate::message;
 use crate::observe::Observation;
 use crate::overload::OverloadWatch;
 use crate::path_news::{PathNews, path_name};
-use crate::print;
-use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 
 /// Longest wait of a stream's thread for an event.
@@ -245,7 +245,7 @@ impl<'a> Session<'a> {
             Ended::Closed | Ended::ClosedByPeer => {
                 Some(self.outputs.check().and_then(|()| delivery.check()))
             }
-            ended => Some(Err(PeerLost(ended).into())),
+            ended => Some(Err(Failure::PeerLost(ended.to_string()).into())),
         }
     }
 

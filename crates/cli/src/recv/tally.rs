@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
+use anabranch_mpegts_io::{Link, Links};
 use anabranch_net::{Clock, PathSnapshot, Receiver, Snapshot};
 use anabranch_units::{Duration, Instant};
 
 use crate::allowed::{self, Allowed, StreamName};
-use crate::io::{Link, Links};
 use crate::observe::{Foreign, Look};
 
 /// Pause after which another session begins.

@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::{PathCounters, PathId, PathState};
 use anabranch_net::{ClientPath, Clock, PathSnapshot, Sender, Snapshot, StartError};
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{ByteCount, Duration, Instant};
 
 use super::STREAM;
 use crate::observe::Observation;
 use crate::paths::{NamedPath, PathArguments, Ways};
-use crate::stop::Stop;
+use crate::service;
 use crate::usage::{Caps, News};
-use crate::{print, service};
 
 /// Time between checks for new interfaces.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -12,6 +12,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::mpsc;
 
+use anabranch_terminal::clean::one_line;
+use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use data_encoding::BASE64;
@@ -22,9 +24,7 @@ use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
 use super::{LOOK_INTERVAL, Look, News, wait};
-use crate::clean::one_line;
 use crate::command_line::socket_addr;
-use crate::print;
 
 /// Default name of the profile's duplicate.
 const PROFILE: &str = "anabranch";

@@ -9,6 +9,7 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use clap::builder::TypedValueParser;
@@ -16,7 +17,6 @@ use clap::builder::TypedValueParser;
 use super::{LOOK_INTERVAL, Look, News, Obs, Target, wait};
 use crate::command_line::socket_addr;
 use crate::keygen::discreetly;
-use crate::print;
 
 /// Time between repetitions of UDP datagrams. They may be lost, and listeners may start late.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(2);

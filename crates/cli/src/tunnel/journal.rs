@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_secure::{Cargo, PublicKey};
+use anabranch_terminal::print;
 use tokio::time::Instant;
 
 use crate::allowed::{Allowed, name_of};
 use crate::observe::{Observation, Outcome, Tunnelled};
-use crate::print;
 
 /// Time between two lines about the refusals of a peer.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::Accepted;
 use anabranch_secure::PublicKey;
+use anabranch_terminal::print;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,7 +18,6 @@ use super::journal::Transport;
 use super::policy::Policy;
 use super::relay::{self, Answered};
 use super::request::{self, Answer};
-use crate::print;
 
 /// Time in which a target must answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

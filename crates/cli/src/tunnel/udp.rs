@@ -32,12 +32,12 @@ use std::net::SocketAddr;
 
 use anabranch_core::{Config, MediaConfig};
 use anabranch_net::datagram_transport;
+use anabranch_terminal::arguments::positive;
 use anabranch_units::Duration;
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 use super::request::MAX_TARGET_BYTES;
-use crate::command_line::positive;
 
 /// Idle time after which a flow ends. NATs commonly wait 30 s or more for UDP; RFC 4787 §4.3
 /// demands two minutes, but few NATs comply.
@@ -57,7 +57,7 @@ pub(crate) struct DatagramArguments {
     #[arg(long, value_name = "TIME", default_value = "200 ms", value_parser = positive)]
     udp_deadline: Duration,
     /// Forward error correction of UDP datagrams that this end sends: adaptive, fixed, frame, off,
-    /// webrtc or window, with any options. `anabranch fec` lists them.
+    /// webrtc or window, with any options. `anabranch list fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
     udp_fec: String,
 }

@@ -15,7 +15,7 @@ const NOT_OF_MEDIA: [&str; 13] = [
 ];
 
 /// Returns `names` with the controllers that `all` and `all-media` mean in their places. They are
-/// in the order of `anabranch controllers`, without those that `names` contains anyway.
+/// in the order of `anabranch-lab list controllers`, without those that `names` contains anyway.
 pub fn expanded_controllers(names: &[String]) -> Vec<String> {
     let known: Vec<&str> = CONTROLLERS.iter().map(|entry| entry.name).collect();
     expanded(names, &known, |word| match word {
@@ -25,7 +25,7 @@ pub fn expanded_controllers(names: &[String]) -> Vec<String> {
     })
 }
 
-/// Does the same for schedulers: `all` means those that `anabranch schedulers` lists.
+/// Does the same for schedulers: `all` means those that `anabranch-lab list schedulers` lists.
 pub fn expanded_schedulers(names: &[String]) -> Vec<String> {
     let known: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
     expanded(names, &known, |word| (word == ALL).then_some(|_| true))

@@ -10,7 +10,7 @@ use anabranch_video::frame_trace;
 pub(super) enum TraceFormat {
     /// Delivery opportunities of a link.
     Mahimahi,
-    /// A film's frames, from `anabranch trace`.
+    /// A film's frames, from `anabranch-lab trace`.
     Film,
     /// Frame sizes at several bitrates.
     FrameSizes,
@@ -40,7 +40,7 @@ impl Display for TraceFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TraceFormat::Mahimahi => "mahimahi (for a link's trace: a time in ms on each line)",
-            TraceFormat::Film => "film (for a source's file: CSV from `anabranch trace`)",
+            TraceFormat::Film => "film (for a source's file: CSV from `anabranch-lab trace`)",
             TraceFormat::FrameSizes => {
                 "frame sizes (for a source's file: CSV that begins with `frame,200 kbit/s,…`)"
             }

@@ -27,7 +27,7 @@ pub(super) struct Experiment {
     pub(super) files: &'static [(&'static str, &'static str)],
     /// Recording interval.
     pub(super) interval: Duration,
-    /// Whether the expectations of its file for `anabranch run` count.
+    /// Whether the expectations of its file for `anabranch-lab run` count.
     pub(super) has_promises: bool,
 }
 

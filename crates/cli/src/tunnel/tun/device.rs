@@ -2,11 +2,11 @@
 
 use std::io;
 
+use anabranch_terminal::print;
 use anyhow::{Context, bail};
 
 use super::TunArguments;
 use super::address::InnerAddress;
-use crate::print;
 
 /// Longest name that the kernel accepts (`IFNAMSIZ` without the final zero).
 const MAX_NAME_BYTES: usize = 15;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::DatagramChannel;
 use anabranch_secure::PublicKey;
+use anabranch_terminal::print;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -14,7 +15,6 @@ use super::message::{self, Message, Verdict};
 use super::packet;
 use super::routes::{Admission, Routes};
 use super::{MAX_PACKET_BYTES, TunArguments};
-use crate::print;
 
 /// Minimum time between notifications of a session without a claim.
 const UNKNOWN_TOLD_EVERY: Duration = Duration::from_millis(100);

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_net::DatagramChannel;
+use anabranch_terminal::print;
 use bytes::Bytes;
 
 use super::address::InnerAddress;
@@ -12,7 +13,6 @@ use super::device::Device;
 use super::message::{self, Message, OfEach, Verdict, index_of};
 use super::packet;
 use super::{MAX_PACKET_BYTES, TunArguments};
-use crate::print;
 
 /// Time between repetitions of a claim that was not granted.
 const CLAIMED_EVERY: Duration = Duration::from_millis(500);

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::DatagramChannel;
+use anabranch_terminal::print;
 use anyhow::Context;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
@@ -13,7 +14,6 @@ use super::flows::{Flows, Source};
 use super::message::{self, Message};
 use super::port::Port;
 use super::{MAX_BATCH, Rule, set_up, with_buffer};
-use crate::print;
 use crate::tunnel::tun;
 
 /// The open ports, with their rules.

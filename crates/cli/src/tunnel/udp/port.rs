@@ -3,10 +3,9 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use anabranch_net::local_address;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
-
-use crate::reached;
 
 /// The socket of a port.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ impl Port {
     /// The socket is bound to the unspecified address, and the system does not report local
     /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
-        let is_told = reached::be_told(&socket, socket.local_addr()?)?;
+        let is_told = local_address::enable(&socket, socket.local_addr()?)?;
         Ok(Port { socket, is_told })
     }
 
@@ -45,8 +44,9 @@ impl Port {
             let (length, from) = self.socket.try_recv_from(buffer)?;
             return Ok((length, from, None));
         }
-        self.socket
-            .try_io(Interest::READABLE, || reached::recv(&self.socket, buffer))
+        self.socket.try_io(Interest::READABLE, || {
+            local_address::recv(&self.socket, buffer)
+        })
     }
 
     /// Sends a datagram from the local address of an earlier one.
@@ -60,7 +60,7 @@ impl Port {
             self.socket.send_to(bytes, to).await?;
             return Ok(());
         }
-        let send = || reached::send(&self.socket, bytes, to, from);
+        let send = || local_address::send(&self.socket, bytes, to, from);
         self.socket.async_io(Interest::WRITABLE, send).await
     }
 }

@@ -207,7 +207,7 @@ pub(super) fn source(node: &Node, files: Files<'_>) -> Read<SourceConfig> {
 enum Frames {
     /// Sizes at several bitrates.
     Ladder(Arc<FrameLadder>),
-    /// A film, as `anabranch trace` writes it.
+    /// A film, as `anabranch-lab trace` writes it.
     Film(Arc<FrameTrace>),
 }
 

@@ -7,10 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anabranch_terminal::files::installed;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-
-use crate::io::installed;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

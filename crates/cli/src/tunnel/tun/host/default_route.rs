@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anyhow::{Context, bail};
 
 use super::super::TunArguments;
@@ -11,8 +13,6 @@ use super::super::near::Interface;
 use super::act::find;
 use super::record::{Record, clean_up};
 use super::{names, routes};
-use crate::print;
-use crate::stop::Stop;
 
 /// Options for the machine's routes and name servers.
 #[derive(Debug, clap::Args)]

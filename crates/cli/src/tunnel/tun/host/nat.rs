@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anabranch_terminal::print;
 use anyhow::{Context, ensure};
 
 use super::super::TunArguments;
 use super::super::address::InnerAddress;
 use super::act::{Act, Face, Step, find};
 use super::record::Record;
-use crate::print;
 
 const FORWARD_IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
 const FORWARD_IPV6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";

@@ -5,10 +5,10 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use anabranch_terminal::print;
 use anyhow::{Context, bail};
 
 use super::act::{Act, Step};
-use crate::print;
 
 /// Folder of the records. A restart of the machine empties it, and undoes all changes.
 const FOLDER: &str = "/run/anabranch";

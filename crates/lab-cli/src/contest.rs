@@ -1,0 +1,151 @@
+//! `anabranch-lab contest`: this transport compared with its alternatives.
+
+mod real;
+mod rows;
+mod table;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_lab as lab;
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::print;
+use anabranch_units::{Duration, Seed, known_names};
+use anyhow::{Context, bail};
+
+use crate::progress::Progress;
+use rows::{ROWS, Row};
+use table::{Figures, Judged};
+
+/// Number of parallel rows in real time; more rows would compete for processors.
+const ROWS_AT_A_TIME: usize = 2;
+
+/// Compare this transport with SRT, RIST, SRTLA and noq: frames in time, and overhead.
+///
+/// Runs the cases in which those transports were measured, and prints their figures beside this
+/// transport's. All rows have the same settings, except links, stream and latency budget.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The cases are scenarios/contest/*.toml. With --real the runtimes of `send` and `recv` meet over real
+sockets, encrypted, with the same links in a relay between them, for a minute a row. A row holds if
+every seed meets its bar; if one does not, the exit code is 4. Bars are for a minute: shorter rows
+(--quick, --set duration=…) are not judged.
+
+  anabranch-lab contest
+  anabranch-lab contest --real --quick
+  anabranch-lab contest --row 4 --set flows.0.scheduler=wrr")]
+pub(crate) struct Arguments {
+    /// Run in real time, over real sockets.
+    #[arg(long)]
+    real: bool,
+    /// With --real, run each row for 10 s. That is too short for verdicts: failures begin at 3 s
+    /// and last 4 s.
+    #[arg(long, requires = "real")]
+    quick: bool,
+    /// Run only the rows whose names begin with this: `4`, `6a`. May be repeated.
+    #[arg(long = "row", value_name = "NAME")]
+    rows: Vec<String>,
+    /// Number of seeds; real time has one.
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "real")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Set a value in every row: `flows.0.fec=adaptive`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+/// Returns the names and cases of all rows.
+pub(crate) fn row_list() -> String {
+    let line = |row: &rows::Row| format!("{:<4} {}\n", row.name, row.case);
+    rows::ROWS.iter().map(line).collect()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let is_wanted = |row: &&Row| {
+        let starts = |name: &String| row.name.starts_with(name.as_str());
+        arguments.rows.is_empty() || arguments.rows.iter().any(starts)
+    };
+    for name in &arguments.rows {
+        let known = || ROWS.iter().map(|row| row.name);
+        if !known().any(|known| known.starts_with(name.as_str())) {
+            bail!("--row {name}: known are {}", known_names(name, known()));
+        }
+    }
+    let rows = ROWS.iter().filter(is_wanted).map(|row| {
+        let mut settings = arguments.settings.clone();
+        if arguments.quick {
+            settings.extend(row.quick.iter().map(|text| (*text).to_owned()));
+        }
+        let scenario = lab::Scenario::parse(row.name, row.scenario, &settings)?;
+        Ok((row, scenario))
+    });
+    let rows: Vec<(&Row, lab::Scenario)> = rows.collect::<anyhow::Result<_>>()?;
+    let judged = if arguments.real {
+        in_real_time(&rows)?
+    } else {
+        simulated(&rows, arguments.seeds)?
+    };
+    print::text(table::table(&judged, arguments.real))?;
+    match table::missed(&judged) {
+        None => Ok(()),
+        Some(missed) => Err(Failure::Unmet(missed).into()),
+    }
+}
+
+fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Result<Vec<Judged<'a>>> {
+    let spans = rows.iter().map(|(_, scenario)| scenario.duration);
+    let simulated = spans.fold(Duration::ZERO, |sum, span| sum + span);
+    let progress = Progress::new(simulated * seeds);
+    let options = lab::RunOptions::seeds(seeds);
+    let judged = rows.iter().map(|(row, scenario)| {
+        let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
+        let figures = report.runs.iter().map(|run| {
+            let flow = &run.statistics.total;
+            let delivered = match table::counts_decodable(scenario) {
+                true => flow.frames.decodable_on_time_ratio,
+                false => flow.frames.complete_on_time_ratio,
+            };
+            Some(Figures {
+                delivered: delivered?,
+                decodable: flow.frames.decodable_on_time_ratio?,
+                overhead: flow.overhead_ratio?,
+            })
+        });
+        let figures: Option<Vec<Figures>> = figures.collect();
+        let figures = figures.context("a row sent nothing")?;
+        Ok(Judged::new(row, scenario, figures))
+    });
+    let judged = judged.collect::<anyhow::Result<_>>()?;
+    progress.finish();
+    Ok(judged)
+}
+
+fn in_real_time<'a>(rows: &[(&'a Row, lab::Scenario)]) -> anyhow::Result<Vec<Judged<'a>>> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..ROWS_AT_A_TIME.min(rows.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((row, scenario)) = rows.get(index) else {
+                        return;
+                    };
+                    let seconds = scenario.duration.as_secs_f64();
+                    print::note(format_args!("row {} runs for {seconds} s", row.name));
+                    let figures = real::run(scenario, Seed(1));
+                    let mut done = done.lock().expect("no thread has panicked");
+                    done.push((index, figures));
+                    print::note(format_args!("{} of {} rows done", done.len(), rows.len()));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no thread has panicked");
+    done.sort_by_key(|(index, _)| *index);
+    let judged = done.into_iter().map(|(index, figures)| {
+        let (row, scenario) = &rows[index];
+        Ok(Judged::new(row, scenario, vec![figures?]))
+    });
+    judged.collect()
+}

@@ -1,0 +1,73 @@
+//! The `anabranch-lab` program: one module per command.
+
+mod compare;
+mod contest;
+mod list;
+mod missing;
+mod new;
+mod plot;
+mod progress;
+mod reproduce;
+mod run;
+mod schema;
+mod trace;
+
+use std::process::ExitCode;
+
+use anabranch_terminal::{exit, menu};
+use clap::{Parser, Subcommand};
+
+const PROGRAM: &str = "anabranch-lab";
+
+/// Experiments with multipath transport: scenarios, comparisons, published results.
+#[derive(Debug, Parser)]
+#[command(name = PROGRAM, version, after_help = "\
+Exit codes: 0 done, also if a claim differs; 1 a file or name cannot be used; 2 the command line is
+wrong; 4 an expectation was not met.
+
+To begin, in a checkout:
+
+  anabranch-lab run scenarios/two-paths.toml
+  anabranch-lab compare --schedulers min-cost,wrr scenarios/two-paths.toml
+  anabranch-lab reproduce S0-F7
+
+docs/scenarios.md explains scenario files. The program anabranch sends and receives real video, and
+`anabranch emulate` runs a scenario's network in real time.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Compare(compare::Arguments),
+    Reproduce(reproduce::Arguments),
+    Contest(contest::Arguments),
+    Plot(plot::Arguments),
+    Trace(trace::Arguments),
+    New(new::Arguments),
+    Schema(schema::Arguments),
+    List(list::Arguments),
+}
+
+fn main() -> ExitCode {
+    match Arguments::try_parse() {
+        Ok(arguments) => exit::report(PROGRAM, run_command(&arguments.command)),
+        Err(error) => menu::refuse(PROGRAM, missing::COMMANDS, &error),
+    }
+}
+
+fn run_command(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
+        Command::Reproduce(arguments) => reproduce::run(arguments),
+        Command::Contest(arguments) => contest::run(arguments),
+        Command::Plot(arguments) => plot::run(arguments),
+        Command::Trace(arguments) => trace::run(arguments),
+        Command::New(arguments) => new::run(arguments),
+        Command::Schema(arguments) => schema::run(arguments),
+        Command::List(arguments) => list::run(arguments),
+    }
+}

@@ -1,0 +1,156 @@
+//! `anabranch-lab run`: a scenario in the simulator.
+
+use std::path::PathBuf;
+
+use anabranch_lab as lab;
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::files::check_writable;
+use anabranch_terminal::print;
+use anabranch_units::Duration;
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
+
+use crate::progress::Progress;
+
+/// Run a scenario in the simulator and print the measurements.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The same scenario and seed give the same trace hash, on any machine. Scenario files are explained in
+docs/scenarios.md.
+
+  anabranch-lab run scenarios/two-paths.toml
+  anabranch-lab run scenarios/two-paths.toml --seeds 10 --set flows.0.scheduler=wrr
+  anabranch-lab run scenarios/two-paths.toml --trace out && anabranch-lab plot out")]
+pub(crate) struct Arguments {
+    /// Scenario file; `-` is standard input.
+    scenario: PathBuf,
+    /// Number of seeds to run, starting with --first-seed, on all cores.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// First seed.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    first_seed: u64,
+    /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`, `flows.0.controller=fixed`; or a
+    /// list of its sweep: `sweep.links.wifi.rate=["1 Mbit/s", "2 Mbit/s"]`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Output format: a table, or the JSON report.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write traces as CSV into this folder, for `anabranch-lab plot` or your own tools.
+    #[arg(long, value_name = "DIR")]
+    trace: Option<PathBuf>,
+    /// Trace every datagram too, with about 100 bytes each.
+    #[arg(long, requires = "trace")]
+    trace_packets: bool,
+    /// Draw a sweep over its numeric key into this SVG.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Number of parallel runs; 0 means one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// Value of `--format`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people.
+    #[default]
+    Table,
+    /// JSON for programs; a stable contract (docs/scenarios.md).
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let points = lab::Point::load(&arguments.scenario, &arguments.settings)?;
+    let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
+    let last_seed = last_seed.context("--first-seed is too large for --seeds")?;
+    let options = lab::RunOptions {
+        seeds: (arguments.first_seed..=last_seed).collect(),
+        threads: arguments.threads,
+        trace: arguments.trace.clone().map(|folder| {
+            (
+                folder,
+                lab::TraceOptions {
+                    has_packets: arguments.trace_packets,
+                },
+            )
+        }),
+        series_interval: None,
+    };
+    match &points[..] {
+        [point] if point.settings.is_empty() => {
+            ensure!(
+                arguments.plot.is_none(),
+                "--plot draws a sweep, and the scenario has none"
+            );
+            run_one(&point.scenario, &options, arguments.format)
+        }
+        points => {
+            if let Some(path) = &arguments.plot {
+                check_writable(path)?;
+            }
+            run_sweep(points, &options, arguments)
+        }
+    }
+}
+
+fn run_sweep(
+    points: &[lab::Point],
+    options: &lab::RunOptions,
+    arguments: &Arguments,
+) -> anyhow::Result<()> {
+    let durations = points.iter().map(|point| point.scenario.duration);
+    let simulated = durations.fold(Duration::ZERO, |sum, duration| sum + duration);
+    let progress = Progress::new(simulated * arguments.seeds);
+    let report = lab::run_sweep(points, options, &|part| progress.add(part.simulated))?;
+    progress.finish();
+    match arguments.format {
+        Format::Table => print::text(lab::sweep_table(&report))?,
+        Format::Json => print::text(lab::sweep_json(&report))?,
+    }
+    if let Some(path) = &arguments.plot {
+        lab::plot_sweep(&report, path)?;
+    }
+    if report.is_as_expected {
+        return Ok(());
+    }
+    let broken = report
+        .points
+        .iter()
+        .filter(|point| !point.report.is_as_expected);
+    let text = format!(
+        "expectations are not met at {} of {} points",
+        broken.count(),
+        report.points.len()
+    );
+    Err(Failure::Unmet(text).into())
+}
+
+fn run_one(
+    scenario: &lab::Scenario,
+    options: &lab::RunOptions,
+    format: Format,
+) -> anyhow::Result<()> {
+    let progress = Progress::new(scenario.duration * options.seeds.len() as u64);
+    let report = lab::run(scenario, options, &|part| progress.add(part.simulated))?;
+    progress.finish();
+    match format {
+        Format::Table => print::text(lab::table(&report))?,
+        Format::Json => print::line(lab::json(&report))?,
+    }
+    if report.is_as_expected {
+        return Ok(());
+    }
+    let broken = report
+        .expectations
+        .iter()
+        .filter(|expectation| !expectation.is_met);
+    Err(Failure::Unmet(format!(
+        "{} of the scenario's {} expectations not met",
+        broken.count(),
+        report.expectations.len()
+    ))
+    .into())
+}

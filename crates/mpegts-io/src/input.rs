@@ -1,0 +1,264 @@
+//! Inputs of video, which deliver each unit at its time.
+
+use core::fmt;
+use core::str::FromStr;
+use std::path::PathBuf;
+
+use anabranch_core::{Frame, SourceLimits};
+use anabranch_net::Clock;
+use anabranch_terminal::stop::Stop;
+use anabranch_units::{DataRate, Duration, Importance, Instant};
+use anabranch_video::arrival_times::ArrivalTimes;
+use anabranch_video::input::InputKind;
+use anabranch_video::null_packets;
+
+use super::adaptive::{self, AdaptiveCamera};
+use super::encoded::{EncodedStream, Encoder};
+use super::foreign::ForeignName;
+use super::links::Links;
+use super::source::Source;
+use super::stream::Stream;
+use super::udp_url::UdpUrl;
+
+/// An input as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputName {
+    /// `test:`
+    Test,
+    /// `-`
+    Stdin,
+    /// `udp://ADDR:PORT` or `rtp://ADDR:PORT`
+    Udp(UdpUrl),
+    /// `srt://`, `srtla://`, `rist://` or `rtmp://`
+    Foreign(ForeignName),
+    /// The path of a file or a named pipe.
+    File(PathBuf),
+}
+
+impl FromStr for InputName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = ForeignName::input(text) {
+            return Ok(InputName::Foreign(name));
+        }
+        // MPEG-TS is detected with and without RTP under either name.
+        if let Some(url) = UdpUrl::parse(text, &["udp", "rtp"]) {
+            return url.map(InputName::Udp);
+        }
+        check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        Ok(match text {
+            "test:" => InputName::Test,
+            "-" => InputName::Stdin,
+            _ => InputName::File(text.into()),
+        })
+    }
+}
+
+/// Shows the name without its secrets.
+impl fmt::Display for InputName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputName::Test => f.write_str("test:"),
+            InputName::Stdin => f.write_str("standard input"),
+            InputName::Udp(url) => url.fmt(f),
+            InputName::Foreign(name) => name.fmt(f),
+            InputName::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Refuses protocols that only ffmpeg speaks, and explains `way`, its command line.
+///
+/// # Errors
+/// The text is a URL of another protocol than UDP.
+pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
+    match text.split_once("://") {
+        Some((protocol, _)) if protocol != "udp" && !protocol.contains('/') => Err(format!(
+            "{protocol}:// is not spoken here, but udp://ADDR:PORT with MPEG-TS is: convert the \
+             stream with ffmpeg, as in `{way}`"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A picture, or another part of a stream that belongs together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// MPEG-TS.
+    pub bytes: Vec<u8>,
+    /// Importance for the decoding of other units.
+    pub importance: Importance,
+    /// Arrival times of its packets; `None`: unknown, so the receiver spaces them evenly.
+    pub arrivals: Option<ArrivalTimes>,
+}
+
+impl Unit {
+    /// Returns the frame that carries the unit, captured at `captured_at`, and the number of null
+    /// packets that were left out of it.
+    pub fn into_frame(mut self, captured_at: Instant) -> (Frame, u64) {
+        let mut times = Vec::new();
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.append_to(&mut times);
+        }
+        let null_count = null_packets::append_times(&mut self.bytes, &times);
+        let frame = Frame {
+            bytes: self.bytes.into(),
+            importance: self.importance,
+            captured_at,
+        };
+        (frame, null_count)
+    }
+}
+
+impl InputName {
+    /// Returns the protocol that carries it.
+    pub fn protocol(&self) -> &'static str {
+        match self {
+            InputName::Foreign(name) => name.protocol(),
+            InputName::Udp(_) => "udp",
+            InputName::Test | InputName::Stdin | InputName::File(_) => "file",
+        }
+    }
+}
+
+/// Requests of the transport to an encoder.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Target bitrate.
+    pub bitrate: DataRate,
+    /// Whether the next frame must be a key frame, after a loss or for a new viewer.
+    pub is_key: bool,
+}
+
+/// An input that is open.
+#[derive(Debug)]
+pub struct Input(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Camera(Box<AdaptiveCamera>),
+    Stream(Box<Stream>),
+    Encoded(Box<EncodedStream>),
+}
+
+impl Input {
+    /// Opens an input. `duration` limits the test picture.
+    pub fn open(
+        name: &InputName,
+        duration: Option<Duration>,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<Input> {
+        let mut foreign = None;
+        let (shown, (source, kind, first)) = match name {
+            InputName::Test => {
+                let camera = AdaptiveCamera::new(duration)?;
+                return Ok(Input(Kind::Camera(Box::new(camera))));
+            }
+            InputName::Stdin => ("standard input".into(), Source::open_stdin(stop, clock)?),
+            InputName::File(path) => (
+                path.display().to_string(),
+                Source::open_path(path, stop, clock)?,
+            ),
+            InputName::Udp(url) => {
+                let source = Source::open_udp(url)?;
+                (url.to_string(), (source, InputKind::MpegTs, Vec::new()))
+            }
+            InputName::Foreign(name) => {
+                let (input, speaker) = name.open_input(clock)?;
+                foreign = Some(speaker);
+                let source = Source::Udp(Box::new(input));
+                (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
+            }
+        };
+        let mut stream = Stream::new(shown, source, kind, &first, foreign)?;
+        if matches!(name, InputName::Udp(url) if url.joins_by_default()) {
+            stream.hint_at_interface();
+        }
+        Ok(Input(Kind::Stream(Box::new(stream))))
+    }
+
+    /// Starts an encoder. Its limits are those of `--encoder-range`.
+    pub fn encoded(encoder: Encoder) -> anyhow::Result<Input> {
+        let name = encoder.name();
+        let (input, encoder) = encoder.start()?;
+        let source = Source::Udp(Box::new(input));
+        let stream = Stream::new(name, source, InputKind::MpegTs, &[], None)?;
+        let encoded = EncodedStream { stream, encoder };
+        Ok(Input(Kind::Encoded(Box::new(encoded))))
+    }
+
+    /// Returns the source's limits for the transport.
+    pub fn limits(&self) -> SourceLimits {
+        match &self.0 {
+            Kind::Camera(_) => adaptive::LIMITS,
+            Kind::Stream(_) | Kind::Encoded(_) => SourceLimits::Fixed,
+        }
+    }
+
+    /// Returns the links of an input by another protocol that uses several.
+    pub fn links(&self) -> Option<Links> {
+        match &self.0 {
+            Kind::Camera(_) | Kind::Encoded(_) => None,
+            Kind::Stream(stream) => stream.links(),
+        }
+    }
+
+    /// Hands each unit to `deliver` at its time, with that time. Returns when the input ends or is
+    /// stopped, or when `deliver` returns false. `wanted` returns the transport's requests.
+    pub fn run(
+        self,
+        clock: &Clock,
+        stop: &Stop,
+        wanted: impl Fn() -> Wanted,
+        deliver: impl FnMut(Unit, Instant) -> bool,
+    ) -> anyhow::Result<()> {
+        match self.0 {
+            Kind::Camera(camera) => run_camera(*camera, clock, stop, wanted, deliver),
+            Kind::Stream(stream) => stream.run(clock, stop, deliver),
+            Kind::Encoded(encoded) => encoded.run(clock, stop, || wanted().is_key, deliver),
+        }
+    }
+}
+
+fn run_camera(
+    mut camera: AdaptiveCamera,
+    clock: &Clock,
+    stop: &Stop,
+    wanted: impl Fn() -> Wanted,
+    mut deliver: impl FnMut(Unit, Instant) -> bool,
+) -> anyhow::Result<()> {
+    let origin = clock.now();
+    while let Some(taken_after) = camera.next_clock() {
+        let taken_at = origin + taken_after;
+        if !stop.wait_until(clock, taken_at) {
+            break;
+        }
+        let unit = camera.take(taken_after, wanted())?;
+        if !deliver(unit, taken_at) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_inputs() {
+        let name = |text: &str| -> InputName { text.parse().unwrap() };
+        assert_eq!(name("test:"), InputName::Test);
+        assert_eq!(name("-"), InputName::Stdin);
+        for text in ["udp://127.0.0.1:5000", "rtp://127.0.0.1:5000?rcvbuf=9"] {
+            assert_eq!(name(text), InputName::Udp(text.parse().unwrap()));
+        }
+        assert_eq!(name("a.ts"), InputName::File("a.ts".into()));
+        let error = "udp://127.0.0.1:5000?local=1"
+            .parse::<InputName>()
+            .unwrap_err();
+        assert!(error.contains("no parameter \"local\""), "{error}");
+    }
+}

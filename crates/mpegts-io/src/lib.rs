@@ -1,0 +1,59 @@
+//! Inputs and outputs of MPEG-TS: files, pipes, UDP, RTP, SRTLA, cameras, and helper programs for
+//! other protocols and containers.
+//!
+//! An [`InputName`] opens an [`Input`], which returns a [`Unit`] at a time. An [`OutputName`] opens
+//! an [`Output`], which is written until a [`Stop`](anabranch_terminal::stop::Stop) ends it.
+
+#[cfg(feature = "codec")]
+mod adaptive;
+#[cfg(not(feature = "codec"))]
+#[path = "no_camera.rs"]
+mod adaptive;
+mod arrival_log;
+mod cutter;
+mod encoded;
+mod foreign;
+mod input;
+mod links;
+mod muxer;
+mod output;
+mod pace;
+mod patient;
+mod picture_end;
+mod pictures;
+mod playout;
+mod recording;
+mod remux;
+mod retried;
+pub mod rtp;
+pub mod rtp_order;
+mod same_user;
+mod senders;
+mod source;
+mod spread;
+mod srtla;
+mod stream;
+mod supervised;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod timed_units;
+mod udp_input;
+mod udp_output;
+mod udp_socket;
+mod udp_url;
+mod units;
+mod watch;
+
+pub use encoded::{CaptureName, Encoder, sound_source, video_source};
+pub use foreign::ForeignName;
+pub use input::{Input, InputName, Unit, Wanted};
+pub use links::{Link, Links};
+pub use output::{Output, OutputName};
+pub use pictures::{CodedPicture, PictureReader};
+pub use playout::{Piece, Playout};
+pub use recording::{Rotation, check_container};
+pub use remux::remux;
+pub use retried::{OutputNews, RetriedOutput};
+pub use timed_units::TimedUnits;
+pub use udp_url::PARAMETERS;
+pub use units::{FilmUnit, Reading, UnitSplitter};

@@ -1,0 +1,285 @@
+//! Bytes on their way from the session to the output, kept until they are due.
+//!
+//! With a constant delay every byte leaves one agreed latency after its arrival at the sender.
+//! Neither its stream nor earlier losses change that: a viewer's player is simulated only for the
+//! summary. Units of live streams carry the arrival times of their packets. Other frames leave
+//! evenly, from the due time of the previous frame until their own. A stream of constant bitrate
+//! therefore leaves as it arrived, with its clock references (PCR). Files get whole frames, since
+//! no reader sees when they were written.
+
+use std::collections::VecDeque;
+
+use anabranch_core::{ClockOffset, FramePart, ReceivedFrame};
+use anabranch_units::{Importance, Instant};
+use anabranch_video::arrival_times::ArrivalTimes;
+use anabranch_video::mpeg_ts::PACKET_LEN;
+use anabranch_video::null_packets;
+use anabranch_video::player::{JitterBuffer, Player, PlayerFrame};
+
+use super::spread::{by_arrival, evenly};
+
+/// Maximum number of bytes that wait, since the peer chooses both latency and rate. Chosen: 30 s of
+/// 70 Mbit/s. If more wait, the oldest leave before their time.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+
+/// Bytes that leave together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Whole transport packets, if the frame consists of them.
+    pub bytes: Vec<u8>,
+    /// Whether it is the beginning of a key frame.
+    pub begins_key_frame: bool,
+}
+
+/// Holds frames until they are due, and simulates a viewer's player. All frames are output, also
+/// those that cannot be decoded, because players handle these differently.
+#[derive(Debug)]
+pub struct Playout {
+    buffer: JitterBuffer,
+    is_spread: bool,
+    player: Player,
+    /// Latest offset of the sender's clock.
+    offset: ClockOffset,
+    /// Waiting frames, in the order of their times.
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    /// Capture time of the last frame, by the sender's clock.
+    last_captured_at: Option<Instant>,
+    /// Whether a key frame has arrived; a stream without video has none.
+    has_pictures: bool,
+    parted: Parted,
+    /// Whether bytes have left early for lack of room.
+    has_overflowed: bool,
+    overflow_was_told: bool,
+    /// Number of null packets that were inserted again.
+    null_count: u64,
+}
+
+/// A frame with waiting bytes.
+#[derive(Debug)]
+struct Waiting {
+    bytes: Vec<u8>,
+    is_key: bool,
+    /// Number of bytes that have left.
+    gone: usize,
+    /// Lengths of the groups that leave together, and their time by the sender's clock.
+    groups: VecDeque<(usize, Instant)>,
+}
+
+/// The frame that arrives in parts.
+#[derive(Debug, Default)]
+struct Parted {
+    /// Bytes behind the last whole packet.
+    rest: Vec<u8>,
+    /// Number of bytes that were passed on.
+    passed: usize,
+}
+
+impl Playout {
+    /// Creates the playout of a new session. `is_spread`: whether the output shows when the bytes
+    /// of a frame leave.
+    pub fn new(buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
+        Playout {
+            buffer,
+            is_spread,
+            player: Player::new(buffer, now),
+            offset: ClockOffset::default(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            last_captured_at: None,
+            has_pictures: false,
+            parted: Parted::default(),
+            has_overflowed: false,
+            overflow_was_told: false,
+            null_count: 0,
+        }
+    }
+
+    /// Takes the next frame in order.
+    pub fn push(&mut self, now: Instant, frame: ReceivedFrame) {
+        let ReceivedFrame {
+            importance,
+            captured_at,
+            offset,
+            mut bytes,
+            parted_bytes,
+            ..
+        } = frame;
+        self.offset = offset;
+        self.has_pictures |= importance.is_key();
+        self.player.on_frame(
+            now,
+            PlayerFrame {
+                importance,
+                captured_at: offset.to_local(captured_at).min(now),
+                is_complete: true,
+            },
+        );
+        // Without a constant delay the bitrate is not constant either, and parts of the frame have
+        // left without null packets.
+        match self.buffer {
+            JitterBuffer::Off => null_packets::discard(&mut bytes),
+            _ => self.null_count += null_packets::insert(&mut bytes),
+        }
+        let times = ArrivalTimes::split_off(&mut bytes);
+        let before = self.last_captured_at.replace(captured_at);
+        let parted = core::mem::take(&mut self.parted);
+        let is_begun = parted_bytes > 0 && parted.passed > 0;
+        if is_begun {
+            bytes.drain(..parted.passed.min(bytes.len()));
+        }
+        let groups = match times {
+            Some(times) if self.is_spread && !is_begun => by_arrival(&times, captured_at),
+            _ => {
+                let gap = before.map(|before| captured_at.saturating_since(before));
+                evenly(bytes.len(), gap.filter(|_| self.is_spread), captured_at)
+            }
+        };
+        self.wait(Waiting {
+            is_key: importance.is_key() && !is_begun,
+            bytes,
+            gone: 0,
+            groups,
+        });
+    }
+
+    /// Takes bytes of the next frame in order, if frames are not held.
+    pub fn push_part(&mut self, part: FramePart) {
+        if self.buffer != JitterBuffer::Off {
+            return;
+        }
+        let Parted { rest, passed } = &mut self.parted;
+        if part.begin == 0 {
+            (*rest, *passed) = (Vec::new(), 0);
+        }
+        rest.extend(part.bytes);
+        let whole = rest.len() / PACKET_LEN * PACKET_LEN;
+        if whole == 0 {
+            return;
+        }
+        let bytes: Vec<u8> = rest.drain(..whole).collect();
+        let is_key = part.importance.is_key() && *passed == 0;
+        *passed += whole;
+        self.wait(Waiting {
+            groups: [(bytes.len(), part.captured_at)].into(),
+            bytes,
+            is_key,
+            gone: 0,
+        });
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        if !waiting.bytes.is_empty() {
+            self.waiting_bytes += waiting.bytes.len();
+            self.waiting.push_back(waiting);
+        }
+    }
+
+    /// Notes that a frame was given up. Its importance is unknown, so it counts as a reference.
+    pub fn on_dropped(&mut self, now: Instant) {
+        self.parted = Parted::default();
+        let lost = PlayerFrame {
+            importance: Importance::Reference,
+            captured_at: now,
+            is_complete: false,
+        };
+        self.player.on_frame(now, lost);
+    }
+
+    /// Returns when bytes leave that arrived at `at` by the sender's clock. Uses the latest offset,
+    /// so that waiting frames follow the clock, too.
+    fn due_at(&self, at: Instant) -> Instant {
+        match self.player.delay() {
+            // In this order: the receiver's clock may begin between the two.
+            Some(delay) => self.offset.to_local(at + delay),
+            None => Instant::ZERO,
+        }
+    }
+
+    /// Returns when the next bytes are due.
+    pub fn next_at(&self) -> Option<Instant> {
+        let (_, at) = self.waiting.front()?.groups.front()?;
+        match self.waiting_bytes > MAX_WAITING_BYTES {
+            true => Some(Instant::ZERO),
+            false => Some(self.due_at(*at)),
+        }
+    }
+
+    /// Takes the next bytes, if they are due.
+    pub fn pop(&mut self, now: Instant) -> Option<Piece> {
+        let mut len = 0;
+        let mut is_over = self.waiting_bytes > MAX_WAITING_BYTES;
+        self.has_overflowed |= is_over;
+        let groups = &self.waiting.front()?.groups;
+        let mut count = 0;
+        for (group_len, at) in groups {
+            if self.due_at(*at) > now && !is_over {
+                break;
+            }
+            is_over = false;
+            len += group_len;
+            count += 1;
+        }
+        if count == 0 {
+            return None;
+        }
+        let front = self.waiting.front_mut()?;
+        front.groups.drain(..count);
+        let begin = front.gone;
+        front.gone = (begin + len).min(front.bytes.len());
+        let piece = Piece {
+            begins_key_frame: begin == 0 && front.is_key,
+            bytes: front.bytes[begin..front.gone].to_vec(),
+        };
+        self.waiting_bytes -= piece.bytes.len();
+        if front.groups.is_empty() {
+            self.waiting.pop_front();
+        }
+        Some(piece)
+    }
+
+    /// Returns a warning, once, if bytes left before their time for lack of room.
+    pub fn overflow(&mut self) -> Option<String> {
+        let is_new = self.has_overflowed && !self.overflow_was_told;
+        self.overflow_was_told |= is_new;
+        is_new.then(|| {
+            format!(
+                "a latency of {} at this rate takes more than {} MiB, the most that may wait: \
+                 bytes leave early. Ask for a shorter --latency at both ends",
+                self.buffer,
+                MAX_WAITING_BYTES >> 20,
+            )
+        })
+    }
+
+    /// Sums up the viewer's experience in a line.
+    pub fn summary(&self) -> String {
+        let nulls = match self.null_count {
+            0 => String::new(),
+            count => format!("; {count} null packets inserted again"),
+        };
+        if !self.has_pictures {
+            return format!("playout {}: no key frame arrived{nulls}", self.buffer);
+        }
+        // Silence after the last picture is no freeze: the encoder has stopped.
+        let counts = self.player.counts();
+        let delay = self.player.delay().map_or(String::new(), |delay| {
+            format!(", {:.0} ms at the end", delay.as_millis_f64())
+        });
+        format!(
+            "playout {}{delay}: {} frames in time, {} late, {} of them skipped; {} \
+             undecodable, {} lost; {} freezes, {:.2} s in all{nulls}",
+            self.buffer,
+            counts.displayed + counts.skipped - counts.late,
+            counts.late,
+            counts.skipped,
+            counts.undecodable,
+            counts.lost,
+            counts.freezes,
+            counts.freeze_time.as_secs_f64(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+//! The file, or sequence of files, into which sessions are recorded.
+
+use core::str::FromStr;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anabranch_net::Clock;
+use anabranch_terminal::files::check_writable;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, bail, ensure};
+use jiff::Timestamp;
+
+use super::patient::PatientFile;
+use super::playout::Piece;
+
+/// Extensions of containers that players recognize by name and that are not written here.
+const OTHER_CONTAINERS: [&str; 15] = [
+    "3gp", "asf", "avi", "f4v", "flv", "m4a", "m4v", "mka", "mkv", "mov", "mp4", "mxf", "ogg",
+    "webm", "wmv",
+];
+/// Placeholder for the start time in a file's name.
+const TIME: &str = "{time}";
+/// Minimum size of a file before the next one begins.
+const MIN_ROTATION_BYTES: u64 = 1_000_000;
+
+/// Start of the next file: at the first key frame after this time, or after these bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// After this time.
+    After(Duration),
+    /// At this size.
+    At {
+        /// The size, at least one megabyte.
+        bytes: u64,
+    },
+}
+
+impl FromStr for Rotation {
+    type Err = String;
+
+    /// Parses `10 min` or `500 MB`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.trim_end_matches(|at: char| at.is_ascii_alphabetic() || at == ' ');
+        let unit = text[digits.len()..].trim();
+        let scale = match unit {
+            "kB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            _ => {
+                return match text.parse() {
+                    Ok(span) if span >= Duration::from_secs(1) => Ok(Rotation::After(span)),
+                    Ok(_) => Err("a file holds a second at least".to_owned()),
+                    Err(_) => {
+                        Err("expected a time, as \"10 min\", or a size, as \"500 MB\"".into())
+                    }
+                };
+            }
+        };
+        let count: u64 = digits
+            .trim()
+            .parse()
+            .map_err(|_| format!("expected a whole number of {unit}"))?;
+        let bytes = count.saturating_mul(scale);
+        match bytes >= MIN_ROTATION_BYTES {
+            true => Ok(Rotation::At { bytes }),
+            false => Err("a file holds a megabyte at least".to_owned()),
+        }
+    }
+}
+
+/// A file that replaces an older one only when its first bytes arrive. If no session begins, no
+/// recording is lost.
+#[derive(Debug)]
+pub struct Recording {
+    /// Path, which may contain `{time}`.
+    path: PathBuf,
+    rotation: Option<Rotation>,
+    file: Option<PatientFile>,
+    /// Path of the file that was opened last, if it was written or writing to it failed.
+    opened: Option<PathBuf>,
+    began_at: Instant,
+    byte_count: u64,
+}
+
+impl Recording {
+    /// Creates the recording without writing, but reports errors that would prevent it.
+    pub(super) fn new(
+        path: &Path,
+        rotation: Option<Rotation>,
+        clock: &Clock,
+        stop: &Stop,
+    ) -> anyhow::Result<Self> {
+        check_container(path)?;
+        let shown = path.display();
+        let is_one_of_many = path.to_string_lossy().contains(TIME);
+        ensure!(
+            rotation.is_none() || is_one_of_many,
+            "output {shown}: with --rotate its name needs {TIME} in it, or each file would take \
+             the place of the one before"
+        );
+        let first = path_at(path, Timestamp::now());
+        if let Some(folder) = first.parent().filter(|_| is_one_of_many) {
+            let made = std::fs::create_dir_all(folder);
+            made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        }
+        // Pipes and devices have no content to lose, and opening a pipe would block.
+        if !first.exists() || first.is_file() || first.is_dir() {
+            check_writable(&first)?;
+        }
+        let mut recording = Recording {
+            path: path.to_owned(),
+            rotation,
+            file: None,
+            opened: None,
+            began_at: clock.now(),
+            byte_count: 0,
+        };
+        if recording.is_pipe() {
+            // Nothing is lost in a pipe, and its reader is present before the video.
+            let file = PatientFile::create(path, clock, stop);
+            recording.file = Some(file.with_context(|| format!("cannot write output {shown}"))?);
+            recording.opened = Some(path.to_owned());
+        }
+        Ok(recording)
+    }
+
+    /// Returns whether it is a pipe, which somebody reads meanwhile.
+    pub(super) fn is_pipe(&self) -> bool {
+        let metadata = self.path.metadata();
+        metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
+    }
+
+    /// Begins a session: if the name contains the time, a new file begins.
+    pub(super) fn begin_session(&mut self) {
+        if self.is_one_of_many() {
+            self.file = None;
+        }
+    }
+
+    /// Writes a piece. After an error the file is closed. The next piece opens it again, or opens
+    /// the next file if its name contains the time.
+    ///
+    /// # Errors
+    /// The operating system's error. A file keeps nothing of the piece.
+    pub(super) fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> io::Result<()> {
+        if piece.bytes.is_empty() {
+            return Ok(());
+        }
+        if self.file.is_some() && piece.begins_key_frame && self.is_full(clock.now()) {
+            self.file = None;
+        }
+        let written = self
+            .file(clock, stop)
+            .and_then(|file| file.write(&piece.bytes, clock, stop));
+        match written {
+            Ok(()) => self.on_written(piece.bytes.len() as u64),
+            Err(_) => self.close_failed(),
+        }
+        written
+    }
+
+    fn on_written(&mut self, bytes: u64) {
+        if self.byte_count == 0
+            && self.is_one_of_many()
+            && let Some(path) = &self.opened
+        {
+            print::note(format_args!("recording into {}", path.display()));
+        }
+        self.byte_count += bytes;
+    }
+
+    /// Returns the file, and opens it if necessary.
+    fn file(&mut self, clock: &Clock, stop: &Stop) -> io::Result<&mut PatientFile> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.open(clock, stop)?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    fn open(&mut self, clock: &Clock, stop: &Stop) -> io::Result<PatientFile> {
+        let path = path_at(&self.path, Timestamp::now());
+        if self.is_one_of_many() {
+            make_folder(&self.path, &path)?;
+        }
+        let file = match self.opened.as_ref() == Some(&path) {
+            true => PatientFile::reopen(&path)?,
+            false => PatientFile::create(&path, clock, stop)?,
+        };
+        self.opened = Some(path);
+        (self.began_at, self.byte_count) = (clock.now(), 0);
+        Ok(file)
+    }
+
+    /// Closes a file after a failed write, so that its space is freed if somebody deletes it.
+    fn close_failed(&mut self) {
+        let is_open = self.file.take().is_some();
+        if is_open && self.byte_count == 0 && self.is_one_of_many() {
+            // Each attempt has another name; none leaves an empty file.
+            let _ = self.opened.take().map(std::fs::remove_file);
+        }
+    }
+
+    fn is_one_of_many(&self) -> bool {
+        self.path.to_string_lossy().contains(TIME)
+    }
+
+    fn is_full(&self, now: Instant) -> bool {
+        match self.rotation {
+            Some(Rotation::After(span)) => now >= self.began_at + span,
+            Some(Rotation::At { bytes }) => self.byte_count >= bytes,
+            None => false,
+        }
+    }
+}
+
+/// Creates the folders of `path` whose names contain the time. The folder above them existed at the
+/// start. It is not created again, because it may be the mount point of an unmounted disk.
+fn make_folder(pattern: &Path, path: &Path) -> io::Result<()> {
+    let folders = pattern.ancestors().skip(1);
+    let holds_time = |folder: &&Path| folder.to_string_lossy().contains(TIME);
+    let timed_count = folders.take_while(holds_time).count();
+    let base = path.ancestors().nth(timed_count + 1);
+    match path.parent() {
+        Some(folder) if timed_count > 0 && base.is_some_and(exists) => {
+            std::fs::create_dir_all(folder)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether a folder exists; a relative path begins in the current folder.
+fn exists(folder: &Path) -> bool {
+    folder.as_os_str().is_empty() || folder.is_dir()
+}
+
+/// Returns the path of a file that begins at `time`, in UTC, so that names are in order in every
+/// zone. If several begin in the same second, the later ones are numbered.
+fn path_at(path: &Path, time: Timestamp) -> PathBuf {
+    let text = path.to_string_lossy();
+    let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let first = PathBuf::from(text.replace(TIME, &time));
+    if !text.contains(TIME) || !first.exists() {
+        return first;
+    }
+    let numbered = |number: u32| PathBuf::from(text.replace(TIME, &format!("{time}-{number}")));
+    let mut later = (2..).map(numbered);
+    later.find(|path| !path.exists()).unwrap_or(first)
+}
+
+/// Rejects extensions of other containers, because received video is MPEG-TS.
+pub fn check_container(path: &Path) -> anyhow::Result<()> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let extension = extension.to_ascii_lowercase();
+    if OTHER_CONTAINERS.contains(&extension.as_str()) {
+        let (given, plain) = (path.display(), path.with_extension("ts"));
+        let plain = plain.display();
+        bail!(
+            "output {given}: the format is MPEG-TS, not .{extension}: name the file {plain}, \
+             and run `ffmpeg -i {plain} -c copy {given}` when it is complete"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_work() -> (Clock, Stop) {
+        (Clock::start(), Stop::new().unwrap())
+    }
+
+    fn piece(bytes: &[u8], begins_key_frame: bool) -> Piece {
+        Piece {
+            bytes: bytes.to_vec(),
+            begins_key_frame,
+        }
+    }
+
+    #[test]
+    fn an_older_recording_stays_until_the_first_bytes_come() {
+        let (clock, stop) = at_work();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.ts");
+        std::fs::write(&path, "yesterday").unwrap();
+        let mut recording = Recording::new(&path, None, &clock, &stop).unwrap();
+        let mut write = |bytes| recording.write(&piece(bytes, true), &clock, &stop).unwrap();
+        write(b"");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "yesterday");
+        write(b"to");
+        write(b"day");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "today");
+        let fresh = folder.path().join("new.ts");
+        drop(Recording::new(&fresh, None, &clock, &stop).unwrap());
+        assert!(!fresh.exists());
+    }
+
+    #[test]
+    fn a_full_file_is_followed_by_another_at_a_key_frame() {
+        let (clock, stop) = at_work();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("roof/film-{time}.ts");
+        let rotation = Some(Rotation::At { bytes: 3 });
+        let mut recording = Recording::new(&path, rotation, &clock, &stop).unwrap();
+        let mut write = |bytes: &[u8], is_key| {
+            recording
+                .write(&piece(bytes, is_key), &clock, &stop)
+                .unwrap();
+        };
+        write(b"ab", true);
+        write(b"cd", false);
+        write(b"ef", false);
+        write(b"gh", true);
+        let mut files: Vec<_> = std::fs::read_dir(path.parent().unwrap())
+            .unwrap()
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        files.sort();
+        assert_eq!(files, ["abcdef", "gh"]);
+        recording.begin_session();
+        assert!(recording.file.is_none(), "another session, another file");
+    }
+
+    #[test]
+    fn rotation_needs_names_that_differ() {
+        let (clock, stop) = at_work();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.ts");
+        let rotation = "10 min".parse().ok();
+        assert_eq!(rotation, Some(Rotation::After(Duration::from_secs(600))));
+        let error = Recording::new(&path, rotation, &clock, &stop).unwrap_err();
+        assert!(error.to_string().contains("{time}"), "{error}");
+        let rotation = |text: &str| text.parse::<Rotation>();
+        assert_eq!(rotation("500 MB"), Ok(Rotation::At { bytes: 500_000_000 }));
+        for wrong in ["5", "0 s", "1 kB", "many MB", "-1 MB", "MB"] {
+            assert!(rotation(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn other_containers_are_refused_with_the_way_to_them() {
+        for name in ["out.mp4", "/tmp/Out.MKV", "a.b.mov"] {
+            let error = check_container(Path::new(name)).unwrap_err().to_string();
+            assert!(
+                error.contains(".ts") && error.contains("ffmpeg -i"),
+                "{error}"
+            );
+        }
+        for name in ["out.ts", "out.m2ts", "out", "mp4"] {
+            check_container(Path::new(name)).unwrap();
+        }
+    }
+}

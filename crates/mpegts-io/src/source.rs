@@ -1,0 +1,270 @@
+//! Sources of bytes: a file, standard input, UDP, or another file that `ffmpeg` converts.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Child, ChildStdout};
+
+use anabranch_net::Clock;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
+use anabranch_units::{Duration, Instant};
+use anabranch_video::input::{InputKind, PROBE_LEN, probe};
+use anyhow::{Context, bail};
+use rustix::fs::OFlags;
+
+use super::remux::remux;
+use super::udp_input::{Take, UdpInput};
+use super::udp_url::UdpUrl;
+use super::watch::InputWatch;
+
+/// Maximum bytes of one read.
+pub(super) const READ_BYTES: usize = 1 << 16;
+
+/// Source of bytes.
+#[derive(Debug)]
+pub(super) enum Source {
+    File(File),
+    Pipe(File),
+    Udp(Box<UdpInput>),
+    Remuxed { child: Child, output: ChildStdout },
+}
+
+/// Conditions that end a read's wait for bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait<'a> {
+    /// Longest wait.
+    pub(super) patience: Duration,
+    pub(super) stop: &'a Stop,
+    pub(super) clock: &'a Clock,
+}
+
+/// Result of a read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// Bytes, which were handed over.
+    Some,
+    /// No bytes in time.
+    NoneYet,
+    /// No more bytes will arrive.
+    End,
+}
+
+impl Source {
+    /// Opens the file at `path`, through `ffmpeg` if it is neither MPEG-TS nor an H.264 byte
+    /// stream.
+    pub(super) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let shown = path.display();
+        let mut file = File::open(path).with_context(|| match path.as_os_str() == "test" {
+            true => "there is no file test: the built-in camera is called test:".to_owned(),
+            false => format!("cannot open input {shown}"),
+        })?;
+        let mut first = Vec::new();
+        (&mut file)
+            .take(PROBE_LEN as u64)
+            .read_to_end(&mut first)
+            .with_context(|| format!("cannot read input {shown}"))?;
+        match probe(&first) {
+            kind @ (InputKind::MpegTs | InputKind::AnnexB) => Ok((Source::File(file), kind, first)),
+            kind @ (InputKind::Elementary | InputKind::Other) => {
+                Ok((Source::remux(path, kind)?, InputKind::MpegTs, Vec::new()))
+            }
+        }
+    }
+
+    /// Opens `path`: a file, or a named pipe, which is read like standard input.
+    pub(super) fn open_path(
+        path: &Path,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let is_pipe = |metadata: Metadata| metadata.file_type().is_fifo();
+        if !path.metadata().is_ok_and(is_pipe) {
+            return Source::open_file(path);
+        }
+        let name = format!("input {}", path.display());
+        // Opening does not wait for the writer; reading does, until stopped.
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .with_context(|| format!("cannot open {name}"))?;
+        Source::probe_pipe(pipe, &name, stop, clock)
+    }
+
+    fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Source> {
+        let mut child = remux(path, kind)?;
+        let output = child
+            .stdout
+            .take()
+            .context("ffmpeg has no standard output")?;
+        Ok(Source::Remuxed { child, output })
+    }
+
+    /// Opens standard input, and waits for its first bytes.
+    pub(super) fn open_stdin(
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        // The standard library's buffer is avoided, because a poll would not see bytes in it.
+        let fd = io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .context("cannot read standard input")?;
+        Source::probe_pipe(File::from(fd), "standard input", stop, clock)
+    }
+
+    /// Opens a pipe, and waits for its first bytes.
+    fn probe_pipe(
+        pipe: File,
+        name: &str,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let mut source = Source::Pipe(pipe);
+        let (mut first, mut buffer) = (Vec::new(), [0; PROBE_LEN]);
+        let mut waited = Duration::ZERO;
+        let mut watch = InputWatch::new(name.trim_start_matches("input ").to_owned(), false);
+        while first.len() < PROBE_LEN && !stop.is_stopped() {
+            let rest = &mut buffer[first.len()..];
+            let wait = Wait {
+                patience: Duration::from_millis(100),
+                stop,
+                clock,
+            };
+            let mut take = |_, bytes: &[u8]| first.extend_from_slice(bytes);
+            match source.read(rest, wait, &mut waited, &mut take) {
+                Ok(Bytes::Some) => {}
+                Ok(Bytes::NoneYet) => {
+                    let told = watch.on_nothing(clock.now());
+                    told.into_iter().for_each(print::note);
+                }
+                Ok(Bytes::End) => break,
+                Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+            }
+        }
+        match probe(&first) {
+            InputKind::Elementary if !stop.is_stopped() => bail!(
+                "{name} is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
+                 -c copy -bsf:v setts=ts=N*DURATION -f mpegts - |` before anabranch"
+            ),
+            InputKind::Other if !stop.is_stopped() => bail!(
+                "{name} is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
+                 -c copy -f mpegts - |` before anabranch"
+            ),
+            kind => Ok((source, kind, first)),
+        }
+    }
+
+    /// Listens at the address, and joins if it is a multicast group.
+    pub(super) fn open_udp(url: &UdpUrl) -> anyhow::Result<Source> {
+        Ok(Source::Udp(Box::new(UdpInput::open(url)?)))
+    }
+
+    /// Takes the pending warning about the encoders.
+    pub(super) fn warning(&mut self) -> Option<String> {
+        match self {
+            Source::Udp(input) => input.warning(),
+            _ => None,
+        }
+    }
+
+    /// Returns the time at which held packets can be read even if none arrives.
+    fn releases_at(&self) -> Option<Instant> {
+        match self {
+            Source::Udp(input) => input.releases_at(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether bytes may arrive as they are produced.
+    pub(super) fn may_be_live(&self) -> bool {
+        matches!(self, Source::Pipe(_) | Source::Udp(_))
+    }
+
+    /// Hands waiting bytes to `take` with their arrival time, and adds the time waited to `waited`.
+    /// Bytes of files and pipes go through `buffer` and arrive when they are read.
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut [u8],
+        wait: Wait<'_>,
+        waited: &mut Duration,
+        take: &mut Take<'_>,
+    ) -> io::Result<Bytes> {
+        let Wait {
+            patience,
+            stop,
+            clock,
+        } = wait;
+        if let Source::Udp(input) = self
+            && let Some(until) = input.rests_until()
+            && stop.wait_until(clock, until)
+            && input.read(clock, take)
+        {
+            return Ok(Bytes::Some);
+        }
+        let fd = match &*self {
+            Source::File(_) => None,
+            Source::Pipe(pipe) => Some(pipe.as_fd()),
+            Source::Udp(input) => Some(input.as_fd()),
+            Source::Remuxed { output, .. } => Some(output.as_fd()),
+        };
+        if let Some(fd) = fd {
+            let since = clock.now();
+            let patience = match self.releases_at() {
+                Some(at) => patience.min(at.saturating_since(since)),
+                None => patience,
+            };
+            let is_readable = stop.wait_readable(fd, patience);
+            let now = clock.now();
+            *waited += now.saturating_since(since);
+            if !is_readable && self.releases_at().is_none_or(|at| now < at) {
+                return Ok(Bytes::NoneYet);
+            }
+        }
+        let read = match self {
+            Source::File(file) | Source::Pipe(file) => file.read(buffer),
+            Source::Udp(input) => {
+                return Ok(match input.read(clock, take) {
+                    true => Bytes::Some,
+                    false => Bytes::NoneYet,
+                });
+            }
+            Source::Remuxed { output, .. } => output.read(buffer),
+        };
+        match read {
+            Ok(0) => self.end().map(|()| Bytes::End),
+            Ok(bytes) => {
+                take(clock.now(), &buffer[..bytes]);
+                Ok(Bytes::Some)
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+            {
+                Ok(Bytes::NoneYet)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the remuxer succeeded; otherwise its output is incomplete.
+    fn end(&mut self) -> io::Result<()> {
+        if let Source::Remuxed { child, .. } = self
+            && !child.wait()?.success()
+        {
+            return Err(io::Error::other("ffmpeg failed, see its message above"));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Source::Remuxed { child, .. } = self {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! SRTLA over sockets: links of senders on one side, an SRT listener on the other.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anabranch_net::Clock;
+use anabranch_net::local_address;
+use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, SECRET_BYTES, Taken};
+use anabranch_terminal::print;
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, anyhow};
+use ring::rand::{SecureRandom, SystemRandom};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::SockRef;
+
+use super::links::{Link, Links};
+
+/// Longest wait for datagrams before the thread checks whether it should end.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+/// Time between updates of the links in the statistics.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between checks for silent links.
+const TICK: Duration = Duration::from_secs(1);
+/// Maximum datagrams read from one socket before the others have their turn.
+const AT_ONCE: usize = 64;
+/// Buffer size that is requested from the operating system.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+/// Longest datagram on an Ethernet.
+const MAX_DATAGRAM_BYTES: usize = 1_500;
+/// Maximum lines in a period, since links that come and go cause them. It allows all 16 links of a
+/// sender to join and fall silent once.
+const MAX_LINES: u64 = 32;
+const LINES_PERIOD: Duration = Duration::from_secs(30);
+
+/// The relay's thread, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Relay {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    seen: Links,
+}
+
+impl Relay {
+    /// Listens for links at `listen`, and forwards their packets to the SRT listener at `srt`.
+    ///
+    /// # Errors
+    /// The address is taken, or the system has no randomness.
+    pub(super) fn start(
+        name: &str,
+        listen: SocketAddr,
+        srt: SocketAddr,
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
+        let links = socket(listen).with_context(|| format!("cannot listen at {name}"))?;
+        local_address::enable(&links, listen).context("cannot set up a socket")?;
+        let seen = Links::default();
+        let mut secret = [0; SECRET_BYTES];
+        let filled = SystemRandom::new().fill(&mut secret);
+        filled.map_err(|_| anyhow!("the system has no random numbers"))?;
+        let is_over = Arc::<AtomicBool>::default();
+        let hands = Hands {
+            name: name.to_owned(),
+            receiver: Receiver::new(&secret),
+            links,
+            reached: BTreeMap::new(),
+            seen: seen.clone(),
+            answers: BTreeMap::new(),
+            srt,
+            clock: *clock,
+            lines: Lines::default(),
+        };
+        let told = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("srtla".to_owned());
+        let thread = thread.spawn(move || hands.run(&told));
+        Ok(Relay {
+            is_over,
+            thread: Some(thread.context("cannot start a thread")?),
+            seen,
+        })
+    }
+
+    /// Returns the links for the statistics.
+    pub(super) fn links(&self) -> Links {
+        self.seen.clone()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// State of the thread.
+struct Hands {
+    name: String,
+    receiver: Receiver,
+    links: UdpSocket,
+    /// This machine's address that each link has sent to, if the machine has several.
+    reached: BTreeMap<SocketAddr, IpAddr>,
+    seen: Links,
+    /// Socket of each group towards the SRT listener.
+    answers: BTreeMap<GroupId, UdpSocket>,
+    srt: SocketAddr,
+    clock: Clock,
+    lines: Lines,
+}
+
+impl Hands {
+    fn run(mut self, is_over: &AtomicBool) {
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        let mut tick_at = self.clock.now();
+        let mut look_at = tick_at;
+        while !is_over.load(Ordering::SeqCst) {
+            self.wait();
+            let now = self.clock.now();
+            self.read_links(now, &mut buffer);
+            self.read_answers(now, &mut buffer);
+            if now >= tick_at {
+                tick_at = now + TICK;
+                self.receiver.handle_time(now);
+            }
+            self.take_events(now);
+            if now >= look_at {
+                look_at = now + LOOK_INTERVAL;
+                self.show_links(now);
+            }
+        }
+    }
+
+    /// Waits for datagrams.
+    fn wait(&self) {
+        let sockets = core::iter::once(&self.links).chain(self.answers.values());
+        let mut awaited: Vec<_> = sockets
+            .map(|socket| PollFd::new(socket, PollFlags::IN))
+            .collect();
+        // After an error, reads still return the waiting datagrams and do not block.
+        let _ = poll(&mut awaited, Some(&PATIENCE));
+    }
+
+    fn read_links(&mut self, now: Instant, buffer: &mut [u8]) {
+        for _ in 0..AT_ONCE {
+            // Other errors concern earlier datagrams and can be ignored.
+            let (length, from, to) = match local_address::recv(&self.links, buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => continue,
+            };
+            let datagram = &buffer[..length];
+            let taken = self.receiver.handle_link(now, from, datagram);
+            // Later answers of the listener use the same address.
+            if let Some(to) = to
+                && self.receiver.has_link(from)
+            {
+                self.reached.insert(from, to);
+            }
+            // A datagram that finds no room is lost, as anywhere in the network.
+            let answer = |bytes: &[u8]| drop(local_address::send(&self.links, bytes, from, to));
+            match taken {
+                Taken::Nothing => {}
+                Taken::Answer(bytes) => answer(&bytes),
+                Taken::Forward { group, ack } => {
+                    ack.inspect(|ack| answer(ack));
+                    self.forward(now, group, datagram);
+                }
+            }
+        }
+    }
+
+    fn forward(&mut self, now: Instant, group: GroupId, datagram: &[u8]) {
+        if let std::collections::btree_map::Entry::Vacant(place) = self.answers.entry(group) {
+            let any = SocketAddr::new(self.srt.ip(), 0);
+            match socket(any).and_then(|socket| socket.connect(self.srt).map(|()| socket)) {
+                Ok(socket) => drop(place.insert(socket)),
+                Err(error) => {
+                    return self.note(now, format_args!("no socket for a sender: {error}"));
+                }
+            }
+        }
+        if let Some(socket) = self.answers.get(&group) {
+            // A listener that is being restarted refuses; SRT retransmits.
+            let _ = socket.send(datagram);
+        }
+    }
+
+    fn read_answers(&mut self, now: Instant, buffer: &mut [u8]) {
+        for (&group, socket) in &self.answers {
+            for _ in 0..AT_ONCE {
+                let length = match socket.recv(buffer) {
+                    Ok(length) => length,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => continue,
+                };
+                let datagram = &buffer[..length];
+                for to in self.receiver.handle_srt(now, group, datagram) {
+                    let from = self.reached.get(&to).copied();
+                    let _ = local_address::send(&self.links, datagram, to, from);
+                }
+            }
+        }
+    }
+
+    fn show_links(&self, now: Instant) {
+        let links = self.receiver.accepted_links(now);
+        let links = links.map(|(summary, heard_at)| Link {
+            address: summary.address,
+            datagram_count: summary.datagram_count,
+            bytes: summary.bytes,
+            heard_at,
+            is_there: true,
+        });
+        self.seen.set(&links.collect::<Vec<_>>());
+    }
+
+    fn take_events(&mut self, now: Instant) {
+        while let Some(event) = self.receiver.poll_event() {
+            match event {
+                Event::LinkAccepted(group, link) => {
+                    let count = self.receiver.links(group).count();
+                    self.note(now, format_args!("link {link} is there, of {count}"));
+                }
+                Event::LinkLeft(_, summary) => {
+                    self.reached.remove(&summary.address);
+                    if summary.was_accepted {
+                        self.note(now, format_args!("{}", told(&summary)));
+                    }
+                }
+                Event::GroupEnded(group) => {
+                    self.answers.remove(&group);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, now: Instant, line: core::fmt::Arguments<'_>) {
+        let Some(left_out) = self.lines.admit(now) else {
+            return;
+        };
+        if left_out > 0 {
+            print::note(format_args!("{}: {left_out} lines left out", self.name));
+        }
+        print::note(format_args!("{}: {line}", self.name));
+    }
+}
+
+/// Limit on lines that senders cause.
+#[derive(Debug, Default)]
+struct Lines {
+    since: Instant,
+    count: u64,
+}
+
+impl Lines {
+    /// Returns the number of suppressed lines if another line may be printed.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let mut left_out = 0;
+        if now.saturating_since(self.since) > LINES_PERIOD {
+            left_out = self.count.saturating_sub(MAX_LINES);
+            *self = Lines {
+                since: now,
+                count: 0,
+            };
+        }
+        self.count += 1;
+        (self.count <= MAX_LINES).then_some(left_out)
+    }
+}
+
+/// Summarizes a removed link.
+fn told(summary: &LinkSummary) -> String {
+    let megabytes = summary.bytes as f64 / 1e6;
+    let rtt = summary.info.map_or(String::new(), |info| {
+        format!(", round trip {} ms", info.rtt_millis)
+    });
+    format!(
+        "link {} is silent; it brought {megabytes:.1} MB{rtt}",
+        summary.address
+    )
+}
+
+/// Opens a socket that does not block.
+fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    let options = SockRef::from(&socket);
+    // The system may grant less, which is no error.
+    let _ = options.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = options.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_limited_and_those_left_out_are_counted() {
+        let mut lines = Lines::default();
+        let millis = |millis| Instant::from_millis(millis);
+        let said = (0..20_000).filter_map(|at| lines.admit(millis(at)));
+        assert_eq!(said.collect::<Vec<_>>(), [0; MAX_LINES as usize]);
+        assert_eq!(lines.admit(millis(30_001)), Some(20_000 - MAX_LINES));
+        assert_eq!(lines.admit(millis(30_002)), Some(0));
+    }
+
+    fn received(socket: &UdpSocket) -> Vec<u8> {
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        let length = socket.recv(&mut buffer).unwrap();
+        buffer[..length].to_vec()
+    }
+
+    fn plain() -> UdpSocket {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let patience = core::time::Duration::from_secs(10);
+        socket.set_read_timeout(Some(patience)).unwrap();
+        socket
+    }
+
+    #[test]
+    fn a_sender_of_two_links_reaches_the_listener_and_its_answers_come_back() {
+        let free = plain().local_addr().unwrap();
+        a_sender_of_two_links_is_served(free, [free; 2]);
+    }
+
+    /// A link accepts answers only from the address that it has sent to.
+    #[test]
+    fn at_every_address_answers_leave_from_the_one_that_was_asked() {
+        let port = plain().local_addr().unwrap().port();
+        let asked = [2, 3].map(|last| SocketAddr::from(([127, 0, 0, last], port)));
+        for any in ["0.0.0.0", "::"] {
+            let any: IpAddr = any.parse().unwrap();
+            a_sender_of_two_links_is_served((any, port).into(), asked);
+        }
+    }
+
+    fn a_sender_of_two_links_is_served(listen: SocketAddr, asked: [SocketAddr; 2]) {
+        let (listener, clock) = (plain(), Clock::start());
+        let srt = listener.local_addr().unwrap();
+        let relay = Relay::start("srtla://test", listen, srt, &clock).unwrap();
+        let links = [plain(), plain()];
+        for (link, asked) in links.iter().zip(asked) {
+            link.connect(asked).unwrap();
+        }
+        links[0]
+            .send(&[&[0x92, 0][..], &[1; 256]].concat())
+            .unwrap();
+        let group = received(&links[0]);
+        assert_eq!((group.len(), &group[..3]), (258, &[0x92, 1, 1][..]));
+        assert_ne!(group[130..], [1; 128], "its own half");
+        for link in &links {
+            link.send(&group).unwrap();
+            assert_eq!(received(link)[..2], [0x92, 2]);
+        }
+        for number in 0..20_u8 {
+            let packet = [&[0, 0, 0, number][..], &[0x47; 1_000]].concat();
+            links[usize::from(number % 2)].send(&packet).unwrap();
+            assert_eq!(received(&listener), packet);
+        }
+        for (index, link) in links.iter().enumerate() {
+            let ack = received(link);
+            assert_eq!((ack.len(), ack[1], ack[7]), (44, 0, index as u8));
+        }
+        let mut buffer = [0; 2_000];
+        links[0].send(&[0x80; 64]).unwrap();
+        let (_, from) = listener.recv_from(&mut buffer).unwrap();
+        listener
+            .send_to(&[&[0x80, 2][..], &[0; 42]].concat(), from)
+            .unwrap();
+        assert!(links.iter().all(|link| received(link)[..2] == [0x80, 2]));
+        let deadline = clock.now() + Duration::from_secs(10);
+        while relay
+            .links()
+            .get()
+            .iter()
+            .map(|link| link.bytes)
+            .sum::<u64>()
+            < 20 * 1_004
+        {
+            assert!(clock.now() < deadline, "{:?}", relay.links());
+            std::thread::park_timeout(core::time::Duration::from_millis(20));
+        }
+        let seen = relay.links().get();
+        assert!(
+            seen.iter()
+                .all(|link| link.is_there && link.datagram_count >= 10)
+        );
+        drop(relay);
+        UdpSocket::bind(listen).expect("it listens no more");
+    }
+}

@@ -1,0 +1,441 @@
+//! Supervision of other programs that implement a protocol: starts, logs and restarts them, and
+//! ends them with their user.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use anabranch_net::Clock;
+use anabranch_terminal::files::installed;
+use anabranch_terminal::print;
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Runtime after which a program counts as working, so that it is restarted after [`FIRST_WAIT`].
+const HAS_WORKED: Duration = Duration::from_secs(5);
+/// Wait before a restart. Each run that is too short doubles it.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Longest wait before a restart.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Time to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(1);
+/// Time in which a line is not shown again. Lines that differ only in numbers are equal.
+const REPETITION: Duration = Duration::from_secs(30);
+/// Maximum number of different lines in that time, because senders control parts of some.
+const MAX_SHOWN: usize = 16;
+/// Maximum length of a shown line.
+const MAX_LINE_BYTES: usize = 1_000;
+
+/// Description of a program.
+#[derive(Clone)]
+pub(super) struct Tool {
+    pub(super) program: &'static str,
+    /// Name in its lines, if it is not the program's.
+    pub(super) label: Option<&'static str>,
+    /// Debian's package of the program.
+    pub(super) package: &'static str,
+    pub(super) arguments: Vec<OsString>,
+    /// Text that it reads from standard input: fewer bytes than a pipe holds.
+    pub(super) stdin: &'static str,
+    /// Texts that are masked in the program's output.
+    pub(super) secrets: Vec<String>,
+    /// Lines that contain one of these are not shown.
+    pub(super) boring: &'static [&'static str],
+    /// Lines that contain the first text are shown as the second.
+    pub(super) instead: &'static [(&'static str, &'static str)],
+}
+
+/// A running tool, which ends when this is dropped.
+pub(super) struct Supervised {
+    program: &'static str,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_over: bool,
+    child: Option<Child>,
+}
+
+impl core::fmt::Debug for Supervised {
+    /// Formats without arguments, because they may contain secrets.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Supervised").field(&self.program).finish()
+    }
+}
+
+impl Supervised {
+    /// Starts a tool for `purpose`.
+    ///
+    /// # Errors
+    /// It is not installed, or cannot be started.
+    pub(super) fn start(tool: Tool, purpose: &str) -> anyhow::Result<Self> {
+        let Tool {
+            program, package, ..
+        } = tool;
+        let Some(path) = installed(program) else {
+            bail!(
+                "{purpose} needs the program {program}, which is not installed (Debian: {package})"
+            );
+        };
+        let shared = Arc::<Shared>::default();
+        let keeper = Keeper {
+            command: Line::of(path, &tool),
+            tool,
+            shared: Arc::clone(&shared),
+            clock: Clock::start(),
+        };
+        // The kernel ends a tool together with the thread that started it, so the keeper's thread
+        // starts the first one too.
+        let (told, started) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name(program.to_owned());
+        let thread = thread.spawn(move || keeper.run(&told));
+        let thread = Some(thread.context("cannot start a thread")?);
+        let supervised = Supervised {
+            program,
+            shared,
+            thread,
+        };
+        let started = started.recv().unwrap_or(Ok(()));
+        started.with_context(|| format!("cannot start {program}"))?;
+        Ok(supervised)
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.is_over = true;
+        self.shared.bell.notify_all();
+        if let Some(child) = &state.child {
+            let _ = kill_process(Pid::from_child(child), Signal::TERM);
+        }
+        let waits = |state: &mut State| state.child.is_some();
+        let grace = GRACE.to_std();
+        let waited = self.shared.bell.wait_timeout_while(state, grace, waits);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(child) = &mut state.child {
+            let _ = child.kill();
+        }
+        drop(state);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// State of the thread that supervises a tool.
+struct Keeper {
+    tool: Tool,
+    command: Line,
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+impl Keeper {
+    fn run(self, told: &std::sync::mpsc::Sender<io::Result<()>>) {
+        let mut wait = FIRST_WAIT;
+        let mut shown = Shown::default();
+        loop {
+            let since = self.clock.now();
+            let ended = self.run_once(told, &mut shown);
+            let is_over = self.shared.lock().is_over;
+            if is_over {
+                return;
+            }
+            let ran_for = self.clock.now().saturating_since(since);
+            wait = match ran_for >= HAS_WORKED {
+                true => FIRST_WAIT,
+                false => (wait + wait).min(LONGEST_WAIT),
+            };
+            let how = match &ended {
+                Ok(status) if status.success() => "has ended".to_owned(),
+                Ok(status) => format!("has ended: {status}"),
+                Err(error) => format!("cannot be started: {error}"),
+            };
+            // A publisher that left is no fault.
+            let is_told = ran_for < HAS_WORKED || !ended.is_ok_and(|status| status.success());
+            if is_told {
+                self.note(format_args!("{how}; it is started again"));
+            }
+            let state = self.shared.lock();
+            let goes_on = |state: &mut State| !state.is_over;
+            let waited = self
+                .shared
+                .bell
+                .wait_timeout_while(state, wait.to_std(), goes_on);
+            drop(waited);
+        }
+    }
+
+    /// Starts the tool and shows its output until it ends.
+    fn run_once(
+        &self,
+        told: &std::sync::mpsc::Sender<io::Result<()>>,
+        shown: &mut Shown,
+    ) -> io::Result<ExitStatus> {
+        let said = {
+            let mut state = self.shared.lock();
+            if state.is_over {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            match self.command.spawn() {
+                Ok((child, said)) => {
+                    state.child = Some(child);
+                    said
+                }
+                Err(error) => {
+                    let same = io::Error::new(error.kind(), error.to_string());
+                    // Only the result of the first start is awaited.
+                    let _ = told.send(Err(same));
+                    return Err(error);
+                }
+            }
+        };
+        let _ = told.send(Ok(()));
+        self.show(said, shown);
+        // The tool has closed its output: it is ending, or has ended.
+        loop {
+            let mut state = self.shared.lock();
+            let Some(child) = &mut state.child else {
+                return Err(io::ErrorKind::NotFound.into());
+            };
+            if let Some(status) = child.try_wait()? {
+                state.child = None;
+                self.shared.bell.notify_all();
+                return Ok(status);
+            }
+            let pause = Duration::from_millis(10).to_std();
+            drop(self.shared.bell.wait_timeout(state, pause));
+        }
+    }
+
+    fn show(&self, said: PipeReader, shown: &mut Shown) {
+        let mut said = BufReader::new(said);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            match said.read_until(b'\n', &mut bytes) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+            bytes.truncate(MAX_LINE_BYTES);
+            let text = String::from_utf8_lossy(&bytes);
+            let Some(line) = self.tool.shown(text.trim()) else {
+                continue;
+            };
+            if self.shared.lock().is_over {
+                // An end that we requested is not shown.
+                continue;
+            }
+            if shown.is_news(self.clock.now(), &line) {
+                self.note(&line);
+            }
+        }
+    }
+
+    fn note(&self, line: impl core::fmt::Display) {
+        let name = self.tool.label.unwrap_or(self.tool.program);
+        print::note(format_args!("{name}: {line}"));
+    }
+}
+
+/// Lines that were shown recently, without their numbers.
+#[derive(Default)]
+struct Shown(Vec<(String, Instant)>);
+
+impl Shown {
+    /// Returns whether a line should be shown.
+    fn is_news(&mut self, now: Instant, line: &str) -> bool {
+        self.0
+            .retain(|(_, at)| now.saturating_since(*at) < REPETITION);
+        let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
+        let is_news = self.0.len() < MAX_SHOWN && self.0.iter().all(|(before, _)| *before != plain);
+        if is_news {
+            self.0.push((plain, now));
+        }
+        is_news
+    }
+}
+
+impl Tool {
+    /// Returns the part of a line that is shown, if any.
+    fn shown(&self, line: &str) -> Option<String> {
+        if line.is_empty() || self.boring.iter().any(|part| line.contains(part)) {
+            return None;
+        }
+        let mut instead = self.instead.iter();
+        if let Some((_, text)) = instead.find(|(part, _)| line.contains(part)) {
+            return Some((*text).to_owned());
+        }
+        let mut line = line.to_owned();
+        for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
+            line = line.replace(secret, "…");
+        }
+        Some(line)
+    }
+}
+
+/// A command line that can be run many times.
+struct Line {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    stdin: &'static str,
+}
+
+impl Line {
+    /// Creates the command line, through `setpriv` if it is installed. With it, no tool survives a
+    /// killed program.
+    fn of(path: PathBuf, tool: &Tool) -> Self {
+        let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+            return Line {
+                program: path,
+                arguments: tool.arguments.clone(),
+                stdin: tool.stdin,
+            };
+        };
+        let mut arguments: Vec<OsString> = vec!["--pdeathsig".into(), "TERM".into()];
+        arguments.push(path.into());
+        arguments.extend(tool.arguments.iter().cloned());
+        Line {
+            program: setpriv,
+            arguments,
+            stdin: tool.stdin,
+        }
+    }
+
+    /// Starts the command, and returns its output.
+    fn spawn(&self) -> io::Result<(Child, PipeReader)> {
+        let (said, says) = io::pipe()?;
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(match self.stdin.is_empty() {
+                true => Stdio::null(),
+                false => Stdio::piped(),
+            })
+            .stdout(says.try_clone()?)
+            .stderr(says)
+            // Ctrl-C reaches this program alone, which then ends its tools.
+            .process_group(0)
+            .spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that has ended does not read it.
+            let _ = stdin.write_all(self.stdin.as_bytes());
+        }
+        Ok((child, said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use anabranch_terminal::stop::Stop;
+
+    fn shell(script: String) -> Tool {
+        Tool {
+            program: "sh",
+            label: None,
+            package: "dash",
+            arguments: vec!["-c".into(), script.into()],
+            stdin: "",
+            secrets: vec!["correct horse".to_owned()],
+            boring: &["Media path"],
+            instead: &[("Input/output error", "the publisher has gone")],
+        }
+    }
+
+    #[test]
+    fn a_tool_that_ends_is_started_again_and_the_last_one_ends_with_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let (runs, ends) = (folder.path().join("runs"), folder.path().join("ends"));
+        // The first two end at once, the third on SIGTERM.
+        let script = format!(
+            "echo $$ >> {0}; test $(wc -l < {0}) -lt 3 && exit 1; \
+             trap 'echo >> {1}; exit' TERM; while true; do sleep 0.05; done",
+            runs.display(),
+            ends.display()
+        );
+        let supervised = Supervised::start(shell(script), "a test").unwrap();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let give_up_at = clock.now() + Duration::from_secs(20);
+        let pids = loop {
+            let text = fs::read_to_string(&runs).unwrap_or_default();
+            let pids: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+            if pids.len() == 3 {
+                break pids;
+            }
+            assert!(clock.now() < give_up_at, "{pids:?}");
+            stop.wait_until(&clock, clock.now() + Duration::from_millis(20));
+        };
+        stop.wait_until(&clock, clock.now() + Duration::from_millis(200));
+        drop(supervised);
+        assert!(ends.exists(), "it was asked to end");
+        for pid in pids {
+            let pid = Pid::from_raw(pid).unwrap();
+            assert!(rustix::process::test_kill_process(pid).is_err());
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_missing_is_an_error_with_its_package() {
+        let tool = Tool {
+            program: "no-such-program",
+            package: "no-such-package",
+            ..shell(String::new())
+        };
+        let error = Supervised::start(tool, "srt://").unwrap_err().to_string();
+        for part in ["srt://", "no-such-program", "Debian: no-such-package"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn lines_are_shown_once_in_a_while_and_not_too_many() {
+        let mut shown = Shown::default();
+        let at = Instant::from_secs;
+        assert!(shown.is_news(at(0), "caller 7 was refused"));
+        assert!(!shown.is_news(at(29), "caller 8 was refused"));
+        assert!(shown.is_news(at(30), "caller 9 was refused"));
+        // A stream key, which the publisher chooses.
+        let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
+        let keys = (0..10_000).map(|number| {
+            let key = [number / 676, number / 26, number].map(letter);
+            format!("no such key: {}", String::from_iter(key))
+        });
+        let news = keys.filter(|line| shown.is_news(at(31), line)).count();
+        assert_eq!(news, MAX_SHOWN - 1);
+        assert!(shown.is_news(at(61), "caller 9 was refused"));
+    }
+
+    #[test]
+    fn secrets_and_what_is_boring_are_not_shown() {
+        let tool = shell(String::new());
+        assert_eq!(tool.shown("Media path: 'srt://'"), None);
+        assert_eq!(tool.shown(""), None);
+        // FFmpeg prints this at the end of each publisher.
+        let gone = tool.shown("rtmp://127.0.0.1/live: Input/output error");
+        assert_eq!(gone.as_deref(), Some("the publisher has gone"));
+        let shown = tool.shown("cannot use 'correct horse' as key");
+        assert_eq!(shown.unwrap(), "cannot use '…' as key");
+    }
+}

@@ -1,0 +1,76 @@
+//! Mistakes in command lines that clap parses.
+
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::print;
+
+/// A command that a program's menu lacks, although users may look for it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The command's name.
+    pub name: &'static str,
+    /// Where it can be found.
+    pub place: Place,
+}
+
+/// The place of a missing command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Builds with this cargo feature have it.
+    Feature(&'static str),
+    /// This other program has it.
+    Program(&'static str),
+}
+
+impl Missing {
+    /// Creates the entry of a command that builds of the program with a cargo feature have.
+    pub const fn without(name: &'static str, feature: &'static str) -> Self {
+        let place = Place::Feature(feature);
+        Missing { name, place }
+    }
+
+    /// Creates the entry of a command of another program.
+    pub const fn of(name: &'static str, program: &'static str) -> Self {
+        let place = Place::Program(program);
+        Missing { name, place }
+    }
+}
+
+/// Returns the message for a command line that names a missing command.
+pub fn explained(program: &str, missing: &[Missing], error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(wanted)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let missing = missing.iter().find(|missing| missing.name == wanted)?;
+    let name = missing.name;
+    Some(match missing.place {
+        Place::Feature(feature) => format!(
+            "{program}: this build is without `{name}`: it was built without the cargo feature \
+             `{feature}`"
+        ),
+        Place::Program(other) => format!("{program}: `{name}` is a command of {other}"),
+    })
+}
+
+/// Prints the error in the command line, or the help that was requested. Returns the exit code.
+pub fn refuse(program: &str, missing: &[Missing], error: &clap::Error) -> ExitCode {
+    if let Some(message) = explained(program, missing, error) {
+        print::note(message);
+        return ExitCode::from(2);
+    }
+    let text = error.to_string();
+    match print::without_secrets(&text) {
+        clean if clean == text => {
+            let _ = error.print();
+        }
+        // The error repeats a secret key; the message is printed without it and without colours.
+        clean => print::note(clean.trim_end()),
+    }
+    // 0 for help, 2 for mistakes.
+    ExitCode::from(error.exit_code() as u8)
+}
