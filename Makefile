@@ -38,7 +38,7 @@ test: ## everything a newcomer should see pass
 	$(CARGO) test --workspace --features $(ALL_FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST (seven minutes; parts need root on Linux)
+test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, files of a release (eight minutes; parts need root on Linux)
 	CARGO="$(CARGO)" scripts/test-real.sh
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT

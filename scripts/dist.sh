@@ -15,10 +15,11 @@ cd "$(dirname "$0")/.."
 programs=(anabranch anabranch-lab)
 packages=(anabranch-cli anabranch-lab-cli)
 folders=(cli lab-cli)
+features=anabranch-cli/demo,anabranch-cli/emulate
 cargo=${CARGO:-cargo}
 output=${OUTPUT:-target/packages}
 targets=${TARGETS:-x86_64-unknown-linux-musl aarch64-unknown-linux-musl}
-stage=$output/stage
+stage=$output-stage
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # Equal sources make equal archives.
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
@@ -30,7 +31,7 @@ main() {
         notes) notes; return ;;
     esac
     if [ $# -eq 0 ]; then
-        rm -rf "$output"
+        rm -rf "$output" "$stage"
         set -- build pages archives packages installer sbom image sums try
     fi
     mkdir -p "$output" "$stage"
@@ -105,7 +106,7 @@ build() {
     if [[ $targets == *x86_64* ]] && ! command -v nasm >/dev/null; then
         fail "nasm is missing (Debian: nasm): the codec for x86-64 would be several times slower"
     fi
-    local target of_packages=()
+    local target of_packages=(--features "$features")
     for package in "${packages[@]}"; do
         of_packages+=(--package "$package")
     done

@@ -2,6 +2,13 @@
 # Tests of a release's files, for scripts/test-real.sh. The files are made from the programs that it
 # has built: nothing is compiled.
 
+prepare_workflows() {
+    if ! python3 -c 'import yaml' 2>/dev/null; then
+        skip 1 "Python's module yaml is missing (Debian: python3-yaml)"
+        return 1
+    fi
+}
+
 prepare_release() {
     local name
     mkdir -p "$folder/programs"
@@ -38,12 +45,13 @@ workflows_and_the_tag_are_checked() {
     fi
     if command -v actionlint >/dev/null && ! actionlint .github/workflows/*.yml; then return 1; fi
     if command -v shellcheck >/dev/null; then
-        shellcheck scripts/*.sh packaging/install.sh packaging/post* || return 1
+        shellcheck scripts/{dist,try-deb,try-program,release-tests}.sh packaging/install.sh \
+            packaging/post* || return 1
     fi
 }
 
 every_command_has_a_page_and_completions_parse() {
-    local share=$folder/release/stage/share name command
+    local share=$folder/release-stage/share name command
     for name in anabranch anabranch-lab; do
         for command in $("$folder/programs/$name" --help | awk '/^Commands:/ {is_list = 1; next}
             /^[^ ]/ {is_list = 0} is_list && /^  [a-z]/ && $1 != "help" {print $1}'); do
@@ -104,7 +112,7 @@ install_sh_installs_compares_checksums_and_removes() {
     install_release && "$folder/prefix/bin/anabranch" --version && install_release --uninstall
 }
 
-a_package_has_programs_pages_and_units_that_start() {
+a_package_has_programs_pages_and_valid_units() {
     local root=$folder/package package unit
     package=$(echo "$folder"/release/anabranch_*.deb)
     dpkg-deb --extract "$package" "$root" || return 1
