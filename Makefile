@@ -20,10 +20,9 @@ RESULTS ?= target/results
 RESULTS_SEEDS ?= 10
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
-STATIC_TARGET ?= x86_64-unknown-linux-musl
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit deb static image dist clean
+.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit dist image clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -39,7 +38,7 @@ test: ## everything a newcomer should see pass
 	$(CARGO) test --workspace --features $(ALL_FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST (seven minutes; parts need root on Linux)
+test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, files of a release (eight minutes; parts need root on Linux)
 	CARGO="$(CARGO)" scripts/test-real.sh
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT
@@ -104,20 +103,11 @@ audit: ## licences, sources, banned and yanked crates, and known holes where Rus
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked
 	CARGO="$(CARGO)" scripts/audit.sh
 
-deb: ## a Debian package with systemd's units, in target/debian (needs cargo-deb)
-	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install cargo-deb --locked
-	$(CARGO) deb -p anabranch-cli --profile dist --features demo,emulate
+dist: ## the files of a release, in target/packages: static programs, Debian packages, images, install.sh (docs/release.md)
+	CARGO="$(CARGO)" scripts/dist.sh
 
-# Without the codec, which is C++: no send test:, no quality, no demo.
-static: export CC_x86_64_unknown_linux_musl ?= $(shell command -v musl-gcc || echo cc)
-static: ## both programs without any libraries, in target/STATIC_TARGET/dist (needs the target)
-	$(CARGO) build --profile dist -p anabranch-cli -p anabranch-lab-cli --features anabranch-cli/emulate --target $(STATIC_TARGET)
-
-image: ## a container image, anabranch (needs docker, or DOCKER=podman)
-	$(DOCKER) build -f packaging/Dockerfile -t anabranch .
-
-dist: deb static ## the package and the static programs
-	@ls -l target/debian/*.deb target/$(STATIC_TARGET)/dist/anabranch target/$(STATIC_TARGET)/dist/anabranch-lab
+image: ## a container image, anabranch, of the package in target/packages (needs docker, or DOCKER=podman)
+	$(DOCKER) build -f packaging/Dockerfile -t anabranch target/packages
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Tests beyond loopback: interfaces that vanish and return, in network namespaces of this script's
-# own, pauses longer than a unit test waits, and other people's servers and players (Debian's
-# packages, installed if this is root). About seven minutes. Tests that cannot run here are skipped
-# with the reason, which is no failure.
+# own, pauses longer than a unit test waits, other people's servers and players (Debian's packages,
+# installed if this is root), and the files of a release. About eight minutes. Tests that cannot run
+# here are skipped with the reason, which is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that has been built.
 set -u
 cd "$(dirname "$0")/.."
+. scripts/release-tests.sh
 
 main() {
     build
@@ -14,6 +15,16 @@ main() {
     trap 'stop_all; rm -rf "$folder"' EXIT
     sender_public=$("$program" keygen --output "$folder/sender.key")
     receiver_public=$("$program" keygen --output "$folder/receiver.key")
+    if prepare_workflows; then
+        run workflows_and_the_tag_are_checked
+    fi
+    if prepare_release; then
+        run every_command_has_a_page_and_completions_parse
+        run install_sh_installs_compares_checksums_and_removes
+        if install dpkg-deb dpkg; then
+            run a_package_has_programs_pages_and_valid_units
+        fi
+    fi
     run floods_of_first_messages_stop_no_stream
     run a_pause_of_the_input_does_not_end_the_session
     if install faketime faketime; then
@@ -70,7 +81,8 @@ processes=()
 build() {
     program=${ANABRANCH:-}
     if [ -z "$program" ]; then
-        ${CARGO:-cargo} build --quiet -p anabranch-cli --features demo,emulate || exit 1
+        ${CARGO:-cargo} build --quiet -p anabranch-cli -p anabranch-lab-cli \
+            --features anabranch-cli/demo,anabranch-cli/emulate || exit 1
         program=${CARGO_TARGET_DIR:-target}/debug/anabranch
     fi
 }

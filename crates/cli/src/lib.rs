@@ -53,8 +53,8 @@ mod view;
 use std::env;
 use std::process::ExitCode;
 
-use anabranch_terminal::{exit, menu, print};
-use clap::{Parser, Subcommand};
+use anabranch_terminal::{exit, manual, menu, print};
+use clap::{CommandFactory, Parser, Subcommand};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 const PROGRAM: &str = "anabranch";
@@ -90,6 +90,7 @@ To simulate and compare: the program anabranch-lab.",
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Completions(manual::CompletionArguments),
     Config(config::Arguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
@@ -101,6 +102,7 @@ enum Command {
     Emulate(emulate::Arguments),
     Keygen(keygen::Arguments),
     List(list::Arguments),
+    Manual(manual::ManualArguments),
     Proxy(proxy::Arguments),
     #[cfg(feature = "codec")]
     Quality(quality::Arguments),
@@ -155,6 +157,7 @@ pub fn main() -> ExitCode {
 
 fn run_command(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Completions(shell) => manual::print_completions(Arguments::command(), &shell),
         Command::Config(arguments) => config::run(&arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
@@ -164,6 +167,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
+        Command::Manual(folder) => manual::write_pages(Arguments::command(), &folder),
         Command::Proxy(arguments) => proxy::run(&arguments),
         #[cfg(feature = "codec")]
         Command::Quality(arguments) => quality::run(&arguments),

@@ -14,8 +14,8 @@ mod trace;
 
 use std::process::ExitCode;
 
-use anabranch_terminal::{exit, menu};
-use clap::{Parser, Subcommand};
+use anabranch_terminal::{exit, manual, menu};
+use clap::{CommandFactory, Parser, Subcommand};
 
 const PROGRAM: &str = "anabranch-lab";
 
@@ -49,6 +49,8 @@ enum Command {
     New(new::Arguments),
     Schema(schema::Arguments),
     List(list::Arguments),
+    Completions(manual::CompletionArguments),
+    Manual(manual::ManualArguments),
 }
 
 fn main() -> ExitCode {
@@ -69,5 +71,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::New(arguments) => new::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::List(arguments) => list::run(arguments),
+        Command::Completions(shell) => manual::print_completions(Arguments::command(), shell),
+        Command::Manual(folder) => manual::write_pages(Arguments::command(), folder),
     }
 }

@@ -1,8 +1,8 @@
 //! One change of the machine: a command, or a file's new content.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -83,7 +83,11 @@ impl Face {
         let _ = fs::remove_file(&aside);
         match self {
             Face::Absent => return fs::remove_file(path),
-            Face::Text(text) => fs::write(&aside, text)?,
+            Face::Text(text) => {
+                fs::write(&aside, text)?;
+                // All users read name servers; a service's umask may forbid it.
+                fs::set_permissions(&aside, Permissions::from_mode(0o644))?;
+            }
             Face::Link(target) => symlink(target, &aside)?,
         }
         fs::rename(&aside, path)
@@ -211,6 +215,9 @@ pub(super) fn find(program: &str) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::Mode;
+    use rustix::process::umask;
+
     use super::*;
 
     #[test]
@@ -233,6 +240,19 @@ mod tests {
             assert_eq!(Face::read(&path).unwrap(), old);
             let _ = fs::remove_file(&path);
         }
+    }
+
+    #[test]
+    fn a_new_file_can_be_read_by_all_in_spite_of_the_umask() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("resolv.conf");
+        let text = Face::Text("nameserver 192.0.2.53\n".to_owned());
+        let earlier = umask(Mode::from_raw_mode(0o077));
+        let written = text.write(&path, &Face::Absent);
+        umask(earlier);
+        written.unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
     }
 
     #[test]

@@ -1,0 +1,290 @@
+#!/usr/bin/env bash
+# Builds the files of a release in target/packages: static programs for x86-64 and arm64 with manual
+# pages and completions as .tar.gz and .deb, a container image, install.sh, an SBOM and checksums.
+#
+# scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, installer, sbom,
+# image, sums, try. `check TAG` compares a tag with the version, `notes` prints the changelog's section.
+#
+#   TARGETS      Rust's targets; both by default
+#   PROGRAMS     folder of built programs for this machine, instead of TARGETS
+#   OUTPUT       folder of the files
+#   RELEASE_URL  address from which install.sh downloads
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+programs=(anabranch anabranch-lab)
+packages=(anabranch-cli anabranch-lab-cli)
+folders=(cli lab-cli)
+features=anabranch-cli/demo,anabranch-cli/emulate
+cargo=${CARGO:-cargo}
+output=${OUTPUT:-target/packages}
+targets=${TARGETS:-x86_64-unknown-linux-musl aarch64-unknown-linux-musl}
+stage=$output-stage
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+# Equal sources make equal archives.
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+
+main() {
+    local step
+    case ${1:-} in
+        check) [ "${2:-}" = "v$version" ] || fail "the tag ${2:-} is not v$version, the version of Cargo.toml"; return ;;
+        notes) notes; return ;;
+    esac
+    if [ $# -eq 0 ]; then
+        rm -rf "$output" "$stage"
+        set -- build pages archives packages installer sbom image sums try
+    fi
+    mkdir -p "$output" "$stage"
+    for step in "$@"; do
+        case $step in
+            build | pages | archives | packages | installer | sbom | image | sums | try) ;;
+            *) fail "unknown step $step" ;;
+        esac
+        echo "dist: $step"
+        "$step"
+    done
+}
+
+fail() {
+    echo "dist: $1" >&2
+    exit 1
+}
+
+notes() {
+    awk -v version="$version" '/^## / {is_section = index($0, version) > 0; next} is_section' CHANGELOG.md
+}
+
+# Says that a part of the release is missing, and why.
+skip() {
+    echo "dist: skipped $1: $2"
+}
+
+# architectures: those of the programs, in the words of the kernel.
+architectures() {
+    if [ -n "${PROGRAMS:-}" ]; then
+        uname -m
+        return
+    fi
+    local target
+    for target in $targets; do
+        echo "${target%%-*}"
+    done
+}
+
+# folder_of ARCHITECTURE: the folder of its programs.
+folder_of() {
+    if [ -n "${PROGRAMS:-}" ]; then
+        echo "$PROGRAMS"
+        return
+    fi
+    local target
+    for target in $targets; do
+        if [ "${target%%-*}" = "$1" ]; then
+            echo "${CARGO_TARGET_DIR:-target}/$target/dist"
+        fi
+    done
+}
+
+# name_of ARCHITECTURE: the archive's name without its ending.
+name_of() {
+    echo "anabranch-$version-$1-linux"
+}
+
+# debian_of ARCHITECTURE: its name in Debian.
+debian_of() {
+    case $1 in
+        x86_64) echo amd64 ;;
+        aarch64) echo arm64 ;;
+        *) echo "$1" ;;
+    esac
+}
+
+# The codec is C++: zig brings a compiler, a libc and a libc++ for each target.
+build() {
+    [ -z "${PROGRAMS:-}" ] || return 0
+    command -v cargo-zigbuild >/dev/null || fail "cargo-zigbuild is missing: pip install cargo-zigbuild ziglang"
+    if [[ $targets == *x86_64* ]] && ! command -v nasm >/dev/null; then
+        fail "nasm is missing (Debian: nasm): the codec for x86-64 would be several times slower"
+    fi
+    local target of_packages=(--features "$features")
+    for package in "${packages[@]}"; do
+        of_packages+=(--package "$package")
+    done
+    for target in $targets; do
+        if command -v rustup >/dev/null; then
+            rustup target add "$target"
+        fi
+        CARGO_PROFILE_DIST_STRIP=symbols "$cargo" zigbuild --locked --profile dist \
+            --target "$target" "${of_packages[@]}"
+    done
+}
+
+# Both architectures have the same pages and completions, written by a program that runs here.
+pages() {
+    local program folder
+    rm -rf "$stage/share"
+    mkdir -p "$stage/share/man/man1" "$stage/share/bash-completion/completions" \
+        "$stage/share/zsh/site-functions" "$stage/share/fish/vendor_completions.d"
+    folder=$(folder_of "$(uname -m)")
+    [ -n "$folder" ] || fail "no program of TARGETS runs on this machine to write the manual pages"
+    for program in "${programs[@]}"; do
+        "$folder/$program" manual "$stage/share/man/man1"
+        "$folder/$program" completions bash >"$stage/share/bash-completion/completions/$program"
+        "$folder/$program" completions zsh >"$stage/share/zsh/site-functions/_$program"
+        "$folder/$program" completions fish >"$stage/share/fish/vendor_completions.d/$program.fish"
+    done
+}
+
+# lay_out ARCHITECTURE FOLDER: the tree that install.sh copies.
+lay_out() {
+    local program
+    rm -rf "$2"
+    mkdir -p "$2/bin" "$2/share/doc/anabranch"
+    for program in "${programs[@]}"; do
+        install -m 755 "$(folder_of "$1")/$program" "$2/bin/$program"
+    done
+    cp -R "$stage/share/." "$2/share/"
+    install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/operations.md \
+        docs/compatibility.md "$2/share/doc/anabranch/"
+}
+
+archives() {
+    local architecture name
+    for architecture in $(architectures); do
+        name=$(name_of "$architecture")
+        lay_out "$architecture" "$stage/$name"
+        tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+            --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip -9n >"$output/$name.tar.gz"
+    done
+}
+
+packages() {
+    if ! command -v dpkg-deb >/dev/null; then
+        skip packages "dpkg-deb is missing (Debian: dpkg)"
+        return
+    fi
+    local architecture
+    for architecture in $(architectures); do
+        package "$architecture"
+    done
+}
+
+# package ARCHITECTURE: a Debian package. Its programs need no libraries of the system.
+package() {
+    local root debian
+    debian=$(debian_of "$1")
+    root=$stage/deb-$debian
+    rm -rf "$root"
+    lay_out "$1" "$root/usr"
+    mkdir -p "$root/DEBIAN" "$root/etc/anabranch" "$root/usr/share/anabranch" \
+        "$root/usr/lib/systemd/system"
+    mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
+    gzip -9n "$root"/usr/share/man/man1/*.1
+    install -m 644 packaging/*.service "$root/usr/lib/systemd/system/"
+    install -m 644 packaging/tun.conf "$root/usr/share/anabranch/"
+    install -m 644 packaging/copyright "$root/usr/share/doc/anabranch/"
+    (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+    sed -e "s/@VERSION@/${version/-/\~}/" -e "s/@ARCHITECTURE@/$debian/" \
+        -e "s/@SIZE@/$(du -sk "$root/usr" | cut -f 1)/" packaging/control >"$root/DEBIAN/control"
+    chmod -R u+rwX,go=rX "$root"
+    install -m 755 packaging/postinst packaging/postrm "$root/DEBIAN/"
+    SOURCE_DATE_EPOCH=$epoch dpkg-deb --root-owner-group -Zxz --build "$root" \
+        "$output/anabranch_${version/-/\~}_$debian.deb" >/dev/null
+}
+
+installer() {
+    sed -e "s,@VERSION@,$version," -e "s,@RELEASE_URL@,${RELEASE_URL:-}," packaging/install.sh \
+        >"$output/install.sh"
+    chmod 755 "$output/install.sh"
+}
+
+# One document for each program. The tool writes beside manifests, so it works on a copy.
+sbom() {
+    if ! "$cargo" cyclonedx --version >/dev/null 2>&1; then
+        skip sbom "cargo-cyclonedx is missing: cargo install cargo-cyclonedx --locked"
+        return
+    fi
+    local copy index
+    copy=$(cd "$stage" && pwd)/sbom
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    cp -R Cargo.toml Cargo.lock crates "$copy/"
+    SOURCE_DATE_EPOCH=$epoch "$cargo" cyclonedx --quiet --format json --spec-version 1.5 \
+        --target "${targets%% *}" --override-filename sbom --manifest-path "$copy/Cargo.toml"
+    for index in "${!programs[@]}"; do
+        # No path of the machine that built it.
+        sed "s,file://$copy/,file:///,g" "$copy/crates/${folders[index]}/sbom.json" \
+            >"$output/${programs[index]}-$version.cdx.json"
+    done
+    rm -rf "$copy"
+}
+
+# works ENGINE: whether it can build; docker needs a server that runs.
+works() {
+    case $1 in
+        buildah) command -v buildah >/dev/null ;;
+        *) command -v "$1" >/dev/null && "$1" info >/dev/null 2>&1 ;;
+    esac
+}
+
+# A container image of the Debian package, as an OCI archive.
+image() {
+    local engine architecture
+    for engine in ${ENGINE:-podman docker buildah none}; do
+        if works "$engine"; then break; fi
+    done
+    if ! works "$engine"; then
+        skip image "neither podman nor docker (with its server) nor buildah works here"
+        return
+    fi
+    for architecture in $(architectures); do
+        image_of "$architecture" "$engine"
+    done
+}
+
+# image_of ARCHITECTURE ENGINE
+image_of() {
+    local debian name archive
+    debian=$(debian_of "$1")
+    name=anabranch:$version-$debian
+    archive=$output/anabranch-$version-$1-image.tar
+    if [ "$1" != "$(uname -m)" ] && [ ! -e "/proc/sys/fs/binfmt_misc/qemu-$1" ]; then
+        skip "image for $1" "this machine cannot run its programs (Debian: qemu-user-static)"
+        return
+    fi
+    # shellcheck disable=SC2086 # Words of options.
+    "$2" build --platform "linux/$debian" --build-arg "TARGETARCH=$debian" ${IMAGE_OPTIONS:-} \
+        --file packaging/Dockerfile --tag "$name" "$output"
+    rm -f "$archive"
+    case $2 in
+        buildah) buildah push --quiet "$name" "oci-archive:$archive:$name" ;;
+        podman) podman save --quiet --format oci-archive --output "$archive" "$name" ;;
+        *) "$2" save --output "$archive" "$name" ;;
+    esac
+    gzip -9nf "$archive"
+}
+
+sums() {
+    (cd "$output" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort |
+        xargs sha256sum) >"$output/SHA256SUMS"
+    cat "$output/SHA256SUMS"
+}
+
+# Sends video with each program, by emulation if it is for another machine.
+try() {
+    local architecture emulator
+    for architecture in $(architectures); do
+        emulator=
+        if [ "$architecture" != "$(uname -m)" ]; then
+            emulator=qemu-$architecture-static
+            if ! command -v "$emulator" >/dev/null; then
+                skip "try of $architecture" "$emulator is missing (Debian: qemu-user-static)"
+                continue
+            fi
+        fi
+        scripts/try-program.sh "$(folder_of "$architecture")/${programs[0]}" ${emulator:+"$emulator"}
+        $emulator "$(folder_of "$architecture")/${programs[1]}" --version
+    done
+}
+
+main "$@"
