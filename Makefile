@@ -22,7 +22,7 @@ RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit dist image clean
+.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit dist image publish-check clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -102,6 +102,10 @@ contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked
 	CARGO="$(CARGO)" scripts/audit.sh
+
+publish-check: ## package and build all published crates, and upload nothing (compiles each package; needs a clean tree)
+	CARGO="$(CARGO)" scripts/publish-dry-run.sh
+	CARGO="$(CARGO)" scripts/check-features.sh features
 
 dist: ## the files of a release, in target/packages: static programs, Debian packages, images, install.sh (docs/release.md)
 	CARGO="$(CARGO)" scripts/dist.sh

@@ -11,6 +11,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A clock that counts from an origin. Ends that share a clock, such as sender and receiver in one
 /// process, can compare their instants.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// use anabranch_net::Clock;
+///
+/// let clock = Clock::start();
+/// let captured_at = Instant::now() + Duration::from_millis(5);
+/// // An instant of the standard library as a session counts it.
+/// let captured_at = clock.at(captured_at);
+/// let after_start = Duration::from(captured_at - clock.at(clock.origin()));
+/// assert!(after_start >= Duration::from_millis(5));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
@@ -33,7 +46,13 @@ impl Clock {
     /// Returns the present time.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn now(&self) -> Instant {
-        let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
+        self.at(std::time::Instant::now())
+    }
+
+    /// Converts an instant of the standard library, such as a camera's capture time. Instants
+    /// before the origin become the origin.
+    pub fn at(&self, instant: std::time::Instant) -> Instant {
+        let elapsed = instant.saturating_duration_since(self.origin);
         Instant::ZERO + Duration::from_std(elapsed)
     }
 

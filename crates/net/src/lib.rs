@@ -4,6 +4,9 @@
 //! each with a socket of its own. A [`StreamClient`] opens [`ByteStream`]s to a [`StreamServer`] in
 //! the same way. Each runs in a thread of its own and reports [`Event`]s.
 //!
+//! Programs use the crate `anabranch`, which re-exports this one. Start at [`Sender::builder`] and
+//! [`Receiver::builder`]; [`ClientBuilder`] has an example of both ends.
+//!
 //! ```text
 //!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
 //! send_frame ───▶ │ Session   │──▶│ Session │──▶│ batches (GSO)            │──▶
@@ -11,36 +14,39 @@
 //!                 └───────────┘   └─────────┘   └──────────────────────────┘
 //! ```
 //!
-//! | file | idea |
-//! |---|---|
-//! | `client.rs`, `server.rs` | the two roles: the time before, between and after sessions |
-//! | `sender.rs`, `receiver.rs` | the roles with frames |
-//! | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
-//! | `handshake.rs` | the client's way to a session, and to another when that falls silent |
-//! | `displaced.rs` | notices to senders that another has displaced |
-//! | `driver.rs` | a session that is up: transport, packet protection and routes |
-//! | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
-//! | `served.rs` | sessions of any load as a server holds them |
-//! | `runtime.rs` | the thread: wait, receive, advance |
-//! | `outbox.rs` | sealed datagrams, grouped into batches |
-//! | `port.rs` | the local side of a path, whose interface may vanish and return |
-//! | `socket.rs` | one UDP socket with batches in and out |
-//! | `gate.rs` | limits on the public-key work of a receiver |
-//! | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
-//! | `lanes.rs` | a queue of the kernel's own for each peer |
-//! | `via.rs` | the interface or address by which a path leaves this machine |
-//! | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes
-//! |
-//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
-//! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
-//! | `waker.rs` | waking the thread |
-//!
 //! The thread waits by `ppoll`, exactly until the session's next timer: an asynchronous runtime's
 //! timers are too coarse for a pacer. The session spaces packets by exact gaps; packets due within
 //! 250 µs leave together.
 //!
 //! Errors of sockets are no errors of a session. A path that cannot be sent on is silent, and the
 //! transport notices the silence, or is notified by the port.
+
+// The files:
+//
+// | file | idea |
+// |---|---|
+// | `client.rs`, `server.rs` | the two roles: the time before, between and after sessions |
+// | `sender.rs`, `receiver.rs` | the roles with frames |
+// | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
+// | `client/builder.rs`, `server/builder.rs` | set-ups by the wishes of their owners |
+// | `handshake.rs` | the client's way to a session, and to another when that falls silent |
+// | `displaced.rs` | notices to senders that another has displaced |
+// | `driver.rs` | a session that is up: endpoint, packet protection and routes |
+// | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
+// | `served.rs` | sessions of any load as a server holds them |
+// | `runtime.rs` | the thread: wait, receive, advance |
+// | `outbox.rs` | sealed datagrams, grouped into batches |
+// | `port.rs` | the local side of a path, whose interface may vanish and return |
+// | `socket.rs` | one UDP socket with batches in and out |
+// | `gate.rs` | limits on the public-key work of a receiver |
+// | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
+// | `lanes.rs` | a queue of the kernel's own for each peer |
+// | `via.rs` | the interface or address by which a path leaves this machine |
+// | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes |
+// | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
+// | `key_file.rs` | files of secret keys |
+// | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
+// | `waker.rs` | waking the thread |
 
 mod client;
 mod clock;
@@ -52,6 +58,7 @@ mod event_queue;
 pub mod fuzzing;
 mod gate;
 mod handshake;
+mod key_file;
 mod lanes;
 mod link;
 mod load;
@@ -77,19 +84,20 @@ mod via;
 mod waker;
 
 pub use anabranch_mux::OpenError as RefusedStream;
-pub use client::{ClientConfig, ClientPath, StartError};
+pub use client::{ClientBuilder, ClientConfig, ClientPath, ConnectError, Opens, StartError};
 pub use clock::{Clock, Reading};
 pub use datagrams::{
     AcceptedDatagrams, DATAGRAM_FRAGMENT_BYTES, DatagramChannel, DatagramClient, datagram_transport,
 };
 pub use event::{Ended, Event, Refused};
-pub use event_queue::Events;
+pub use event_queue::{Events, SessionOver};
+pub use key_file::{KeyFileError, read_or_create_key};
 pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketEventKind, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
-pub use server::{PairingOutcome, Places, RefusedSender, ServerConfig};
+pub use server::{PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, Serves};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

@@ -4,7 +4,7 @@ mod reception;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Lateness};
@@ -15,7 +15,7 @@ use crate::load::Frames;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
-    LocalAddresses, PairingOutcome, Places, RefusedSender, ServerConfig, ServerRole,
+    LocalAddresses, PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
 
@@ -32,11 +32,16 @@ pub struct Receiver {
 /// The sessions that senders open, in the order in which they begin.
 #[derive(Debug)]
 pub struct Receptions {
-    queue: mpsc::Receiver<Begun>,
+    queue: flume::Receiver<Begun>,
     handle: Handle<ServerRole>,
 }
 
 impl Receiver {
+    /// Returns a builder of a receiver.
+    pub fn builder() -> ServerBuilder<Receiver> {
+        ServerBuilder::new()
+    }
+
     /// Opens the socket and starts the thread.
     ///
     /// # Errors
@@ -44,7 +49,7 @@ impl Receiver {
     pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
         let (ports, local) = config.open()?;
         let clock = config.clock;
-        let (begun, queue) = mpsc::channel();
+        let (begun, queue) = flume::unbounded();
         let mut offer = Offer::new(config.transport.clone(), move |opening| {
             let (events, reader) = event_queue::queue();
             let audience = Audience::new(events);
@@ -104,7 +109,33 @@ impl Receiver {
     }
 
     /// Lets in the first sender that has `code`, until `lasts` is over; an earlier code is void.
-    pub fn start_pairing(&self, code: PairingCode, lasts: Duration) {
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use anabranch_net::{PairingOutcome, Receiver, Sender};
+    /// use anabranch_secure::{PairingCode, SecretKey};
+    ///
+    /// let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
+    /// let (camera_name, studio_name) = (camera.public_key(), studio.public_key());
+    /// // The studio allows no key, and shows a code.
+    /// let (receiver, sessions) = Receiver::builder().key(studio).listen("127.0.0.1:0").start()?;
+    /// let code = PairingCode::generate();
+    /// receiver.start_pairing(code.clone(), Duration::from_secs(60));
+    ///
+    /// let (_sender, _events) = Sender::builder()
+    ///     .key(camera)
+    ///     .peer(studio_name)
+    ///     .to(receiver.local_addr())
+    ///     .pairing_code(code)
+    ///     .connect()?;
+    /// assert_eq!(sessions.recv()?.peer(), camera_name);
+    /// // From now on the camera is allowed; a program stores its key.
+    /// assert!(matches!(receiver.take_pairing_outcomes()[..], [PairingOutcome::Paired(_)]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn start_pairing(&self, code: PairingCode, lasts: impl Into<Duration>) {
+        let lasts = lasts.into();
         self.runtime
             .change(|role, now| role.start_pairing(now, code, lasts));
     }
@@ -135,12 +166,22 @@ impl Drop for Receiver {
 }
 
 impl Receptions {
-    /// Waits for the next session.
+    /// Waits for the next session, and blocks the thread.
     ///
     /// # Errors
-    /// The receiver is over.
+    /// The receiver is over: it was closed or dropped.
     pub fn recv(&self) -> Result<Reception, RecvError> {
-        self.queue.recv().map(|begun| self.reception(begun))
+        let begun = self.queue.recv().map_err(|_| RecvError)?;
+        Ok(self.reception(begun))
+    }
+
+    /// Waits for the next session, under any asynchronous runtime. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The receiver is over: it was closed or dropped.
+    pub async fn recv_async(&self) -> Result<Reception, RecvError> {
+        let begun = self.queue.recv_async().await.map_err(|_| RecvError)?;
+        Ok(self.reception(begun))
     }
 
     /// Waits for the next session for `patience` at most.
@@ -151,8 +192,11 @@ impl Receptions {
         &self,
         patience: core::time::Duration,
     ) -> Result<Reception, RecvTimeoutError> {
-        let begun = self.queue.recv_timeout(patience);
-        begun.map(|begun| self.reception(begun))
+        match self.queue.recv_timeout(patience) {
+            Ok(begun) => Ok(self.reception(begun)),
+            Err(flume::RecvTimeoutError::Timeout) => Err(RecvTimeoutError::Timeout),
+            Err(flume::RecvTimeoutError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+        }
     }
 
     /// Returns the next session, if there is one.
@@ -160,7 +204,16 @@ impl Receptions {
     /// # Errors
     /// If there is none now, or the receiver is over.
     pub fn try_recv(&self) -> Result<Reception, TryRecvError> {
-        self.queue.try_recv().map(|begun| self.reception(begun))
+        match self.queue.try_recv() {
+            Ok(begun) => Ok(self.reception(begun)),
+            Err(flume::TryRecvError::Empty) => Err(TryRecvError::Empty),
+            Err(flume::TryRecvError::Disconnected) => Err(TryRecvError::Disconnected),
+        }
+    }
+
+    /// Waits for each session until the receiver is over.
+    pub fn iter(&self) -> impl Iterator<Item = Reception> {
+        core::iter::from_fn(|| self.recv().ok())
     }
 
     fn reception(&self, begun: Begun) -> Reception {

@@ -26,6 +26,13 @@ pub fn mark_sockets(mark: u32) {
 }
 
 /// The local side of a path.
+///
+/// ```
+/// use anabranch_net::Via;
+///
+/// assert_eq!(Via::from("wlan0"), Via::Interface("wlan0".into()));
+/// assert_eq!(Via::from("192.0.2.7"), Via::Address([192, 0, 2, 7].into()));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
     /// The routing table's choice.
@@ -37,15 +44,28 @@ pub enum Via {
     Address(IpAddr),
 }
 
+impl From<&str> for Via {
+    /// Converts as [`Via::from_str`] does.
+    fn from(text: &str) -> Self {
+        match text.parse() {
+            Ok(address) => Via::Address(address),
+            Err(_) => Via::Interface(text.to_owned()),
+        }
+    }
+}
+
+impl From<IpAddr> for Via {
+    fn from(address: IpAddr) -> Self {
+        Via::Address(address)
+    }
+}
+
 impl FromStr for Via {
     type Err = Infallible;
 
     /// Parses an IP address; everything else names an interface.
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text.parse() {
-            Ok(address) => Via::Address(address),
-            Err(_) => Via::Interface(text.to_owned()),
-        })
+        Ok(Via::from(text))
     }
 }
 
@@ -61,6 +81,7 @@ impl fmt::Display for Via {
 
 /// Reasons for which a path cannot leave this machine as requested.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ViaError {
     /// No such interface.
     #[error("there is no network interface {name:?}: the known ones are {known}")]

@@ -146,6 +146,7 @@ pub const FEC_POLICIES: &[FecPolicyEntry] = &[
 
 /// A text that names no policy, or sets an option that the policy does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnknownFecPolicy {
     /// No policy has this name.
     #[error(
@@ -172,6 +173,15 @@ pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFec
 }
 
 /// Checks that a session can be configured with this policy: a name, with any options behind it.
+///
+/// ```
+/// use anabranch_core::fec::check;
+///
+/// assert_eq!(check("fixed:overhead=0.25")?.name, "fixed");
+/// let message = check("adaptiv").unwrap_err().to_string();
+/// assert!(message.contains("did you mean \"adaptive\"?"), "{message}");
+/// # Ok::<(), anabranch_core::fec::UnknownFecPolicy>(())
+/// ```
 ///
 /// # Errors
 /// [`UnknownFecPolicy`], which lists the known names or the policy's options.
