@@ -7,7 +7,7 @@ MUTANTS = nice $(CARGO) mutants --baseline skip --timeout 60 --jobs 1 --shard $(
 MUTATED_IN_CORE = media/reassembly.rs media/send_buffer.rs media/send_buffer/*.rs recovery.rs recovery/*.rs wire.rs wire/*.rs
 DEMO_ARGUMENTS ?=
 # The program without what the demo does not show.
-DEMO = $(CARGO) run --release --quiet -p anabranch --no-default-features --features demo -- demo
+DEMO = $(CARGO) run --release --quiet -p anabranch-cli --no-default-features --features demo -- demo
 RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-decodable-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
@@ -32,7 +32,7 @@ demo: ## live video over two real-time emulated links, one of which dies; then w
 test: ## everything a newcomer should see pass
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
-	$(CARGO) check --package anabranch --no-default-features --quiet
+	$(CARGO) check --package anabranch-cli --no-default-features --quiet
 	$(CARGO) test --workspace
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
@@ -48,9 +48,9 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
 	$(CARGO) run --profile dist --quiet -p anabranch-net --example loopback_figures
-	$(CARGO) build --profile dist --quiet -p anabranch
-	$(CARGO) run --profile dist --quiet -p anabranch --example beside_srt
-	$(CARGO) run --profile dist --quiet -p anabranch --example tunnel_figures
+	$(CARGO) build --profile dist --quiet -p anabranch-cli
+	$(CARGO) run --profile dist --quiet -p anabranch-cli --example beside_srt
+	$(CARGO) run --profile dist --quiet -p anabranch-cli --example tunnel_figures
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
@@ -68,26 +68,26 @@ mutants: ## change rules of the transport one by one and see whether a test fail
 	  --file 'crates/link/src/discipline.rs' --file 'crates/link/src/discipline/*.rs' || [ $$? -lt 4 ]
 
 papers: ## test all that papers claim, over up to ten seeds, and that claims can fail; writes anabranch-report.html
-	$(CARGO) run --release --quiet -p anabranch -- reproduce
+	$(CARGO) run --release --quiet -p anabranch-cli -- reproduce
 	$(CARGO) test --release --quiet -p anabranch-papers -- --ignored
 
 results: ## run what docs/results.md shows, and write its tables and pictures: a part of each release (some hours of two cores)
 	mkdir -p $(RESULTS)
-	$(CARGO) build --release --quiet -p anabranch
-	$(CARGO) run --release --quiet -p anabranch -- reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
-	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
+	$(CARGO) build --release --quiet -p anabranch-cli
+	$(CARGO) run --release --quiet -p anabranch-cli -- reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
+	$(CARGO) run --release --quiet -p anabranch-cli -- compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
 	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
-	$(CARGO) run --release --quiet -p anabranch -- contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
+	$(CARGO) run --release --quiet -p anabranch-cli -- contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
 	scripts/results.py $(RESULTS) docs/results.md
 
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
-	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
+	$(CARGO) run --release --quiet -p anabranch-cli -- compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
 
 schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput; min-cost's bound (some minutes)
-	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
+	$(CARGO) run --release --quiet -p anabranch-cli -- compare --schedulers $(SCHEDULERS) --seeds 6 \
 	  --metrics frame-delay-all-excess-p95,frames-decodable-on-time,goodput,overhead scenarios/multipath/*.toml
-	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
+	$(CARGO) run --release --quiet -p anabranch-cli -- compare --schedulers $(SCHEDULERS) --seeds 6 \
 	  --metrics frame-delay-all-excess-p95.multipath,frames-decodable-on-time.multipath,goodput.multipath \
 	  scenarios/zhang-multipath/config-*.toml
 	$(CARGO) run --release --quiet -p anabranch-lab --example frame_delay_bound -- \
@@ -95,7 +95,7 @@ schedulers: ## every scheduler over the scenarios of many paths: delay, frames i
 
 # A row that misses its bar (4) is a result, as a claim that differs is one of `papers`: it is printed, and make has not failed.
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
-	$(CARGO) run --release --quiet -p anabranch -- contest || [ $$? -eq 4 ]
+	$(CARGO) run --release --quiet -p anabranch-cli -- contest || [ $$? -eq 4 ]
 
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked
@@ -103,12 +103,12 @@ audit: ## licences, sources, banned and yanked crates, and known holes where Rus
 
 deb: ## a Debian package with systemd's units, in target/debian (needs cargo-deb)
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install cargo-deb --locked
-	$(CARGO) deb -p anabranch --profile dist
+	$(CARGO) deb -p anabranch-cli --profile dist
 
 # Without the codec, which is C++: no send test:, no quality, no demo.
 static: export CC_x86_64_unknown_linux_musl ?= $(shell command -v musl-gcc || echo cc)
 static: ## a program that needs no libraries, in target/STATIC_TARGET/dist (needs the target)
-	$(CARGO) build --profile dist -p anabranch --target $(STATIC_TARGET) --no-default-features --features laboratory,top
+	$(CARGO) build --profile dist -p anabranch-cli --target $(STATIC_TARGET) --no-default-features --features laboratory,top
 
 image: ## a container image, anabranch (needs docker, or DOCKER=podman)
 	$(DOCKER) build -f packaging/Dockerfile -t anabranch .

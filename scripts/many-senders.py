@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the cost of a session at a receiver of many: `many-senders.py [COUNT] [RATE] [SECONDS]` starts `anabranch recv` and COUNT senders
 on loopback, and prints the memory of an idle session and the receiver's processor time per Gbit. First:
-cargo build --release -p anabranch -p anabranch-net --example many_senders --bin anabranch"""
+cargo build --release -p anabranch-cli -p anabranch-net --example many_senders --bin anabranch"""
 import os, re, subprocess, sys, tempfile, time
 
 count = int(sys.argv[1]) if len(sys.argv) > 1 else 500

@@ -70,7 +70,7 @@ processes=()
 build() {
     program=${ANABRANCH:-}
     if [ -z "$program" ]; then
-        ${CARGO:-cargo} build --quiet -p anabranch || exit 1
+        ${CARGO:-cargo} build --quiet -p anabranch-cli || exit 1
         program=${CARGO_TARGET_DIR:-target}/debug/anabranch
     fi
 }

@@ -2,7 +2,7 @@
 //! Time and memory grow no faster than the file.
 #![no_main]
 
-use anabranch::fuzzing::allow_file;
+use anabranch_cli::fuzzing::allow_file;
 use anabranch_fuzz::{Bound, Meter, plant};
 use anabranch_secure::SecretKey;
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
 //! A file of `--config` with any text is read, or refused with a reason that repeats no secret.
 #![no_main]
 
-use anabranch::fuzzing::{config_file, prepare};
+use anabranch_cli::fuzzing::{config_file, prepare};
 use anabranch_fuzz::{Bound, Meter, plant};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 //! meaning. Neither memory nor time grows faster than the bytes.
 #![no_main]
 
-use anabranch::fuzzing::{http_head, prepare};
+use anabranch_cli::fuzzing::{http_head, prepare};
 use anabranch_fuzz::{Bound, Meter, plant};
 use libfuzzer_sys::fuzz_target;
 

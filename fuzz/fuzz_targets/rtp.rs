@@ -1,7 +1,7 @@
 //! Any datagrams instead of RTP give whole transport packets, no more of them than arrived.
 #![no_main]
 
-use anabranch::fuzzing::RtpInput;
+use anabranch_cli::fuzzing::RtpInput;
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use anabranch_units::Duration;
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 //! faster than the bytes.
 #![no_main]
 
-use anabranch::fuzzing::{prepare, socks5};
+use anabranch_cli::fuzzing::{prepare, socks5};
 use anabranch_fuzz::{Bound, Meter, Writer, plant};
 use libfuzzer_sys::fuzz_target;
 

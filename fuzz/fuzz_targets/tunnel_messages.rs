@@ -2,7 +2,7 @@
 //! another's address, and memory does not grow.
 #![no_main]
 
-use anabranch::fuzzing::{TunServer, prepare, request, udp_message};
+use anabranch_cli::fuzzing::{TunServer, prepare, request, udp_message};
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use libfuzzer_sys::fuzz_target;
 

@@ -256,7 +256,13 @@ fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
 fn built_from(options: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .current_dir(workspace())
-        .args(["tree", "--offline", "--locked", "--package", "anabranch"])
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "--package",
+            "anabranch-cli",
+        ])
         .args(["--edges", "normal,build", "--prefix", "none"])
         .args(options)
         .output()

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    anabranch::main()
+    anabranch_cli::main()
 }
