@@ -525,11 +525,11 @@ fn feed(sender: &Sender, unit: Unit, captured_at: Instant, fed: &mut Fed) -> boo
     let (frame, null_count) = unit.into_frame(captured_at);
     fed.null_count += null_count;
     match sender.send_frame(&frame) {
-        Err(SendError::NotConnected | SendError::Transport(SendFrameError::Closed)) => false,
-        Err(SendError::Transport(_)) => {
+        Err(SendError::Transport(refused)) if refused != SendFrameError::Closed => {
             fed.refused_count += 1;
             true
         }
+        Err(_) => false,
         Ok(_) => true,
     }
 }

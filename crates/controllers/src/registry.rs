@@ -272,6 +272,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
 
 /// A text that names no controller, or sets an option that the controller does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnknownController {
     /// No controller has this name.
     #[error(

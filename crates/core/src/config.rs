@@ -333,6 +333,7 @@ impl PaddingPolicy {
 
 /// Why a [`Config`] cannot work.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// There is no such policy of forward error correction.
     #[error(transparent)]

@@ -53,6 +53,17 @@ pub struct Frame {
     pub captured_at: Instant,
 }
 
+impl Frame {
+    /// Returns a frame of these bytes, captured at this time by the sender's clock.
+    pub fn new(bytes: impl Into<Bytes>, importance: Importance, captured_at: Instant) -> Self {
+        Frame {
+            bytes: bytes.into(),
+            importance,
+            captured_at,
+        }
+    }
+}
+
 /// A frame that has arrived whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedFrame {
@@ -95,6 +106,7 @@ pub struct FramePart {
 
 /// Why a frame cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendFrameError {
     /// A frame must have bytes.
     #[error("the frame is empty")]
@@ -120,6 +132,7 @@ pub enum SendFrameError {
 
 /// Why a frame was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DropReason {
     /// At the sender: its deadline passed, or would have, before it was sent whole.
     Late,

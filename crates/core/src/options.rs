@@ -41,6 +41,7 @@ enum Setting {
 
 /// Why options cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OptionError {
     /// There is no such option.
     #[error("no option is called {name:?}; known are {known}")]

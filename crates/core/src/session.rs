@@ -112,6 +112,7 @@ pub struct Transmit {
 
 /// Notification to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// A frame has arrived whole; frames come in the order of their numbers.
     FrameReceived(ReceivedFrame),

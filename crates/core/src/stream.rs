@@ -21,6 +21,7 @@ pub(crate) use tail_loss_probe::TailLossProbe;
 
 /// Why bytes cannot be written to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteStreamError {
     /// The stream has been finished.
     #[error("the stream is finished")]

@@ -48,6 +48,7 @@ pub enum StreamError {
 
 /// Reason for which no stream could be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The maximum number of streams is open.
     #[error("{max} streams are open")]

@@ -1,6 +1,7 @@
 //! The end that opens a session, before, during and between sessions.
 
 mod answers;
+mod builder;
 mod carriers;
 mod start_error;
 mod ways;
@@ -15,7 +16,7 @@ use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
     Agreed, Initiator, Kind, PairingCode, PublicKey, SecretKey, Wishes, classify,
 };
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::clock::Clock;
 use crate::driver::{Beginning, Driver};
@@ -35,6 +36,7 @@ use crate::socket::Arrival;
 use crate::tcp::TcpFallback;
 use crate::tcp::fallback::Fallback;
 use crate::waker::Waker;
+pub use builder::{ClientBuilder, ConnectError, Opens};
 pub use start_error::StartError;
 pub use ways::ClientPath;
 use ways::{Ways, prepare};
@@ -108,10 +110,11 @@ impl ClientConfig {
 }
 
 /// Reason for which no session can accept data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoSession {
     NotYet,
     Closing,
+    Ended(Ended),
 }
 
 /// Makes the load of a session that begins.
@@ -134,7 +137,7 @@ pub(crate) struct ClientRole<L: Load> {
     closing_at: Option<Instant>,
     /// Whether the owner has gone, so that nothing is waited for.
     is_abandoned: bool,
-    is_over: bool,
+    ended: Option<Ended>,
 }
 
 impl<L: Load + fmt::Debug> fmt::Debug for ClientRole<L> {
@@ -148,6 +151,9 @@ impl<L: Load + fmt::Debug> fmt::Debug for ClientRole<L> {
 impl<L: Load> ClientRole<L> {
     /// Returns the session for changes by its owner, unless it is closing.
     pub(crate) fn open_driver(&mut self) -> Result<&mut Driver<L>, NoSession> {
+        if let Some(ended) = &self.ended {
+            return Err(NoSession::Ended(ended.clone()));
+        }
         match &mut self.driver {
             Some(_) if self.closing_at.is_some() => Err(NoSession::Closing),
             Some(driver) => Ok(driver),
@@ -214,7 +220,7 @@ impl<L: Load> ClientRole<L> {
             past: None,
             closing_at: None,
             is_abandoned: false,
-            is_over: false,
+            ended: None,
         })
     }
 
@@ -456,12 +462,20 @@ impl<L: Load> ClientRole<L> {
     }
 
     fn end(&mut self, ended: Ended) -> Next {
-        self.is_over = true;
+        self.ended = Some(ended.clone());
         if let Some(driver) = &mut self.driver {
             driver.end_load();
         }
         self.events.tell(Event::Ended(ended));
+        self.events.close();
         Next::Over
+    }
+
+    /// Returns the bitrate requested of the encoder; zero before the session.
+    pub(crate) fn target_bitrate(&self) -> DataRate {
+        self.driver
+            .as_ref()
+            .map_or(DataRate::ZERO, Driver::target_bitrate)
     }
 
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
@@ -539,7 +553,7 @@ impl<L: Load> Role for ClientRole<L> {
     }
 
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
-        if self.is_over {
+        if self.ended.is_some() {
             return Next::Over;
         }
         if self.ways.are_ports_due() {

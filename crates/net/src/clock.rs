@@ -33,7 +33,13 @@ impl Clock {
     /// Returns the present time.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn now(&self) -> Instant {
-        let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
+        self.at(std::time::Instant::now())
+    }
+
+    /// Converts an instant of the standard library, such as a camera's capture time. Instants
+    /// before the origin become the origin.
+    pub fn at(&self, instant: std::time::Instant) -> Instant {
+        let elapsed = instant.saturating_duration_since(self.origin);
         Instant::ZERO + Duration::from_std(elapsed)
     }
 

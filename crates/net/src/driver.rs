@@ -493,6 +493,11 @@ impl<L: Load> Driver<L> {
             .min()
     }
 
+    /// Returns the bitrate requested of the encoder.
+    pub(crate) fn target_bitrate(&self) -> DataRate {
+        L::target_bitrate(&self.endpoint)
+    }
+
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let now = self.pass_to(now);
         let views = self.endpoint.paths(now).to_vec();

@@ -11,6 +11,7 @@ use crate::tcp::Carrier;
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The handshake is complete, and the peer is known.
     Connected {
@@ -164,6 +165,7 @@ pub enum Ended {
 
 /// Reason for which a receiver refuses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refused {
     /// The receiver's answer, authenticated.
     ByReceiver(Refusal),
@@ -190,6 +192,8 @@ impl fmt::Display for Refused {
         }
     }
 }
+
+impl std::error::Error for Ended {}
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,9 +3,11 @@
 use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 
-use crate::event::Event;
+use tokio::sync::watch;
+
+use crate::event::{Ended, Event};
 
 /// Maximum number of queued events. Further events are dropped and counted, unless they begin or
 /// end a session.
@@ -34,28 +36,48 @@ fn bytes_of(event: &Event) -> usize {
 /// The runtime's end. It never waits for the reader. Clones write to the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSender {
-    queue: mpsc::Sender<Event>,
+    /// `None` after the last event.
+    queue: Option<flume::Sender<Event>>,
     queued: Arc<Queued>,
+    ended: watch::Sender<Option<Ended>>,
 }
 
 /// Events of a session, in order. A reader that falls 1,024 events or 64 MiB behind loses some, but
 /// receives the begin and end of every session.
+///
+/// Threads wait by [`recv`](Self::recv), tasks by [`recv_async`](Self::recv_async). A program that
+/// needs no events may drop them.
 #[derive(Debug)]
 pub struct Events {
-    queue: mpsc::Receiver<Event>,
+    queue: flume::Receiver<Event>,
     queued: Arc<Queued>,
+    ended: watch::Receiver<Option<Ended>>,
+}
+
+/// Error of a wait for an event that cannot come: the session is over, and its last event was
+/// taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the session is over")]
+#[non_exhaustive]
+pub struct SessionOver {
+    /// Reason of the end; `None` if the session was dropped without one.
+    #[source]
+    pub ended: Option<Ended>,
 }
 
 pub(crate) fn queue() -> (EventSender, Events) {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = flume::unbounded();
+    let (ended, has_ended) = watch::channel(None);
     let queued = Arc::<Queued>::default();
     let sender = EventSender {
-        queue: sender,
+        queue: Some(sender),
         queued: Arc::clone(&queued),
+        ended,
     };
     let events = Events {
         queue: receiver,
         queued,
+        ended: has_ended,
     };
     (sender, events)
 }
@@ -63,16 +85,25 @@ pub(crate) fn queue() -> (EventSender, Events) {
 impl EventSender {
     pub(crate) fn tell(&self, event: Event) {
         let bytes = bytes_of(&event);
+        let Some(queue) = &self.queue else { return };
         let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS
             || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES;
         if is_full && !event.is_milestone() {
             self.queued.dropped_count.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        if let Event::Ended(ended) = &event {
+            self.ended.send_replace(Some(ended.clone()));
+        }
         self.queued.events.fetch_add(1, Ordering::Relaxed);
         self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
         // An owner that has gone needs no events.
-        let _ = self.queue.send(event);
+        let _ = queue.send(event);
+    }
+
+    /// Ends the queue behind the last event: the reader must not wait for more.
+    pub(crate) fn close(&mut self) {
+        self.queue = None;
     }
 
     /// Returns the number of events dropped at the full queue.
@@ -82,29 +113,47 @@ impl EventSender {
 }
 
 impl Events {
-    /// Waits for the next event.
+    /// Waits for the next event, and blocks the thread.
     ///
     /// # Errors
-    /// The session is over, and its last event was taken.
-    pub fn recv(&self) -> Result<Event, RecvError> {
-        self.queue.recv().map(|event| self.taken(event))
+    /// [`SessionOver`] with the reason of the end, once the last event was taken.
+    pub fn recv(&self) -> Result<Event, SessionOver> {
+        let received = self.queue.recv();
+        self.taken(received)
+    }
+
+    /// Waits for the next event, under any asynchronous runtime. Dropping the future loses no
+    /// event.
+    ///
+    /// # Errors
+    /// [`SessionOver`] with the reason of the end, once the last event was taken.
+    pub async fn recv_async(&self) -> Result<Event, SessionOver> {
+        let received = self.queue.recv_async().await;
+        self.taken(received)
     }
 
     /// Waits for the next event for `patience` at most.
     ///
     /// # Errors
-    /// If none came in time, or the session is over.
+    /// If none came in time, or the session is over; [`ended`](Self::ended) returns the reason.
     pub fn recv_timeout(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
-        let received = self.queue.recv_timeout(patience);
-        received.map(|event| self.taken(event))
+        match self.queue.recv_timeout(patience) {
+            Ok(event) => Ok(self.count(event)),
+            Err(flume::RecvTimeoutError::Timeout) => Err(RecvTimeoutError::Timeout),
+            Err(flume::RecvTimeoutError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+        }
     }
 
     /// Returns the next event, if there is one.
     ///
     /// # Errors
-    /// If there is none now, or the session is over.
+    /// If there is none now, or the session is over; [`ended`](Self::ended) returns the reason.
     pub fn try_recv(&self) -> Result<Event, TryRecvError> {
-        self.queue.try_recv().map(|event| self.taken(event))
+        match self.queue.try_recv() {
+            Ok(event) => Ok(self.count(event)),
+            Err(flume::TryRecvError::Empty) => Err(TryRecvError::Empty),
+            Err(flume::TryRecvError::Disconnected) => Err(TryRecvError::Disconnected),
+        }
     }
 
     /// Waits for each event until the session is over.
@@ -112,7 +161,25 @@ impl Events {
         core::iter::from_fn(|| self.recv().ok())
     }
 
-    fn taken(&self, event: Event) -> Event {
+    /// Returns the reason of the end of the session, or of a server's newest ended session, even if
+    /// its event was not taken yet.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended.borrow().clone()
+    }
+
+    /// Returns a watch of the end.
+    pub(crate) fn end_watch(&self) -> watch::Receiver<Option<Ended>> {
+        self.ended.clone()
+    }
+
+    fn taken(&self, received: Result<Event, flume::RecvError>) -> Result<Event, SessionOver> {
+        let over = |_| SessionOver {
+            ended: self.ended(),
+        };
+        received.map(|event| self.count(event)).map_err(over)
+    }
+
+    fn count(&self, event: Event) -> Event {
         self.queued.events.fetch_sub(1, Ordering::Relaxed);
         self.queued
             .bytes
@@ -180,5 +247,18 @@ mod tests {
             events.iter().last(),
             Some(Event::Ended(Ended::ClosedByPeer))
         );
+    }
+
+    #[test]
+    fn the_reason_of_the_end_outlives_its_event() {
+        let (sender, events) = queue();
+        assert_eq!(events.ended(), None);
+        sender.tell(Event::Ended(Ended::Replaced));
+        drop(sender);
+        assert_eq!(events.recv(), Ok(Event::Ended(Ended::Replaced)));
+        let over = events.recv().expect_err("the last event was taken");
+        assert_eq!(over.ended, Some(Ended::Replaced));
+        let source = std::error::Error::source(&over).expect("the reason");
+        assert_eq!(source.to_string(), Ended::Replaced.to_string());
     }
 }

@@ -77,19 +77,19 @@ mod via;
 mod waker;
 
 pub use anabranch_mux::OpenError as RefusedStream;
-pub use client::{ClientConfig, ClientPath, StartError};
+pub use client::{ClientBuilder, ClientConfig, ClientPath, ConnectError, Opens, StartError};
 pub use clock::{Clock, Reading};
 pub use datagrams::{
     AcceptedDatagrams, DATAGRAM_FRAGMENT_BYTES, DatagramChannel, DatagramClient, datagram_transport,
 };
 pub use event::{Ended, Event, Refused};
-pub use event_queue::Events;
+pub use event_queue::{Events, SessionOver};
 pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
-pub use server::{PairingNews, Places, ServerConfig, TurnedAway};
+pub use server::{PairingNews, Places, ServerBuilder, ServerConfig, Serves, TurnedAway};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

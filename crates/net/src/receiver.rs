@@ -4,7 +4,7 @@ mod reception;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Lateness};
@@ -14,7 +14,9 @@ use crate::event_queue;
 use crate::load::Frames;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, PairingNews, Places, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{
+    LocalAddresses, PairingNews, Places, ServerBuilder, ServerConfig, ServerRole, TurnedAway,
+};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
@@ -30,11 +32,16 @@ pub struct Receiver {
 /// The sessions that senders open, in the order in which they begin.
 #[derive(Debug)]
 pub struct Receptions {
-    queue: mpsc::Receiver<Begun>,
+    queue: flume::Receiver<Begun>,
     handle: Handle<ServerRole>,
 }
 
 impl Receiver {
+    /// Returns a builder of a receiver.
+    pub fn builder() -> ServerBuilder<Receiver> {
+        ServerBuilder::new()
+    }
+
     /// Opens the socket and starts the thread.
     ///
     /// # Errors
@@ -42,7 +49,7 @@ impl Receiver {
     pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
         let (ports, local) = config.open()?;
         let clock = config.clock;
-        let (begun, queue) = mpsc::channel();
+        let (begun, queue) = flume::unbounded();
         let mut offer = Offer::new(config.transport.clone(), move |opening| {
             let (events, reader) = event_queue::queue();
             let audience = Audience::new(events);
@@ -133,12 +140,22 @@ impl Drop for Receiver {
 }
 
 impl Receptions {
-    /// Waits for the next session.
+    /// Waits for the next session, and blocks the thread.
     ///
     /// # Errors
-    /// The receiver is over.
+    /// The receiver is over: it was closed or dropped.
     pub fn recv(&self) -> Result<Reception, RecvError> {
-        self.queue.recv().map(|begun| self.reception(begun))
+        let begun = self.queue.recv().map_err(|_| RecvError)?;
+        Ok(self.reception(begun))
+    }
+
+    /// Waits for the next session, under any asynchronous runtime. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The receiver is over: it was closed or dropped.
+    pub async fn recv_async(&self) -> Result<Reception, RecvError> {
+        let begun = self.queue.recv_async().await.map_err(|_| RecvError)?;
+        Ok(self.reception(begun))
     }
 
     /// Waits for the next session for `patience` at most.
@@ -149,8 +166,11 @@ impl Receptions {
         &self,
         patience: core::time::Duration,
     ) -> Result<Reception, RecvTimeoutError> {
-        let begun = self.queue.recv_timeout(patience);
-        begun.map(|begun| self.reception(begun))
+        match self.queue.recv_timeout(patience) {
+            Ok(begun) => Ok(self.reception(begun)),
+            Err(flume::RecvTimeoutError::Timeout) => Err(RecvTimeoutError::Timeout),
+            Err(flume::RecvTimeoutError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+        }
     }
 
     /// Returns the next session, if there is one.
@@ -158,7 +178,16 @@ impl Receptions {
     /// # Errors
     /// If there is none now, or the receiver is over.
     pub fn try_recv(&self) -> Result<Reception, TryRecvError> {
-        self.queue.try_recv().map(|begun| self.reception(begun))
+        match self.queue.try_recv() {
+            Ok(begun) => Ok(self.reception(begun)),
+            Err(flume::TryRecvError::Empty) => Err(TryRecvError::Empty),
+            Err(flume::TryRecvError::Disconnected) => Err(TryRecvError::Disconnected),
+        }
+    }
+
+    /// Waits for each session until the receiver is over.
+    pub fn iter(&self) -> impl Iterator<Item = Reception> {
+        core::iter::from_fn(|| self.recv().ok())
     }
 
     fn reception(&self, begun: Begun) -> Reception {

@@ -1,5 +1,6 @@
 //! The other end's location: an address, or a name that is resolved while it is needed.
 
+use core::convert::Infallible;
 use core::fmt;
 use core::str::FromStr;
 use std::net::SocketAddr;
@@ -45,6 +46,7 @@ impl fmt::Display for HostName {
 
 /// Reasons for which a text can name no other end, with any resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RemoteError {
     /// The port is missing, zero, or no number.
     #[error("the port is missing or wrong")]
@@ -94,6 +96,29 @@ fn is_host_name(host: &str) -> bool {
     name.len() <= MAX_NAME_BYTES
         && name.split('.').all(is_label)
         && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl TryFrom<&str> for Remote {
+    type Error = RemoteError;
+
+    fn try_from(text: &str) -> Result<Self, RemoteError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Remote {
+    type Error = RemoteError;
+
+    fn try_from(text: String) -> Result<Self, RemoteError> {
+        text.parse()
+    }
+}
+
+impl From<Infallible> for RemoteError {
+    /// Converts the error of locations that cannot be wrong.
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 impl From<SocketAddr> for Remote {

@@ -2,9 +2,13 @@
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Frame, FrameId, PathId};
-use anabranch_units::{DataRate, Lateness};
+use anabranch_units::{DataRate, Importance, Lateness};
+use bytes::Bytes;
+use tokio::sync::watch;
 
-use crate::client::{ClientConfig, ClientPath, ClientRole, NoSession, StartError};
+use crate::client::{ClientBuilder, ClientConfig, ClientPath, ClientRole, NoSession, StartError};
+use crate::clock::Clock;
+use crate::event::Ended;
 #[cfg(doc)]
 use crate::event::Event;
 use crate::event_queue::{self, Events};
@@ -14,11 +18,15 @@ use crate::runtime::Runtime;
 use crate::snapshot::{PathSnapshot, Snapshot};
 
 /// Reason for which a frame was not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// There is no session yet: wait for [`Event::Connected`].
     #[error("there is no session yet")]
     NotConnected,
+    /// The session is over, for this reason.
+    #[error("the session is over")]
+    Ended(#[source] Ended),
     /// The transport refused it.
     #[error(transparent)]
     Transport(#[from] SendFrameError),
@@ -29,9 +37,16 @@ pub enum SendError {
 #[derive(Debug)]
 pub struct Sender {
     runtime: Runtime<ClientRole<Frames>>,
+    clock: Clock,
+    ended: watch::Receiver<Option<Ended>>,
 }
 
 impl Sender {
+    /// Returns a builder of a sender, whose example is a whole session.
+    pub fn builder() -> ClientBuilder<Sender> {
+        ClientBuilder::new()
+    }
+
     /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] reports the
     /// session, [`Event::Ended`] the lack of an answer. Absent interfaces and addresses are waited
     /// for ([`Event::PathAbsent`]).
@@ -45,11 +60,31 @@ impl Sender {
         let runtime = Runtime::start_with("sender", clock, ports, |waker| {
             ClientRole::new(config, events, Box::new(Frames::default), waker)
         })?;
-        Ok((Sender { runtime }, receiver))
+        let ended = receiver.end_watch();
+        let sender = Sender {
+            runtime,
+            clock,
+            ended,
+        };
+        Ok((sender, receiver))
     }
 
-    /// Takes a frame in for sending. Frames are numbered from zero in each session; a refused
-    /// one takes no number.
+    /// Takes a frame in that was captured now. Never waits, so that threads and tasks may call it:
+    /// media that waits would be late.
+    ///
+    /// # Errors
+    /// [`SendError`]; the frame is not sent. After a
+    /// [`Backlogged`](SendFrameError::Backlogged), the encoder must produce a key frame.
+    pub fn send(
+        &self,
+        bytes: impl Into<Bytes>,
+        importance: Importance,
+    ) -> Result<FrameId, SendError> {
+        self.send_frame(&Frame::new(bytes, importance, self.clock.now()))
+    }
+
+    /// Takes a frame in for sending, with its capture time by [`clock`](Self::clock). Frames are
+    /// numbered from zero in each session; a refused one takes no number. Never waits.
     ///
     /// # Errors
     /// [`SendError`]; the frame is not sent.
@@ -58,12 +93,31 @@ impl Sender {
             Ok(driver) => Ok(driver.send_frame(now, frame)?),
             Err(NoSession::Closing) => Err(SendFrameError::Closed.into()),
             Err(NoSession::NotYet) => Err(SendError::NotConnected),
+            Err(NoSession::Ended(ended)) => Err(SendError::Ended(ended)),
         })
     }
 
-    /// Returns the bitrate requested of the encoder; zero before the session.
+    /// Returns the clock by which capture times and events count.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Returns the bitrate requested of the encoder; zero before the session. Cheap enough for
+    /// every frame. [`Event::TargetBitrate`] reports changes.
+    ///
+    /// The encoder's limits come from
+    /// [`MediaConfig::source`](anabranch_core::MediaConfig::source), which
+    /// [`bitrate`](ClientBuilder::bitrate) sets. Without limits
+    /// ([`SourceLimits::Fixed`](anabranch_core::SourceLimits::Fixed)) the source counts as one of
+    /// constant bitrate: the paths are not probed for more than it sends, so the target is a lower
+    /// bound of what they carry.
     pub fn target_bitrate(&self) -> DataRate {
-        self.snapshot().target_bitrate
+        self.runtime.look(|role, _| role.target_bitrate())
+    }
+
+    /// Returns the reason of the session's end; `None` while it is not over.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended.borrow().clone()
     }
 
     /// Returns the session's present or last state; its counts include those of earlier sessions.
@@ -115,6 +169,24 @@ impl Sender {
     /// [`ClientConfig::drain_timeout`]. [`Event::Ended`] reports the end.
     pub fn close(&self) {
         self.runtime.change(|role, now| role.close(now));
+    }
+
+    /// Closes as [`close`](Self::close) does, and blocks the thread until the session is over.
+    /// Returns the reason of the end: [`Ended::Closed`] if the receiver was notified.
+    pub fn finish(mut self) -> Ended {
+        self.close();
+        let _ = self.runtime.join();
+        self.ended().unwrap_or(Ended::Closed)
+    }
+
+    /// Does the same as [`finish`](Self::finish) in a task, under any asynchronous runtime.
+    pub async fn finish_async(self) -> Ended {
+        self.close();
+        let mut ended = self.ended.clone();
+        let over = ended.wait_for(Option::is_some).await;
+        over.ok()
+            .and_then(|over| over.clone())
+            .unwrap_or(Ended::Closed)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use anabranch_core::{Config, ConfigError, Session as Endpoint};
 use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey, Session};
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::driver::{Authentic, Beginning, Driver};
 use crate::event::Ended;
@@ -28,6 +28,7 @@ pub(crate) trait Served: fmt::Debug + Send {
     fn advance(&mut self, now: Instant, ports: &[Port], events: &EventSender) -> Option<Ended>;
     fn next_at(&self) -> Option<Instant>;
     fn snapshot(&mut self, now: Instant) -> Snapshot;
+    fn target_bitrate(&self) -> DataRate;
     fn frames(&mut self) -> Option<&mut Driver<Frames>>;
     fn close(&mut self, now: Instant);
     fn end(self: Box<Self>) -> Session;
@@ -74,6 +75,10 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
 
     fn snapshot(&mut self, now: Instant) -> Snapshot {
         Driver::snapshot(self, now)
+    }
+
+    fn target_bitrate(&self) -> DataRate {
+        Driver::target_bitrate(self)
     }
 
     fn frames(&mut self) -> Option<&mut Driver<Frames>> {

@@ -6,6 +6,7 @@
 //! allowed peer gets its turn when a session is over or has been silent for
 //! [`ServerConfig::takeover_after`]: an allowed peer has no right to the place of another.
 
+mod builder;
 mod candidates;
 mod door;
 mod pairing;
@@ -25,7 +26,7 @@ use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
     Kind, PublicKey, RESET_BYTES, Responder, SecretKey, classify, receiver_index,
 };
-use anabranch_units::{Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::client::{StartError, latency_of, millis_of};
 use crate::clock::Clock;
@@ -43,6 +44,7 @@ use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
 use crate::tcp::listener::Listener;
+pub use builder::{ServerBuilder, Serves};
 use candidates::{Candidates, Confirmed};
 use pairing::Pairing;
 pub use pairing::PairingNews;
@@ -370,6 +372,11 @@ impl ServerRole {
     }
 
     /// Returns the present state of one session; `None` once it is over.
+    /// Returns the bitrate requested of a session's encoder; `None` if there is no such session.
+    pub(crate) fn target_bitrate_of(&mut self, index: u32) -> Option<DataRate> {
+        Some(self.sessions.get_mut(index)?.session.target_bitrate())
+    }
+
     pub(crate) fn snapshot_of(&mut self, index: u32, now: Instant) -> Option<Snapshot> {
         let held = self.sessions.get_mut(index)?;
         let seen = Some(held.session.snapshot(now));

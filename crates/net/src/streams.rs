@@ -73,6 +73,17 @@ pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> 
     }
 }
 
+/// Congestion controller of streams without another wish. It does not take the random loss of radio
+/// links for congestion.
+const DEFAULT_CONTROLLER: &str = "bbr3";
+
+/// Returns the transport's set-up for streams without wishes.
+pub(crate) fn default_stream_transport() -> Config {
+    let controller = anabranch_controllers::by_name(DEFAULT_CONTROLLER);
+    let controller = controller.expect("it is registered");
+    stream_transport(controller, anabranch_schedulers::default_stream_scheduler())
+}
+
 /// The streams of one session, shared by tasks and the session's thread.
 pub(crate) struct Shared {
     state: Mutex<State>,

@@ -37,15 +37,28 @@ pub enum Via {
     Address(IpAddr),
 }
 
+impl From<&str> for Via {
+    /// Converts as [`Via::from_str`] does.
+    fn from(text: &str) -> Self {
+        match text.parse() {
+            Ok(address) => Via::Address(address),
+            Err(_) => Via::Interface(text.to_owned()),
+        }
+    }
+}
+
+impl From<IpAddr> for Via {
+    fn from(address: IpAddr) -> Self {
+        Via::Address(address)
+    }
+}
+
 impl FromStr for Via {
     type Err = Infallible;
 
     /// Parses an IP address; everything else names an interface.
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text.parse() {
-            Ok(address) => Via::Address(address),
-            Err(_) => Via::Interface(text.to_owned()),
-        })
+        Ok(Via::from(text))
     }
 }
 
@@ -61,6 +74,7 @@ impl fmt::Display for Via {
 
 /// Reasons for which a path cannot leave this machine as requested.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ViaError {
     /// No such interface.
     #[error("there is no network interface {name:?}: the known ones are {known}")]

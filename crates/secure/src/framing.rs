@@ -22,6 +22,7 @@ const LENGTH_BYTES: usize = 2;
 
 /// Reason why a byte stream cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// The peer uses another protocol or another version.
     #[error("the peer does not speak this protocol")]

@@ -17,6 +17,7 @@ const SECRET_PREFIX: &str = "absec_";
 /// Reason for which a text or 32 bytes are not a key. No message repeats any of the text: it may be
 /// a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseKeyError {
     /// A secret key where a public one belongs.
     #[error(

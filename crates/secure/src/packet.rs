@@ -61,6 +61,7 @@ const GENERATIONS: u8 = 4;
 
 /// Reason for which a session refuses to seal: the caller's mistake, or a key that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SealError {
     /// The path does not exist.
     #[error("path {path_id} is out of range: path ids are 0 to {}", MAX_PATHS - 1)]

@@ -58,6 +58,7 @@ pub enum Spacing {
 
 /// Mistakes in a generator's set-up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GeneratorConfigError {
     /// Its packets are too small or too large.
     #[error("packets of {0} B: allowed are 29 B to 65535 B, headers included")]

@@ -200,6 +200,19 @@ impl Duration {
     }
 }
 
+impl From<core::time::Duration> for Duration {
+    /// Converts as [`Duration::from_std`] does.
+    fn from(span: core::time::Duration) -> Self {
+        Duration::from_std(span)
+    }
+}
+
+impl From<Duration> for core::time::Duration {
+    fn from(span: Duration) -> Self {
+        span.to_std()
+    }
+}
+
 impl fmt::Debug for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -146,6 +146,7 @@ pub const FEC_POLICIES: &[FecPolicyEntry] = &[
 
 /// A text that names no policy, or sets an option that the policy does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnknownFecPolicy {
     /// No policy has this name.
     #[error(

@@ -3,14 +3,37 @@
 use std::io;
 use std::net::SocketAddr;
 
+use anabranch_controllers::UnknownController;
 use anabranch_core::{ConfigError, PathId};
+use anabranch_schedulers::UnknownScheduler;
 
+use crate::remote::RemoteError;
 use crate::via::ViaError;
 
 /// Reasons for which an end did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// A builder did not get a required part.
+    #[error("{part} is missing: call `{method}`")]
+    Missing {
+        /// The part.
+        part: &'static str,
+        /// The builder's method that sets it.
+        method: &'static str,
+    },
+    /// The receiver's location cannot be read.
+    #[error("the receiver's location is wrong")]
+    Remote(#[source] RemoteError),
+    /// The local address cannot be read or resolved.
+    #[error("the address to listen at is wrong")]
+    ListenAddress(#[source] io::Error),
+    /// There is no such scheduler.
+    #[error(transparent)]
+    Scheduler(#[from] UnknownScheduler),
+    /// There is no such congestion controller, or no such option of it.
+    #[error(transparent)]
+    Controller(#[from] UnknownController),
     /// There is no path.
     #[error("a session needs a path")]
     NoPath,

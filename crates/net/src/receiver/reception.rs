@@ -3,11 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, FrameId};
+use anabranch_core::{Frame, FrameId, ReceivedFrame};
 use anabranch_secure::PublicKey;
 use anabranch_units::{DataRate, Duration};
 
-use crate::event_queue::Events;
+use crate::event::Event;
+use crate::event_queue::{Events, SessionOver};
 use crate::runtime::Handle;
 use crate::server::ServerRole;
 use crate::snapshot::Snapshot;
@@ -69,6 +70,32 @@ impl Reception {
         &self.events
     }
 
+    /// Waits for the next frame in order, and blocks the thread. Skips all other events; use
+    /// [`events`](Self::events) to see them.
+    ///
+    /// # Errors
+    /// [`SessionOver`] with the reason of the end.
+    pub fn recv_frame(&self) -> Result<ReceivedFrame, SessionOver> {
+        loop {
+            if let Some(frame) = frame_of(self.events.recv()?)? {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Does the same as [`recv_frame`](Self::recv_frame) in a task, under any asynchronous runtime.
+    /// Dropping the future loses no frame.
+    ///
+    /// # Errors
+    /// [`SessionOver`] with the reason of the end.
+    pub async fn recv_frame_async(&self) -> Result<ReceivedFrame, SessionOver> {
+        loop {
+            if let Some(frame) = frame_of(self.events.recv_async().await?)? {
+                return Ok(frame);
+            }
+        }
+    }
+
     /// Returns the session's present or last state.
     pub fn snapshot(&self) -> Snapshot {
         let seen = self
@@ -91,6 +118,15 @@ impl Reception {
     pub fn close(&self) {
         self.handle
             .change(|role, now| role.close_session(self.index, now));
+    }
+}
+
+/// Returns the event's frame, if it has one.
+fn frame_of(event: Event) -> Result<Option<ReceivedFrame>, SessionOver> {
+    match event {
+        Event::FrameReceived(frame) => Ok(Some(frame)),
+        Event::Ended(ended) => Err(SessionOver { ended: Some(ended) }),
+        _ => Ok(None),
     }
 }
 
@@ -117,7 +153,7 @@ impl ReturnPath {
 
     /// Returns the bitrate requested of this sender's encoder; `None` when the session is over.
     pub fn target_bitrate(&self) -> Option<DataRate> {
-        let seen = |role: &mut ServerRole, now| role.snapshot_of(self.index, now);
-        Some(self.handle.look(seen)?.target_bitrate)
+        self.handle
+            .look(|role, _| role.target_bitrate_of(self.index))
     }
 }

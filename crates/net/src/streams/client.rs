@@ -6,7 +6,7 @@ use anabranch_mux::{Budget, Role};
 use anabranch_units::Lateness;
 
 use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams};
-use crate::client::{ClientConfig, ClientRole, StartError};
+use crate::client::{ClientBuilder, ClientConfig, ClientRole, StartError};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
 use crate::runtime::Runtime;
@@ -14,6 +14,7 @@ use crate::snapshot::Snapshot;
 
 /// Reason for which no stream was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// There is no session: wait for [`Event::Connected`](crate::Event::Connected).
     #[error("there is no session yet")]
@@ -33,6 +34,11 @@ pub struct StreamClient {
 }
 
 impl StreamClient {
+    /// Returns a builder of a client. It has the controller `bbr3` and the scheduler of streams.
+    pub fn builder() -> ClientBuilder<StreamClient> {
+        ClientBuilder::new()
+    }
+
     /// Opens the sockets, starts the thread and the handshake, as
     /// [`Sender::start`](crate::Sender::start) does.
     ///

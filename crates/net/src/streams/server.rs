@@ -15,7 +15,7 @@ use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, Places, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{LocalAddresses, Places, ServerBuilder, ServerConfig, ServerRole, TurnedAway};
 use crate::snapshot::Snapshot;
 
 /// A stream that a client has opened.
@@ -43,6 +43,11 @@ pub type Started = (
 );
 
 impl StreamServer {
+    /// Returns a builder of a server. It has the controller `bbr3` and the scheduler of streams.
+    pub fn builder() -> ServerBuilder<StreamServer> {
+        ServerBuilder::new()
+    }
+
     /// Opens the socket and starts the thread. Streams that clients open are queued: as many may
     /// wait as sessions may have open.
     ///

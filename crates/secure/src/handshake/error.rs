@@ -7,6 +7,7 @@ use crate::keys::PublicKey;
 /// Reason to drop a handshake datagram. It may come from chance or from an attacker, and the
 /// handshake continues as if it had not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum HandshakeError {
     /// The datagram is no handshake's: its length, its kind or a field has a value that is never
     /// sent.

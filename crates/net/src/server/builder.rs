@@ -1,0 +1,226 @@
+//! Set-up of an end that waits for sessions, by what its owner wishes.
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use anabranch_core::Config;
+use anabranch_secure::{PublicKey, SecretKey};
+use anabranch_units::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::ServerConfig;
+use crate::client::StartError;
+use crate::clock::Clock;
+use crate::event_queue::Events;
+use crate::receiver::{Receiver, Receptions};
+use crate::streams::{Accepted, StreamServer, default_stream_transport};
+
+/// An end that a [`ServerBuilder`] starts: [`Receiver`] or [`StreamServer`].
+pub trait Serves: sealed::Serves {}
+
+impl Serves for Receiver {}
+impl Serves for StreamServer {}
+
+pub(super) mod sealed {
+    use super::*;
+
+    pub trait Serves {
+        /// The end, and the queues of what arrives.
+        type Started;
+
+        /// Returns the transport's usual set-up; `None`: that of [`ServerConfig::new`].
+        fn transport() -> Option<Config>;
+
+        fn start(config: ServerConfig) -> Result<Self::Started, StartError>;
+    }
+
+    impl Serves for Receiver {
+        type Started = (Receiver, Receptions);
+
+        fn transport() -> Option<Config> {
+            None
+        }
+
+        fn start(config: ServerConfig) -> Result<Self::Started, StartError> {
+            Receiver::start(config)
+        }
+    }
+
+    impl Serves for StreamServer {
+        type Started = (StreamServer, UnboundedReceiver<Accepted>, Events);
+
+        fn transport() -> Option<Config> {
+            Some(default_stream_transport())
+        }
+
+        fn start(config: ServerConfig) -> Result<Self::Started, StartError> {
+            StreamServer::start(config)
+        }
+    }
+}
+
+type Edit = Box<dyn FnOnce(&mut ServerConfig) + Send>;
+
+/// Builder of an end that waits for sessions: [`Receiver::builder`] or [`StreamServer::builder`].
+/// [`ClientBuilder`](crate::ClientBuilder) has an example of both ends.
+///
+/// [`key`](Self::key) and [`listen`](Self::listen) are required. Without an allowed key, only
+/// senders with a pairing code are admitted.
+pub struct ServerBuilder<T> {
+    key: Option<SecretKey>,
+    listen: Option<io::Result<SocketAddr>>,
+    listen_tcp: Option<io::Result<SocketAddr>>,
+    allowed: Vec<PublicKey>,
+    edits: Vec<Edit>,
+    end: PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for ServerBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("listen", &self.listen)
+            .field("allowed", &self.allowed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Serves> ServerBuilder<T> {
+    pub(crate) fn new() -> Self {
+        ServerBuilder {
+            key: None,
+            listen: None,
+            listen_tcp: None,
+            allowed: Vec::new(),
+            edits: Vec::new(),
+            end: PhantomData,
+        }
+    }
+
+    /// Sets this end's secret key.
+    #[must_use]
+    pub fn key(mut self, key: SecretKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Admits the owner of this public key, in addition to those of earlier calls.
+    #[must_use]
+    pub fn allow(mut self, peer: PublicKey) -> Self {
+        self.allowed.push(peer);
+        self
+    }
+
+    /// Sets the local address, such as `"0.0.0.0:7000"` or `"[::]:7000"`. With port 0 the operating
+    /// system chooses one, which `local_addr` of the started end returns.
+    #[must_use]
+    pub fn listen(mut self, address: impl ToSocketAddrs) -> Self {
+        self.listen = Some(first_address(address));
+        self
+    }
+
+    /// Accepts TCP connections at this address, too, for peers whose networks block UDP.
+    #[must_use]
+    pub fn listen_tcp(mut self, address: impl ToSocketAddrs) -> Self {
+        self.listen_tcp = Some(first_address(address));
+        self
+    }
+
+    /// Sets the maximum number of sessions at a time, each with another peer. Default: 1.
+    #[must_use]
+    pub fn max_sessions(self, count: usize) -> Self {
+        self.configure(move |config| config.max_sessions = count)
+    }
+
+    /// Sets the silence of a peer after which its session is over. Default: 60 s.
+    #[must_use]
+    pub fn silence_timeout(self, silence: impl Into<Duration>) -> Self {
+        let silence = silence.into();
+        self.configure(move |config| config.silence_timeout = silence)
+    }
+
+    /// Sets the clock of all instants. Default: a clock that starts with the end.
+    #[must_use]
+    pub fn clock(self, clock: Clock) -> Self {
+        self.configure(move |config| config.clock = clock)
+    }
+
+    /// Changes any other part of the set-up, after the defaults and in the order of the calls.
+    #[must_use]
+    pub fn configure(mut self, edit: impl FnOnce(&mut ServerConfig) + Send + 'static) -> Self {
+        self.edits.push(Box::new(edit));
+        self
+    }
+
+    /// Returns the set-up.
+    ///
+    /// # Errors
+    /// [`StartError`] names a missing or wrong part.
+    pub fn build(self) -> Result<ServerConfig, StartError> {
+        let missing = |part, method| StartError::Missing { part, method };
+        let key = self.key.ok_or(missing("this end's key", "key"))?;
+        let listen = self.listen.transpose().map_err(StartError::ListenAddress)?;
+        let listen = listen.ok_or(missing("the address to listen at", "listen"))?;
+        let tcp = self.listen_tcp.transpose();
+        let mut config = ServerConfig::new(listen, key, self.allowed);
+        config.listen_tcp = tcp.map_err(StartError::ListenAddress)?;
+        if let Some(transport) = T::transport() {
+            config.transport = transport;
+        }
+        for edit in self.edits {
+            edit(&mut config);
+        }
+        Ok(config)
+    }
+
+    /// Opens the sockets and starts the thread. Returns the end and its queues: for a [`Receiver`]
+    /// its [`Receptions`], for a [`StreamServer`] accepted streams and events.
+    ///
+    /// # Errors
+    /// [`StartError`]; no thread remains.
+    pub fn start(self) -> Result<T::Started, StartError> {
+        T::start(self.build()?)
+    }
+}
+
+impl ServerBuilder<Receiver> {
+    /// Sets the wished latency: the delay of media beyond the fastest path's delay. Both ends agree
+    /// on the larger of their wishes, for which the receiver waits for missing fragments. Default:
+    /// no wish; without one at either end, it waits for 500 ms.
+    #[must_use]
+    pub fn latency(self, latency: impl Into<Duration>) -> Self {
+        let latency = latency.into();
+        self.configure(move |config| config.latency = Some(latency))
+    }
+}
+
+fn first_address(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+    let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    address.to_socket_addrs()?.next().ok_or_else(none)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |built: Result<ServerConfig, StartError>| {
+            built.map(|_| ()).expect_err("a mistake").to_string()
+        };
+        let builder = || Receiver::builder().key(SecretKey::generate());
+        let address = message(builder().build());
+        assert!(address.contains("`listen`"), "{address}");
+        let wrong = message(builder().listen("nowhere").build());
+        assert!(wrong.contains("listen"), "{wrong}");
+    }
+
+    #[test]
+    fn allowed_keys_add_up() {
+        let keys = [SecretKey::generate(), SecretKey::generate()].map(|key| key.public_key());
+        let builder = Receiver::builder().key(SecretKey::generate());
+        let builder = builder.allow(keys[0]).allow(keys[1]).listen("127.0.0.1:0");
+        assert_eq!(builder.build().expect("it is complete").allowed, keys);
+    }
+}
