@@ -53,6 +53,7 @@ mod event_queue;
 pub mod fuzzing;
 mod gate;
 mod handshake;
+mod key_file;
 mod lanes;
 mod link;
 mod load;
@@ -84,6 +85,7 @@ pub use datagrams::{
 };
 pub use event::{Ended, Event, Refused};
 pub use event_queue::{Events, SessionOver};
+pub use key_file::{KeyFileError, read_or_create_key};
 pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};

@@ -47,6 +47,15 @@ pub struct ClientPath {
 }
 
 impl ClientPath {
+    /// Returns a path without preferences.
+    pub fn new(via: Via, remote: Remote) -> Self {
+        ClientPath {
+            via,
+            remote,
+            options: PathOptions::default(),
+        }
+    }
+
     /// Opens the path's socket, unless its address is not known yet.
     pub(crate) fn open_port(&self) -> Result<Port, StartError> {
         match &self.remote {
