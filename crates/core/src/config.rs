@@ -9,6 +9,21 @@ use crate::scheduler::SchedulerFactory;
 use crate::wire;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
+///
+/// ```
+/// use anabranch_core::{Config, ConfigError, MediaSession, SourceLimits};
+/// use anabranch_units::{DataRate, Instant, Seed};
+///
+/// let controller = anabranch_controllers::by_name("gcc").expect("it is registered");
+/// let mut config = Config::new(controller, anabranch_schedulers::default_scheduler());
+/// config.media.source = SourceLimits::Adaptive {
+///     min: DataRate::from_megabits_per_second(4),
+///     max: DataRate::from_megabits_per_second(1),
+/// };
+/// // A session reports the part of its set-up that cannot work.
+/// let refused = MediaSession::new(config, Seed(1), Instant::ZERO).map(|_| ());
+/// assert!(matches!(refused, Err(ConfigError::SourceLimits { .. })));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// When useless bytes are sent.

@@ -7,6 +7,39 @@
 //! [`StreamSession`] a reliable stream of bytes. Beneath them, [`control`] decides how fast each
 //! path may send, and [`scheduler`] which packet takes which path. [`recovery`] tracks arrivals and
 //! losses, and [`media`] defines frames.
+//!
+//! ```
+//! use anabranch_core::{Config, Event, Frame, MediaSession, DatagramMeta, PathOptions};
+//! use anabranch_units::{Ecn, Importance, Instant, Seed};
+//!
+//! let config = Config::new(
+//!     anabranch_controllers::default_controller(),
+//!     anabranch_schedulers::default_scheduler(),
+//! );
+//! let mut now = Instant::ZERO;
+//! let mut sender = MediaSession::new(config.clone(), Seed(1), now)?;
+//! let mut receiver = MediaSession::new(config, Seed(2), now)?;
+//! let path = sender.add_path(now, PathOptions::default()).expect("there is room");
+//! receiver.add_path(now, PathOptions::default());
+//!
+//! // A frame that fits a datagram, over a network without delay.
+//! sender.send_frame(now, &Frame::new(b"a picture".as_slice(), Importance::Key, now))?;
+//! let mut datagram = Vec::new();
+//! while sender.poll_transmit(now, &mut datagram).is_some() {
+//!     let meta = DatagramMeta { path, received_at: now, ecn: Ecn::NotEct };
+//!     receiver.handle_datagram(now, meta, &datagram);
+//!     datagram.clear();
+//! }
+//! let events = std::iter::from_fn(|| receiver.poll_event());
+//! let frames = events.filter(|event| matches!(event, Event::FrameReceived(_)));
+//! assert_eq!(frames.count(), 1);
+//! // The receiver's report is due soon.
+//! let (report_at, _timer) = receiver.poll_timeout().expect("a report");
+//! now = report_at;
+//! receiver.handle_timeout(now);
+//! assert!(receiver.poll_transmit(now, &mut datagram).is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod config;
 pub mod control;

@@ -29,6 +29,15 @@ impl fmt::Display for PathId {
 }
 
 /// A set of paths.
+///
+/// ```
+/// use anabranch_core::{PathId, PathSet};
+///
+/// let mut paths = PathSet::only(PathId(0));
+/// paths.insert(PathId(2));
+/// assert!(paths.contains(PathId(2)) && !paths.contains(PathId(1)));
+/// assert_eq!(paths.iter().collect::<Vec<_>>(), [PathId(0), PathId(2)]);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PathSet(u32);
 

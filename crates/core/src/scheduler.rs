@@ -22,6 +22,41 @@ pub use candidates::{candidates, cheapest, fastest, usable};
 pub use factory::SchedulerFactory;
 
 /// Binds packets to paths.
+///
+/// This scheduler sends each packet on every usable path:
+///
+/// ```
+/// use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
+/// use anabranch_core::{PathSet, PathView, SessionView};
+/// use anabranch_units::Instant;
+///
+/// #[derive(Debug)]
+/// struct Everywhere;
+///
+/// impl Scheduler for Everywhere {
+///     fn schedule(
+///         &mut self,
+///         _now: Instant,
+///         queue: &SendQueue<'_>,
+///         _session: &SessionView,
+///         paths: &[PathView],
+///         out: &mut Vec<Assignment>,
+///     ) {
+///         let usable = paths.iter().filter(|path| path.state.is_usable());
+///         let paths: PathSet = usable.map(|path| path.id).collect();
+///         if !paths.is_empty() {
+///             out.extend((0..queue.len()).map(|index| Assignment { index, paths }));
+///         }
+///     }
+///
+///     fn is_redundant(&self) -> bool {
+///         true
+///     }
+/// }
+///
+/// let everywhere = SchedulerFactory::new("everywhere", || Box::new(Everywhere));
+/// assert!(everywhere.build().is_redundant());
+/// ```
 pub trait Scheduler: Debug + Send {
     /// Binds packets of the queue, any of them and in any order, to paths: one path, several
     /// (duplicates), or none yet (hold: no assignment). A packet is assigned at most once a call,

@@ -53,6 +53,15 @@ impl Column {
 
     /// Returns columns of every controller, as by [`expanded_controllers`], with every scheduler,
     /// as by [`expanded_schedulers`]; an empty list means the scenario's own.
+    ///
+    /// ```
+    /// use anabranch_lab::compare::Column;
+    ///
+    /// let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    /// let columns = Column::product(&names(&["gcc", "cubic"]), &names(&["wrr"]));
+    /// let labels: Vec<String> = columns.iter().map(Column::label).collect();
+    /// assert_eq!(labels, ["gcc + wrr", "cubic + wrr"]);
+    /// ```
     pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
         let or_own = |names: &[String]| -> Vec<Option<String>> {
             match names {

@@ -1,12 +1,25 @@
 //! Experiments: scenario files, runs, measurements, expectations and reports.
 //!
-//! ```no_run
+//! ```
 //! use anabranch_lab as lab;
 //!
-//! let overrides = ["flow-defaults.controller=new-reno".to_owned()];
-//! let scenario = lab::Scenario::load("scenarios/two-paths.toml".as_ref(), &overrides)?;
-//! let report = lab::run(&scenario, &lab::RunOptions::seeds(10), &|_progress| ())?;
+//! let text = r#"
+//! title = "A camera over one link"
+//! duration = "4 s"
+//! links.uplink = { rate = "3 Mbit/s", delay = "30 ms", queue = "200 ms" }
+//! routes.uplink = { forward = ["uplink"], reverse = ["uplink"] }
+//!
+//! [[flows]]
+//! name = "camera"
+//! paths = ["uplink"]
+//! source = { kind = "ideal", min = "300 kbit/s", max = "1 Mbit/s" }
+//! "#;
+//! // A file is read by Scenario::load. Overrides change any key.
+//! let overrides = ["flows.0.controller=new-reno".to_owned()];
+//! let scenario = lab::Scenario::parse("camera.toml", text, &overrides)?;
+//! let report = lab::run(&scenario, &lab::RunOptions::seeds(2), &|_progress| ())?;
 //! print!("{}", lab::table(&report));
+//! assert_eq!(report.runs.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

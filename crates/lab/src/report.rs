@@ -104,6 +104,14 @@ pub struct Spread {
 
 impl Spread {
     /// Returns the spread of any number of values; `None` without any.
+    ///
+    /// ```
+    /// use anabranch_lab::Spread;
+    ///
+    /// let spread = Spread::of([3.0, 1.0, 2.0]).expect("there are values");
+    /// assert_eq!((spread.min, spread.median, spread.max), (1.0, 2.0, 3.0));
+    /// assert_eq!(Spread::of([]), None);
+    /// ```
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         let median = median(&mut values)?;

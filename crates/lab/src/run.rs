@@ -88,6 +88,31 @@ pub enum RunError {
 /// Runs a scenario once per seed, in the order of the seeds' list. `progress` is called from
 /// several threads.
 ///
+/// The same seed gives the same result:
+///
+/// ```
+/// use anabranch_lab::{RunOptions, Scenario, run_outcomes};
+///
+/// let text = r#"
+/// title = "A download over a lossy link"
+/// duration = "3 s"
+/// links.uplink = { rate = "5 Mbit/s", delay = "20 ms", queue = "100 ms", loss = "1 %" }
+/// routes.uplink = { forward = ["uplink"], reverse = ["uplink"] }
+///
+/// [[flows]]
+/// kind = "bulk"
+/// controller = "cubic"
+/// paths = ["uplink"]
+/// "#;
+/// let scenario = Scenario::parse("download.toml", text, &[])?;
+/// let options = RunOptions::seeds(2);
+/// let first = run_outcomes(&scenario, &options, &|_progress| ())?;
+/// let again = run_outcomes(&scenario, &options, &|_progress| ())?;
+/// assert_eq!(first[0].trace_hash, again[0].trace_hash);
+/// assert_ne!(first[0].trace_hash, first[1].trace_hash, "other losses");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// The first [`RunError`] in the order of the seeds.
 pub fn run_outcomes(

@@ -11,6 +11,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A clock that counts from an origin. Ends that share a clock, such as sender and receiver in one
 /// process, can compare their instants.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// use anabranch_net::Clock;
+///
+/// let clock = Clock::start();
+/// let captured_at = Instant::now() + Duration::from_millis(5);
+/// // An instant of the standard library as a session counts it.
+/// let captured_at = clock.at(captured_at);
+/// let after_start = Duration::from(captured_at - clock.at(clock.origin()));
+/// assert!(after_start >= Duration::from_millis(5));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,

@@ -47,6 +47,29 @@ pub(crate) struct EventSender {
 ///
 /// Threads wait by [`recv`](Self::recv), tasks by [`recv_async`](Self::recv_async). A program that
 /// needs no events may drop them.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use anabranch_net::{Ended, Event, Sender};
+/// use anabranch_secure::SecretKey;
+///
+/// // Nobody answers at the port for discarded data.
+/// let (_sender, events) = Sender::builder()
+///     .key(SecretKey::generate())
+///     .peer(SecretKey::generate().public_key())
+///     .to("127.0.0.1:9")
+///     .connect_timeout(Duration::from_millis(100))
+///     .start()?;
+/// while let Ok(event) = events.recv() {
+///     if let Event::Ended(ended) = event {
+///         println!("{ended}");
+///     }
+/// }
+/// // The reason stays available.
+/// assert!(matches!(events.ended(), Some(Ended::NoAnswer { .. })));
+/// # Ok::<(), anabranch_net::StartError>(())
+/// ```
 #[derive(Debug)]
 pub struct Events {
     queue: flume::Receiver<Event>,

@@ -109,7 +109,33 @@ impl Receiver {
     }
 
     /// Lets in the first sender that has `code`, until `lasts` is over; an earlier code is void.
-    pub fn start_pairing(&self, code: PairingCode, lasts: Duration) {
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use anabranch_net::{PairingNews, Receiver, Sender};
+    /// use anabranch_secure::{PairingCode, SecretKey};
+    ///
+    /// let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
+    /// let (camera_name, studio_name) = (camera.public_key(), studio.public_key());
+    /// // The studio allows no key, and shows a code.
+    /// let (receiver, sessions) = Receiver::builder().key(studio).listen("127.0.0.1:0").start()?;
+    /// let code = PairingCode::generate();
+    /// receiver.start_pairing(code.clone(), Duration::from_secs(60));
+    ///
+    /// let (_sender, _events) = Sender::builder()
+    ///     .key(camera)
+    ///     .peer(studio_name)
+    ///     .to(receiver.local_addr())
+    ///     .pairing_code(code)
+    ///     .connect()?;
+    /// assert_eq!(sessions.recv()?.peer(), camera_name);
+    /// // From now on the camera is allowed; a program stores its key.
+    /// assert!(matches!(receiver.take_pairing_news()[..], [PairingNews::Paired(_)]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn start_pairing(&self, code: PairingCode, lasts: impl Into<Duration>) {
+        let lasts = lasts.into();
         self.runtime
             .change(|role, now| role.start_pairing(now, code, lasts));
     }

@@ -11,6 +11,17 @@ const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
 /// The other end of a path.
+///
+/// ```
+/// use anabranch_net::{Remote, RemoteError};
+///
+/// let address = Remote::try_from("192.0.2.1:7000")?;
+/// assert!(matches!(address, Remote::Address(_)));
+/// let name = Remote::try_from("studio.example:7000")?;
+/// assert!(matches!(name, Remote::Name(_)));
+/// assert_eq!(Remote::try_from("2001:db8::1:7000"), Err(RemoteError::Brackets));
+/// # Ok::<(), RemoteError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remote {
     /// An address and a port.

@@ -26,6 +26,13 @@ pub fn mark_sockets(mark: u32) {
 }
 
 /// The local side of a path.
+///
+/// ```
+/// use anabranch_net::Via;
+///
+/// assert_eq!(Via::from("wlan0"), Via::Interface("wlan0".into()));
+/// assert_eq!(Via::from("192.0.2.7"), Via::Address([192, 0, 2, 7].into()));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
     /// The routing table's choice.

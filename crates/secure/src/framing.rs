@@ -44,6 +44,21 @@ pub fn append_framed(stream: &mut Vec<u8>, datagram: &[u8]) -> bool {
 }
 
 /// Reader of one direction of a stream. It holds at most one incomplete datagram.
+///
+/// ```
+/// use anabranch_secure::{Deframer, STREAM_PREAMBLE, append_framed};
+///
+/// let mut stream = STREAM_PREAMBLE.to_vec();
+/// assert!(append_framed(&mut stream, b"one"));
+/// assert!(append_framed(&mut stream, b"two"));
+///
+/// let (mut deframer, mut datagrams) = (Deframer::default(), Vec::new());
+/// for piece in stream.chunks_mut(7) {
+///     deframer.push(piece, |datagram| datagrams.push(datagram.to_vec()))?;
+/// }
+/// assert_eq!(datagrams, [b"one", b"two"]);
+/// # Ok::<(), anabranch_secure::StreamError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Deframer {
     /// The beginning of the preamble or of a datagram with its length.

@@ -80,6 +80,17 @@ impl From<DecodeError> for ParseKeyError {
 ///
 /// The bytes live in one place on the heap, so that moving the key leaves no copies behind. Working
 /// copies inside the Noise implementation, during a handshake, are freed but not wiped.
+///
+/// ```
+/// use anabranch_secure::SecretKey;
+///
+/// let key = SecretKey::generate();
+/// let file = key.to_text();
+/// let read = SecretKey::from_text(&file)?;
+/// assert_eq!(read.public_key(), key.public_key());
+/// assert_eq!(format!("{key:?}"), "SecretKey(…)");
+/// # Ok::<(), anabranch_secure::ParseKeyError>(())
+/// ```
 pub struct SecretKey(Box<Zeroizing<[u8; 32]>>);
 
 impl SecretKey {
@@ -152,6 +163,18 @@ impl fmt::Debug for SecretKey {
 
 /// The public half of a static X25519 key pair: an end's name. Text: `abpub_` and 43 characters of
 /// unpadded base64url (RFC 4648 §5).
+///
+/// ```
+/// use anabranch_secure::{ParseKeyError, PublicKey, SecretKey};
+///
+/// let key = SecretKey::generate();
+/// let name = key.public_key().to_string();
+/// assert_eq!(name.parse::<PublicKey>()?, key.public_key());
+/// // A secret key in the place of a public one is a mistake that has a name.
+/// let mistake = key.to_text().parse::<PublicKey>();
+/// assert_eq!(mistake, Err(ParseKeyError::SecretInsteadOfPublic));
+/// # Ok::<(), ParseKeyError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);
 

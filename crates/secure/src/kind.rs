@@ -30,6 +30,16 @@ pub(crate) const RESET_INDEX_AT: usize = 1;
 
 /// Returns the kind that a datagram claims to be; `None` for an unknown or absent first byte. This
 /// authenticates nothing.
+///
+/// ```
+/// use anabranch_secure::{Cargo, Initiator, Kind, SecretKey, Wishes, classify, receiver_index};
+///
+/// let peer = SecretKey::generate().public_key();
+/// let initiator = Initiator::new(&SecretKey::generate(), &peer, 1, Wishes::of(Cargo::Streams));
+/// assert_eq!(classify(initiator.message()), Some(Kind::Initiation));
+/// assert_eq!(receiver_index(initiator.message()), None, "there is no session yet");
+/// assert_eq!(classify(b"GET / HTTP/1.1"), None);
+/// ```
 pub fn classify(datagram: &[u8]) -> Option<Kind> {
     match *datagram.first()? {
         1 => Some(Kind::Initiation),

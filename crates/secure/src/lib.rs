@@ -10,6 +10,32 @@
 //! answered. It takes only randomness from the platform, from the operating system's generator, for
 //! static and ephemeral keys. Everything else is a function of its inputs.
 //!
+//! ```
+//! use anabranch_secure::{Cargo, Initiator, Reply, Responder, SecretKey, Wishes};
+//!
+//! let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
+//! let studio_name = studio.public_key();
+//! let responder = Responder::new(studio, [camera.public_key()]);
+//!
+//! // Two datagrams make a session.
+//! let mut initiator = Initiator::new(&camera, &studio_name, 1, Wishes::of(Cargo::Frames));
+//! responder.screen(initiator.message())?;
+//! let request = responder.read_initiation(initiator.message())?;
+//! assert_eq!(request.peer(), camera.public_key());
+//! let answer = responder.accept(request, 2, false);
+//! let Reply::Agreed(agreed) = initiator.handle_response(&answer.response)? else {
+//!     panic!("the responder has refused");
+//! };
+//!
+//! // Each end seals its datagrams for a path, and opens those of the other.
+//! let (mut camera, mut studio) = (agreed.session, answer.agreed.session);
+//! let mut datagram = Vec::new();
+//! camera.seal_append(0, b"a packet", &mut datagram)?;
+//! assert_eq!(studio.open(&mut datagram)?.plaintext, b"a packet");
+//! assert!(studio.is_confirmed());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Several paths, one session
 //!
 //! The handshake runs on any one path. Every other path then uses the same session under another

@@ -15,6 +15,25 @@ pub(crate) const CODE_BYTES: usize = 16;
 
 /// A code that a responder gives out once, to one person. It is wiped when dropped,
 /// never shown by `Debug`, and compared in constant time.
+///
+/// ```
+/// use anabranch_secure::{Cargo, Initiator, PairingCode, Responder, SecretKey, Wishes};
+///
+/// let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
+/// let studio_name = studio.public_key();
+/// // The studio knows no camera, and shows a code.
+/// let mut responder = Responder::new(studio, []);
+/// let code = PairingCode::generate();
+/// responder.set_code(Some(code.clone()));
+///
+/// let typed: PairingCode = code.to_text().parse()?;
+/// let wishes = Wishes::of(Cargo::Frames);
+/// let initiator = Initiator::pairing(&camera, &studio_name, 1, wishes, &typed);
+/// let request = responder.read_initiation(initiator.message())?;
+/// assert!(request.is_paired());
+/// responder.allow(request.peer());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct PairingCode(Zeroizing<[u8; CODE_BYTES]>);
 

@@ -174,6 +174,15 @@ pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFec
 
 /// Checks that a session can be configured with this policy: a name, with any options behind it.
 ///
+/// ```
+/// use anabranch_core::fec::check;
+///
+/// assert_eq!(check("fixed:overhead=0.25")?.name, "fixed");
+/// let message = check("adaptiv").unwrap_err().to_string();
+/// assert!(message.contains("did you mean \"adaptive\"?"), "{message}");
+/// # Ok::<(), anabranch_core::fec::UnknownFecPolicy>(())
+/// ```
+///
 /// # Errors
 /// [`UnknownFecPolicy`], which lists the known names or the policy's options.
 pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {

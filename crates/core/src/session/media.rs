@@ -116,6 +116,22 @@ impl MediaSession {
     /// it is given up at once: it takes a number, the receiver is notified, and it counts for
     /// neither the source's rate nor repairs.
     ///
+    /// ```
+    /// use anabranch_core::media::SendFrameError;
+    /// use anabranch_core::{Config, Frame, MediaSession};
+    /// use anabranch_units::{Importance, Instant, Seed};
+    ///
+    /// let controller = anabranch_controllers::default_controller();
+    /// let config = Config::new(controller, anabranch_schedulers::default_scheduler());
+    /// let now = Instant::ZERO;
+    /// let mut session = MediaSession::new(config, Seed(1), now)?;
+    /// let mut send = |bytes: Vec<u8>| session.send_frame(now, &Frame::new(bytes, Importance::Key, now));
+    /// assert_eq!(send(vec![1; 10_000])?.0, 0);
+    /// assert_eq!(send(Vec::new()), Err(SendFrameError::Empty));
+    /// assert_eq!(send(vec![1; 10_000])?.0, 1, "a refused frame takes no number");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
     pub fn send_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {

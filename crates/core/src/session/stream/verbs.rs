@@ -17,6 +17,24 @@ impl StreamSession {
     /// Copies as many bytes for sending as there is room for. Returns their number. If not all fit,
     /// [`StreamWritable`](crate::Event::StreamWritable) says when to try again.
     ///
+    /// ```
+    /// use anabranch_core::{Config, PathOptions, StreamSession};
+    /// use anabranch_units::{Instant, Seed};
+    ///
+    /// let controller = anabranch_controllers::by_name("cubic").expect("it is registered");
+    /// let scheduler = anabranch_schedulers::default_stream_scheduler();
+    /// let mut config = Config::new(controller, scheduler);
+    /// config.stream.send_buffer_bytes = 64 << 10;
+    /// let now = Instant::ZERO;
+    /// let mut session = StreamSession::new(config, Seed(1), now)?;
+    /// session.add_path(now, PathOptions::default());
+    /// // The buffer takes part of the bytes; the rest has to wait.
+    /// let taken = session.write(now, &[7; 100_000])?;
+    /// assert!((64 << 10..100_000).contains(&taken), "{taken}");
+    /// assert_eq!(session.write(now, &[7; 1])?, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteStreamError> {
