@@ -2,6 +2,7 @@
 //! over one time axis.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -14,12 +15,13 @@ use crate::chart::{COLOURS, Chart, Line, Lines, Mark, page};
 #[non_exhaustive]
 pub enum PlotError {
     /// A trace cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        error: csv::Error,
+        /// Cause of the failure.
+        #[source]
+        source: csv::Error,
     },
     /// A trace is empty.
     #[error("{}: there is nothing in it to draw", path.display())]
@@ -42,12 +44,13 @@ pub enum PlotError {
         keys: String,
     },
     /// The picture cannot be written.
-    #[error("{}: {reason}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        reason: String,
+        /// The operating system's error.
+        #[source]
+        source: io::Error,
     },
 }
 
@@ -68,9 +71,9 @@ pub(crate) fn draw(path: &Path, panels: Vec<Lines>) -> Result<(), PlotError> {
         ..panel
     });
     let charts: Vec<Chart> = wide.map(Chart::Lines).collect();
-    std::fs::write(path, page(&charts)).map_err(|error| PlotError::Write {
+    std::fs::write(path, page(&charts)).map_err(|source| PlotError::Write {
         path: path.to_owned(),
-        reason: error.to_string(),
+        source,
     })
 }
 
@@ -116,7 +119,7 @@ fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>, PlotEr
     let path = folder.join(name);
     csv::Reader::from_path(&path)
         .and_then(|reader| reader.into_deserialize().collect())
-        .map_err(|error| PlotError::Read { path, error })
+        .map_err(|source| PlotError::Read { path, source })
 }
 
 fn panels(folder: &Path) -> Result<Vec<Lines>, PlotError> {
@@ -276,6 +279,6 @@ mod tests {
     #[test]
     fn a_missing_trace_is_named() {
         let error = plot(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.starts_with("/nowhere/paths.csv: "), "{error}");
+        assert_eq!(error, "cannot read /nowhere/paths.csv");
     }
 }

@@ -78,6 +78,14 @@ impl Scenario {
 
     /// Reads the text of a file called `file`. The files that it names are searched beside it.
     ///
+    /// ```
+    /// use anabranch_lab::Scenario;
+    ///
+    /// let text = "title = \"A typing error\"\nduraton = \"10 s\"\n";
+    /// let mistake = Scenario::parse("typing.toml", text, &[]).unwrap_err();
+    /// assert!(mistake.to_string().starts_with("typing.toml:2: duraton: "), "{mistake}");
+    /// ```
+    ///
     /// # Errors
     /// As [`Scenario::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
@@ -132,9 +140,9 @@ fn named_text(path: &Path) -> Result<(String, String), ScenarioError> {
     };
     match text {
         Ok(text) => Ok((name, text)),
-        Err(error) => Err(ScenarioError::Read {
+        Err(source) => Err(ScenarioError::Read {
             path: name.into(),
-            error,
+            source,
         }),
     }
 }

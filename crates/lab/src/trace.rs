@@ -34,17 +34,18 @@ pub struct TraceOptions {
 
 /// A trace that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {error}", path.display())]
+#[error("cannot write {}", path.display())]
 pub struct TraceError {
     /// The file or folder.
     path: PathBuf,
-    /// Reason of the failure.
-    error: csv::Error,
+    /// Cause of the failure.
+    #[source]
+    source: csv::Error,
 }
 
 impl TraceError {
-    pub(crate) fn new(path: PathBuf, error: csv::Error) -> TraceError {
-        TraceError { path, error }
+    pub(crate) fn new(path: PathBuf, source: csv::Error) -> TraceError {
+        TraceError { path, source }
     }
 }
 
@@ -182,15 +183,15 @@ impl Csv {
             }),
             Err(error) => Err(TraceError {
                 path,
-                error: error.into(),
+                source: error.into(),
             }),
         }
     }
 
     fn write(&mut self, row: &impl Serialize) -> Result<(), TraceError> {
-        let failed = |error| TraceError {
+        let failed = |source| TraceError {
             path: self.path.clone(),
-            error,
+            source,
         };
         self.writer.serialize(row).map_err(failed)
     }
@@ -199,7 +200,7 @@ impl Csv {
         let flushed = self.writer.flush();
         flushed.map_err(|error| TraceError {
             path: self.path,
-            error: error.into(),
+            source: error.into(),
         })
     }
 }
@@ -212,7 +213,7 @@ impl TraceWriter {
     ) -> Result<TraceWriter, TraceError> {
         std::fs::create_dir_all(folder).map_err(|error| TraceError {
             path: folder.to_owned(),
-            error: error.into(),
+            source: error.into(),
         })?;
         let route = |path: &crate::scenario::PathSpec| scenario.routes[path.route].name.clone();
         let flows = &scenario.flows;

@@ -34,12 +34,13 @@ pub struct StudyOptions {
 #[non_exhaustive]
 pub enum StudyError {
     /// A claim's scenario cannot be read.
-    #[error("{id}: {error}")]
+    #[error("the scenario of claim {id} is wrong")]
     Scenario {
         /// The claim.
         id: &'static str,
         /// Cause.
-        error: ScenarioError,
+        #[source]
+        source: ScenarioError,
     },
     /// A scenario cannot be run.
     #[error(transparent)]
@@ -158,9 +159,9 @@ impl Study {
         for case in cases {
             let mut key = case.key();
             let scenario = case.scenario();
-            let mut scenario = scenario.map_err(|error| StudyError::Scenario {
+            let mut scenario = scenario.map_err(|source| StudyError::Scenario {
                 id: claim.id,
-                error,
+                source,
             })?;
             is_another |= form.apply(&claim.paper.algorithms, &mut scenario, &mut key);
             runs.push((case, key, scenario));

@@ -9,12 +9,13 @@ use super::document::Place;
 #[non_exhaustive]
 pub enum ScenarioError {
     /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// Which file.
         path: PathBuf,
-        /// Why.
-        error: std::io::Error,
+        /// The operating system's error.
+        #[source]
+        source: std::io::Error,
     },
     /// The file is not TOML.
     #[error("{file}:{line}: {message}")]
