@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .peer(peer.parse()?)
         .to(receiver)
         .latency(Duration::from_millis(300))
-        .bitrate(DataRate::from_megabits_per_second(1)..=DataRate::from_megabits_per_second(20));
+        .bitrate(DataRate::from_megabits_per_second(1)..=DataRate::from_megabits_per_second(8));
     for via in arguments {
         builder = builder.via(via.as_str());
     }

@@ -65,7 +65,7 @@ impl Running {
 fn send_and_receive_carry_a_file_over_two_paths() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let film: Vec<u8> = (0..400_000_u64).map(|n| (n * n / 251) as u8).collect();
+    let film: Vec<u8> = (0..1_000_000_u64).map(|n| (n * n / 251) as u8).collect();
     fs::write(folder.join("film"), &film).expect("the folder can be written to");
     let sender_key = Running::start("send", folder, &[]).line_after("this sender's key: ");
     let receiver_key = Running::start("receive", folder, &[]).line_after("this receiver's key: ");
