@@ -20,7 +20,7 @@ DOCKER ?= docker
 STATIC_TARGET ?= x86_64-unknown-linux-musl
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit deb static image dist clean
+.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit deb static image dist publish-check clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -100,6 +100,10 @@ contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked
 	CARGO="$(CARGO)" scripts/audit.sh
+
+publish-check: ## package and build all published crates, and upload nothing (compiles each package; needs a clean tree)
+	CARGO="$(CARGO)" scripts/publish-dry-run.sh
+	CARGO="$(CARGO)" scripts/check-features.sh
 
 deb: ## a Debian package with systemd's units, in target/debian (needs cargo-deb)
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install cargo-deb --locked

@@ -294,3 +294,39 @@ fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
     }
     assert!(small.contains("anabranch-net"), "{small:?}");
 }
+
+#[test]
+fn published_crates_are_described_and_need_only_published_ones() {
+    let manifests: Vec<(String, toml::Table)> = files("crates", "Cargo.toml")
+        .into_iter()
+        .map(|(path, text)| (path, text.parse().unwrap()))
+        .collect();
+    let package = |manifest: &toml::Table| manifest["package"].as_table().unwrap().clone();
+    let is_published = |manifest: &toml::Table| !package(manifest).contains_key("publish");
+    let published: BTreeSet<String> = manifests
+        .iter()
+        .filter(|(_, manifest)| is_published(manifest))
+        .map(|(_, manifest)| package(manifest)["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(published.contains("anabranch"), "{published:?}");
+    for (path, manifest) in manifests.iter().filter(|(_, m)| is_published(m)) {
+        let package = package(manifest);
+        for key in [
+            "description",
+            "license",
+            "readme",
+            "keywords",
+            "categories",
+            "rust-version",
+        ] {
+            assert!(package.contains_key(key), "{path} has no {key}");
+        }
+        let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
+        for name in dependencies.into_iter().flat_map(toml::Table::keys) {
+            assert!(
+                !name.starts_with("anabranch") || published.contains(name),
+                "{path} needs {name}, which is not published"
+            );
+        }
+    }
+}
