@@ -109,8 +109,8 @@ impl Sender {
     /// [`MediaConfig::source`](anabranch_core::MediaConfig::source), which
     /// [`bitrate`](ClientBuilder::bitrate) sets. Without limits
     /// ([`SourceLimits::Fixed`](anabranch_core::SourceLimits::Fixed)) the source counts as one of
-    /// constant bitrate: the paths are not probed for more than it sends, so the target is a lower
-    /// bound of what they carry.
+    /// constant bitrate: the paths are not probed for more than its rate, so the target is a lower
+    /// bound of their bandwidth.
     pub fn target_bitrate(&self) -> DataRate {
         self.runtime.look(|role, _| role.target_bitrate())
     }

@@ -27,7 +27,7 @@ pub(super) mod sealed {
     use super::*;
 
     pub trait Serves {
-        /// The end, and the queues of what arrives.
+        /// The end and its queues of arrivals.
         type Started;
 
         /// Returns the transport's usual set-up; `None`: that of [`ServerConfig::new`].
