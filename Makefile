@@ -103,7 +103,7 @@ audit: ## licences, sources, banned and yanked crates, and known holes where Rus
 
 publish-check: ## package and build all published crates, and upload nothing (compiles each package; needs a clean tree)
 	CARGO="$(CARGO)" scripts/publish-dry-run.sh
-	CARGO="$(CARGO)" scripts/check-features.sh
+	CARGO="$(CARGO)" scripts/check-features.sh features
 
 deb: ## a Debian package with systemd's units, in target/debian (needs cargo-deb)
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install cargo-deb --locked

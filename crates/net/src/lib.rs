@@ -4,6 +4,9 @@
 //! each with a socket of its own. A [`StreamClient`] opens [`ByteStream`]s to a [`StreamServer`] in
 //! the same way. Each runs in a thread of its own and reports [`Event`]s.
 //!
+//! Programs use the crate `anabranch`, which re-exports this one. Start at [`Sender::builder`] and
+//! [`Receiver::builder`]; [`ClientBuilder`] has an example of both ends.
+//!
 //! ```text
 //!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
 //! send_frame ───▶ │ Endpoint  │──▶│ Session │──▶│ batches (GSO)            │──▶
@@ -11,37 +14,39 @@
 //!                 └───────────┘   └─────────┘   └──────────────────────────┘
 //! ```
 //!
-//! | file | idea |
-//! |---|---|
-//! | `client.rs`, `server.rs` | the two roles: the time before, between and after sessions |
-//! | `load.rs` | the loads of sessions, as the roles see them |
-//! | `sender.rs`, `receiver.rs` | the roles with frames |
-//! | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
-//! | `handshake.rs` | the client's way to a session, and to another when that falls silent |
-//! | `displaced.rs` | notices to senders that another has displaced |
-//! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
-//! | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
-//! | `served.rs` | sessions of any load as a server holds them |
-//! | `runtime.rs` | the thread: wait, receive, advance |
-//! | `outbox.rs` | sealed datagrams, grouped into batches |
-//! | `port.rs` | the local side of a path, whose interface may vanish and return |
-//! | `socket.rs` | one UDP socket with batches in and out |
-//! | `gate.rs` | limits on the public-key work of a receiver |
-//! | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
-//! | `lanes.rs` | a queue of the kernel's own for each peer |
-//! | `via.rs` | the interface or address by which a path leaves this machine |
-//! | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes
-//! |
-//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
-//! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
-//! | `waker.rs` | waking the thread |
-//!
 //! The thread waits by `ppoll`, exactly until the endpoint's next timer: an asynchronous runtime's
 //! timers are too coarse for a pacer. The endpoint spaces packets by exact gaps; packets due within
 //! 250 µs leave together.
 //!
 //! Errors of sockets are no errors of a session. A path that cannot be sent on is silent, and the
 //! transport notices the silence, or is notified by the port.
+
+// The files:
+//
+// | file | idea |
+// |---|---|
+// | `client.rs`, `server.rs` | the two roles: the time before, between and after sessions |
+// | `sender.rs`, `receiver.rs` | the roles with frames |
+// | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
+// | `client/builder.rs`, `server/builder.rs` | set-ups by the wishes of their owners |
+// | `handshake.rs` | the client's way to a session, and to another when that falls silent |
+// | `displaced.rs` | notices to senders that another has displaced |
+// | `driver.rs` | a session that is up: endpoint, packet protection and routes |
+// | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
+// | `served.rs` | sessions of any load as a server holds them |
+// | `runtime.rs` | the thread: wait, receive, advance |
+// | `outbox.rs` | sealed datagrams, grouped into batches |
+// | `port.rs` | the local side of a path, whose interface may vanish and return |
+// | `socket.rs` | one UDP socket with batches in and out |
+// | `gate.rs` | limits on the public-key work of a receiver |
+// | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
+// | `lanes.rs` | a queue of the kernel's own for each peer |
+// | `via.rs` | the interface or address by which a path leaves this machine |
+// | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes |
+// | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
+// | `key_file.rs` | files of secret keys |
+// | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
+// | `waker.rs` | waking the thread |
 
 mod client;
 mod clock;
