@@ -4,8 +4,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use anabranch::{
-    ConnectError, DataRate, Ended, Event, Events, Importance, PublicKey, Receiver, Receptions,
-    SecretKey, SendError, Sender, ServerBuilder, StartError,
+    ConnectError, DataRate, Ended, Event, Events, Importance, PublicKey, Receiver, Reception,
+    Receptions, SecretKey, SendError, Sender, ServerBuilder, StartError,
 };
 
 /// Returns a receiver that admits one sender, and the keys of both.
@@ -26,6 +26,18 @@ fn session() -> (Receiver, Receptions, Sender, Events) {
     let builder = builder.to(receiver.local_addr());
     let (sender, events) = builder.connect().expect("the receiver answers");
     (receiver, sessions, sender, events)
+}
+
+#[test]
+fn threads_and_tasks_may_share_and_move_both_ends() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<(Sender, Events)>();
+    is_shared::<(Receiver, Receptions, Reception)>();
+    fn is_sent<T: Send>(_: T) {}
+    let (builder, ..) = studio();
+    let (_receiver, sessions) = builder.start().expect("loopback");
+    is_sent(sessions.recv_async());
+    is_sent(Sender::builder().connect_async());
 }
 
 #[test]
