@@ -34,7 +34,8 @@
 //! }
 //!
 //! let rate = DataRate::from_megabits_per_second(2);
-//! let constant = Controller::new("constant", RateKind::Bandwidth, move |_| Box::new(Constant(rate)));
+//! let build = move |_: &ControllerConfig| Box::new(Constant(rate)) as _;
+//! let constant = Controller::new("constant", RateKind::Bandwidth, build);
 //! let path = constant.build(&ControllerConfig::default());
 //! assert_eq!(path.control().pacing_rate, Some(rate));
 //! ```
