@@ -105,8 +105,8 @@
 //! # Bitrate
 //!
 //! [`Sender::target_bitrate`] is cheap enough to be asked for before every frame. State the
-//! encoder's limits by [`bitrate`](ClientBuilder::bitrate): without them the source counts as one of
-//! constant bitrate, and the sender does not look for more bandwidth.
+//! encoder's limits by [`bitrate`](ClientBuilder::bitrate). Without them the source counts as one
+//! of constant bitrate, and the sender does not look for more bandwidth.
 //!
 //! # Threads and tasks
 //!
@@ -142,8 +142,8 @@
 //!
 //! # Platforms
 //!
-//! `net` needs a Unix system. Tests run on Linux; elsewhere, paths are bound to addresses instead of
-//! interfaces. Without `net` the library needs only `std`. The minimum Rust version is 1.89.
+//! `net` needs a Unix system. Tests run on Linux; elsewhere, paths are bound to addresses instead
+//! of interfaces. Without `net` the library needs only `std`. The minimum Rust version is 1.89.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -37,7 +37,8 @@ pub struct Receptions {
 }
 
 impl Receiver {
-    /// Returns a builder of a receiver.
+    /// Returns a builder of a receiver. [`ClientBuilder`](crate::ClientBuilder) has an example of
+    /// both ends.
     pub fn builder() -> ServerBuilder<Receiver> {
         ServerBuilder::new()
     }

@@ -42,7 +42,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Returns a builder of a sender, whose example is a whole session.
+    /// Returns a builder of a sender. [`ClientBuilder`] has an example of both ends.
     pub fn builder() -> ClientBuilder<Sender> {
         ClientBuilder::new()
     }

@@ -125,10 +125,12 @@ impl MediaSession {
     /// let config = Config::new(controller, anabranch_schedulers::default_scheduler());
     /// let now = Instant::ZERO;
     /// let mut session = MediaSession::new(config, Seed(1), now)?;
-    /// let mut send = |bytes: Vec<u8>| session.send_frame(now, &Frame::new(bytes, Importance::Key, now));
-    /// assert_eq!(send(vec![1; 10_000])?.0, 0);
-    /// assert_eq!(send(Vec::new()), Err(SendFrameError::Empty));
-    /// assert_eq!(send(vec![1; 10_000])?.0, 1, "a refused frame takes no number");
+    /// let frame = |bytes: Vec<u8>| Frame::new(bytes, Importance::Key, now);
+    /// assert_eq!(session.send_frame(now, &frame(vec![1; 10_000]))?.0, 0);
+    /// let refused = session.send_frame(now, &frame(Vec::new()));
+    /// assert_eq!(refused, Err(SendFrameError::Empty));
+    /// let number = session.send_frame(now, &frame(vec![1; 10_000]))?.0;
+    /// assert_eq!(number, 1, "a refused frame takes no number");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
