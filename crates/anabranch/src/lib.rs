@@ -112,8 +112,8 @@
 //! # Bitrate
 //!
 //! [`Sender::target_bitrate`] is cheap enough to be asked for before every frame. State the
-//! encoder's limits by [`bitrate`](ClientBuilder::bitrate): without them the source counts as one of
-//! constant bitrate, and the sender does not look for more bandwidth.
+//! encoder's limits by [`bitrate`](ClientBuilder::bitrate): without them the source counts as one
+//! of constant bitrate, and the sender does not look for more bandwidth.
 //!
 //! # Threads and tasks
 //!

@@ -328,9 +328,9 @@ fn the_settings_of_stored_video_are_checked() {
     for (settings, message) in [
         ("pattern = \"PIB\"", "must be an I"),
         ("noise = 0.1", "needs a pattern"),
-        ("pattern = \"IBP\", key-ratio = 3", "\"ratio\" tells all"),
+        ("pattern = \"IBP\", key-ratio = 3", "\"ratio\" gives all"),
         ("pattern = \"IBP\", key-on-loss = true", "hears of no loss"),
-        ("pattern = \"IBP\", b-frames = 1", "the pattern tells"),
+        ("pattern = \"IBP\", b-frames = 1", "the pattern has"),
         ("b-frames = 1, ratio = \"6:2\"", "three numbers"),
         ("rate = \"1 Mbit/s\", max = \"2 Mbit/s\"", "no range"),
     ] {

@@ -32,10 +32,13 @@ pub(crate) const RESET_INDEX_AT: usize = 1;
 /// authenticates nothing.
 ///
 /// ```
-/// use anabranch_secure::{Cargo, Initiator, Kind, SecretKey, Wishes, classify, receiver_index};
+/// use anabranch_secure::{
+///     Initiator, Kind, SecretKey, SessionKind, SessionParameters, classify, receiver_index,
+/// };
 ///
 /// let peer = SecretKey::generate().public_key();
-/// let initiator = Initiator::new(&SecretKey::generate(), &peer, 1, Wishes::of(Cargo::Streams));
+/// let parameters = SessionParameters::of(SessionKind::Streams);
+/// let initiator = Initiator::new(&SecretKey::generate(), &peer, 1, parameters);
 /// assert_eq!(classify(initiator.message()), Some(Kind::Initiation));
 /// assert_eq!(receiver_index(initiator.message()), None, "there is no session yet");
 /// assert_eq!(classify(b"GET / HTTP/1.1"), None);

@@ -11,14 +11,17 @@
 //! static and ephemeral keys. Everything else is a function of its inputs.
 //!
 //! ```
-//! use anabranch_secure::{Cargo, Initiator, Reply, Responder, SecretKey, Wishes};
+//! use anabranch_secure::{
+//!     Initiator, Reply, Responder, SecretKey, SessionKind, SessionParameters,
+//! };
 //!
 //! let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
 //! let studio_name = studio.public_key();
 //! let responder = Responder::new(studio, [camera.public_key()]);
 //!
 //! // Two datagrams make a session.
-//! let mut initiator = Initiator::new(&camera, &studio_name, 1, Wishes::of(Cargo::Frames));
+//! let parameters = SessionParameters::of(SessionKind::Frames);
+//! let mut initiator = Initiator::new(&camera, &studio_name, 1, parameters);
 //! responder.screen(initiator.message())?;
 //! let request = responder.read_initiation(initiator.message())?;
 //! assert_eq!(request.peer(), camera.public_key());

@@ -17,7 +17,9 @@ pub(crate) const CODE_BYTES: usize = 16;
 /// never shown by `Debug`, and compared in constant time.
 ///
 /// ```
-/// use anabranch_secure::{Cargo, Initiator, PairingCode, Responder, SecretKey, Wishes};
+/// use anabranch_secure::{
+///     Initiator, PairingCode, Responder, SecretKey, SessionKind, SessionParameters,
+/// };
 ///
 /// let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
 /// let studio_name = studio.public_key();
@@ -27,8 +29,8 @@ pub(crate) const CODE_BYTES: usize = 16;
 /// responder.set_code(Some(code.clone()));
 ///
 /// let typed: PairingCode = code.to_text().parse()?;
-/// let wishes = Wishes::of(Cargo::Frames);
-/// let initiator = Initiator::pairing(&camera, &studio_name, 1, wishes, &typed);
+/// let parameters = SessionParameters::of(SessionKind::Frames);
+/// let initiator = Initiator::pairing(&camera, &studio_name, 1, parameters, &typed);
 /// let request = responder.read_initiation(initiator.message())?;
 /// assert!(request.is_paired());
 /// responder.allow(request.peer());
