@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use anabranch_net::fuzzing::{Gate, Verdict};
-use anabranch_secure::{Cargo, Cookie, Initiator, Responder, SecretKey, Wishes};
+use anabranch_secure::{SessionKind, Cookie, Initiator, Responder, SecretKey, SessionParameters};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
@@ -30,9 +30,9 @@ struct Stranger {
 
 static STRANGER: LazyLock<Stranger> = LazyLock::new(|| {
     let (receiver, sender) = (SecretKey::generate(), SecretKey::generate());
-    let wishes = Wishes::of(Cargo::Frames);
+    let parameters = SessionParameters::of(SessionKind::Frames);
     Stranger {
-        initiator: Initiator::new(&sender, &receiver.public_key(), 1, wishes),
+        initiator: Initiator::new(&sender, &receiver.public_key(), 1, parameters),
         responder: Mutex::new(Responder::new(receiver, [])),
     }
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use anabranch_fuzz::{Bound, Meter, plant};
-use anabranch_secure::{Cargo, Initiator, PublicKey, Reply, Responder, SecretKey, Session, Wishes};
+use anabranch_secure::{SessionKind, Initiator, PublicKey, Reply, Responder, SecretKey, Session, SessionParameters};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{LazyLock, Mutex};
 
@@ -17,8 +17,8 @@ static ENDS: LazyLock<Mutex<Ends>> = LazyLock::new(|| {
     let [ours, theirs] = [SecretKey::generate(), SecretKey::generate()];
     let responder_key = theirs.public_key();
     let responder = Responder::new(theirs, [ours.public_key()]);
-    let wishes = Wishes::of(Cargo::Frames);
-    let mut initiator = Initiator::new(&ours, &responder_key, 2, wishes);
+    let parameters = SessionParameters::of(SessionKind::Frames);
+    let mut initiator = Initiator::new(&ours, &responder_key, 2, parameters);
     let request = responder
         .read_initiation(initiator.message())
         .expect("an initiation");
@@ -57,7 +57,7 @@ fuzz_target!(
         let mut ends = ENDS.lock().expect("the first panic ends all");
         let Ends { responder, session, keys: (ours, theirs) } = &mut *ends;
         // A new one each time: the fuzzer sees comparisons, and would find the mark of a fixed one.
-        let mut initiator = Initiator::new(ours, theirs, 1, Wishes::of(Cargo::Frames));
+        let mut initiator = Initiator::new(ours, theirs, 1, SessionParameters::of(SessionKind::Frames));
         assert!(responder.read_initiation(bytes).is_err());
         let _ = responder.version_notice(bytes);
         let source = ([192, 0, 2, 1], 7000).into();

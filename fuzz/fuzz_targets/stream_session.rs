@@ -34,7 +34,7 @@ const LIMITS: Limits = Limits {
     session_window_bytes: 32 << 10,
     max_session_window_bytes: 128 << 10,
 };
-const MAX_UNDER_WAY: usize = 1_024;
+const MAX_IN_FLIGHT: usize = 1_024;
 
 /// A datagram and its path.
 type Datagram = (u8, Vec<u8>);
@@ -47,7 +47,7 @@ struct End {
     held: Option<Bytes>,
     head: Vec<u8>,
     /// Datagrams in flight.
-    under_way: VecDeque<Datagram>,
+    copies_in_flight: VecDeque<Datagram>,
 }
 
 impl End {
@@ -76,7 +76,7 @@ impl End {
             streams: Vec::new(),
             held: None,
             head: Vec::new(),
-            under_way: VecDeque::new(),
+            copies_in_flight: VecDeque::new(),
         }
     }
 
@@ -132,11 +132,11 @@ impl End {
         self.session.handle_timeout(now);
         let mut datagram = Vec::new();
         while let Some(transmit) = self.session.poll_transmit(now, &mut datagram) {
-            self.under_way
+            self.copies_in_flight
                 .push_back((transmit.path.0, core::mem::take(&mut datagram)));
         }
-        while self.under_way.len() > MAX_UNDER_WAY {
-            self.under_way.pop_front();
+        while self.copies_in_flight.len() > MAX_IN_FLIGHT {
+            self.copies_in_flight.pop_front();
         }
         while self.session.poll_event().is_some() {}
     }
@@ -220,7 +220,7 @@ impl Bed {
             }
             12 => self.now += Duration::from_micros(64 * u64::from(input.u16()?)),
             13 => {
-                while let Some(datagram) = self.server.under_way.pop_front() {
+                while let Some(datagram) = self.server.copies_in_flight.pop_front() {
                     self.given_bytes += datagram.1.len() + TRANSPORT;
                     self.client.take(self.now, &datagram);
                 }
@@ -302,29 +302,29 @@ impl Bed {
     }
 
     fn deliver_all(&mut self) {
-        while let Some(datagram) = self.client.under_way.pop_front() {
+        while let Some(datagram) = self.client.copies_in_flight.pop_front() {
             self.deliver(&datagram);
         }
     }
 
     /// Loses one of the datagrams in flight, or delivers it twice, too early, or changed.
-    fn deliver_one(&mut self, which: u8, fate: u8, change: u8) {
-        let under_way = &mut self.client.under_way;
-        let at = usize::from(which) % under_way.len().max(1);
-        let Some(mut datagram) = under_way.get(at).cloned() else {
+    fn deliver_one(&mut self, which: u8, action: u8, change: u8) {
+        let copies_in_flight = &mut self.client.copies_in_flight;
+        let at = usize::from(which) % copies_in_flight.len().max(1);
+        let Some(mut datagram) = copies_in_flight.get(at).cloned() else {
             return;
         };
-        match fate % 4 {
+        match action % 4 {
             0 => self.deliver(&datagram),
             1 => {
-                under_way.remove(at);
+                copies_in_flight.remove(at);
             }
             2 => {
-                under_way.remove(at);
+                copies_in_flight.remove(at);
                 self.deliver(&datagram);
             }
             _ => {
-                let at = usize::from(fate / 4) % datagram.1.len().max(1);
+                let at = usize::from(action / 4) % datagram.1.len().max(1);
                 datagram
                     .1
                     .get_mut(at)

@@ -91,7 +91,7 @@ impl Meter {
     pub fn check(&self, input_bytes: usize) {
         let (peak, bound) = (self.peak_bytes(), self.bound);
         let took = processor_time().saturating_sub(self.began_at);
-        tell(peak, took, input_bytes);
+        report(peak, took, input_bytes);
         let max_bytes = bound.fixed_bytes + bound.bytes_per_byte * input_bytes;
         assert!(
             peak <= max_bytes,
@@ -111,7 +111,7 @@ fn processor_time() -> Duration {
 }
 
 /// Prints the worst input of a run each time that it doubles.
-fn tell(peak: usize, took: Duration, input_bytes: usize) {
+fn report(peak: usize, took: Duration, input_bytes: usize) {
     static WORST: [AtomicUsize; 2] = [AtomicUsize::new(4_096), AtomicUsize::new(1_000_000)];
     let now = [peak, took.as_nanos() as usize];
     for (worst, now) in WORST.iter().zip(now) {

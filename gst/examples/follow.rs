@@ -43,10 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .sync_create()
         .build();
-    let told = encoder.clone();
+    let followed_encoder = encoder.clone();
     sink.connect("target", false, move |values| {
         let target: u32 = values[1].get().unwrap_or_default();
-        let kbit: u32 = told.property("bitrate");
+        let kbit: u32 = followed_encoder.property("bitrate");
         println!(
             "{{\"target_bps\":{target},\"encoder_bps\":{}}}",
             kbit * 1_000

@@ -62,7 +62,7 @@ pub(crate) fn tcp_addr(text: Option<&str>) -> anyhow::Result<Option<SocketAddr>>
 }
 
 /// Returns the words for an address that accepts TCP connections, if there is one.
-pub(crate) fn told_tcp(address: Option<SocketAddr>) -> String {
+pub(crate) fn describe_tcp(address: Option<SocketAddr>) -> String {
     address.map_or_else(String::new, |address| format!(" and by TCP at {address}"))
 }
 

@@ -108,13 +108,13 @@ mod tests {
             (End::Receiver, [0, 0, 3, 3, 0], None),
             (End::Receiver, [0, 0, 0, 0, 0], Some("no video")),
         ] {
-            let told = delivery(end, counts).check().err();
+            let error = delivery(end, counts).check().err();
             match expected {
-                None => assert!(told.is_none(), "{counts:?}"),
+                None => assert!(error.is_none(), "{counts:?}"),
                 Some(part) => {
-                    let told = told.unwrap();
-                    assert!(told.is::<Undelivered>());
-                    assert!(told.to_string().contains(part), "{told}");
+                    let error = error.unwrap();
+                    assert!(error.is::<Undelivered>());
+                    assert!(error.to_string().contains(part), "{error}");
                 }
             }
         }

@@ -92,14 +92,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let clock = Clock::start();
     let mut slowness = Slowness::default();
     while stop.wait_until(&clock, clock.now() + SECOND) {
-        if let Some(told) = slowness.news(clock.now(), relay.lateness()) {
-            print::warn(told);
+        if let Some(warning) = slowness.due_report(clock.now(), relay.lateness()) {
+            print::warn(warning);
         }
     }
     for (index, name) in names.iter().enumerate() {
         let statistics = relay.statistics(index);
-        print::note(format_args!("{name}, there: {}", told(&statistics.forward)));
-        print::note(format_args!("{name}, back:  {}", told(&statistics.reverse)));
+        print::note(format_args!(
+            "{name}, there: {}",
+            describe(&statistics.forward)
+        ));
+        print::note(format_args!(
+            "{name}, back:  {}",
+            describe(&statistics.reverse)
+        ));
     }
     drop(serving);
     changes.end();
@@ -160,7 +166,7 @@ pub(crate) fn relay_link(
     })
 }
 
-fn told(direction: &DirectionStatistics) -> String {
+fn describe(direction: &DirectionStatistics) -> String {
     let link = &direction.link;
     let waited = link.queue.waited.as_millis_f64() / link.queue.started_packets.max(1) as f64;
     format!(

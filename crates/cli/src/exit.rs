@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anabranch_net::Ended;
 
-use crate::{left_out, print};
+use crate::{disabled_commands, print};
 
 /// A peer that did not answer or fell silent: exit code 3, which differs from local errors.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl std::error::Error for Unmet {}
 
 /// Prints the error in the command line, or the help that was requested.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
-    if let Some(said) = left_out::explained(error) {
+    if let Some(said) = disabled_commands::explained(error) {
         print::note(said);
         return ExitCode::from(2);
     }

@@ -333,8 +333,8 @@ pub fn config_file(text: &str) {
 }
 
 /// Checks that a message repeats no secret key of a text.
-fn check_secrets(text: &str, told: &str) {
-    let shown = print::without_secrets(told);
+fn check_secrets(text: &str, printed: &str) {
+    let shown = print::without_secrets(printed);
     for (at, _) in text.match_indices("absec_") {
         let Some(word) = text.get(at..at + "absec_".len() + 43) else {
             continue;

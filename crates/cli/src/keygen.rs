@@ -129,7 +129,7 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
     let text = if path == Path::new(STDIN) {
         // The starter has opened it, and is responsible for it, like a shell that reads a mounted
         // file.
-        read_patiently(std::io::stdin().as_fd())
+        read_until_stopped(std::io::stdin().as_fd())
     } else {
         // Opening a named pipe without a writer must not block: no signal would end the wait.
         let flags = OFlags::NONBLOCK.bits() as i32;
@@ -140,14 +140,14 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
         let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
         check_mode(path, metadata.mode(), is_credential)?;
         check_owner(path, metadata.uid(), geteuid().as_raw())?;
-        read_patiently(file.as_fd())
+        read_until_stopped(file.as_fd())
     };
     let text = text.with_context(unreadable)?;
     SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
 }
 
 /// Reads a file or pipe to its end, unless a signal ends the program first.
-fn read_patiently(source: BorrowedFd<'_>) -> io::Result<String> {
+fn read_until_stopped(source: BorrowedFd<'_>) -> io::Result<String> {
     let stop = Stop::of_signals()?;
     let mut text = Vec::new();
     while text.len() < MAX_BYTES {

@@ -20,7 +20,7 @@ pub(crate) enum Latency {
 
 impl Latency {
     /// Returns the latency that this end requests from the other.
-    pub(crate) fn wish(self) -> Option<Duration> {
+    pub(crate) fn requested(self) -> Option<Duration> {
         match self {
             Latency::Min => None,
             Latency::Constant(latency) => Some(latency),
@@ -34,7 +34,7 @@ impl Latency {
 }
 
 /// Describes the latency that both ends agreed on.
-pub(crate) fn told_latency(agreed: Option<Duration>) -> String {
+pub(crate) fn describe_latency(agreed: Option<Duration>) -> String {
     agreed.map_or_else(String::new, |latency| format!(", latency {latency}"))
 }
 

@@ -20,6 +20,7 @@ mod contest;
 mod delivery;
 #[cfg(feature = "demo")]
 mod demo;
+mod disabled_commands;
 #[cfg(feature = "laboratory")]
 mod emulate;
 mod exit;
@@ -27,16 +28,15 @@ pub mod fuzzing;
 mod io;
 mod keygen;
 mod latency;
-mod left_out;
 mod link;
 mod list;
+mod local_address;
 mod message;
 #[cfg(feature = "laboratory")]
 mod new;
 mod observe;
-mod old_frames;
 mod overload;
-mod path_news;
+mod path_reports;
 mod path_watch;
 mod paths;
 #[cfg(feature = "laboratory")]
@@ -47,8 +47,8 @@ mod progress;
 mod proxy;
 #[cfg(feature = "codec")]
 mod quality;
-mod reached;
 mod recv;
+mod refusals;
 mod registry;
 #[cfg(feature = "papers")]
 mod reproduce;
@@ -61,6 +61,7 @@ mod send;
 mod serve;
 mod service;
 mod slowness;
+mod stale_frames;
 mod stop;
 mod summary;
 mod target;
@@ -70,11 +71,10 @@ mod top;
 #[cfg(feature = "laboratory")]
 mod trace;
 mod tunnel;
-mod turned_away;
 mod usage;
+mod via;
 #[cfg(any(feature = "demo", feature = "top"))]
 mod view;
-mod way_out;
 
 use std::env;
 use std::process::ExitCode;

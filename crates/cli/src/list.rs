@@ -163,7 +163,7 @@ mod laboratory {
     }
 
     /// Adds the keys under a part of the schema. The expectations of a metric are under `metrics`.
-    fn add_keys(part: &Value, way: &str, lines: &mut Vec<String>) {
+    fn add_keys(part: &Value, prefix: &str, lines: &mut Vec<String>) {
         match part {
             Value::Object(object) => {
                 for (field, value) in object {
@@ -171,28 +171,28 @@ mod laboratory {
                         ("definitions", _) => {}
                         ("properties", Value::Object(keys)) => {
                             for (key, value) in keys {
-                                add_key(key, value, way, lines);
+                                add_key(key, value, prefix, lines);
                             }
                         }
-                        _ => add_keys(value, way, lines),
+                        _ => add_keys(value, prefix, lines),
                     }
                 }
             }
-            Value::Array(parts) => parts.iter().for_each(|part| add_keys(part, way, lines)),
+            Value::Array(parts) => parts.iter().for_each(|part| add_keys(part, prefix, lines)),
             _ => {}
         }
     }
 
-    fn add_key(key: &str, value: &Value, way: &str, lines: &mut Vec<String>) {
-        let way = match way {
+    fn add_key(key: &str, value: &Value, prefix: &str, lines: &mut Vec<String>) {
+        let prefix = match prefix {
             "" => key.to_owned(),
-            way => format!("{way}.{key}"),
+            prefix => format!("{prefix}.{key}"),
         };
         if let Some(about) = value["description"].as_str() {
-            lines.push(format!("{way:<44} {about}\n"));
+            lines.push(format!("{prefix:<44} {about}\n"));
         }
         if key != "expect" {
-            add_keys(value, &way, lines);
+            add_keys(value, &prefix, lines);
         }
     }
 }

@@ -172,8 +172,8 @@ mod tests {
         let is_message = |line: &&String| *line == "message: x";
         assert_eq!(lines.iter().filter(is_message).count(), 50 + 19);
         assert!(lines.len() <= 2 * (50 + 19), "{}", lines.len());
-        let told = "450 messages came too fast and are left out";
-        assert_eq!(lines[50..52], [told, "message: x"]);
+        let notice = "450 messages came too fast and are left out";
+        assert_eq!(lines[50..52], [notice, "message: x"]);
         let later = printed.lines(Instant::from_secs(1_000), "y");
         let expected = ["499 messages came too fast and are left out", "message: y"];
         assert_eq!(later.collect::<Vec<_>>(), expected);

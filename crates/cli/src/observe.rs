@@ -12,7 +12,6 @@ mod command;
 mod connections;
 #[cfg(feature = "codec")]
 pub(crate) mod drawing;
-mod happening;
 mod hosts;
 pub(crate) mod http;
 mod meter;
@@ -24,6 +23,7 @@ pub(crate) mod sampler;
 mod server;
 mod stats;
 pub(crate) mod status;
+mod stream_event;
 mod thumbnail;
 mod tracked;
 
@@ -41,7 +41,6 @@ use anabranch_units::{Duration, Importance, Instant};
 
 use crate::service;
 use command::Commands;
-use happening::{Happening, Listeners};
 use hosts::HostName;
 use http::{HttpAddress, Server};
 use qlog::{OpenQlog, Qlog};
@@ -49,9 +48,10 @@ use sampler::{Sampler, Seen};
 use server::Metrics;
 use stats::{Stats, StatsName};
 use status::{Status, TunnelCounters};
+use stream_event::{Listeners, StreamEvent};
 use thumbnail::KeyFrames;
 
-use crate::io::OutputNews;
+use crate::io::OutputEvent;
 use crate::overload::Overload;
 use crate::tunnel::{self, Transport};
 
@@ -259,14 +259,14 @@ impl Opened {
         });
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
         if let Some(stats) = stats.clone() {
-            let listener = move |told: &happening::Told| stats::write(&stats, told);
+            let listener = move |timed: &stream_event::TimedEvent| stats::write(&stats, timed);
             shared.listeners.subscribe(listener);
         }
         let qlog = self.qlog.as_ref().map(OpenQlog::qlog);
         if let Some(qlog) = qlog.clone() {
             shared
                 .listeners
-                .subscribe(move |told| qlog.on_happening(told));
+                .subscribe(move |timed| qlog.on_stream_event(timed));
         }
         let commands = self
             .on_event
@@ -303,8 +303,8 @@ impl Observation {
     /// Reports an event of a stream's session.
     pub(crate) fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
         let Some(running) = &self.running else { return };
-        if let Some(happening) = Happening::of(event, path_names) {
-            running.shared.listeners.tell(stream, happening);
+        if let Some(stream_event) = StreamEvent::of(event, path_names) {
+            running.shared.listeners.emit(stream, stream_event);
         }
     }
 
@@ -312,8 +312,8 @@ impl Observation {
     pub(crate) fn on_cap_reached(&self, stream: &str, path: usize, name: &str) {
         if let Some(running) = &self.running {
             let name = name.to_owned();
-            let happening = Happening::CapReached { path, name };
-            running.shared.listeners.tell(stream, happening);
+            let stream_event = StreamEvent::CapReached { path, name };
+            running.shared.listeners.emit(stream, stream_event);
         }
     }
 }
@@ -322,34 +322,34 @@ impl Observation {
     /// Reports that an encoder sends more than the links carry.
     pub(crate) fn on_overload(&self, stream: &str, overload: &Overload) {
         let Some(running) = &self.running else { return };
-        let happening = Happening::Overload {
+        let stream_event = StreamEvent::Overload {
             encoder_bps: overload.encoder.bits_per_second(),
             links_bps: overload.links.bits_per_second(),
             frames_given_up: overload.given_up_count,
             frames: overload.frame_count,
         };
-        running.shared.listeners.tell(stream, happening);
+        running.shared.listeners.emit(stream, stream_event);
     }
 
     /// Reports that an output fails, or can be written again.
-    pub(crate) fn on_output(&self, stream: &str, output: &str, news: &OutputNews) {
+    pub(crate) fn on_output(&self, stream: &str, output: &str, output_event: &OutputEvent) {
         let Some(running) = &self.running else { return };
         let output = output.to_owned();
-        let happening = match news {
-            OutputNews::Failed { reason } => Happening::OutputFailed {
+        let stream_event = match output_event {
+            OutputEvent::Failed { reason } => StreamEvent::OutputFailed {
                 output,
                 reason: reason.clone(),
             },
-            OutputNews::Resumed {
+            OutputEvent::Resumed {
                 failed_for,
                 left_out_bytes,
-            } => Happening::OutputResumed {
+            } => StreamEvent::OutputResumed {
                 output,
                 failed_for_s: failed_for.as_secs_f64(),
                 left_out_bytes: *left_out_bytes,
             },
         };
-        running.shared.listeners.tell(stream, happening);
+        running.shared.listeners.emit(stream, stream_event);
     }
 
     /// Reports a path's problem, by the problem's name.
@@ -361,12 +361,12 @@ impl Observation {
         problem: &'static str,
     ) {
         let Some(running) = &self.running else { return };
-        let happening = Happening::PathProblem {
+        let stream_event = StreamEvent::PathProblem {
             path,
             name: name.to_owned(),
             problem,
         };
-        running.shared.listeners.tell(stream, happening);
+        running.shared.listeners.emit(stream, stream_event);
     }
 
     /// Reports a request of a tunnel's peer.
@@ -386,23 +386,23 @@ impl Observation {
             return;
         };
         let transport = tunnelled.transport.name();
-        let stream = tunnel::session_name(tunnelled.transport.cargo(), tunnelled.peer);
-        let happening = match tunnelled.outcome {
-            Outcome::Connected(address) => Happening::Connection {
+        let stream = tunnel::session_name(tunnelled.transport.session_kind(), tunnelled.peer);
+        let stream_event = match tunnelled.outcome {
+            Outcome::Connected(address) => StreamEvent::Connection {
                 peer,
                 transport,
                 target,
                 address: address.to_string(),
                 left_out,
             },
-            Outcome::Refused(reason) => Happening::ConnectionRefused {
+            Outcome::Refused(reason) => StreamEvent::ConnectionRefused {
                 peer,
                 transport,
                 target,
                 reason,
                 left_out,
             },
-            Outcome::Failed(reason) => Happening::ConnectionFailed {
+            Outcome::Failed(reason) => StreamEvent::ConnectionFailed {
                 peer,
                 transport,
                 target,
@@ -410,7 +410,7 @@ impl Observation {
                 left_out,
             },
         };
-        running.shared.listeners.tell(&stream, happening);
+        running.shared.listeners.emit(&stream, stream_event);
     }
 
     /// Takes a frame of a stream that has arrived, a unit of a transport stream.
@@ -462,7 +462,7 @@ impl Sinks {
             if let Some(qlog) = &self.qlog {
                 qlog.on_looks(&looks);
             }
-            self.tell(sampler.sample(now, looks));
+            self.emit(sampler.sample(now, looks));
             if now >= stated_at + INTERVAL || is_over {
                 let mut status = sampler.state(now);
                 let tunnelled = self.shared.tunnelled.lock();
@@ -481,7 +481,7 @@ impl Sinks {
                 };
             }
             if is_over {
-                self.tell(sampler.end());
+                self.emit(sampler.end());
                 return;
             }
             let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
@@ -492,9 +492,9 @@ impl Sinks {
         }
     }
 
-    fn tell(&self, seen: Vec<Seen>) {
-        for (stream, happening) in seen {
-            self.shared.listeners.tell(&stream, happening);
+    fn emit(&self, seen: Vec<Seen>) {
+        for (stream, stream_event) in seen {
+            self.shared.listeners.emit(&stream, stream_event);
         }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) struct OverloadWatch {
     end: End,
     is_encoder_informed: bool,
     marks: VecDeque<Mark>,
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     /// Number of frames of which a receiver got nothing. While packets arrive all the time, these
     /// are the frames that the sender gave up. Notices about them fill the same gaps as lost
     /// frames.
@@ -99,7 +99,7 @@ impl OverloadWatch {
             end,
             is_encoder_informed: false,
             marks: VecDeque::new(),
-            told_at: None,
+            reported_at: None,
             missing_count: 0,
         }
     }
@@ -122,7 +122,7 @@ impl OverloadWatch {
     }
 
     /// Returns an overload to report now, if any.
-    pub(crate) fn news(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
+    pub(crate) fn due_report(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
         let session = &seen.session;
         let of_paths = seen.paths.iter();
         let of_paths = of_paths.map(|path| path.counters.received_media_bytes);
@@ -143,13 +143,13 @@ impl OverloadWatch {
             },
         };
         let views = seen.paths.iter().map(|path| path.view);
-        let overload = self.note(mark, carried(views.clone()));
+        let overload = self.record(mark, carried(views.clone()));
         // Packets that are too long for their paths are no lack of bandwidth. The path watch warns.
         let is_too_small = |view: &PathView| view.is_mtu_too_small;
         overload.filter(|_| !in_service(views).all(|view| is_too_small(&view)))
     }
 
-    fn note(&mut self, mark: Mark, carried: DataRate) -> Option<Overload> {
+    fn record(&mut self, mark: Mark, carried: DataRate) -> Option<Overload> {
         let now = mark.at;
         // The counts of a receiver's next session begin at zero.
         let is_next = |last: &Mark| mark.frame_count < last.frame_count;
@@ -188,11 +188,11 @@ impl OverloadWatch {
         }
         // Links that carry nothing are reported elsewhere. Frames that were late although the links
         // carry the encoder's rate are no lack of bandwidth.
-        let is_told = self.told_at.is_some_and(|at| now < at + SILENCE);
-        if is_told || links.is_zero() || encoder <= links {
+        let is_reported = self.reported_at.is_some_and(|at| now < at + SILENCE);
+        if is_reported || links.is_zero() || encoder <= links {
             return None;
         }
-        self.told_at = Some(now);
+        self.reported_at = Some(now);
         Some(Overload {
             end: self.end,
             is_encoder_informed: self.is_encoder_informed,
@@ -220,12 +220,12 @@ mod tests {
     const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 
     /// Returns the reports in `seconds` of 25 frames a second, of which every third is given up.
-    fn told(end: End, seconds: u64, carried: DataRate) -> Vec<Overload> {
-        told_while(end, seconds, u64::MAX, carried)
+    fn reports_of(end: End, seconds: u64, carried: DataRate) -> Vec<Overload> {
+        reports_while(end, seconds, u64::MAX, carried)
     }
 
     /// Does the same, with arrivals in the first `lasts` quarters of a second only.
-    fn told_while(end: End, seconds: u64, lasts: u64, carried: DataRate) -> Vec<Overload> {
+    fn reports_while(end: End, seconds: u64, lasts: u64, carried: DataRate) -> Vec<Overload> {
         let mut watch = OverloadWatch::new(end);
         let all = (0..seconds * 4).filter_map(|quarter| {
             let mark = Mark {
@@ -236,18 +236,18 @@ mod tests {
                 given_up_count: 25 * quarter / 12,
                 arrived_bytes: 187_500 * quarter.min(lasts),
             };
-            watch.note(mark, carried)
+            watch.record(mark, carried)
         });
         all.collect()
     }
 
     #[test]
     fn both_ends_say_what_is_sent_and_what_is_carried() {
-        let at_sender = told(End::Sender, 9, MBIT(4));
+        let at_sender = reports_of(End::Sender, 9, MBIT(4));
         assert_eq!(at_sender.len(), 1, "{at_sender:?}");
         let text = at_sender[0].to_string();
-        let told_rates = "your encoder sends 6.0 Mbit/s, the links carry 4.0 Mbit/s: 25 of 75";
-        assert!(text.starts_with(told_rates), "{text}");
+        let expected_rates = "your encoder sends 6.0 Mbit/s, the links carry 4.0 Mbit/s: 25 of 75";
+        assert!(text.starts_with(expected_rates), "{text}");
         assert!(text.contains("(--target-to)"), "{text}");
         let informed = Overload {
             is_encoder_informed: true,
@@ -257,28 +257,28 @@ mod tests {
         assert!(text.contains("does not follow"), "{text}");
         assert!(!text.contains("or pass the target"), "{text}");
         // Two thirds of the frames reach a receiver.
-        let text = told(End::Receiver, 9, DataRate::ZERO)[0].to_string();
-        let told_rates = "sends about 9.0 Mbit/s, the links carry 6.0 Mbit/s";
-        assert!(text.contains(told_rates), "{text}");
+        let text = reports_of(End::Receiver, 9, DataRate::ZERO)[0].to_string();
+        let expected_rates = "sends about 9.0 Mbit/s, the links carry 6.0 Mbit/s";
+        assert!(text.contains(expected_rates), "{text}");
     }
 
     #[test]
     fn an_outage_is_no_overload() {
-        assert_eq!(told_while(End::Receiver, 6, 11, DataRate::ZERO), []);
-        assert_eq!(told(End::Receiver, 6, DataRate::ZERO).len(), 1);
+        assert_eq!(reports_while(End::Receiver, 6, 11, DataRate::ZERO), []);
+        assert_eq!(reports_of(End::Receiver, 6, DataRate::ZERO).len(), 1);
     }
 
     #[test]
     fn it_is_told_after_a_window_and_then_each_ten_seconds() {
-        assert_eq!(told(End::Sender, 3, MBIT(4)).len(), 0);
-        assert_eq!(told(End::Sender, 4, MBIT(4)).len(), 1);
-        assert_eq!(told(End::Sender, 30, MBIT(4)).len(), 3);
+        assert_eq!(reports_of(End::Sender, 3, MBIT(4)).len(), 0);
+        assert_eq!(reports_of(End::Sender, 4, MBIT(4)).len(), 1);
+        assert_eq!(reports_of(End::Sender, 30, MBIT(4)).len(), 3);
     }
 
     #[test]
     fn frames_lost_to_time_and_not_to_bandwidth_are_no_overload() {
-        assert_eq!(told(End::Sender, 9, MBIT(7)), []);
-        assert_eq!(told(End::Sender, 9, DataRate::ZERO), []);
+        assert_eq!(reports_of(End::Sender, 9, MBIT(7)), []);
+        assert_eq!(reports_of(End::Sender, 9, DataRate::ZERO), []);
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
                 given_up_count: quarter / 4,
                 arrived_bytes: 0,
             };
-            assert_eq!(watch.note(mark, MBIT(4)), None);
+            assert_eq!(watch.record(mark, MBIT(4)), None);
         }
     }
 }

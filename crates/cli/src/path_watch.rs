@@ -98,11 +98,11 @@ impl fmt::Display for PathProblem {
 
 /// Returns the lines for problems: one for all paths without an answer, one for each other problem.
 pub(crate) fn lines(problems: &[PathProblem]) -> Vec<String> {
-    let is_no_answer = |told: &&PathProblem| told.problem == Problem::NoAnswer;
+    let is_no_answer = |reported: &&PathProblem| reported.problem == Problem::NoAnswer;
     let (no_answer, others): (Vec<_>, Vec<_>) = problems.iter().partition(is_no_answer);
     let mut lines: Vec<String> = others.into_iter().map(PathProblem::to_string).collect();
     if !no_answer.is_empty() {
-        let path = |told: &PathProblem| format!("path {} ({})", told.path, told.name);
+        let path = |reported: &PathProblem| format!("path {} ({})", reported.path, reported.name);
         let paths: Vec<_> = no_answer.into_iter().map(path).collect();
         lines.push(format!("{}: {NO_ANSWER}", paths.join(", ")));
     }
@@ -118,7 +118,7 @@ pub(crate) struct PathWatch {
     absent: BTreeSet<usize>,
     /// Time of the first check without a session.
     asked_since: Option<Instant>,
-    is_no_answer_told: bool,
+    is_no_answer_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,8 +127,8 @@ struct Watched {
     heard_at: Option<Instant>,
     /// Time of the first check after the path was used.
     sent_since: Option<Instant>,
-    is_silence_told: bool,
-    is_mtu_told: bool,
+    is_silence_reported: bool,
+    is_mtu_reported: bool,
 }
 
 impl PathWatch {
@@ -151,10 +151,10 @@ impl PathWatch {
         let since = *self.asked_since.get_or_insert(now);
         let is_there = |(path, _): &(usize, &String)| !self.absent.contains(path);
         let there: Vec<_> = names.iter().enumerate().filter(is_there).collect();
-        if now < since + PATIENCE || there.is_empty() || self.is_no_answer_told {
+        if now < since + PATIENCE || there.is_empty() || self.is_no_answer_reported {
             return Vec::new();
         }
-        self.is_no_answer_told = true;
+        self.is_no_answer_reported = true;
         let problem = |(path, name): (usize, &String)| PathProblem {
             path,
             name: name.clone(),
@@ -165,7 +165,7 @@ impl PathWatch {
     }
 
     /// Returns new problems; each is reported once per path.
-    pub(crate) fn news(
+    pub(crate) fn due_report(
         &mut self,
         now: Instant,
         seen: &Snapshot,
@@ -219,7 +219,7 @@ impl Watched {
         path: &PathSnapshot,
         is_any_heard: bool,
     ) -> Option<Problem> {
-        if path.view.is_mtu_too_small && !core::mem::replace(&mut self.is_mtu_told, true) {
+        if path.view.is_mtu_too_small && !core::mem::replace(&mut self.is_mtu_reported, true) {
             return Some(Problem::SmallMtu);
         }
         // Refused datagrams are reported with the operating system's own error.
@@ -232,7 +232,7 @@ impl Watched {
             && is_long
             && left_count >= MIN_SENT
             && path.view.state != PathState::Removed;
-        if !is_silent || !is_any_heard || core::mem::replace(&mut self.is_silence_told, true) {
+        if !is_silent || !is_any_heard || core::mem::replace(&mut self.is_silence_reported, true) {
             return None;
         }
         Some(match path.counters.acked_packets > 0 {
@@ -281,7 +281,7 @@ mod tests {
 
         fn run(&mut self, seconds: u64, change: impl Fn(&mut [PathSnapshot])) -> Vec<PathProblem> {
             let names = ["eth0", "wwan0"].map(str::to_owned);
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for _ in 0..2 * seconds {
                 self.seen.at += LOOK_INTERVAL;
                 for path in &mut self.seen.paths {
@@ -289,9 +289,9 @@ mod tests {
                 }
                 change(&mut self.seen.paths);
                 assert!(self.watch.is_due(self.seen.at));
-                told.extend(self.watch.news(self.seen.at, &self.seen, &names));
+                reported.extend(self.watch.due_report(self.seen.at, &self.seen, &names));
             }
-            told
+            reported
         }
     }
 
@@ -307,13 +307,13 @@ mod tests {
             (false, Problem::Blocked, "blocks UDP"),
         ] {
             let mut bed = Bed::new();
-            let told = bed.run(20, |paths| {
+            let reported = bed.run(20, |paths| {
                 hear(&mut paths[0]);
                 paths[1].counters.acked_packets += u64::from(arrive);
             });
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert_eq!((told[0].path, told[0].problem), (1, problem));
-            let text = told[0].to_string();
+            assert_eq!(reported.len(), 1, "{reported:?}");
+            assert_eq!((reported[0].path, reported[0].problem), (1, problem));
+            let text = reported[0].to_string();
             assert!(
                 text.starts_with("path 1 (wwan0): ") && text.contains(part),
                 "{text}"
@@ -332,22 +332,22 @@ mod tests {
 
     #[test]
     fn what_the_operating_system_refuses_is_not_said_to_be_blocked() {
-        let told = Bed::new().run(20, |paths| {
+        let reported = Bed::new().run(20, |paths| {
             hear(&mut paths[0]);
             paths[1].unsent_datagrams = paths[1].counters.sent_packets;
         });
-        assert_eq!(told, []);
+        assert_eq!(reported, []);
     }
 
     #[test]
     fn a_small_mtu_is_told_once() {
-        let told = Bed::new().run(5, |paths| {
+        let reported = Bed::new().run(5, |paths| {
             paths.iter_mut().for_each(hear);
             paths[0].view.is_mtu_too_small = true;
         });
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!(told[0].problem.name(), "small-mtu");
-        assert!(told[0].to_string().contains("1228"), "{}", told[0]);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert_eq!(reported[0].problem.name(), "small-mtu");
+        assert!(reported[0].to_string().contains("1228"), "{}", reported[0]);
     }
 
     #[test]
@@ -360,10 +360,12 @@ mod tests {
             reason: "it is not there".to_owned(),
         });
         let seconds = (0..20).map(Instant::from_secs);
-        let told = seconds.map(|now| (now, watch.without_answer(now, &names)));
-        let told: Vec<_> = told.filter(|(_, told)| !told.is_empty()).collect();
-        let [(at, problems)] = &told[..] else {
-            panic!("{told:?}")
+        let reported = seconds.map(|now| (now, watch.without_answer(now, &names)));
+        let reported: Vec<_> = reported
+            .filter(|(_, reported)| !reported.is_empty())
+            .collect();
+        let [(at, problems)] = &reported[..] else {
+            panic!("{reported:?}")
         };
         assert_eq!(*at, Instant::ZERO + PATIENCE);
         assert_eq!(problems.len(), 1, "the other is not there");

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::command_line::with_port;
 use crate::tcp_choice::TcpChoice;
-use crate::way_out::{WayOut, matches};
+use crate::via::{ViaArgument, matches};
 
 /// Options for the address of the other end, and for the paths to it.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(crate) struct PathArguments {
     /// others suffice. `wwan0,max=3Mbit/s` limits the path's rate. `wwan0,cap=10GB` becomes metered
     /// when it has carried 10 GB, counted over restarts.
     #[arg(long, value_name = "INTERFACE|ADDRESS[,OPTION…]")]
-    via: Vec<WayOut>,
+    via: Vec<ViaArgument>,
     /// Folder for the counts of bytes on paths with a cap [default: $XDG_STATE_HOME/anabranch, or
     /// ~/.local/state/anabranch].
     #[arg(long, value_name = "DIR")]
@@ -49,19 +49,19 @@ pub(crate) struct NamedPath {
 }
 
 impl NamedPath {
-    fn new(way: &WayOut, via: Via, remote: Remote) -> Self {
+    fn new(argument: &ViaArgument, via: Via, remote: Remote) -> Self {
         NamedPath {
             name: via.to_string(),
             path: ClientPath {
                 via,
                 remote,
                 options: PathOptions {
-                    is_capped: way.cap.is_some(),
-                    ..way.options
+                    is_capped: argument.cap.is_some(),
+                    ..argument.options
                 },
             },
-            cap: way.cap,
-            is_of_pattern: way.pattern().is_some(),
+            cap: argument.cap,
+            is_of_pattern: argument.pattern().is_some(),
         }
     }
 
@@ -71,26 +71,33 @@ impl NamedPath {
     }
 }
 
-/// The ways out of this machine. Patterns may match more interfaces later.
+/// The values of `--via`. Patterns may match more interfaces later.
 #[derive(Debug)]
-pub(crate) struct Ways {
-    ways: Vec<(WayOut, Remote)>,
+pub(crate) struct ViaSet {
+    entries: Vec<(ViaArgument, Remote)>,
 }
 
-impl Ways {
+impl ViaSet {
     /// Returns whether more paths may appear.
     pub(crate) fn may_grow(&self) -> bool {
-        self.ways.iter().any(|(way, _)| way.pattern().is_some())
+        self.entries
+            .iter()
+            .any(|(argument, _)| argument.pattern().is_some())
     }
 
     /// Returns whether any way has a cap.
     pub(crate) fn has_caps(&self) -> bool {
-        self.ways.iter().any(|(way, _)| way.cap.is_some())
+        self.entries
+            .iter()
+            .any(|(argument, _)| argument.cap.is_some())
     }
 
     /// Returns the patterns of interfaces, separated by commas.
     pub(crate) fn patterns(&self) -> String {
-        let patterns = self.ways.iter().filter_map(|(way, _)| way.pattern());
+        let patterns = self
+            .entries
+            .iter()
+            .filter_map(|(argument, _)| argument.pattern());
         patterns.collect::<Vec<_>>().join(", ")
     }
 
@@ -100,9 +107,9 @@ impl Ways {
     /// The operating system does not list its interfaces.
     pub(crate) fn look(&self) -> anyhow::Result<Vec<NamedPath>> {
         let mut found: Vec<NamedPath> = Vec::new();
-        for (way, remote) in &self.ways {
-            let vias = match way.pattern() {
-                None => vec![way.via.clone()],
+        for (argument, remote) in &self.entries {
+            let vias = match argument.pattern() {
+                None => vec![argument.via.clone()],
                 Some(pattern) => {
                     let names = interfaces(remote).context("cannot list the interfaces")?;
                     let names = names.into_iter().filter(|name| matches(pattern, name));
@@ -110,7 +117,7 @@ impl Ways {
                 }
             };
             for via in vias {
-                let named = NamedPath::new(way, via, remote.clone());
+                let named = NamedPath::new(argument, via, remote.clone());
                 if !found.iter().any(|other| other.is_same(&named)) {
                     found.push(named);
                 }
@@ -126,16 +133,20 @@ impl PathArguments {
     /// # Errors
     /// The options contradict each other, a path has a cap, or no interface matches.
     pub(crate) fn resolve(&self) -> anyhow::Result<Vec<ClientPath>> {
-        let ways = self.ways()?;
-        if let Some(way) = self.via.iter().find(|way| way.cap.is_some()) {
+        let via_set = self.via_set()?;
+        if let Some(argument) = self.via.iter().find(|argument| argument.cap.is_some()) {
             bail!(
                 "--via {},cap=…: only `send` counts what a path carries",
-                way.via
+                argument.via
             );
         }
-        let paths: Vec<_> = ways.look()?.into_iter().map(|named| named.path).collect();
+        let paths: Vec<_> = via_set
+            .look()?
+            .into_iter()
+            .map(|named| named.path)
+            .collect();
         if paths.is_empty() {
-            bail!("no interface matches {} now", ways.patterns());
+            bail!("no interface matches {} now", via_set.patterns());
         }
         Ok(paths)
     }
@@ -150,18 +161,18 @@ impl PathArguments {
         self.state.clone()
     }
 
-    /// Returns every way out with its own destination, or all with the same one.
+    /// Returns every `--via` with its own destination, or all with the same one.
     ///
     /// # Errors
     /// An address is invalid, the numbers of --to and --via differ, or two paths are the same.
-    pub(crate) fn ways(&self) -> anyhow::Result<Ways> {
+    pub(crate) fn via_set(&self) -> anyhow::Result<ViaSet> {
         let remotes = self
             .to
             .iter()
             .map(|to| remote(to))
             .collect::<Result<Vec<_>, _>>()?;
         let vias = match self.via.as_slice() {
-            [] => vec![WayOut::default(); remotes.len()],
+            [] => vec![ViaArgument::default(); remotes.len()],
             vias => vias.to_vec(),
         };
         let remotes = match remotes.as_slice() {
@@ -173,21 +184,22 @@ impl PathArguments {
                 vias.len()
             ),
         };
-        let ways: Vec<_> = vias.iter().zip(&remotes).collect();
-        for (index, (way, remote)) in ways.iter().enumerate() {
-            let is_same = |(other, to): &&(&WayOut, &Remote)| other.via == way.via && to == remote;
-            if ways[..index].iter().any(|other| is_same(&other)) {
+        let via_set: Vec<_> = vias.iter().zip(&remotes).collect();
+        for (index, (argument, remote)) in via_set.iter().enumerate() {
+            let is_same =
+                |(other, to): &&(&ViaArgument, &Remote)| other.via == argument.via && to == remote;
+            if via_set[..index].iter().any(|other| is_same(&other)) {
                 bail!(
                     "two paths to {remote} by {}: they would be one; give every --via once, or \
                      each its own --to",
-                    way.via
+                    argument.via
                 );
             }
         }
-        let mut ways: Vec<_> = vias.into_iter().zip(remotes).collect();
+        let mut via_set: Vec<_> = vias.into_iter().zip(remotes).collect();
         // The options of an interface that is named singly precede those of a pattern.
-        ways.sort_by_key(|(way, _)| way.pattern().is_some());
-        Ok(Ways { ways })
+        via_set.sort_by_key(|(argument, _)| argument.pattern().is_some());
+        Ok(ViaSet { entries: via_set })
     }
 }
 
@@ -228,7 +240,7 @@ mod tests {
         let paths = arguments_of("studio.invalid:7000").resolve().unwrap();
         assert_eq!(paths[0].remote.to_string(), "studio.invalid:7000");
         for to in ["studio invalid", "studio.invalid:0", "300.1.1.1:7000"] {
-            let error = arguments_of(to).ways().unwrap_err().to_string();
+            let error = arguments_of(to).via_set().unwrap_err().to_string();
             assert!(error.contains(to), "{error}");
             assert!(error.contains("expected host and port"), "{error}");
         }
@@ -237,17 +249,17 @@ mod tests {
     #[test]
     fn a_url_is_no_receiver() {
         let to = "srt://192.0.2.1:7000?streamid=x";
-        let error = arguments(to, &["lo"]).ways().unwrap_err().to_string();
+        let error = arguments(to, &["lo"]).via_set().unwrap_err().to_string();
         assert!(error.contains("is a URL"), "{error}");
         assert!(error.ends_with("--to 192.0.2.1:7000"), "{error}");
     }
 
     #[test]
     fn a_path_is_found_once_and_the_one_that_is_named_alone_keeps_its_options() {
-        let ways = arguments("127.0.0.1:9", &["l*", "lo,weight=2"])
-            .ways()
+        let via_set = arguments("127.0.0.1:9", &["l*", "lo,weight=2"])
+            .via_set()
             .unwrap();
-        let found = ways.look().unwrap();
+        let found = via_set.look().unwrap();
         let loopback: Vec<_> = found.iter().filter(|named| named.name == "lo").collect();
         assert_eq!(loopback.len(), 1);
         assert!(!loopback[0].is_of_pattern);

@@ -29,7 +29,7 @@ use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::host::default_route::{DefaultRoute, RouteArguments};
 use crate::tunnel::tun::{self, TunArguments};
-use crate::tunnel::udp::{DatagramArguments, Rule, near};
+use crate::tunnel::udp::{DatagramArguments, Rule, client};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
 use crate::{print, service};
 use watch::{Client, Watch};
@@ -37,7 +37,7 @@ use watch::{Client, Watch};
 /// A connection that comes while there is no session waits so long for one …
 const SESSION_PATIENCE: StdDuration = StdDuration::from_secs(10);
 /// … and asks this often.
-const SESSION_ASKED_EVERY: StdDuration = StdDuration::from_millis(50);
+const SESSION_RETRY_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// After a connection could not be accepted, since there are too many files open, say.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
@@ -121,7 +121,7 @@ pub(crate) struct Arguments {
 
 /// How the applications that connect to a listener say where they want to go.
 #[derive(Clone, Copy, Debug)]
-enum Speech {
+enum ProxyProtocol {
     /// Not at all: to where the server forwards.
     Nothing,
     Socks5,
@@ -141,11 +141,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
-    let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
+    let ports = tasks.block_on(client::Ports::open(&arguments.udp))?;
     let prepared = arguments.route.prepare()?;
     let interface = {
         let _is_within = tasks.enter();
-        tun::near::Interface::open(&arguments.tun)?
+        tun::client::Interface::open(&arguments.tun)?
     };
     let route = arguments
         .route
@@ -156,21 +156,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let config = config(arguments, arguments.transport.config()?, clock, &observed)?;
         let (client, events) = StreamClient::start(config)?;
         let client = Arc::new(client);
-        for (listener, speech) in listeners {
-            tasks.spawn(accept_all(listener, speech, Arc::clone(&client)));
+        for (listener, protocol) in listeners {
+            tasks.spawn(accept_all(listener, protocol, Arc::clone(&client)));
         }
         watch.add(Client::Streams(client), events);
     }
     if !arguments.udp.is_empty() || interface.is_some() {
         let config = config(arguments, arguments.datagrams.config(), clock, &observed)?;
         let (client, events) = DatagramClient::start(config)?;
-        tasks.spawn(near::run(ports, interface, client.channel().clone()));
+        tasks.spawn(client::run(ports, interface, client.channel().clone()));
         watch.add(Client::Datagrams(Arc::new(client)), events);
     }
     watch.observe(observed)?;
     service::ready();
     let ended = carry_all(&mut watch, route)?;
-    watch.tell_counts();
+    watch.print_counts();
     tasks.shutdown_background();
     match ended {
         Ended::Closed | Ended::ClosedByPeer => Ok(()),
@@ -226,14 +226,14 @@ fn config(
 }
 
 /// Opens all listeners, before anybody is asked for a session.
-async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Speech)>> {
+async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, ProxyProtocol)>> {
     let all = [
-        ("--listen", &arguments.listen, Speech::Nothing),
-        ("--socks5", &arguments.socks5, Speech::Socks5),
-        ("--http-proxy", &arguments.http_proxy, Speech::Http),
+        ("--listen", &arguments.listen, ProxyProtocol::Nothing),
+        ("--socks5", &arguments.socks5, ProxyProtocol::Socks5),
+        ("--http-proxy", &arguments.http_proxy, ProxyProtocol::Http),
     ];
     let mut listeners = Vec::new();
-    for (option, addresses, speech) in all {
+    for (option, addresses, protocol) in all {
         for text in addresses {
             let address: SocketAddr = socket_addr(option, text)?;
             let listener = TcpListener::bind(address).await;
@@ -242,34 +242,38 @@ async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Sp
                 "taking connections at {} ({option})",
                 listener.local_addr()?
             ));
-            listeners.push((listener, speech));
+            listeners.push((listener, protocol));
         }
     }
     Ok(listeners)
 }
 
-async fn accept_all(listener: TcpListener, speech: Speech, client: Arc<StreamClient>) {
+async fn accept_all(listener: TcpListener, protocol: ProxyProtocol, client: Arc<StreamClient>) {
     loop {
         match listener.accept().await {
             Ok((connection, _)) => {
                 let client = Arc::clone(&client);
                 // A connection that breaks off is its two ends' concern.
-                tokio::spawn(async move { carry(connection, speech, &client).await });
+                tokio::spawn(async move { carry(connection, protocol, &client).await });
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn carry(mut connection: TcpStream, speech: Speech, client: &StreamClient) -> io::Result<()> {
+async fn carry(
+    mut connection: TcpStream,
+    protocol: ProxyProtocol,
+    client: &StreamClient,
+) -> io::Result<()> {
     relay::set_up(&connection)?;
-    match speech {
-        Speech::Nothing => forward(connection, client).await,
-        Speech::Socks5 => match request::in_time(socks5::target(&mut connection)).await {
+    match protocol {
+        ProxyProtocol::Nothing => forward(connection, client).await,
+        ProxyProtocol::Socks5 => match request::in_time(socks5::target(&mut connection)).await {
             Ok(target) => connect(connection, client, &Wanted::Socks5(target)).await,
             Err(_) => relay::close_after_answer(connection).await,
         },
-        Speech::Http => match http::wanted(&mut connection).await {
+        ProxyProtocol::Http => match http::wanted(&mut connection).await {
             Ok(request) => connect(connection, client, &Wanted::Http(request)).await,
             Err(_) => relay::close_after_answer(connection).await,
         },
@@ -361,7 +365,7 @@ async fn open(client: &StreamClient) -> io::Result<ByteStream> {
             Err(error) if !is_passing(error) || tokio::time::Instant::now() >= patience => {
                 return Err(io::Error::other(error));
             }
-            Err(_) => tokio::time::sleep(SESSION_ASKED_EVERY).await,
+            Err(_) => tokio::time::sleep(SESSION_RETRY_INTERVAL).await,
         }
     }
 }

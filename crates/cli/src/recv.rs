@@ -29,9 +29,9 @@ use crate::io::{Input, PARAMETERS, Rotation};
 use crate::keygen::{read_key, read_or_make_key};
 use crate::latency::Latency;
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
+use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
-use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 use allowance::{Allowances, Share};
 use destination::{Destination, Destinations};
@@ -211,7 +211,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         buffer: arguments.buffer(),
         report: arguments.report,
         keeps_listening: arguments.keep_listening,
-        tells_names: plan.has_several,
+        shows_names: plan.has_several,
         clock,
         stop: stop.clone(),
         observation: Arc::new(observed.start("recv", clock, look)?),
@@ -237,7 +237,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         open_count: 0,
         worst: None,
         look_at: clock.now(),
-        turned_away: TurnedAwayNews::default(),
+        refusal_lines: RefusalLines::default(),
         is_pairing: arguments.pairing.is_asked(),
         slowness: Slowness::default(),
     };
@@ -360,7 +360,7 @@ impl Arguments {
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;
         config.places = allowed.places();
-        config.latency = self.latency.and_then(Latency::wish);
+        config.latency = self.latency.and_then(Latency::requested);
         config.reassembly_wait = self.reassembly_wait;
         config.transport.media.hands_out_parts = self.buffer() == Some(JitterBuffer::Off);
         Ok(config)
@@ -401,7 +401,7 @@ struct Studio<'a> {
     worst: Option<anyhow::Error>,
     /// Time of the next check of the file of senders.
     look_at: Instant,
-    turned_away: TurnedAwayNews,
+    refusal_lines: RefusalLines,
     /// Whether a link waits for its sender.
     is_pairing: bool,
     slowness: Slowness,
@@ -509,7 +509,7 @@ impl Studio<'_> {
     /// Passes a new session to its stream's thread.
     fn take(&mut self, reception: Reception) {
         // Its sender may have been added just now.
-        self.take_pairing_news(self.manner.clock.now());
+        self.take_pairing_outcomes(self.manner.clock.now());
         let peer = reception.peer();
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
@@ -527,7 +527,7 @@ impl Studio<'_> {
             reception.close();
             return;
         }
-        self.tell_names();
+        self.publish_names();
         let owner = self.owner(&name);
         if let Some(worker) = self.streams.get(&owner) {
             self.open_count += 1;
@@ -559,18 +559,18 @@ impl Studio<'_> {
     /// Checks the file of senders and the load of the machine.
     fn look(&mut self) {
         let now = self.manner.clock.now();
-        self.take_pairing_news(now);
+        self.take_pairing_outcomes(now);
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
             self.refresh_list(now);
-            self.tell_turned_away(now);
+            self.print_refused_senders(now);
         }
         let lateness = self.manner.stop.lateness(&self.manner.clock);
         let lateness = self
             .receiver
             .map_or(lateness, |receiver| lateness.max(receiver.lateness()));
-        let told = self.slowness.news(now, lateness);
-        told.into_iter().for_each(print::warn);
+        let warning = self.slowness.due_report(now, lateness);
+        warning.into_iter().for_each(print::warn);
         service::turn(now, self.manner.stop.is_stopped());
     }
 

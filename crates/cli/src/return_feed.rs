@@ -9,7 +9,7 @@ use anabranch_units::Duration;
 use anabranch_video::player::JitterBuffer;
 use anyhow::Context;
 
-use crate::io::{Output, OutputName, OutputNews, Playout, RetriedOutput};
+use crate::io::{Output, OutputEvent, OutputName, Playout, RetriedOutput};
 use crate::print;
 use crate::stop::Stop;
 
@@ -45,11 +45,11 @@ impl ReturnFeed {
         let playout = Playout::new(buffer, output.is_watched(), clock.now());
         let writer = std::thread::Builder::new().name("return".to_owned());
         let writer = writer.spawn(move || {
-            let tell = |news: OutputNews| match news {
-                OutputNews::Failed { .. } => print::warn(news),
-                OutputNews::Resumed { .. } => print::note(format_args!("output {name} {news}")),
+            let report = |event: OutputEvent| match event {
+                OutputEvent::Failed { .. } => print::warn(event),
+                OutputEvent::Resumed { .. } => print::note(format_args!("output {name} {event}")),
             };
-            let written = write(&queue, playout, &mut output, &clock, &stop, tell);
+            let written = write(&queue, playout, &mut output, &clock, &stop, report);
             written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
         });
         Ok(ReturnFeed {
@@ -79,7 +79,7 @@ fn write(
     output: &mut RetriedOutput,
     clock: &Clock,
     stop: &Stop,
-    tell: impl Fn(OutputNews),
+    report: impl Fn(OutputEvent),
 ) -> anyhow::Result<()> {
     loop {
         let due = playout.next_at();
@@ -95,7 +95,7 @@ fn write(
             output
                 .write(&piece, clock, stop)?
                 .into_iter()
-                .for_each(&tell);
+                .for_each(&report);
         }
     }
 }

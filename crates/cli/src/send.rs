@@ -1,6 +1,6 @@
 //! `anabranch send`.
 
-mod roads;
+mod path_manager;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
-use crate::latency::{Latency, told_latency};
+use crate::latency::{Latency, describe_latency};
 use crate::link::CodeParser;
 use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
-use crate::old_frames::OldFrames;
 use crate::overload::OverloadWatch;
-use crate::path_news::{PathNews, session_news};
+use crate::path_reports::{PathReports, session_message};
 use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
+use crate::stale_frames::StaleFrames;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::target::TargetArguments;
 use crate::{print, service};
-use roads::{Roads, SharedNames};
+use path_manager::{PathManager, SharedNames};
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -177,10 +177,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         (None, Some(input)) => Input::open(input, arguments.duration, &stop, &clock)?,
         (None, None) => bail!("there is nothing to send: name an INPUT"),
     };
-    let Some(roads) = Roads::open(&arguments.paths, &stop, &clock)? else {
+    let Some(path_manager) = PathManager::open(&arguments.paths, &stop, &clock)? else {
         return Ok(());
     };
-    let mut config = ClientConfig::new(local_key, arguments.peer, roads.paths());
+    let mut config = ClientConfig::new(local_key, arguments.peer, path_manager.paths());
     config.pairing_code = arguments.code;
     config.clock = clock;
     config.observer = observed.packet_observer();
@@ -192,7 +192,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.is_ecn_capable = arguments.ecn;
     config.keeps_deadline = arguments.frame_lifetime.is_some();
     config.latency = match arguments.latency {
-        Some(latency) => latency.wish(),
+        Some(latency) => latency.requested(),
         None => (!config.keeps_deadline).then(|| MediaConfig::default().deadline),
     };
     if let Some(lifetime) = arguments.frame_lifetime {
@@ -204,7 +204,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
     let _telling = outlets.start(&sender, clock)?;
-    let observation = observed.start("send", clock, looks(&sender, roads.names()))?;
+    let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
     service::ready();
     let mut session = Session {
@@ -214,11 +214,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         return_feed: None,
         sender: &sender,
         events,
-        roads,
+        path_manager,
         stop,
         has_code,
         clock,
-        path_news: PathNews::default(),
+        path_reports: PathReports::default(),
         path_watch: PathWatch::default(),
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
@@ -259,7 +259,7 @@ impl Arguments {
         read_key(&self.key)?;
         by_name(&self.controller)?;
         anabranch_schedulers::by_name(&self.scheduler)?;
-        self.paths.ways().map(drop)
+        self.paths.via_set().map(drop)
     }
 }
 
@@ -287,12 +287,12 @@ struct Session<'a> {
     return_feed: Option<ReturnFeed>,
     sender: &'a Sender,
     events: Events,
-    roads: Roads,
+    path_manager: PathManager,
     stop: Stop,
     /// Whether it asks with a link's code.
     has_code: bool,
     clock: Clock,
-    path_news: PathNews,
+    path_reports: PathReports,
     path_watch: PathWatch,
     stats: Option<Duration>,
     meter: Meter,
@@ -330,7 +330,7 @@ impl Session<'_> {
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
                 let mut fed = Fed::default();
-                let mut old = OldFrames::default();
+                let mut old = StaleFrames::default();
                 let wanted = || Wanted {
                     bitrate: sender.target_bitrate(),
                     is_key: is_key_wanted.swap(false, Ordering::Relaxed),
@@ -356,10 +356,17 @@ impl Session<'_> {
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let seen = self.sender.snapshot();
-        self.roads
+        self.path_manager
             .count(self.clock.now(), &seen, self.sender, &self.observation);
-        print::note(summary::table(End::Sender, &seen, self.roads.told_names()));
-        self.roads.departed().into_iter().for_each(print::note);
+        print::note(summary::table(
+            End::Sender,
+            &seen,
+            self.path_manager.shown_names(),
+        ));
+        self.path_manager
+            .departed()
+            .into_iter()
+            .for_each(print::note);
         if let Ok(fed) = &fed {
             fed.notes().for_each(print::note);
         }
@@ -371,21 +378,21 @@ impl Session<'_> {
     /// Why there is no session, if there is none.
     fn wait_connected(&mut self) -> Option<Ended> {
         loop {
-            let (now, names) = (self.clock.now(), self.roads.told_names());
+            let (now, names) = (self.clock.now(), self.path_manager.shown_names());
             let problems = self.path_watch.without_answer(now, names);
-            self.tell_problems(&problems);
+            self.report_problems(&problems);
             service::turn(self.clock.now(), self.stop.is_stopped());
-            self.tend_roads(self.clock.now());
+            self.tend_paths(self.clock.now());
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Connected { peer, .. }) => {
-                    let latency = told_latency(self.sender.snapshot().latency);
+                    let latency = describe_latency(self.sender.snapshot().latency);
                     print::note(format_args!("connected to {peer}{latency}"));
                     return None;
                 }
                 Ok(Event::Ended(ended)) => return Some(ended),
                 Ok(event) => {
                     self.path_watch.on_event(&event);
-                    self.tell(&event);
+                    self.print_event(&event);
                 }
                 Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.sender.close(),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -394,14 +401,14 @@ impl Session<'_> {
         }
     }
 
-    fn tend_roads(&mut self, now: Instant) {
-        let replaced = self.roads.tend(now, self.sender, &self.observation);
+    fn tend_paths(&mut self, now: Instant) {
+        let replaced = self.path_manager.tend(now, self.sender, &self.observation);
         // The old path's state is no news of the new one.
-        replaced.for_each(|index| self.path_news.forget(index));
+        replaced.for_each(|index| self.path_reports.forget(index));
     }
 
     /// Tells of paths that come and go, and of sessions.
-    fn tell(&self, event: &Event) {
+    fn print_event(&self, event: &Event) {
         if matches!(
             event,
             Event::FrameDropped { .. } | Event::Reconnected { .. }
@@ -409,28 +416,30 @@ impl Session<'_> {
             self.is_key_wanted.store(true, Ordering::Relaxed);
         }
         self.observation
-            .on_event(STREAM, event, self.roads.told_names());
-        if let Some((level, news)) = session_news(event, self.roads.told_names(), "receiver") {
-            print::say(level, news);
+            .on_event(STREAM, event, self.path_manager.shown_names());
+        if let Some((level, message)) =
+            session_message(event, self.path_manager.shown_names(), "receiver")
+        {
+            print::say(level, message);
         }
     }
 
     /// Looks for paths that are of little use.
     fn watch_paths(&mut self, now: Instant) {
         if self.path_watch.is_due(now) {
-            let (seen, names) = (self.sender.snapshot(), self.roads.told_names());
-            let problems = self.path_watch.news(now, &seen, names);
-            self.tell_problems(&problems);
+            let (seen, names) = (self.sender.snapshot(), self.path_manager.shown_names());
+            let problems = self.path_watch.due_report(now, &seen, names);
+            self.report_problems(&problems);
         }
     }
 
     /// Reports paths that are of little use, with the causes.
-    fn tell_problems(&self, problems: &[PathProblem]) {
+    fn report_problems(&self, problems: &[PathProblem]) {
         lines(problems).iter().for_each(print::warn);
-        for told in problems {
-            let (path, problem) = (told.path, told.problem.name());
+        for found in problems {
+            let (path, problem) = (found.path, found.problem.name());
             self.observation
-                .on_path_problem(STREAM, path, &told.name, problem);
+                .on_path_problem(STREAM, path, &found.name, problem);
         }
     }
 
@@ -440,7 +449,7 @@ impl Session<'_> {
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Ended(ended)) => return ended,
                 Ok(Event::PathState { path, state }) => {
-                    self.path_news.on_change(path, state, self.clock.now());
+                    self.path_reports.on_change(path, state, self.clock.now());
                 }
                 Ok(Event::FrameReceived(frame)) => match message::text(&frame.bytes) {
                     Some(text) => {
@@ -452,7 +461,7 @@ impl Session<'_> {
                         .iter()
                         .for_each(|feed| feed.push(frame.clone())),
                 },
-                Ok(event) => self.tell(&event),
+                Ok(event) => self.print_event(&event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
             }
@@ -462,28 +471,29 @@ impl Session<'_> {
                 // Without a session there is nobody to read it.
                 let _ = self.sender.send_frame(&message::frame(&line, now));
             }
-            while let Some((path, state)) = self.path_news.next(now) {
-                let name = &self.roads.told_names()[path];
+            while let Some((path, state)) = self.path_reports.next(now) {
+                let name = &self.path_manager.shown_names()[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
             let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
-            let told = self.slowness.news(now, lateness);
-            told.into_iter().for_each(print::warn);
+            let found = self.slowness.due_report(now, lateness);
+            found.into_iter().for_each(print::warn);
             service::turn(now, self.stop.is_stopped());
             if self.overload.is_due(now)
-                && let Some(overload) = self.overload.news(now, &self.sender.snapshot())
+                && let Some(overload) = self.overload.due_report(now, &self.sender.snapshot())
             {
                 print::warn(overload);
                 self.observation.on_overload(STREAM, &overload);
             }
             self.watch_paths(now);
-            self.tend_roads(now);
+            self.tend_paths(now);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
-                print::note(
-                    self.meter
-                        .line(End::Sender, snapshot, self.roads.told_names()),
-                );
+                print::note(self.meter.line(
+                    End::Sender,
+                    snapshot,
+                    self.path_manager.shown_names(),
+                ));
             }
         }
     }

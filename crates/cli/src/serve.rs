@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
-use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
+use crate::command_line::{allow_many_files, describe_tcp, listen_addr, positive, tcp_addr};
 use crate::keygen::read_key;
 use crate::observe::{Look, ObserveArguments, StandardOutput};
+use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel::policy::Policy;
 use crate::tunnel::tun::host::nat::Nat;
 use crate::tunnel::tun::{self, TunArguments};
-use crate::tunnel::udp::{DatagramArguments, far};
+use crate::tunnel::udp::{DatagramArguments, server};
 use crate::tunnel::{self, Destination, Target, TransportArguments, streams};
-use crate::turned_away::TurnedAwayNews;
 use crate::{print, service};
 
 /// Time between the main thread's checks while it waits for events.
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let tasks = tunnel::tasks()?;
     let gate = {
         let _is_within = tasks.enter();
-        tun::far::Gate::open(&arguments.tun, &allowed.keys())?
+        tun::server::Gate::open(&arguments.tun, &allowed.keys())?
     };
     let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun));
     let _nat = nat.transpose()?;
@@ -148,12 +148,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     tasks.spawn(streams::serve_all(accepted, Arc::clone(&policy)));
     tasks.spawn(streams::try_forward(Arc::clone(&policy)));
     gate.clone().map(|gate| tasks.spawn(gate.run()));
-    let served = far::serve_all(accepted_datagrams, Arc::clone(&policy), gate.clone());
+    let served = server::serve_all(accepted_datagrams, Arc::clone(&policy), gate.clone());
     tasks.spawn(served);
     print::note(format_args!(
         "listening at {}{} as {local_public}",
         server.local_addr(),
-        told_tcp(server.local_tcp_addr())
+        describe_tcp(server.local_tcp_addr())
     ));
     service::ready();
     let doors = Doors {
@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 struct Doors<'a> {
     server: &'a StreamServer,
     policy: &'a Policy,
-    gate: Option<&'a tun::far::Gate>,
+    gate: Option<&'a tun::server::Gate>,
     allowed: AllowList,
     /// Time of the next check of the file of proxies.
     look_at: Instant,
@@ -257,8 +257,8 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
     move || {
         let seen = server.upgrade().map(|server| server.snapshots());
         let look = |snapshot: Snapshot| Look {
-            name: match (snapshot.cargo, snapshot.peer) {
-                (Some(cargo), Some(peer)) => tunnel::session_name(cargo, &peer),
+            name: match (snapshot.session_kind, snapshot.peer) {
+                (Some(session_kind), Some(peer)) => tunnel::session_name(session_kind, &peer),
                 _ => String::new(),
             },
             path_names: Vec::new(),
@@ -271,22 +271,22 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
 
 /// Reports events until the server has ended.
 fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &Stop, clock: &Clock) {
-    let mut meters: Vec<((PublicKey, Cargo), Meter)> = Vec::new();
+    let mut meters: Vec<((PublicKey, SessionKind), Meter)> = Vec::new();
     let mut slowness = Slowness::default();
-    let mut turned_away = TurnedAwayNews::default();
+    let mut refusal_lines = RefusalLines::default();
     let mut session_count: usize = 0;
     let server = doors.server;
     let has_udp = doors.allowed.may_connect(&arguments.connect);
     let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.is_wanted()));
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
-            Ok(Event::Connected { peer, cargo }) => {
+            Ok(Event::Connected { peer, session_kind }) => {
                 print::note(format_args!(
                     "connected to {peer}, for {}",
-                    tunnel::name(cargo)
+                    tunnel::name(session_kind)
                 ));
                 session_count += 1;
-                let owner = (peer, cargo);
+                let owner = (peer, session_kind);
                 meters.retain(|(known, _)| *known != owner);
                 meters.push((owner, Meter::new(arguments.report, clock.now())));
             }
@@ -310,11 +310,11 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
         let now = clock.now();
         doors.look(now);
         let lateness = server.lateness().max(stop.lateness(clock));
-        let told = slowness.news(now, lateness);
-        told.into_iter().for_each(print::warn);
-        for asked in server.take_turned_away() {
+        let warning = slowness.due_report(now, lateness);
+        warning.into_iter().for_each(print::warn);
+        for asked in server.take_refused_senders() {
             let no_place = |_: &PublicKey| "all places are taken".to_owned();
-            let line = turned_away.line(now, &asked, no_place);
+            let line = refusal_lines.line(now, &asked, no_place);
             line.into_iter().for_each(print::warn);
         }
         service::turn(now, stop.is_stopped());
@@ -327,8 +327,10 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
             continue;
         }
         let snapshots = server.snapshots();
-        for ((peer, cargo), meter) in due {
-            let is_it = |seen: &&Snapshot| (seen.peer, seen.cargo) == (Some(peer), Some(cargo));
+        for ((peer, session_kind), meter) in due {
+            let is_it = |seen: &&Snapshot| {
+                (seen.peer, seen.session_kind) == (Some(peer), Some(session_kind))
+            };
             let snapshot = snapshots.iter().find(is_it);
             if let Some(snapshot) = snapshot {
                 print::note(meter.line(end, snapshot.clone(), &[]));

@@ -41,12 +41,12 @@ pub(crate) fn is_managed() -> bool {
 
 /// Reports that everything is open.
 pub(crate) fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify_manager(&[NotifyState::Ready]);
 }
 
 /// Reports the status in one line.
 pub(crate) fn status(line: &str) {
-    tell(&[NotifyState::Status(line)]);
+    notify_manager(&[NotifyState::Status(line)]);
 }
 
 /// Reports that the main thread is alive, and once that the program stops.
@@ -54,18 +54,18 @@ pub(crate) fn turn(now: Instant, is_stopping: bool) {
     let Some(manager) = manager() else { return };
     let mut turns = manager.turns.lock().unwrap_or_else(PoisonError::into_inner);
     if is_stopping && !core::mem::replace(&mut turns.is_stopping, true) {
-        tell(&[NotifyState::Stopping]);
+        notify_manager(&[NotifyState::Stopping]);
     }
     if let Some(interval) = manager.interval
         && now >= turns.alive_at
     {
         turns.alive_at = now + interval;
-        tell(&[NotifyState::Watchdog]);
+        notify_manager(&[NotifyState::Watchdog]);
     }
 }
 
 /// Notifies the manager, and ignores errors: the manager may have gone.
-fn tell(state: &[NotifyState<'_>]) {
+fn notify_manager(state: &[NotifyState<'_>]) {
     if is_managed() {
         let _ = sd_notify::notify(state);
     }

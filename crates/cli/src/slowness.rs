@@ -14,13 +14,13 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slowness {
     counted_at: Option<Instant>,
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     second_count: u64,
 }
 
 impl Slowness {
     /// Returns a report on the machine's lateness, if one is due.
-    pub(crate) fn news(&mut self, now: Instant, lateness: Lateness) -> Option<String> {
+    pub(crate) fn due_report(&mut self, now: Instant, lateness: Lateness) -> Option<String> {
         let is_over = |at: Option<Instant>, span: Duration| at.is_none_or(|at| now >= at + span);
         if lateness.total < SLOW {
             return None;
@@ -29,10 +29,10 @@ impl Slowness {
             self.counted_at = Some(now);
             self.second_count += 1;
         }
-        if !is_over(self.told_at, SILENCE) {
+        if !is_over(self.reported_at, SILENCE) {
             return None;
         }
-        self.told_at = Some(now);
+        self.reported_at = Some(now);
         Some(format!(
             "this machine is too slow to keep time: in one second, work that was due waited \
              {:.0} ms for the processor, {:.0} ms at worst",
@@ -62,18 +62,18 @@ mod tests {
     fn a_slow_machine_is_told_at_once_and_not_all_the_time() {
         let mut slowness = Slowness::default();
         let at = |tick: u64| Instant::from_millis(50 * tick);
-        let told = (0..300).filter_map(|tick| slowness.news(at(tick), late(240)));
-        let told: Vec<String> = told.collect();
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("too slow") && told[0].contains("waited 240 ms"));
-        assert!(told[0].contains("120 ms at worst"));
+        let reports = (0..300).filter_map(|tick| slowness.due_report(at(tick), late(240)));
+        let reports: Vec<String> = reports.collect();
+        assert_eq!(reports.len(), 2, "{reports:?}");
+        assert!(reports[0].contains("too slow") && reports[0].contains("waited 240 ms"));
+        assert!(reports[0].contains("120 ms at worst"));
         assert_eq!(slowness.second_count(), 15);
     }
 
     #[test]
     fn a_hiccup_is_not_told() {
         let mut slowness = Slowness::default();
-        assert_eq!(slowness.news(Instant::ZERO, late(99)), None);
+        assert_eq!(slowness.due_report(Instant::ZERO, late(99)), None);
         assert_eq!(slowness.second_count(), 0);
     }
 }

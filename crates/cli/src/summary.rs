@@ -4,11 +4,11 @@ use core::fmt::Write;
 
 use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
 use anabranch_net::{Carrier, PathSnapshot, Snapshot};
-use anabranch_secure::Cargo;
+use anabranch_secure::SessionKind;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
 use crate::delivery::Delivery;
-use crate::path_news::path_name;
+use crate::path_reports::path_name;
 
 /// Role of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ fn carried(end: End, snapshot: &Snapshot) -> String {
                 at_least_a_millisecond(duration)
             ),
         ),
-        End::Tunnel(datagrams) if snapshot.cargo == Some(Cargo::Datagrams) => format!(
+        End::Tunnel(datagrams) if snapshot.session_kind == Some(SessionKind::Datagrams) => format!(
             "\n{}: {} sent, {} given up as late; {} received, {} lost",
             datagrams.name(),
             session.frames_sent,
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn what_a_tunnel_of_packets_carries_are_packets() {
         let snapshot = Snapshot {
-            cargo: Some(Cargo::Datagrams),
+            session_kind: Some(SessionKind::Datagrams),
             ..Snapshot::default()
         };
         for (has_udp, has_packets, word) in [

@@ -1,8 +1,8 @@
 //! Tells encoders the bitrate that the links carry: `--encoder-range` and `--target-to`.
 
-mod news;
 mod obs;
 mod outlet;
+mod report_filter;
 
 use core::fmt;
 use core::str::FromStr;
@@ -18,9 +18,9 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use crate::io::{CaptureName, Encoder, sound_source, video_source};
-use news::News;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
+use report_filter::ReportFilter;
 
 /// How often the transport is asked. It changes its mind with each report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -152,11 +152,11 @@ pub(crate) fn line(seconds: f64, target_bps: u64, media_bps: u64) -> Value {
 }
 
 /// Tells targets, in a thread for each outlet, until this is dropped.
-pub(crate) struct Telling {
+pub(crate) struct TargetReports {
     running: Vec<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
-impl fmt::Debug for Telling {
+impl fmt::Debug for TargetReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Telling({})", self.running.len())
     }
@@ -167,7 +167,7 @@ impl Outlets {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<Telling> {
+    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<TargetReports> {
         let mut running = Vec::new();
         for outlet in self.0 {
             let (stop, stopped) = mpsc::channel();
@@ -178,16 +178,16 @@ impl Outlets {
             };
             let thread = std::thread::Builder::new().name("target".to_owned());
             let thread = thread.spawn(move || match outlet {
-                Outlet::Lines(lines) => lines.tell_until(&stopped, look),
-                Outlet::Obs(obs) => obs.tell_until(&stopped, look),
+                Outlet::Lines(lines) => lines.run_until(&stopped, look),
+                Outlet::Obs(obs) => obs.run_until(&stopped, look),
             })?;
             running.push((stop, thread));
         }
-        Ok(Telling { running })
+        Ok(TargetReports { running })
     }
 }
 
-impl Drop for Telling {
+impl Drop for TargetReports {
     fn drop(&mut self) {
         for (stop, thread) in self.running.drain(..) {
             drop(stop);

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use crate::observe::http::HttpAddress;
 use crate::print;
 use crate::stop::Stop;
-use crate::view::{Screen, Wish, width};
+use crate::view::{KeyAction, Screen, width};
 use client::Client;
 use view::View;
 
@@ -79,10 +79,10 @@ fn watch(client: &Client, view: &mut View) -> anyhow::Result<()> {
     while !stop.is_stopped() {
         screen.draw(|frame| view::draw(frame, view))?;
         let patience = next_at.saturating_since(clock.now());
-        for wish in screen.wishes(patience.to_std())? {
-            match wish {
-                Wish::Quit => return Ok(()),
-                wish => view.follow(wish),
+        for action in screen.actions(patience.to_std())? {
+            match action {
+                KeyAction::Quit => return Ok(()),
+                action => view.follow(action),
             }
         }
         if clock.now() < next_at {

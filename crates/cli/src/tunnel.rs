@@ -32,7 +32,7 @@ use std::io;
 
 use anabranch_core::Config;
 use anabranch_net::stream_transport;
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use destination::{Destination, Target};
@@ -60,18 +60,18 @@ impl TransportArguments {
     }
 }
 
-/// Returns the user's word for a session's cargo.
-pub(crate) fn name(cargo: Cargo) -> &'static str {
-    match cargo {
-        Cargo::Frames => "video",
-        Cargo::Streams => "connections",
-        Cargo::Datagrams => "datagrams",
+/// Returns the user's word for a session's kind.
+pub(crate) fn name(session_kind: SessionKind) -> &'static str {
+    match session_kind {
+        SessionKind::Frames => "video",
+        SessionKind::Streams => "connections",
+        SessionKind::Datagrams => "datagrams",
     }
 }
 
 /// Returns the name of a peer's session, which is unique in the program.
-pub(crate) fn session_name(cargo: Cargo, peer: &PublicKey) -> String {
-    format!("{} of {peer}", name(cargo))
+pub(crate) fn session_name(session_kind: SessionKind, peer: &PublicKey) -> String {
+    format!("{} of {peer}", name(session_kind))
 }
 
 /// Starts the runtime for tasks that move bytes. One thread is enough, since sessions have their

@@ -20,7 +20,7 @@ const FILE: &str = "usage.json";
 
 /// A change in the use of a path's cap, with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum CapEvent {
     /// Four fifths of the cap are used.
     Near(usize, String),
     /// The cap is used up: the path must stand by.
@@ -132,7 +132,11 @@ impl Caps {
     ///
     /// # Errors
     /// The file cannot be read or written. The bytes are then added later.
-    pub(crate) fn update(&mut self, now: Instant, seen: &Snapshot) -> anyhow::Result<Vec<News>> {
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        seen: &Snapshot,
+    ) -> anyhow::Result<Vec<CapEvent>> {
         self.save_at = now + SAVE_INTERVAL;
         let carried: Vec<u64> = self
             .entries
@@ -150,7 +154,7 @@ impl Caps {
             .map(|(name, bytes)| (name.as_str(), *bytes));
         let totals = add_to(&self.file, &since.chain(owed).collect::<Vec<_>>())?;
         self.owed.clear();
-        let mut news = Vec::new();
+        let mut cap_events = Vec::new();
         for (entry, carried) in self.entries.iter_mut().zip(carried) {
             entry.counted = carried;
             let total = totals.get(&entry.name).copied().unwrap_or(0);
@@ -163,13 +167,15 @@ impl Caps {
                 ByteCount(entry.cap)
             );
             match (before, entry.used) {
-                (Use::Little, Use::Near) => news.push(News::Near(path, said)),
-                (Use::Little | Use::Near, Use::All) => news.push(News::Reached(path, said)),
-                (Use::All, Use::Little | Use::Near) => news.push(News::Free(path, said)),
+                (Use::Little, Use::Near) => cap_events.push(CapEvent::Near(path, said)),
+                (Use::Little | Use::Near, Use::All) => {
+                    cap_events.push(CapEvent::Reached(path, said))
+                }
+                (Use::All, Use::Little | Use::Near) => cap_events.push(CapEvent::Free(path, said)),
                 _ => {}
             }
         }
-        Ok(news)
+        Ok(cap_events)
     }
 }
 
@@ -253,23 +259,31 @@ mod tests {
         assert!(first.is_due(at(1)));
         assert_eq!(first.update(at(1), &seen(700)).unwrap(), []);
         assert!(!first.is_due(at(2)));
-        let news = first.update(at(6), &seen(850)).unwrap();
-        assert!(matches!(&news[..], [News::Near(0, said)] if said.contains("850 B of 1000 B")));
+        let cap_events = first.update(at(6), &seen(850)).unwrap();
+        assert!(
+            matches!(&cap_events[..], [CapEvent::Near(0, said)] if said.contains("850 B of 1000 B"))
+        );
         assert_eq!(first.update(at(11), &seen(860)).unwrap(), []);
         // Another program, at the same time or later.
         let mut second = open();
         assert!(!second.add(0, "wwan0", cap).unwrap());
-        let news = second.update(at(1), &seen(140)).unwrap();
-        assert!(matches!(&news[..], [News::Reached(0, _)]), "{news:?}");
-        let news = first.update(at(16), &seen(860)).unwrap();
-        assert!(matches!(&news[..], [News::Reached(0, _)]), "{news:?}");
+        let cap_events = second.update(at(1), &seen(140)).unwrap();
+        assert!(
+            matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
+            "{cap_events:?}"
+        );
+        let cap_events = first.update(at(16), &seen(860)).unwrap();
+        assert!(
+            matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
+            "{cap_events:?}"
+        );
         assert!(open().add(0, "wwan0", cap).unwrap(), "used up at the start");
         assert!(!open().add(0, "wwan1", cap).unwrap());
         fs::remove_file(folder.path().join(FILE)).unwrap();
-        let news = first.update(at(21), &seen(900)).unwrap();
+        let cap_events = first.update(at(21), &seen(900)).unwrap();
         assert!(
-            matches!(&news[..], [News::Free(0, said)] if said.contains("40 B")),
-            "{news:?}"
+            matches!(&cap_events[..], [CapEvent::Free(0, said)] if said.contains("40 B")),
+            "{cap_events:?}"
         );
     }
 

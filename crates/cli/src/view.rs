@@ -20,7 +20,7 @@ use crate::observe::status::Stream;
 pub(crate) use history::History;
 pub(crate) use picture::Picture;
 pub(crate) use reasons::why_sent;
-pub(crate) use screen::{Screen, Wish, width};
+pub(crate) use screen::{KeyAction, Screen, width};
 
 /// Colours that can be distinguished on dark and light backgrounds.
 const COLOURS: [Color; 6] = [
@@ -45,11 +45,11 @@ pub(crate) struct StreamView {
 
 impl StreamView {
     /// Handles a key.
-    pub(crate) fn follow(&mut self, wish: Wish) {
+    pub(crate) fn follow(&mut self, action: KeyAction) {
         let count = columns::COUNT;
-        match wish {
-            Wish::NextColumn => self.column = (self.column + 1) % count,
-            Wish::PreviousColumn => self.column = (self.column + count - 1) % count,
+        match action {
+            KeyAction::NextColumn => self.column = (self.column + 1) % count,
+            KeyAction::PreviousColumn => self.column = (self.column + count - 1) % count,
             _ => {}
         }
     }

@@ -6,21 +6,21 @@ use std::process::Command;
 fn contest(options: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     let output = command.arg("contest").args(options).output().unwrap();
-    let [said, noted] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    (output.status.code(), said, noted)
+    let [said, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code(), said, notes)
 }
 
 #[test]
 fn a_row_that_misses_its_bar_is_named_and_ends_with_4() {
     let seed = ["--seeds", "1", "--row", "1"];
-    let (code, said, noted) = contest(&seed);
-    assert_eq!((code, noted.as_str()), (Some(0), ""), "{said}");
+    let (code, said, notes) = contest(&seed);
+    assert_eq!((code, notes.as_str()), (Some(0), ""), "{said}");
     assert!(said.contains(" holds "), "{said}");
     // Above the cost of repairs at 1 % loss, below that at 5 %.
     let between = ["--row", "2", "--set", "expect.overhead.max=\"9 %\""];
-    let (code, said, noted) = contest(&[&seed[..], &between].concat());
+    let (code, said, notes) = contest(&[&seed[..], &between].concat());
     let expected = "anabranch: bars missed in 1 of 2 rows: 2\n";
-    assert_eq!((code, noted.as_str()), (Some(4), expected), "{said}");
+    assert_eq!((code, notes.as_str()), (Some(4), expected), "{said}");
     let rows = |word: &str| said.lines().filter(|line| line.contains(word)).count();
     assert_eq!((rows(" holds "), rows(" differs ")), (1, 1), "{said}");
 }
@@ -30,8 +30,8 @@ fn a_row_shorter_than_its_bar_is_not_judged() {
     // Half of the packets are lost, so the result is not comparable with a minute's bar.
     let settings = ["--set", "duration=10 s", "--set", "links.path.loss=50 %"];
     let row = ["--seeds", "1", "--row", "2"];
-    let (code, said, noted) = contest(&[&row[..], &settings].concat());
-    assert_eq!((code, noted.as_str()), (Some(0), ""), "{said}");
+    let (code, said, notes) = contest(&[&row[..], &settings].concat());
+    assert_eq!((code, notes.as_str()), (Some(0), ""), "{said}");
     assert!(said.contains(" 99.9900 / 13  too short "), "{said}");
     assert!(said.contains("bars are of 60 s"), "{said}");
     let (code, said, _) = contest(&[&row[..], &settings[2..]].concat());
@@ -40,7 +40,7 @@ fn a_row_shorter_than_its_bar_is_not_judged() {
 
 #[test]
 fn rows_that_the_contest_does_not_have_are_refused() {
-    let (code, _, noted) = contest(&["--row", "9"]);
-    assert_eq!(code, Some(1), "{noted}");
-    assert!(noted.contains("6a"), "{noted}");
+    let (code, _, notes) = contest(&["--row", "9"]);
+    assert_eq!(code, Some(1), "{notes}");
+    assert!(notes.contains("6a"), "{notes}");
 }

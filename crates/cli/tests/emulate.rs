@@ -164,9 +164,9 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let mut buffer = [0; 100];
 
     // The link loses every packet until a line changes that.
-    let (status, told) = post(&control, "lte loss 0\nlte delay 80ms\n", "");
+    let (status, reply) = post(&control, "lte loss 0\nlte delay 80ms\n", "");
     assert_eq!(
-        (status.as_str(), told.as_str()),
+        (status.as_str(), reply.as_str()),
         ("200", "lte, there: loss 0 %\nlte, there: delay 80 ms\n")
     );
     program.wait_for("lte, there: delay 80 ms");
@@ -191,8 +191,11 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     input.write_all(b"wfi rate 1\n").unwrap();
     let said = program.wait_for("no route is called");
     assert!(said.contains("write `wifi rate 2Mbit/s`"), "{said}");
-    let (status, told) = post(&control, "wifi up\nwifi rate 1\n", "");
-    assert!(status == "400" && told.contains("write a number"), "{told}");
+    let (status, reply) = post(&control, "wifi up\nwifi rate 1\n", "");
+    assert!(
+        status == "400" && reply.contains("write a number"),
+        "{reply}"
+    );
     let page = "Origin: http://evil.example\r\n";
     assert_eq!(post(&control, "wifi down\n", page).0, "403");
     let (status, _, help) = bed::get(&control, "/");

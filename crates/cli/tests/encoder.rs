@@ -51,32 +51,35 @@ fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
     let stats = ["--stats", &bed.text("send.json")];
     let began = Instant::now();
     let mut send = bed.send(&to, &bed.text("in.ts"), &stats);
-    let told = send.wait_for("your encoder sends");
-    assert!(began.elapsed() < Duration::from_secs(8), "{told}");
-    let [encoder, links] = rates(&told)[..] else {
-        panic!("{told}")
+    let reported_line = send.wait_for("your encoder sends");
+    assert!(began.elapsed() < Duration::from_secs(8), "{reported_line}");
+    let [encoder, links] = rates(&reported_line)[..] else {
+        panic!("{reported_line}")
     };
-    assert!((5.4..6.6).contains(&encoder), "{told}");
-    assert!((3.0..4.4).contains(&links), "{told}");
-    let told = recv.wait_for("the links carry");
-    let [encoder, links] = rates(&told)[..] else {
-        panic!("{told}")
+    assert!((5.4..6.6).contains(&encoder), "{reported_line}");
+    assert!((3.0..4.4).contains(&links), "{reported_line}");
+    let reported_line = recv.wait_for("the links carry");
+    let [encoder, links] = rates(&reported_line)[..] else {
+        panic!("{reported_line}")
     };
-    assert!((4.5..8.5).contains(&encoder), "{told}");
-    assert!((2.8..4.2).contains(&links), "{told}");
+    assert!((4.5..8.5).contains(&encoder), "{reported_line}");
+    assert!((2.8..4.2).contains(&links), "{reported_line}");
     send.finish();
     recv.finish();
     for file in ["send.json", "recv.json"] {
         let text = std::fs::read_to_string(bed.path(file)).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
         let lines: Vec<Value> = lines.collect();
-        let told = lines.iter().find(|line| line["event"] == "overload");
-        let told = told.unwrap_or_else(|| panic!("{file}: {text}"));
+        let reported_line = lines.iter().find(|line| line["event"] == "overload");
+        let reported_line = reported_line.unwrap_or_else(|| panic!("{file}: {text}"));
         assert!(
-            told["encoder_bps"].as_f64() > told["links_bps"].as_f64(),
-            "{told}"
+            reported_line["encoder_bps"].as_f64() > reported_line["links_bps"].as_f64(),
+            "{reported_line}"
         );
-        assert!(told["frames_given_up"].as_u64() > Some(2), "{told}");
+        assert!(
+            reported_line["frames_given_up"].as_u64() > Some(2),
+            "{reported_line}"
+        );
     }
 }
 
@@ -152,11 +155,11 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
 
     let bitrate = Arc::new(AtomicU64::new(300_000));
     let lines = BufReader::new(send.child.stdout.take().unwrap()).lines();
-    let told_to = Arc::clone(&bitrate);
+    let shared_bitrate = Arc::clone(&bitrate);
     let reader = std::thread::spawn(move || {
         let lines = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
         let lines = lines.inspect(|line: &Value| {
-            told_to.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
+            shared_bitrate.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
         });
         lines.collect::<Vec<Value>>()
     });

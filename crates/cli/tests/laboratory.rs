@@ -53,10 +53,10 @@ fn a_mistake_on_standard_input_names_its_line() {
         &[],
         "duration = \"1 s\"\n[links.up]\nratte = \"1 Mbit/s\"\n",
     );
-    let noted = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{noted}");
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{notes}");
     assert!(
-        noted.contains("standard input:3: links.up.ratte"),
-        "{noted}"
+        notes.contains("standard input:3: links.up.ratte"),
+        "{notes}"
     );
 }

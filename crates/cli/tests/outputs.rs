@@ -84,7 +84,7 @@ fn assert_whole(path: &Path) -> usize {
     bytes.len()
 }
 
-fn assert_told(lines: &[Value], output: &str) {
+fn assert_reported(lines: &[Value], output: &str) {
     let of = |event: &str| {
         lines
             .iter()
@@ -113,7 +113,7 @@ fn a_file_that_has_room_again_goes_on_and_the_player_misses_nothing() {
     let (output, kept) = (bed.path("out.ts"), bed.path("kept.ts"));
     let make_room = || std::fs::rename(&output, &kept).unwrap();
     let (lines, datagram_count) = receive(&bed, &bed.text("out.ts"), make_room);
-    assert_told(&lines, &bed.text("out.ts"));
+    assert_reported(&lines, &bed.text("out.ts"));
     let whole = assert_whole(&kept) + assert_whole(&output);
     let film = bed.path("film.ts").metadata().unwrap().len() as usize;
     assert!(whole < film, "something was left out");
@@ -126,7 +126,7 @@ fn a_file_that_is_named_by_the_time_is_followed_by_another() {
     let folder = bed.path("recordings");
     let output = format!("{}/{{time}}.ts", folder.display());
     let (lines, _) = receive(&bed, &output, || {});
-    assert_told(&lines, &output);
+    assert_reported(&lines, &output);
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(files.len(), 2, "no try leaves an empty file: {files:?}");
     for file in files {

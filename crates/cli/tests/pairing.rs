@@ -54,10 +54,13 @@ fn a_link_is_all_that_a_sender_needs_and_lets_in_one() {
         said.contains("made the key file") && !said.contains(&code),
         "{said}"
     );
-    let told = studio.wait_for("paired with ");
+    let reported_line = studio.wait_for("paired with ");
     let list = std::fs::read_to_string(bed.path("studio/anabranch/senders")).unwrap();
     let key = list.lines().last().unwrap();
-    assert!(key.starts_with("abpub_") && told.contains(key), "{list}");
+    assert!(
+        key.starts_with("abpub_") && reported_line.contains(key),
+        "{list}"
+    );
     // The sender is now known, by the link and by its key alone.
     let (exit, said) = send(&bed, "camera", &["--to", &link, &film]);
     assert_eq!(exit, 0, "{said}");

@@ -62,13 +62,17 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
     wait_for(&manager, "STOPPING=1");
     let (code, said) = recv.finish();
     assert_eq!(code, 0, "{said}");
-    let mut told: Vec<_> = fs::read_to_string(&events)
+    let mut event_lines: Vec<_> = fs::read_to_string(&events)
         .unwrap()
         .lines()
         .map(str::to_owned)
         .collect();
-    told.sort_unstable();
-    assert_eq!(told, ["recv connected front", "recv ended front"], "{said}");
+    event_lines.sort_unstable();
+    assert_eq!(
+        event_lines,
+        ["recv connected front", "recv ended front"],
+        "{said}"
+    );
 }
 
 #[test]

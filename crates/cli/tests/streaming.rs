@@ -61,8 +61,11 @@ fn a_sender_that_is_not_allowed_is_told_so_at_both_ends_and_nothing_is_written()
     let other = keygen(&bed.path("other.key"));
     let (mut recv, address) = bed.recv(&other, &bed.text("out.ts"), &[]);
     let send = bed.send(&address, &bed.text("in.ts"), &["--timeout", "1 s"]);
-    let told = recv.wait_for("is not let in: no `--allow` has its key");
-    assert!(told.contains(&bed.sender_public), "{told}");
+    let reported_line = recv.wait_for("is not let in: no `--allow` has its key");
+    assert!(
+        reported_line.contains(&bed.sender_public),
+        "{reported_line}"
+    );
     let (code, said) = send.finish();
     assert_eq!(code, 3, "{said}");
     for part in ["no answer from", &address, &bed.sender_public] {
@@ -87,8 +90,11 @@ fn a_sender_that_finds_no_place_is_told_so_at_both_ends_and_blames_no_key() {
     recv.wait_for("connected to");
     let mut second = bed.send(&address, &bed.text("in.ts"), &["--timeout", "2 s"]);
     second.wait_for("asking again: the receiver lets this sender in, but other senders have");
-    let told = recv.wait_for("is not let in: another sender has the output until it ends");
-    assert!(told.contains(&bed.sender_public), "{told}");
+    let reported_line = recv.wait_for("is not let in: another sender has the output until it ends");
+    assert!(
+        reported_line.contains(&bed.sender_public),
+        "{reported_line}"
+    );
     let (code, said) = second.finish();
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("(tried for 2 s)"), "{said}");

@@ -147,7 +147,7 @@ fn recordings_follow_one_another_at_key_frames() {
 fn the_larger_latency_counts_and_is_kept() {
     let bed = Bed::new();
     std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
-    let wished = |at_send: &[&str], at_recv: &[&str]| {
+    let agreed_latency = |at_send: &[&str], at_recv: &[&str]| {
         let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), at_recv);
         let mut send = bed.send(&address, &bed.text("in.ts"), at_send);
         let agreed = [&mut send, &mut recv].map(|end| {
@@ -161,15 +161,18 @@ fn the_larger_latency_counts_and_is_kept() {
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(
-        wished(&["--latency", "300 ms"], &["--latency", "800 ms"]),
+        agreed_latency(&["--latency", "300 ms"], &["--latency", "800 ms"]),
         some("800 ms")
     );
     assert_eq!(
-        wished(&["--latency", "700 ms"], &["--latency", "200 ms"]),
+        agreed_latency(&["--latency", "700 ms"], &["--latency", "200 ms"]),
         some("700 ms")
     );
-    assert_eq!(wished(&[], &[]), some("500 ms"));
-    assert_eq!(wished(&["--latency", "min"], &["--latency", "min"]), None);
+    assert_eq!(agreed_latency(&[], &[]), some("500 ms"));
+    assert_eq!(
+        agreed_latency(&["--latency", "min"], &["--latency", "min"]),
+        None
+    );
 }
 
 fn make_pipe(path: &Path) {
@@ -311,9 +314,9 @@ fn a_name_brings_no_more_than_it_may() {
     let (mut recv, address) = studio(&bed, &["--allow", &camera, "--allow", &roof, &output]);
     let mut limited = bed.send(&address, &bed.text("in.ts"), &[]);
     let free = bed.send_with("other.key", &address, &bed.text("in.ts"), &[]);
-    let told = "camera may bring 50 kbit/s on average";
-    limited.wait_for(&format!("message: {told}"));
-    recv.wait_for(told);
+    let reported_line = "camera may bring 50 kbit/s on average";
+    limited.wait_for(&format!("message: {reported_line}"));
+    recv.wait_for(reported_line);
     assert_eq!((limited.finish().0, free.finish().0), (0, 0));
     let (code, said) = recv.finish();
     assert_eq!(code, 0, "{said}");

@@ -143,11 +143,11 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
 #[test]
 fn the_program_speaks_in_one_place() {
     for (path, text) in files("crates/cli/src", ".rs") {
-        let is_told = ["println!", "print!("]
+        let is_reported = ["println!", "print!("]
             .iter()
             .any(|token| text.contains(token));
         assert!(
-            !is_told,
+            !is_reported,
             "{path} prints by itself, and panics when its reader goes away"
         );
     }

@@ -361,7 +361,7 @@ impl CongestionController for Arc {
             interval: Some(smoothed_rtt),
             on_hole: Some(HoleReports::AT_ONCE),
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
         }
     }
 

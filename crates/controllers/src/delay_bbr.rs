@@ -60,7 +60,7 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 /// Rounds, as many as the bandwidth filter has, after which two conclusions are drawn. A sender
 /// that was never application-limited in them always has enough to send. A path that had no queue
 /// in them is not full, since they are more than a cycle of gains.
-const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
+const VERDICT_ROUNDS: u64 = BANDWIDTH_WINDOW_ROUNDS;
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
 const CYCLE: AlgorithmOption = AlgorithmOption {
@@ -558,7 +558,7 @@ impl CongestionController for DelayBbr {
         let is_encoder_slowed =
             self.profile.is_encoder_slowed_in_drain && matches!(self.mode, Mode::Drain);
         let target_rate = if bandwidth.is_zero() {
-            self.believed_at_first()
+            self.assumed_bandwidth()
         } else if self.is_first_startup() {
             bandwidth.max(self.opening.rate())
         } else if is_encoder_slowed {

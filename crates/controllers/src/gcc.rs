@@ -367,7 +367,7 @@ impl CongestionController for Gcc {
             interval: Some(self.interval),
             on_hole: None,
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
         }
     }
 

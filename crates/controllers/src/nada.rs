@@ -328,7 +328,7 @@ impl CongestionController for Nada {
             interval: Some(DELTA),
             on_hole: None,
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
         }
     }
 

@@ -344,7 +344,7 @@ mod tests {
         }
 
         /// Reports the oldest packets as lost, the next oldest as acknowledged.
-        fn tell(&mut self, lost: usize, acked: usize, is_window_limited: bool, ce_count: u64) {
+        fn feed(&mut self, lost: usize, acked: usize, is_window_limited: bool, ce_count: u64) {
             self.report(Report {
                 lost,
                 acked,
@@ -375,7 +375,7 @@ mod tests {
             let mut rig = Rig::start();
             rig.send(10);
             for _ in 0..10 / batch {
-                rig.tell(0, batch, true, 0);
+                rig.feed(0, batch, true, 0);
             }
             assert_eq!((rig.segments(), rig.controller.state()), (20, "SlowStart"));
         }
@@ -387,7 +387,7 @@ mod tests {
         rig.controller.on_timeout(rig.now, SILENCE);
         rig.controller.ssthresh = Some(40 * SEGMENT);
         rig.send(8);
-        rig.tell(0, 8, true, 0);
+        rig.feed(0, 8, true, 0);
         assert_eq!(rig.segments(), 1 + 4);
     }
 
@@ -395,14 +395,14 @@ mod tests {
     fn congestion_avoidance_adds_a_segment_per_window() {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(21);
-        rig.tell(0, 9, true, 0);
+        rig.feed(0, 9, true, 0);
         assert_eq!(
             (rig.segments(), rig.controller.state()),
             (10, "CongestionAvoidance")
         );
-        rig.tell(0, 1, true, 0);
+        rig.feed(0, 1, true, 0);
         assert_eq!(rig.segments(), 11);
-        rig.tell(0, 11, true, 0);
+        rig.feed(0, 11, true, 0);
         assert_eq!(rig.segments(), 12);
     }
 
@@ -410,13 +410,13 @@ mod tests {
     fn rfc7661_4_4_only_a_window_of_which_half_was_used_grows() {
         let mut rig = Rig::start();
         rig.send(5);
-        rig.tell(0, 5, false, 0);
+        rig.feed(0, 5, false, 0);
         assert_eq!(rig.segments(), 10);
         rig.send(6);
-        rig.tell(0, 6, false, 0);
+        rig.feed(0, 6, false, 0);
         assert_eq!(rig.segments(), 16);
         rig.send(6);
-        rig.tell(0, 6, false, 0);
+        rig.feed(0, 6, false, 0);
         assert_eq!(rig.segments(), 16, "more than twice six");
     }
 
@@ -424,15 +424,15 @@ mod tests {
     fn rfc5681_eq_4_a_loss_halves_the_flight_once_per_round_trip() {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(8);
-        rig.tell(1, 2, true, 0);
+        rig.feed(1, 2, true, 0);
         assert_eq!((rig.segments(), rig.controller.state()), (4, "Recovery"));
-        rig.tell(2, 1, true, 0);
+        rig.feed(2, 1, true, 0);
         assert_eq!(rig.segments(), 4, "they had left before the reduction");
         rig.send(4);
-        rig.tell(0, 3, true, 0);
+        rig.feed(0, 3, true, 0);
         assert_eq!(rig.controller.state(), "CongestionAvoidance");
         rig.send(1);
-        rig.tell(1, 1, true, 0);
+        rig.feed(1, 1, true, 0);
         assert_eq!(rig.segments(), 2, "two segments at least");
     }
 
@@ -440,7 +440,7 @@ mod tests {
     fn rfc9002_7_1_a_ce_mark_is_a_loss() {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(10);
-        rig.tell(0, 1, true, 1);
+        rig.feed(0, 1, true, 1);
         assert_eq!((rig.segments(), rig.controller.state()), (5, "Recovery"));
     }
 
@@ -479,10 +479,10 @@ mod tests {
         let mut rig = Rig::start();
         rig.controller.congestion_window = 80 * SEGMENT;
         rig.send(1);
-        rig.tell(0, 1, false, 0);
+        rig.feed(0, 1, false, 0);
         rig.now += Duration::from_millis(900);
         rig.send(1);
-        rig.tell(0, 1, false, 0);
+        rig.feed(0, 1, false, 0);
         assert_eq!(rig.segments(), 80);
         rig.now += Duration::from_millis(1_001);
         let rate = rig.controller.control().target_rate;
@@ -502,7 +502,7 @@ mod tests {
             rig.controller.initial_rate
         );
         rig.send(1);
-        rig.tell(0, 1, false, 0);
+        rig.feed(0, 1, false, 0);
         let rate = DataRate::from_kilobits_per_second(800);
         assert_eq!(rig.controller.control().target_rate, rate);
         assert_eq!(rig.controller.control().pacing_rate, None);
@@ -513,10 +513,10 @@ mod tests {
         let mut rig = Rig::in_congestion_avoidance();
         rig.controller.is_counting_bytes = false;
         rig.send(10);
-        rig.tell(0, 2, true, 0);
+        rig.feed(0, 2, true, 0);
         assert_eq!(rig.controller.congestion_window, 10_100);
         rig.controller.ssthresh = None;
-        rig.tell(0, 2, true, 0);
+        rig.feed(0, 2, true, 0);
         assert_eq!(rig.controller.congestion_window, 11_100);
     }
 

@@ -530,7 +530,7 @@ impl Bed {
                 flow.next_send_at = now;
                 flow.next_media_at = now;
             }
-            flow.tell_controller(now);
+            flow.notify_controller(now);
         }
         self.send(now, index);
     }
@@ -538,7 +538,7 @@ impl Bed {
     fn on_tick(&mut self, now: Instant, index: usize) {
         let flow = &mut self.flows[index];
         if flow.sender.on_loss_timer(now) {
-            flow.tell_controller(now);
+            flow.notify_controller(now);
         }
         if flow.controller.next_timeout().is_some_and(|at| at <= now) {
             flow.controller.on_timeout(now, Timeout::Own);
@@ -571,7 +571,7 @@ impl Bed {
 }
 
 impl Flow {
-    fn tell_controller(&mut self, now: Instant) {
+    fn notify_controller(&mut self, now: Instant) {
         let feedback = self.sender.feedback(self.is_window_limited);
         self.controller
             .on_feedback(now, &feedback, &SessionView::default(), &[]);

@@ -394,7 +394,7 @@ impl<S: Sender> CongestionController for Tfrc<S> {
                 min_interval: rtt,
             }),
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
         }
     }
 

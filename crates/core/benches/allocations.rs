@@ -29,7 +29,7 @@ const OUTAGE_AFTER: Duration = Duration::from_millis(7_000);
 const WARM_UP_FRAMES: u64 = 2_000;
 const FRAMES: u64 = 1_000;
 /// Number of frames of the warm-up that may still be on their way when counting begins.
-const FRAMES_UNDER_WAY: u64 = 5;
+const FRAMES_IN_FLIGHT: u64 = 5;
 
 /// Allocations so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -335,7 +335,7 @@ fn measure(session: &Session) -> bool {
         true => (FRAME_INTERVAL * FRAMES).as_nanos() / OUTAGE_INTERVAL.as_nanos(),
         false => 0,
     };
-    let frames = FRAMES + FRAMES_UNDER_WAY;
+    let frames = FRAMES + FRAMES_IN_FLIGHT;
     sender.blocks <= OUTAGE_BLOCKS * outages && receiver.blocks <= FRAME_BLOCKS * frames
 }
 

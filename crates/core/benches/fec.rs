@@ -137,7 +137,7 @@ fn main() {
     let nanos = measure(|| {
         now += Duration::from_micros(500);
         number += 1;
-        process.on_fate(now, number % 20 == 0);
+        process.on_outcome(now, number % 20 == 0);
     });
     println!("a packet's fate: {nanos:.0} ns");
 }

@@ -208,7 +208,7 @@ pub struct MediaConfig {
     pub hands_out_parts: bool,
     /// Whether a sender states when its datagrams leave, by which a receiver knows the least
     /// one-way delay whatever waits at the sender. In a laboratory both ends have one clock.
-    pub tells_send_times: bool,
+    pub includes_send_times: bool,
     /// Whether the session is over when the peer closes it, although this end sends too: the peer
     /// has opened it. Otherwise an end that sends waits for another receiver.
     pub ends_with_peer: bool,
@@ -228,7 +228,7 @@ impl Default for MediaConfig {
             reassembly_wait: Duration::from_millis(500),
             keeps_bytes: true,
             hands_out_parts: false,
-            tells_send_times: false,
+            includes_send_times: false,
             ends_with_peer: false,
             target_fraction: None,
             path_target_min: DataRate::ZERO,

@@ -23,7 +23,7 @@ pub trait CongestionController: Debug + Send {
     /// Handles a tracked packet that has left. `packet` holds the state with this packet in flight.
     fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}
 
-    /// Notes the rate of a source that does not follow the target, as bytes of media: the path may
+    /// Records the rate of a source that does not follow the target, as bytes of media: the path may
     /// have to carry it, or its part if there are other paths. Called with each frame of such a
     /// source.
     fn on_source_rate(&mut self, _rate: DataRate) {}
@@ -113,7 +113,7 @@ pub struct ControlParameters {
     pub congestion_window: Option<u64>,
     /// The rate at which packets are spaced; `None`: sending is clocked by acknowledgements.
     pub pacing_rate: Option<DataRate>,
-    /// The rate that the path is believed to carry for this session. The encoder's target is made
+    /// Estimated rate of the path for this session. The encoder's target is made
     /// of it, by the share that [`RateKind`] leaves.
     pub target_rate: DataRate,
     /// Rate at which padding may use the capacity that media leaves free, to probe for bandwidth;

@@ -20,7 +20,6 @@
 
 mod budget;
 mod decoder;
-mod dispersal;
 mod elimination;
 mod gf256;
 mod loss_process;
@@ -28,10 +27,10 @@ mod media_shares;
 mod policies;
 mod policy;
 mod rate;
+mod repair_placement;
 
 pub(crate) use budget::Budget;
 pub use decoder::Decoder;
-pub(crate) use dispersal::Dispersal;
 pub use loss_process::LossProcess;
 pub(crate) use media_shares::MediaShares;
 pub(crate) use policy::build;
@@ -43,6 +42,7 @@ pub use rate::{
     KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, is_retransmission_enough,
     proportional_repair_count, repair_count, repair_weight,
 };
+pub(crate) use repair_placement::RepairPlacement;
 
 /// Most symbols in the window of a repair symbol.
 pub const MAX_WINDOW: u16 = 128;

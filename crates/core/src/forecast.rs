@@ -10,11 +10,11 @@ use crate::path_view::PathView;
 
 /// Position of a packet in a path's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Priority {
     /// It is a first transmission: it leaves behind all waiting packets.
-    First,
+    New,
     /// It is a retransmission: it leaves behind other retransmissions only.
-    Again,
+    Retransmission,
 }
 
 /// Arrival times of packets by a path, as estimated at one moment.
@@ -25,16 +25,16 @@ pub struct Forecast {
     /// When the pacer lets the next packet go; in the past if it was free before.
     pub ready_at: Instant,
     /// No packet takes less time to the receiver: half of the least round-trip time.
-    pub least_transit: Duration,
+    pub min_one_way_delay: Duration,
     /// Time to the receiver of a packet that leaves now, behind the network's queues.
-    pub transit: Duration,
+    pub one_way_delay: Duration,
     /// Possible excess over this time: two mean deviations of the round-trip time.
-    pub doubt: Duration,
+    pub delay_margin: Duration,
     /// Delivery rate of the path with a standing queue: the controller's estimate, or the measured
     /// rate if that is lower. Never zero.
     pub rate: DataRate,
     /// Bytes of waiting retransmissions, which leave first.
-    pub again_bytes: u64,
+    pub retransmission_bytes: u64,
     /// Bytes in the network beyond the path's content without a queue; zero unless the path
     /// delivers less than is sent.
     pub backed_up_bytes: u64,
@@ -46,11 +46,11 @@ impl Forecast {
         Forecast {
             made_at: Instant::ZERO,
             ready_at: Instant::ZERO,
-            least_transit: rtt / 2,
-            transit: rtt / 2,
-            doubt: Duration::ZERO,
+            min_one_way_delay: rtt / 2,
+            one_way_delay: rtt / 2,
+            delay_margin: Duration::ZERO,
             rate: rate.max(DataRate::from_bits_per_second(1)),
-            again_bytes: 0,
+            retransmission_bytes: 0,
             backed_up_bytes: 0,
         }
     }
@@ -62,7 +62,7 @@ impl Forecast {
 
     /// Returns the time until the last of `bytes` bytes arrives that leave from now on.
     pub fn arrival(&self, bytes: u64) -> Duration {
-        self.ready_in() + self.transit + self.rate.time_for(bytes)
+        self.ready_in() + self.one_way_delay + self.rate.time_for(bytes)
     }
 
     /// Returns whether the path delivers less than is sent.

@@ -15,8 +15,8 @@ pub fn decode_datagram(bytes: &[u8]) {
             report.expand(1_000, Instant::from_secs(1));
             assert!(report.contains(report.largest()));
             for packet_number in 0..2_000 {
-                let tells_when = report.held_back(packet_number).is_some();
-                assert!(!tells_when || report.contains(packet_number));
+                let has_arrival_time = report.held_back(packet_number).is_some();
+                assert!(!has_arrival_time || report.contains(packet_number));
             }
         }
     }

@@ -40,7 +40,7 @@ pub use config::{
     RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
-pub use forecast::{Forecast, Turn};
+pub use forecast::{Forecast, Priority};
 pub use media::{ClockOffset, Frame, FrameId, FramePart, ReceivedFrame};
 pub use path::PathOptions;
 pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};

@@ -36,7 +36,7 @@ pub(crate) struct Liveness {
     patience: Duration,
     is_only: bool,
     state: PathState,
-    doubted_since: Instant,
+    suspect_since: Instant,
     /// When it last became suspect, unless it has answered since or its driver has suspended it.
     silent_since: Option<Instant>,
     challenge_at: Option<Instant>,
@@ -60,7 +60,7 @@ impl Liveness {
             patience: Duration::MAX,
             is_only: true,
             state: PathState::Active,
-            doubted_since: Instant::ZERO,
+            suspect_since: Instant::ZERO,
             silent_since: None,
             challenge_at: None,
         }
@@ -79,7 +79,7 @@ impl Liveness {
         self.state
     }
 
-    /// Handles an answer of the path. Returns whether it was in doubt.
+    /// Handles an answer of the path. Returns whether it was suspect.
     pub(crate) fn on_answer(&mut self) -> bool {
         if self.state == PathState::Removed || self.state == PathState::Active {
             return false;
@@ -97,7 +97,7 @@ impl Liveness {
             return false;
         }
         self.state = PathState::Out;
-        self.doubted_since = now;
+        self.suspect_since = now;
         self.silent_since = None;
         self.challenge_at = Some(now + MIN_INTERVAL);
         true
@@ -109,8 +109,8 @@ impl Liveness {
     }
 
     /// Returns when the path last became suspect.
-    pub(crate) fn doubted_since(&self) -> Instant {
-        self.doubted_since
+    pub(crate) fn suspect_since(&self) -> Instant {
+        self.suspect_since
     }
 
     /// Returns since when its silence is suspicious.
@@ -152,8 +152,8 @@ impl Liveness {
 
     /// Returns when the next challenge leaves, with a back-off.
     fn next_challenge_at(&self, now: Instant) -> Instant {
-        let doubted_for = now.saturating_since(self.doubted_since);
-        now + questions::interval(MIN_INTERVAL, doubted_for)
+        let suspect_for = now.saturating_since(self.suspect_since);
+        now + questions::interval(MIN_INTERVAL, suspect_for)
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant, recovery: &Recovery) -> Option<Alarm> {
@@ -163,7 +163,7 @@ impl Liveness {
         match self.state {
             PathState::Active => {
                 self.state = PathState::Suspect;
-                self.doubted_since = now;
+                self.suspect_since = now;
                 self.silent_since = Some(now);
                 self.challenge_at = self.is_only.then_some(now + MIN_INTERVAL);
                 Some(Alarm::Suspect)

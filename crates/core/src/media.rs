@@ -22,7 +22,7 @@ pub(crate) use halves::Halves;
 pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{
-    FragmentId, Group, LastCall, Outlook, SendBuffer, UnderWay, Unsent, Verdict,
+    CopiesInFlight, FragmentId, Group, LastCall, Outlook, SendBuffer, Unsent, Verdict,
 };
 pub(crate) use source_rate::SourceRate;
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};

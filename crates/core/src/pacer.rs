@@ -67,7 +67,7 @@ impl Pacer {
         }
     }
 
-    /// Notes a packet of `bytes` bytes that leaves. The next gap is its serialization time at
+    /// Records a packet of `bytes` bytes that leaves. The next gap is its serialization time at
     /// `rate`, counted from the schedule rather than from the moment of the driver's call. Packets
     /// of a group of `group_bytes` leave together, and their gaps follow.
     pub(crate) fn on_sent(

@@ -1,10 +1,10 @@
 //! One path: glue of controller, pacer, recovery, queue and liveness.
 
 mod bound;
-mod fates;
+mod fluid_model;
 mod forecast;
 mod interruption;
-mod level;
+mod loss_history;
 mod loss_interval;
 mod mtu;
 mod options;
@@ -25,10 +25,10 @@ use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use bound::Bound;
-use fates::Fates;
+pub(crate) use fluid_model::FluidModel;
 use forecast::Outflow;
 use interruption::Interruption;
-pub(crate) use level::Level;
+use loss_history::LossHistory;
 use loss_interval::LossInterval;
 pub use options::PathOptions;
 use schedule::ScheduleExchange;
@@ -56,8 +56,8 @@ pub(crate) struct Path {
     acks_follow_stream: bool,
     /// Whether the announcement of the end is due on this path.
     pub(crate) says_close: bool,
-    /// Pending report to the peer: whether this path is in doubt.
-    pub(crate) status_to_tell: Option<bool>,
+    /// Pending report to the peer: whether this path is suspect.
+    pub(crate) pending_status: Option<bool>,
     /// The doubted path whose report this one repeats.
     pub(crate) report_elsewhere: Option<PathId>,
     /// The token to be echoed.
@@ -83,12 +83,12 @@ pub(crate) struct Path {
     /// Whether the controller's estimate counts alone, whatever comes out of the path.
     believes_controller: bool,
     /// Target rate at the last rebinding, or at the last binding to queues that were all empty.
-    noted_rate: DataRate,
+    rebinding_rate: DataRate,
     /// The estimate with the newest report. A silent path's controller lowers its own.
     pub(crate) reported_rate: Option<DataRate>,
     /// Loss process of media on this path. It is kept for forward error correction from the start,
     /// else from the first loss on.
-    fates: Option<Box<Fates>>,
+    loss_history: Option<Box<LossHistory>>,
     /// Whether the repair of a loss that the next frame reveals would come too late.
     is_mending_urgent: bool,
     /// The bound fragment of which one half has left.
@@ -98,15 +98,15 @@ pub(crate) struct Path {
     pub(crate) expected_response: Option<u64>,
     /// Number of questions for a round-trip time that the path itself has not answered.
     pub(crate) unanswered_questions: u32,
-    /// Time of the last report to the peer that the path is in doubt.
-    pub(crate) doubt_told_at: Instant,
+    /// Time of the last report to the peer that the path is suspect.
+    pub(crate) suspicion_reported_at: Instant,
     /// Counters of the path; those of received packets are its last fields.
     pub(crate) counters: PathCounters,
     // For packets that arrive.
     /// When anything last arrived on this path.
     pub(crate) last_heard_at: Instant,
     /// Until when the peer doubts that its path's feedback comes through.
-    pub(crate) doubted_until: Instant,
+    pub(crate) suspected_until: Instant,
     pub(crate) arrivals: Arrivals,
 }
 
@@ -156,12 +156,12 @@ impl Path {
             expected_response: None,
             unanswered_questions: 0,
             response: None,
-            status_to_tell: None,
-            doubt_told_at: Instant::ZERO,
+            pending_status: None,
+            suspicion_reported_at: Instant::ZERO,
             report_elsewhere: None,
             says_close: false,
             last_reported_at: Instant::ZERO,
-            doubted_until: Instant::ZERO,
+            suspected_until: Instant::ZERO,
             last_heard_at: now,
             last_sent_at: now,
             loss_ratio: 0.0,
@@ -169,9 +169,9 @@ impl Path {
             outflow: Outflow::new(now),
             interruption: None,
             believes_controller: config.media.endpoint.is_bare(),
-            noted_rate: DataRate::ZERO,
+            rebinding_rate: DataRate::ZERO,
             reported_rate: None,
-            fates: None,
+            loss_history: None,
             is_mending_urgent: false,
             half_sent: None,
             counters: PathCounters::default(),
@@ -191,9 +191,9 @@ impl Path {
         self.recovery.search_mtu(PathMtu::new(limits, now));
     }
 
-    /// Takes note of fates from now on, though nothing has been lost.
-    pub(crate) fn watch_fates(&mut self) {
-        self.fates = Some(Box::default());
+    /// Records outcomes from now on, though nothing has been lost.
+    pub(crate) fn start_loss_history(&mut self) {
+        self.loss_history = Some(Box::default());
     }
 
     pub(crate) fn is_metered(&self) -> bool {
@@ -219,7 +219,7 @@ impl Path {
 
     pub(crate) fn view(&self, max_packet_bytes: u64, now: Instant) -> PathView {
         let rtt = self.recovery.rtt();
-        let losses = self.fates.as_deref().map(Fates::process);
+        let losses = self.loss_history.as_deref().map(LossHistory::process);
         PathView {
             id: self.id,
             state: self.state(),
@@ -286,7 +286,7 @@ impl Path {
             || self.response.is_some()
             || self.challenge.is_some()
             || self.report_elsewhere.is_some()
-            || self.status_to_tell.is_some()
+            || self.pending_status.is_some()
             || self.says_close
     }
 
@@ -384,7 +384,7 @@ impl Path {
         Some(self.ready_at().max(not_before))
     }
 
-    /// Notes a tracked packet of `bytes` bytes on the wire that leaves.
+    /// Records a tracked packet of `bytes` bytes on the wire that leaves.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -447,7 +447,7 @@ impl Path {
         }
         if !self.schedule.is_fixed {
             let mut wanted = self.controller.feedback_schedule();
-            wanted.tells_pauses = self.is_mending_urgent;
+            wanted.reports_pauses = self.is_mending_urgent;
             if self.acks_follow_stream && wanted.interval.is_none() {
                 return;
             }
@@ -464,22 +464,22 @@ impl Path {
 
     /// Handles a silence, after which no packet is in flight on the path.
     pub(crate) fn on_silence(&mut self) {
-        if let Some(fates) = &mut self.fates {
-            fates.skip_until(self.recovery.next_packet_number());
+        if let Some(loss_history) = &mut self.loss_history {
+            loss_history.skip_until(self.recovery.next_packet_number());
         }
     }
 
-    /// Takes note of which packets arrived and which are lost.
-    pub(crate) fn note_fates(&mut self, now: Instant, digest: &Digest) {
-        if let Some(fates) = &mut self.fates {
-            fates.on_digest(now, digest);
+    /// Records which packets arrived and which are lost.
+    pub(crate) fn update_loss_history(&mut self, now: Instant, digest: &Digest) {
+        if let Some(loss_history) = &mut self.loss_history {
+            loss_history.on_digest(now, digest);
         } else if !digest.lost.is_empty() {
-            let begun = Fates::from(self.recovery.next_packet_number());
-            self.fates = Some(Box::new(begun));
+            let begun = LossHistory::from(self.recovery.next_packet_number());
+            self.loss_history = Some(Box::new(begun));
         }
     }
 
-    /// Notes a frame that comes `interval` after the one before. Its packets reveal losses at the
+    /// Records a frame that comes `interval` after the one before. Its packets reveal losses at the
     /// end of that earlier frame, whose repair takes one and a half round trips. If that is too
     /// late, the receiver is asked to report pauses, which reveal the losses earlier. The end of a
     /// frame leaves up to half an interval after its capture.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use anabranch_units::{DataRate, Duration};
 
-use crate::forecast::{Forecast, Turn};
+use crate::forecast::{Forecast, Priority};
 
 /// Names one path of a session, the same at both ends. Paths are numbered from zero in the order in
 /// which they are added. A path may take the number of one that is gone
@@ -229,11 +229,11 @@ impl PathView {
     }
 
     /// Returns the time until a packet of `bytes` bytes arrives that is bound now, and leaves in
-    /// `turn`.
-    pub fn arrival(&self, turn: Turn, bytes: u64) -> Duration {
-        let ahead_bytes = match turn {
-            Turn::First => self.queued_bytes,
-            Turn::Again => self.forecast.again_bytes,
+    /// `priority`.
+    pub fn arrival(&self, priority: Priority, bytes: u64) -> Duration {
+        let ahead_bytes = match priority {
+            Priority::New => self.queued_bytes,
+            Priority::Retransmission => self.forecast.retransmission_bytes,
         };
         self.forecast.arrival(ahead_bytes + bytes)
     }
@@ -291,7 +291,7 @@ mod tests {
         let view = PathView {
             queued_bytes: 5_000,
             forecast: Forecast {
-                again_bytes: 2_000,
+                retransmission_bytes: 2_000,
                 ..Forecast::constant(
                     Duration::from_millis(60),
                     DataRate::from_megabits_per_second(8),
@@ -300,8 +300,11 @@ mod tests {
             ..PathView::default()
         };
         // A kilobyte takes a millisecond.
-        assert_eq!(view.arrival(Turn::First, 1_000).as_millis(), 36);
-        assert_eq!(view.arrival(Turn::Again, 1_000).as_millis(), 33);
+        assert_eq!(view.arrival(Priority::New, 1_000).as_millis(), 36);
+        assert_eq!(
+            view.arrival(Priority::Retransmission, 1_000).as_millis(),
+            33
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! per path: packet numbers and round-trip times of different paths are never compared.
 
 mod arrivals;
+mod cross_path_acks;
 mod delivery_rate;
 mod digest;
 mod feedback;
@@ -17,7 +18,6 @@ mod reordering;
 mod rtt;
 mod sent_packets;
 mod silence;
-mod told_elsewhere;
 
 use anabranch_units::{Duration, Instant};
 
@@ -36,11 +36,11 @@ pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
 pub use crate::wire::{FeedbackSchedule, HoleReports};
 
+use cross_path_acks::CrossPathAcks;
 use delivery_rate::DeliveryRate;
 use rack::Rack;
 use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
-use told_elsewhere::ToldElsewhere;
 
 /// The sending side of one path's reliability.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Recovery {
     last_acked_at: Instant,
     max_feedback_delay: Duration,
     sent: SentPackets,
-    told_elsewhere: ToldElsewhere,
+    cross_path_acks: CrossPathAcks,
     rtt: RttEstimator,
     delivery: DeliveryRate,
     /// Bytes of segments that left the network according to duplicate acknowledgements, which do
@@ -67,7 +67,7 @@ impl Recovery {
     pub(crate) fn new(loss_detection: LossDetection, now: Instant) -> Self {
         Recovery {
             sent: SentPackets::default(),
-            told_elsewhere: ToldElsewhere::default(),
+            cross_path_acks: CrossPathAcks::default(),
             rtt: RttEstimator::default(),
             delivery: DeliveryRate::new(now),
             loss_detection,
@@ -202,15 +202,15 @@ impl Recovery {
     ) -> bool {
         digest.restart(self.bytes_in_flight());
         if is_same_path {
-            self.sample_what_was_told_elsewhere(now, report);
+            self.sample_cross_path_acks(now, report);
         }
         let largest_before = self.sent.largest_acked();
         self.sent
             .acknowledge(report, &mut |acknowledged: Acknowledged| {
                 let packet = &acknowledged.packet;
                 if !is_same_path {
-                    self.told_elsewhere
-                        .note(packet.packet_number, packet.sent_at);
+                    self.cross_path_acks
+                        .record(packet.packet_number, packet.sent_at);
                 }
                 let held_back = acknowledged.held_back.filter(|_| is_same_path);
                 let rtt = held_back.and_then(|held| rtt::sample(now, packet.sent_at, held));
@@ -224,7 +224,7 @@ impl Recovery {
                     mtu.on_acked(now, packet);
                 }
                 if acknowledged.was_lost && packet.content != PacketContent::MtuProbe {
-                    digest.note_spurious();
+                    digest.mark_spurious();
                 }
             });
         let Some(newest) = digest.acked.last() else {

@@ -42,7 +42,7 @@ pub enum SendReason {
     Repair,
     /// Useless bytes that probe for bandwidth.
     Padding,
-    /// A path in doubt is asked whether it is alive.
+    /// A suspect path is asked whether it is alive.
     PathChallenge,
     /// A path on which nothing is sent is asked whether it is alive, and for its round-trip time.
     IdleProbe,

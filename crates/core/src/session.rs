@@ -75,7 +75,7 @@ struct Scratch {
 enum Closing {
     Open,
     /// This end closes: it says so this many times more, next at this moment.
-    Telling {
+    TargetReports {
         times: u8,
         next_at: Instant,
     },
@@ -287,7 +287,7 @@ impl<C: Content> Session<C> {
     /// ask [`Session::is_drained`] before.
     pub fn close(&mut self, now: Instant) {
         if self.closing == Closing::Open {
-            self.closing = Closing::Telling {
+            self.closing = Closing::TargetReports {
                 times: 3,
                 next_at: now,
             };

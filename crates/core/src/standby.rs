@@ -45,7 +45,7 @@ pub(crate) struct Standby {
     /// reserve.
     is_scarce: bool,
     /// Time since which the opposite of `is_in_reserve` has seemed right.
-    doubted_since: Option<Instant>,
+    contested_since: Option<Instant>,
     /// Media bytes since the moment, and the rate over the span before.
     media_bytes: u64,
     measured_since: Instant,
@@ -72,7 +72,7 @@ impl Standby {
         Standby {
             is_in_reserve: true,
             is_scarce: false,
-            doubted_since: None,
+            contested_since: None,
             media_bytes: 0,
             measured_since: now,
             media_rate: DataRate::ZERO,
@@ -111,13 +111,13 @@ impl Standby {
         unmetered: &Unmetered,
     ) -> bool {
         if unmetered.path_count == 0 {
-            self.doubted_since = None;
+            self.contested_since = None;
             return core::mem::replace(&mut self.is_in_reserve, false);
         }
         let needed = self.needed(source);
         self.is_scarce = unmetered.bandwidth < needed.mul_f64(MARGIN);
         let is_drained = unmetered.bandwidth.bytes_in(deadline / 4) >= unmetered.queued_bytes;
-        let (is_doubted, lasting) = if self.is_in_reserve {
+        let (is_suspected, lasting) = if self.is_in_reserve {
             let is_held_up = unmetered.queueing_delay > deadline / 2;
             let is_short = unmetered.bandwidth < needed || !is_drained || is_held_up;
             (is_short, SHORT_FOR)
@@ -125,16 +125,16 @@ impl Standby {
             let is_swift = unmetered.queueing_delay <= deadline / 4;
             (!self.is_scarce && is_drained && is_swift, SUFFICIENT_FOR)
         };
-        if !is_doubted {
-            self.doubted_since = None;
+        if !is_suspected {
+            self.contested_since = None;
             return false;
         }
-        let since = *self.doubted_since.get_or_insert(now);
+        let since = *self.contested_since.get_or_insert(now);
         if now.saturating_since(since) < lasting {
             return false;
         }
         self.is_in_reserve = !self.is_in_reserve;
-        self.doubted_since = None;
+        self.contested_since = None;
         true
     }
 

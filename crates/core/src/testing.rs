@@ -54,7 +54,7 @@ impl PathSender {
         self.recovery.rtt()
     }
 
-    /// Notes that the sender has nothing more to send, though the controller would allow it.
+    /// Records that the sender has nothing more to send, though the controller would allow it.
     pub fn mark_app_limited(&mut self) {
         self.recovery.mark_app_limited();
     }

@@ -353,14 +353,14 @@ pub(crate) fn write_feedback_schedule(schedule: &FeedbackSchedule, out: &mut Vec
         }
     }
     let of_ce = u8::from(schedule.is_immediate_on_ce) * IMMEDIATE_ON_CE_FLAG;
-    let of_pauses = u8::from(schedule.tells_pauses) * PAUSES_FLAG;
+    let of_pauses = u8::from(schedule.reports_pauses) * PAUSES_FLAG;
     out.push(of_ce | of_pauses);
 }
 
 fn read_schedule_flags(flags: u8) -> FeedbackSchedule {
     FeedbackSchedule {
         is_immediate_on_ce: flags & IMMEDIATE_ON_CE_FLAG != 0,
-        tells_pauses: flags & PAUSES_FLAG != 0,
+        reports_pauses: flags & PAUSES_FLAG != 0,
         ..FeedbackSchedule::default()
     }
 }

@@ -8,7 +8,7 @@ use support::{Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(320);
 /// One way, with the time that a packet of 1 kB takes to leave.
-const TRANSIT: Duration = Duration::from_millis(29);
+const ONE_WAY_DELAY: Duration = Duration::from_millis(29);
 
 /// Sends a frame of 60 kB, for which a path of 1 Mbit/s takes half a second. Returns when its first
 /// and last packet leave, in milliseconds after its capture, and whether it arrives whole.
@@ -37,9 +37,9 @@ fn departures() -> (f64, f64, bool) {
     let departures = network.sent.iter().map(|(at, _)| *at);
     let departures: Vec<Instant> = departures.filter(|at| *at >= captured_at).collect();
     let after = |at: Option<&Instant>| (*at.unwrap() - captured_at).as_millis_f64();
-    let is_told = |event: &Event| matches!(event, Event::FrameDropped { .. });
+    let is_reported = |event: &Event| matches!(event, Event::FrameDropped { .. });
     let is_whole = network.received.len() == 11;
-    assert_eq!(network.dropped.iter().any(is_told), !is_whole);
+    assert_eq!(network.dropped.iter().any(is_reported), !is_whole);
     (
         after(departures.first()),
         after(departures.last()),
@@ -55,7 +55,7 @@ fn what_would_arrive_less_than_a_sixteenth_before_its_deadline_does_not_leave() 
         first < 10.0,
         "what leaves first could still be part of a whole: {first}"
     );
-    let latest = (DEADLINE - DEADLINE / 16).as_millis_f64() - TRANSIT.as_millis_f64();
+    let latest = (DEADLINE - DEADLINE / 16).as_millis_f64() - ONE_WAY_DELAY.as_millis_f64();
     // A packet leaves every 10 ms.
     assert!(
         (latest - 15.0..=latest + 5.0).contains(&last),

@@ -289,11 +289,11 @@ fn fec_a_burst_on_one_of_two_paths_is_recovered_by_repairs_on_the_other() {
     let counters = trial.network.receiver.counters();
     assert!(counters.recovered_fragments >= 8, "{counters:?}");
     assert_eq!(residual, 0.0);
-    let again = |path| {
+    let repeated = |path| {
         let counters = trial.network.sender.path_counters(PathId(path)).unwrap();
         counters.retransmitted_packets
     };
-    assert_eq!((again(0), again(1)), (0, 0));
+    assert_eq!((repeated(0), repeated(1)), (0, 0));
 }
 
 #[test]

@@ -54,8 +54,8 @@ fn frames_pass_paths_of_every_mtu_and_each_is_found() {
         // Probes are no losses, and nothing else was lost.
         assert_eq!(counters(&network, 0).lost_packets, 0, "{path_mtu}");
         let states = network.path_states.iter();
-        let doubted = states.filter(|(_, _, state)| *state != PathState::Active);
-        assert_eq!(doubted.count(), 0, "{path_mtu}");
+        let suspected = states.filter(|(_, _, state)| *state != PathState::Active);
+        assert_eq!(suspected.count(), 0, "{path_mtu}");
     }
 }
 
@@ -108,8 +108,8 @@ fn an_idle_path_is_searched_without_being_doubted() {
     assert_eq!(mtu(&mut network, 1), Some(1_280));
     assert_eq!(counters(&network, 1).lost_packets, 0);
     let states = network.path_states.iter();
-    let doubted = states.filter(|(_, _, state)| *state != PathState::Active);
-    assert_eq!(doubted.count(), 0);
+    let suspected = states.filter(|(_, _, state)| *state != PathState::Active);
+    assert_eq!(suspected.count(), 0);
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn arq_what_is_lost_on_one_path_is_sent_again_on_the_other() {
         network.run_until(network.now + Duration::from_millis(40));
     }
     network.run_until(network.now + Duration::from_secs(1));
-    let again = |path| {
+    let repeated = |path| {
         network
             .sender
             .path_counters(PathId(path))
@@ -136,10 +136,10 @@ fn arq_what_is_lost_on_one_path_is_sent_again_on_the_other() {
             .retransmitted_packets
     };
     assert!(
-        again(1) > 20 && again(0) < again(1) / 4,
+        repeated(1) > 20 && repeated(0) < repeated(1) / 4,
         "{} and {}",
-        again(0),
-        again(1)
+        repeated(0),
+        repeated(1)
     );
     assert_eq!(network.received.len(), 200);
 }

@@ -255,8 +255,8 @@ fn rfc8985_6_reordering_within_a_quarter_round_trip_is_learnt() {
         2_000,
         20,
     );
-    let (again, _) = retransmissions_and_timeouts(&network);
-    assert!(again <= 20, "{again} of 2000");
+    let (repeated, _) = retransmissions_and_timeouts(&network);
+    assert!(repeated <= 20, "{repeated} of 2000");
     let network = transfer(
         config(LossDetection::GapImmediate, "fixed"),
         path,
@@ -432,9 +432,9 @@ fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
     assert_eq!(network.sender.write(now, &pattern(12_000)), Ok(10_000));
     assert_eq!(network.sender.write(now, &pattern(1)), Ok(0));
     network.run_until(Instant::from_millis(40));
-    assert!(!network.is_writable_told);
+    assert!(!network.is_writable_reported);
     network.run_until(Instant::from_millis(100));
-    assert!(network.is_writable_told);
+    assert!(network.is_writable_reported);
     assert_eq!(network.stream, pattern(10_000));
 }
 

@@ -1,7 +1,7 @@
 //! A long stream through paths that a seed makes change: no byte wrong, none missing.
 //!
 //! The long run, `STREAM_SEED` for another:
-//! `STREAM_MEGABYTES=10000 cargo test -p anabranch-core --test stream_long -- --nocapture`.
+//! `STREAM_MEGABYTES=10000 session_kind test -p anabranch-core --test stream_long -- --nocapture`.
 
 mod support;
 

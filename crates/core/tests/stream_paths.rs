@@ -285,7 +285,7 @@ fn packets(network: &Network, path: u8, reason: SendReason) -> u64 {
 }
 
 /// Returns a configuration without the race of a new session.
-fn unraced() -> Config {
+fn without_duplicates() -> Config {
     Config {
         stream: StreamConfig {
             reinjection: Reinjection::Linux,
@@ -297,7 +297,7 @@ fn unraced() -> Config {
 
 #[test]
 fn a_further_path_carries_nothing_before_it_has_answered() {
-    let mut network = network(unraced(), near_and_far());
+    let mut network = network(without_duplicates(), near_and_far());
     let took = transfer(&mut network, 30_000, Duration::from_secs(10));
     assert!(took < Duration::from_millis(100), "{took}");
     assert_eq!(packets(&network, 1, SendReason::IdleProbe), 1);
@@ -308,7 +308,7 @@ fn a_further_path_carries_nothing_before_it_has_answered() {
 fn a_path_whose_answer_is_lost_is_asked_again_and_then_used() {
     let mut paths = near_and_far();
     paths[1].lost_there = (0..20).collect();
-    let mut network = network(unraced(), paths);
+    let mut network = network(without_duplicates(), paths);
     transfer(&mut network, 10_000_000, Duration::from_secs(10));
     assert_eq!(packets(&network, 1, SendReason::IdleProbe), 2);
     assert!(packets(&network, 1, SendReason::New) > 20);
@@ -400,8 +400,8 @@ impl Scheduler for Asking {
 
 #[test]
 fn schedulers_are_told_what_the_application_has_yet_to_write() {
-    let told = Arc::new(AtomicUsize::new(0));
-    let kept = told.clone();
+    let counter = Arc::new(AtomicUsize::new(0));
+    let kept = counter.clone();
     let scheduler = move || Box::new(Asking(kept.clone())) as Box<dyn Scheduler>;
     let config = Config {
         scheduler: SchedulerFactory::new("asking", scheduler),
@@ -412,8 +412,8 @@ fn schedulers_are_told_what_the_application_has_yet_to_write() {
         network.sender.expect_further(further);
         network.sender.write(network.now, &[7; 1_000]).unwrap();
         network.run_until(network.now + Duration::from_millis(50));
-        let told = told.load(Ordering::Relaxed) as u64;
-        assert!((further..further + 3_000).contains(&told), "{told}");
+        let counter = counter.load(Ordering::Relaxed) as u64;
+        assert!((further..further + 3_000).contains(&counter), "{counter}");
     }
 }
 
@@ -460,12 +460,12 @@ fn a_scheduler_that_holds_segments_is_not_asked_after_each_that_leaves() {
 
 /// Takes paths that have room, and counts how often none had, if packets were in flight on all.
 #[derive(Debug)]
-struct InVain {
+struct Unschedulable {
     count: Arc<AtomicUsize>,
     needs_room: bool,
 }
 
-impl Scheduler for InVain {
+impl Scheduler for Unschedulable {
     fn schedule(
         &mut self,
         _now: Instant,
@@ -475,9 +475,9 @@ impl Scheduler for InVain {
         out: &mut Vec<Assignment>,
     ) {
         let is_full = |path: &PathView| path.sendable_bytes == 0 && path.bytes_in_flight > 0;
-        let is_in_vain = paths.iter().all(is_full);
+        let is_unschedulable = paths.iter().all(is_full);
         self.count
-            .fetch_add(usize::from(is_in_vain), Ordering::Relaxed);
+            .fetch_add(usize::from(is_unschedulable), Ordering::Relaxed);
         let has_room = |path: &&PathView| path.sendable_bytes > 0;
         let rooms = paths.iter().filter(has_room);
         out.extend(
@@ -502,7 +502,7 @@ fn a_scheduler_that_needs_room_is_not_asked_while_paced_paths_have_none() {
         let counted = count.clone();
         let scheduler = move || -> Box<dyn Scheduler> {
             let count = counted.clone();
-            Box::new(InVain { count, needs_room })
+            Box::new(Unschedulable { count, needs_room })
         };
         let config = Config {
             scheduler: SchedulerFactory::new("in-vain", scheduler),

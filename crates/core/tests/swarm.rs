@@ -273,7 +273,7 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
         let fragment_bytes = u64::from(config.fragment_bytes);
         let has_copy_budget = config.scheduler.name() == "anabranch";
-        let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
+        let report = FailureReport(format!("seed {seed}: {config:?} over {paths:?}"));
         let mut network = Network::new(config, paths);
         let end = begin(&mut draw, seed, &mut network, |network| {
             network.sender.keep_alive();
@@ -286,7 +286,7 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
             let copies = reasons.of(SendReason::Duplicate);
             assert!(copies.bytes <= allowed, "{copies:?} of {allowed} bytes");
         }
-        drop(told);
+        drop(report);
         (reasons, check_count)
     } else {
         let config = draw.stream_config();
@@ -295,12 +295,12 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
             _ => draw.between(1, 4),
         };
         let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
-        let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
+        let report = FailureReport(format!("seed {seed}: {config:?} over {paths:?}"));
         let mut network = Network::of_stream_over(config, paths);
         let end = begin(&mut draw, seed, &mut network, |_| {});
         run_stream(&mut draw, &mut network, end);
         let result = finish(&mut draw, &mut network);
-        drop(told);
+        drop(report);
         result
     }
 }
@@ -338,9 +338,9 @@ fn finish<C: Load>(draw: &mut Draw, network: &mut Network<C>) -> (ReasonCounts, 
 }
 
 /// Is printed if the test fails before this is dropped.
-struct Told(String);
+struct FailureReport(String);
 
-impl Drop for Told {
+impl Drop for FailureReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.0);

@@ -95,11 +95,11 @@ fn above_t2_nothing_is_copied() {
 #[test]
 fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
     let mut network = network(Reinjection::Xlink, unequal());
-    let told = |network: &mut Network, left| {
+    let reinjects = |network: &mut Network, left| {
         let now = network.now;
         network.sender.on_play_time_left(now, left)
     };
-    assert!(!told(&mut network, MINUTE));
+    assert!(!reinjects(&mut network, MINUTE));
     send(&mut network, 3_000_000, Duration::from_millis(1_500));
     let mut sent = (0, packets_sent(&network));
     while sent.0 != sent.1 {
@@ -110,7 +110,7 @@ fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
     // All is sent, and some of it is in flight on the far path.
     assert!(!network.sender.is_drained());
     assert_eq!(copies(&network), 0);
-    assert!(told(&mut network, Duration::ZERO));
+    assert!(reinjects(&mut network, Duration::ZERO));
     network.settle();
     assert!(copies(&network) > 0);
 }

@@ -37,7 +37,7 @@ pub struct RelayLink {
 
 /// A direction of a relay's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LinkDirection {
     /// From the client to the target.
     Forward,
     /// From the target to the client.

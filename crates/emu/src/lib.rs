@@ -35,7 +35,7 @@ mod relay;
 mod socket;
 mod worker;
 
-pub use config::{RelayConfig, RelayError, RelayLink, Way};
+pub use config::{LinkDirection, RelayConfig, RelayError, RelayLink};
 pub use direction::DirectionStatistics;
 pub use port::RelayLinkStatistics;
 pub use relay::Relay;

@@ -9,7 +9,7 @@ use anabranch_link::{LinkChange, LinkConfig, LinkConfigError};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::clock::Clock;
-use crate::config::{RelayError, RelayLink, Way, postponed};
+use crate::config::{LinkDirection, RelayError, RelayLink, postponed};
 use crate::direction::{Arrived, Direction, DirectionStatistics};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 
@@ -123,12 +123,16 @@ impl Port {
             .min()
     }
 
-    pub(crate) fn change(&self, way: Way, change: LinkChange) -> Result<(), LinkConfigError> {
+    pub(crate) fn change(
+        &self,
+        link_direction: LinkDirection,
+        change: LinkChange,
+    ) -> Result<(), LinkConfigError> {
         let traffic = &mut *self.lock();
         let now = self.clock.now();
-        match way {
-            Way::Forward => traffic.forward.change(now, change),
-            Way::Reverse => traffic.reverse.change(now, change),
+        match link_direction {
+            LinkDirection::Forward => traffic.forward.change(now, change),
+            LinkDirection::Reverse => traffic.reverse.change(now, change),
         }
     }
 

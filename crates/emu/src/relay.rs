@@ -10,7 +10,7 @@ use anabranch_link::{LinkChange, LinkConfigError};
 use anabranch_units::{Lateness, Punctuality};
 
 use crate::clock::Clock;
-use crate::config::{RelayConfig, RelayError, Way};
+use crate::config::{LinkDirection, RelayConfig, RelayError};
 use crate::port::{Port, RelayLinkStatistics};
 use crate::worker;
 
@@ -85,10 +85,10 @@ impl Relay {
     pub fn change(
         &self,
         link_index: usize,
-        way: Way,
+        link_direction: LinkDirection,
         change: LinkChange,
     ) -> Result<(), LinkConfigError> {
-        self.ports[link_index].change(way, change)?;
+        self.ports[link_index].change(link_direction, change)?;
         if let Some((bell, _)) = &self.running {
             // If it is full, the thread is going to look anyway.
             let _ = { bell }.write(&[0]);

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
 
-use anabranch_emu::{Relay, RelayConfig, RelayError, RelayLink, Way};
+use anabranch_emu::{LinkDirection, Relay, RelayConfig, RelayError, RelayLink};
 use anabranch_link::{
     Discipline, DropCause, FqCoDelOptions, LinkChange, LinkConfig, LossModel, QueueLimit,
 };
@@ -415,15 +415,17 @@ fn a_faster_link_lets_packets_go_that_waited_for_the_slow_one() {
         .expect("sent");
     std::thread::park_timeout(StdDuration::from_millis(50));
     let rate = LinkChange::Rate(DataRate::from_megabits_per_second(1));
-    relay.change(0, Way::Forward, rate).expect("valid");
+    relay
+        .change(0, LinkDirection::Forward, rate)
+        .expect("valid");
     assert_eq!(receive(&target).0, b"waits");
     relay
-        .change(0, Way::Forward, LinkChange::Down)
+        .change(0, LinkDirection::Forward, LinkChange::Down)
         .expect("valid");
     client.send_to(b"lost", relay.listen_addr(0)).expect("sent");
     std::thread::park_timeout(StdDuration::from_millis(50));
     relay
-        .change(0, Way::Forward, LinkChange::Up)
+        .change(0, LinkDirection::Forward, LinkChange::Up)
         .expect("valid");
     client
         .send_to(b"arrives", relay.listen_addr(0))

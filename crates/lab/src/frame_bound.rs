@@ -9,9 +9,9 @@
 //!
 //! The paths' prices are not in it: a metered path is poured over as any other.
 
+mod fluid_model;
 mod frames;
 mod parts;
-mod pour;
 mod supply;
 
 use anabranch_core::PathId;
@@ -20,9 +20,9 @@ use anabranch_units::{Duration, Instant, Seed, percentile};
 use crate::metrics::least_delay;
 use crate::run::{RunError, build_world, with_starts};
 use crate::scenario::{FlowSpec, Scenario};
-use frames::{FrameNotes, FrameRecord};
+use fluid_model::{FluidModel, Load};
+use frames::{FrameLog, FrameRecord};
 pub use parts::Parts;
-use pour::{Basin, Load};
 
 /// Frames of a flow in a run that count: those of the scenario's statistics window whose deadline
 /// is before the end of the run.
@@ -31,7 +31,7 @@ pub struct FrameDelays {
     /// In the order of capture.
     pub frames: Vec<FrameDelay>,
     /// Whether other flows share the flow's links; the bounds ignore them.
-    pub has_company: bool,
+    pub has_cross_traffic: bool,
 }
 
 /// Times of a frame from capture to completion, beyond the fastest path's propagation. A frame that
@@ -66,11 +66,11 @@ pub fn main_flow(scenario: &Scenario) -> Option<usize> {
 pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<FrameDelays, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
     let mut world = build_world(scenario, Seed(seed), 1)?;
-    let mut notes = FrameNotes::of(flow);
-    world.run_until(Instant::ZERO + scenario.duration, &mut notes);
+    let mut frame_log = FrameLog::of(flow);
+    world.run_until(Instant::ZERO + scenario.duration, &mut frame_log);
     Ok(FrameDelays {
-        frames: judged(scenario, &scenario.flows[flow], &notes.frames),
-        has_company: has_company(scenario, flow),
+        frames: judged(scenario, &scenario.flows[flow], &frame_log.frames),
+        has_cross_traffic: has_cross_traffic(scenario, flow),
     })
 }
 
@@ -84,8 +84,8 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
 pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
     let mut world = build_world(scenario, Seed(seed), 1)?;
-    let mut notes = FrameNotes::of(flow);
-    world.run_until(Instant::ZERO + scenario.duration, &mut notes);
+    let mut frame_log = FrameLog::of(flow);
+    world.run_until(Instant::ZERO + scenario.duration, &mut frame_log);
     let spec = &scenario.flows[flow];
     let Some(media) = spec.media() else {
         return Ok(1.0);
@@ -95,9 +95,9 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
     let is_judged = |frame: &FrameRecord| {
         frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
     };
-    let loads = loads(&notes.frames, u32::from(media.config.fragment_bytes));
-    let shares = Basin::of(scenario, spec).pour_in_time(&loads, deadline);
-    let judged = notes.frames.iter().zip(&loads).zip(shares);
+    let loads = loads(&frame_log.frames, u32::from(media.config.fragment_bytes));
+    let shares = FluidModel::of(scenario, spec).shares_in_time(&loads, deadline);
+    let judged = frame_log.frames.iter().zip(&loads).zip(shares);
     let judged = judged.filter(|((frame, _), _)| is_judged(frame));
     let (mut carried, mut wire_bytes) = (0.0, 0.0);
     for ((_, load), share) in judged {
@@ -117,9 +117,9 @@ fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<F
     };
     let deadline = media.config.media.deadline;
     let end = Instant::ZERO + scenario.duration;
-    let basin = Basin::of(scenario, flow);
+    let model = FluidModel::of(scenario, flow);
     let loads = loads(frames, u32::from(media.config.fragment_bytes));
-    let arrivals = basin.clone().pour(&loads);
+    let arrivals = model.clone().arrivals(&loads);
     let least = path_delays(scenario, flow).min().unwrap_or(Duration::ZERO);
     let beyond = |frame: &FrameRecord, arrival: Option<Instant>| {
         let delay = arrival.map_or(deadline, |at| at - frame.captured_at);
@@ -134,7 +134,7 @@ fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<F
             captured_at: frame.captured_at,
             actual: frame.delay(deadline).saturating_sub(least),
             bound: beyond(frame, arrival),
-            alone: beyond(frame, basin.clone().pour(&[*load])[0]),
+            alone: beyond(frame, model.clone().arrivals(&[*load])[0]),
             parts: frame.completing().map(|last| {
                 let delay = path_delay(scenario, flow, last.path);
                 Parts::of(frame.captured_at, last, delay, least)
@@ -168,7 +168,7 @@ fn path_delay(scenario: &Scenario, flow: &FlowSpec, path: PathId) -> Duration {
 }
 
 /// Whether another flow sends packets, in either direction, over a link of this one's paths.
-fn has_company(scenario: &Scenario, flow: usize) -> bool {
+fn has_cross_traffic(scenario: &Scenario, flow: usize) -> bool {
     let routes = |flow: &FlowSpec| {
         let routes = flow.paths.iter().map(|path| &scenario.routes[path.route]);
         routes.collect::<Vec<_>>()
@@ -198,7 +198,7 @@ impl FrameDelays {
     /// unknown share of the links.
     pub fn bound_p95(&self) -> Option<Duration> {
         let bounds = self.frames.iter().map(|frame| frame.bound);
-        percentile_95(bounds).filter(|_| !self.has_company)
+        percentile_95(bounds).filter(|_| !self.has_cross_traffic)
     }
 
     /// Returns the mean parts of the frames between the 94th and the 96th percentile; `None` if no

@@ -117,14 +117,14 @@ struct PacketRow<'a> {
 
 /// Event of a packet.
 #[derive(Clone, Copy, Debug)]
-struct PacketNote {
+struct PacketEntry {
     at: Instant,
     packet: PacketEvent,
-    fate: Fate,
+    packet_outcome: PacketOutcome,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum PacketOutcome {
     Sent,
     Delivered { delay: Duration },
     Dropped { link: LinkId, cause: DropCause },
@@ -151,7 +151,7 @@ pub(crate) struct TraceWriter {
     packets: Option<Csv>,
     /// Events of packets since the last sample: they come flow by flow, and are written in the
     /// order of time.
-    packet_notes: Vec<PacketNote>,
+    packet_entries: Vec<PacketEntry>,
     samples: Vec<Vec<Sample>>,
     link_statistics: Vec<anabranch_link::LinkStatistics>,
     /// First error of the calls that cannot return one.
@@ -237,7 +237,7 @@ impl TraceWriter {
             links: Csv::create(folder, "links.csv")?,
             frames: Csv::create(folder, "frames.csv")?,
             packets: packets.transpose()?,
-            packet_notes: Vec::new(),
+            packet_entries: Vec::new(),
             samples: flows
                 .iter()
                 .map(|flow| vec![Sample::default(); flow.paths.len()])
@@ -341,10 +341,14 @@ impl TraceWriter {
             .then(|| &mut self.samples[packet.flow.index()][packet.path.index()])
     }
 
-    fn note(&mut self, at: Instant, packet: &PacketEvent, fate: Fate) {
+    fn record(&mut self, at: Instant, packet: &PacketEvent, packet_outcome: PacketOutcome) {
         if self.packets.is_some() {
             let packet = *packet;
-            self.packet_notes.push(PacketNote { at, packet, fate });
+            self.packet_entries.push(PacketEntry {
+                at,
+                packet,
+                packet_outcome,
+            });
         }
     }
 
@@ -352,12 +356,17 @@ impl TraceWriter {
         let Some(file) = &mut self.packets else {
             return Ok(());
         };
-        self.packet_notes.sort_by_key(|note| note.at);
-        for PacketNote { at, packet, fate } in self.packet_notes.drain(..) {
-            let (event, delay, dropped) = match fate {
-                Fate::Sent => ("sent", None, None),
-                Fate::Delivered { delay } => ("delivered", Some(delay), None),
-                Fate::Dropped { link, cause } => ("dropped", None, Some((link, cause))),
+        self.packet_entries.sort_by_key(|record| record.at);
+        for PacketEntry {
+            at,
+            packet,
+            packet_outcome,
+        } in self.packet_entries.drain(..)
+        {
+            let (event, delay, dropped) = match packet_outcome {
+                PacketOutcome::Sent => ("sent", None, None),
+                PacketOutcome::Delivered { delay } => ("delivered", Some(delay), None),
+                PacketOutcome::Dropped { link, cause } => ("dropped", None, Some((link, cause))),
             };
             file.write(&PacketRow {
                 time_s: at.as_secs_f64(),
@@ -384,7 +393,7 @@ impl Observer for TraceWriter {
         if let Some(sample) = self.data_sample(packet) {
             sample.sent_bytes += u64::from(packet.size_bytes);
         }
-        self.note(now, packet, Fate::Sent);
+        self.record(now, packet, PacketOutcome::Sent);
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &PacketEvent, delay: Duration) {
@@ -393,14 +402,14 @@ impl Observer for TraceWriter {
             sample.delivered_packets += 1;
             sample.delay += delay;
         }
-        self.note(now, packet, Fate::Delivered { delay });
+        self.record(now, packet, PacketOutcome::Delivered { delay });
     }
 
     fn on_dropped(&mut self, now: Instant, packet: &PacketEvent, link: LinkId, cause: DropCause) {
         if let Some(sample) = self.data_sample(packet) {
             sample.dropped_packets += 1;
         }
-        self.note(now, packet, Fate::Dropped { link, cause });
+        self.record(now, packet, PacketOutcome::Dropped { link, cause });
     }
 
     fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {

@@ -40,7 +40,10 @@ fn the_95th_percentile_and_the_mean_of_all_frames_are_never_below_the_bounds() {
         for scheduler in SCHEDULERS {
             let delays = delays(&file, scheduler);
             let name = format!("{} {scheduler}", file.display());
-            assert!(!delays.has_company && delays.frames.len() > 100, "{name}");
+            assert!(
+                !delays.has_cross_traffic && delays.frames.len() > 100,
+                "{name}"
+            );
             let (actual, bound) = (delays.actual_p95().unwrap(), delays.bound_p95().unwrap());
             assert!(actual >= bound, "{name}: {actual} {bound}");
             let actual = mean_ms(&delays, |frame| frame.actual);

@@ -74,7 +74,7 @@ paths = ["short"]
 "#;
 
 /// Returns all results of a run by `threads` threads.
-fn told(scenario: &Scenario, threads: usize) -> String {
+fn outcome_of(scenario: &Scenario, threads: usize) -> String {
     let options = RunOptions {
         threads,
         ..RunOptions::seeds(1)
@@ -93,9 +93,12 @@ fn by_any_number_of_threads_a_run_is_the_same() {
         ([STREAMS, NOISE, MEDIA].concat(), "tail"),
     ] {
         let scenario = scenario(&flows, reverse);
-        let by_one = told(&scenario, 1);
+        let by_one = outcome_of(&scenario, 1);
         for threads in [2, 3] {
-            assert!(by_one == told(&scenario, threads), "{threads} threads");
+            assert!(
+                by_one == outcome_of(&scenario, threads),
+                "{threads} threads"
+            );
         }
     }
 }
@@ -104,5 +107,5 @@ fn by_any_number_of_threads_a_run_is_the_same() {
 fn who_looks_at_links_runs_by_one_thread() {
     let oracle = MEDIA.replace("count = 40", "count = 60\nscheduler = \"oracle\"");
     let scenario = scenario(&oracle, "back");
-    assert_eq!(told(&scenario, 1), told(&scenario, 2));
+    assert_eq!(outcome_of(&scenario, 1), outcome_of(&scenario, 2));
 }

@@ -186,8 +186,8 @@ fn flows_of_every_kind_are_in_the_series() {
         );
         let is_raw = ["steady", "bursts", "crowd"].contains(&flow.name.as_str());
         assert_eq!(flow.states.is_empty(), is_raw, "{}", flow.name);
-        let believed: u64 = flow.bandwidth_bits_per_second.iter().sum();
-        assert_eq!(believed == 0, is_raw, "{}", flow.name);
+        let estimate: u64 = flow.bandwidth_bits_per_second.iter().sum();
+        assert_eq!(estimate == 0, is_raw, "{}", flow.name);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A drop-tail queue in front of a transmitter: the fate of a packet is known on arrival.
+//! A drop-tail queue in front of a transmitter: the outcome of a packet is known on arrival.
 
 use std::collections::VecDeque;
 
@@ -178,7 +178,7 @@ impl<E: Element> DropTail<E> {
 
     /// Reports packets that were refused by `now`.
     #[inline]
-    fn tell_doomed(&mut self, now: Instant) {
+    fn report_refused(&mut self, now: Instant) {
         while let Some(dropped) = self.doomed.front().filter(|dropped| dropped.at <= now) {
             self.ledger.dropped.push_back(*dropped);
             self.doomed.pop_front();
@@ -275,13 +275,13 @@ impl<E: Element> Element for DropTail<E> {
     }
 
     fn pop(&mut self, now: Instant) -> Option<Packet> {
-        self.tell_doomed(now);
+        self.report_refused(now);
         self.inner.pop(now)
     }
 
     #[inline]
     fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
-        self.tell_doomed(now);
+        self.report_refused(now);
         self.inner.pop_before(now, before)
     }
 
@@ -297,7 +297,7 @@ impl<E: Element> Element for DropTail<E> {
 
     fn advance(&mut self, now: Instant) {
         self.retire(now);
-        self.tell_doomed(now);
+        self.report_refused(now);
         self.inner.advance(now);
     }
 

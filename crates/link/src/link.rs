@@ -294,7 +294,7 @@ impl Link {
     /// Returns the transit time of a packet of `size_bytes` that enters at `now`: the queueing
     /// delay, its serialisation and the propagation delay. `None` if it would not leave: the link
     /// is down or stands still, or its queue is full.
-    pub fn transit_time(&mut self, now: Instant, size_bytes: u32) -> Option<Duration> {
+    pub fn one_way_delay(&mut self, now: Instant, size_bytes: u32) -> Option<Duration> {
         let forecast = self.forecast(now, &mut Vec::new())?;
         forecast.exit_at(now, size_bytes).map(|at| at - now)
     }

@@ -39,7 +39,7 @@ fn compare(config: &LinkConfig, seed: u64) -> (usize, usize) {
         let next_at = now + Duration::from_micros(rng.below(7_000));
         drain(&mut link, next_at, &mut left);
         now = next_at;
-        promised.push(link.transit_time(now, size_bytes).map(|time| now + time));
+        promised.push(link.one_way_delay(now, size_bytes).map(|time| now + time));
         let id = promised.len() as u64 - 1;
         left.push(None);
         let packet = Packet {
@@ -123,11 +123,11 @@ fn the_transit_time_is_exact_for_packet_queues_lines_and_traces() {
 #[test]
 fn there_is_no_transit_time_while_the_link_is_down() {
     let mut link = lively().build(Seed(1)).unwrap();
-    assert!(link.transit_time(at_ms(3_999), 1_000).is_some());
-    assert_eq!(link.transit_time(at_ms(4_000), 1_000), None);
-    assert_eq!(link.transit_time(at_ms(4_299), 1_000), None);
+    assert!(link.one_way_delay(at_ms(3_999), 1_000).is_some());
+    assert_eq!(link.one_way_delay(at_ms(4_000), 1_000), None);
+    assert_eq!(link.one_way_delay(at_ms(4_299), 1_000), None);
     assert_eq!(
-        link.transit_time(at_ms(4_300), 1_000),
+        link.one_way_delay(at_ms(4_300), 1_000),
         Some(megabits(5).time_for(1_000) + ms(80))
     );
 }

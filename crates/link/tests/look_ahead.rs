@@ -8,13 +8,13 @@ use anabranch_units::{Duration, Instant, Seed};
 use support::{at_ms, drain, drain_dropped, exponential, lively_configs, megabits, ms, packet};
 
 /// Packets by their number, with their times.
-type Fates = Vec<(Instant, u64)>;
+type LossHistory = Vec<(Instant, u64)>;
 
 /// Drives a link with random arrivals for 4 s. Returns the packets' departures and drops.
 fn driven(
     config: &LinkConfig,
-    mut drive: impl FnMut(&mut Link, &[(Instant, Packet)]) -> Fates,
-) -> [Fates; 2] {
+    mut drive: impl FnMut(&mut Link, &[(Instant, Packet)]) -> LossHistory,
+) -> [LossHistory; 2] {
     let mut rng = Seed(5).derive("arrivals").rng();
     let mut now = Instant::ZERO;
     let arrivals: Vec<_> = (0..1_000)
@@ -73,7 +73,7 @@ fn in_windows(
     arrivals: &[(Instant, Packet)],
     end: Instant,
     horizon: fn(&Link, Instant) -> Instant,
-) -> Fates {
+) -> LossHistory {
     let mut departures = Vec::new();
     let mut arrivals = arrivals.iter().peekable();
     let mut start = Instant::ZERO;

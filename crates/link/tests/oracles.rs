@@ -22,32 +22,32 @@ fn constant(rate: DataRate, limit: QueueLimit) -> DropTail<Delay> {
     by_schedule(Schedule::constant(rate), limit)
 }
 
-/// Pushes random arrivals for 4 s, and pops with `lateness`. Returns every packet's fate by its id.
-fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Link) {
+/// Pushes random arrivals for 4 s, and pops with `lateness`. Returns every packet's outcome by its id.
+fn outcomes(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Link) {
     let mut link = config.build(Seed(seed)).expect("a valid configuration");
     let mut rng = Seed(seed).derive("arrivals").rng();
-    let mut fates: Vec<String> = Vec::new();
+    let mut outcomes: Vec<String> = Vec::new();
     let mut now = Instant::ZERO;
     while now < at_ms(4_000) {
         let arrival_at = now + exponential(&mut rng, ms(4));
         while let Some(due_at) = link.next_at().filter(|at| *at + lateness < arrival_at) {
             now = now.max(due_at + lateness);
             while let Some(packet) = link.pop(now) {
-                fates[packet.id as usize] += &format!("delivered {:?}", packet.ecn);
+                outcomes[packet.id as usize] += &format!("delivered {:?}", packet.ecn);
             }
         }
         now = arrival_at;
         let packet = Packet {
             flow: rng.below(4) as u32,
             ecn: Ecn::from_bits(rng.below(4) as u8),
-            ..packet(fates.len() as u64, 40 + rng.below(1_460) as u32)
+            ..packet(outcomes.len() as u64, 40 + rng.below(1_460) as u32)
         };
-        fates.push(String::new());
+        outcomes.push(String::new());
         if let Err(dropped) = link.push(now, packet) {
-            fates[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
+            outcomes[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
         }
         for dropped in drain_dropped(&mut link) {
-            fates[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
+            outcomes[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
         }
         let statistics = link.statistics(now);
         assert_eq!(
@@ -55,17 +55,17 @@ fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Li
             statistics.delivered_packets + statistics.dropped.total() + statistics.held_packets
         );
     }
-    (fates, link)
+    (outcomes, link)
 }
 
-/// Pops all remaining packets and records their fates.
-fn finish(fates: &mut [String], link: &mut Link) {
+/// Pops all remaining packets and records their outcomes.
+fn finish(outcomes: &mut [String], link: &mut Link) {
     while let Some(at) = link.next_at() {
         while let Some(packet) = link.pop(at) {
-            fates[packet.id as usize] += &format!("delivered {:?}", packet.ecn);
+            outcomes[packet.id as usize] += &format!("delivered {:?}", packet.ecn);
         }
         for dropped in drain_dropped(link) {
-            fates[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
+            outcomes[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
         }
     }
 }
@@ -74,24 +74,28 @@ fn finish(fates: &mut [String], link: &mut Link) {
 fn no_packet_is_lost_from_the_books() {
     let mut tried = [0; DropCause::ALL.len()];
     for (config, seed) in lively_configs().iter().zip(0..) {
-        let (mut fates, mut link) = fates(config, seed, Duration::ZERO);
-        finish(&mut fates, &mut link);
+        let (mut outcomes, mut link) = outcomes(config, seed, Duration::ZERO);
+        finish(&mut outcomes, &mut link);
         let statistics = link.statistics(at_ms(60_000));
         assert_eq!((statistics.held_packets, link.next_at()), (0, None));
         assert_eq!(statistics.queued_bytes, 0);
-        let is_whole = |fate: &&String| fate.starts_with("delivered ") && !fate.contains('(');
-        let delivered = fates.iter().filter(is_whole).count() as u64;
+        let is_whole =
+            |outcome: &&String| outcome.starts_with("delivered ") && !outcome.contains('(');
+        let delivered = outcomes.iter().filter(is_whole).count() as u64;
         assert_eq!(statistics.delivered_packets, delivered);
         for (cause, tried) in DropCause::ALL.into_iter().zip(&mut tried) {
-            let fate = format!("({cause:?}, ");
-            let dropped = fates
+            let outcome = format!("({cause:?}, ");
+            let dropped = outcomes
                 .iter()
-                .filter(|f| f.starts_with(&fate) && f.ends_with(')'))
+                .filter(|f| f.starts_with(&outcome) && f.ends_with(')'))
                 .count();
             assert_eq!(statistics.dropped.of(cause), dropped as u64, "{cause:?}");
             *tried += dropped;
         }
-        assert_eq!(delivered + statistics.dropped.total(), fates.len() as u64);
+        assert_eq!(
+            delivered + statistics.dropped.total(),
+            outcomes.len() as u64
+        );
     }
     assert!(tried.iter().all(|count| *count > 100), "{tried:?}");
 }
@@ -99,16 +103,16 @@ fn no_packet_is_lost_from_the_books() {
 #[test]
 fn a_seed_repeats_every_fate() {
     let config = lively_config();
-    let fates = |seed| fates(&config, seed, Duration::ZERO).0;
-    assert_eq!(fates(7), fates(7));
-    assert_ne!(fates(7), fates(8));
+    let outcomes = |seed| outcomes(&config, seed, Duration::ZERO).0;
+    assert_eq!(outcomes(7), outcomes(7));
+    assert_ne!(outcomes(7), outcomes(8));
 }
 
 #[test]
 fn a_late_driver_changes_no_fate() {
     for config in lively_configs() {
-        let (mut prompt, mut prompt_link) = fates(&config, 3, Duration::ZERO);
-        let (mut late, mut late_link) = fates(&config, 3, ms(7));
+        let (mut prompt, mut prompt_link) = outcomes(&config, 3, Duration::ZERO);
+        let (mut late, mut late_link) = outcomes(&config, 3, ms(7));
         finish(&mut prompt, &mut prompt_link);
         finish(&mut late, &mut late_link);
         assert_eq!(prompt, late, "{config:?}");

@@ -22,7 +22,7 @@ pub(crate) struct ReceiveHalf {
     /// The offset behind the last byte that has arrived.
     highest: u64,
     /// Offset up to which the peer may send.
-    told_max_offset: u64,
+    announced_max_offset: u64,
     /// Number of bytes by which the peer may be ahead of the reader.
     window_bytes: u64,
     /// The first credit given by the window's present size.
@@ -57,7 +57,7 @@ impl ReceiveHalf {
             offset: 0,
             read_offset: 0,
             highest: 0,
-            told_max_offset: window_bytes,
+            announced_max_offset: window_bytes,
             window_bytes,
             grown_at: 0,
             final_offset: None,
@@ -73,7 +73,7 @@ impl ReceiveHalf {
         is_last: bool,
     ) -> Result<bool, Violation> {
         let end = offset.saturating_add(bytes.len() as u64);
-        if end > self.told_max_offset {
+        if end > self.announced_max_offset {
             return Err(Violation::WindowExceeded);
         }
         let contradicts = match self.final_offset {
@@ -137,18 +137,18 @@ impl ReceiveHalf {
 
     /// Records that the peer has given up the stream. Returns whether that is new.
     pub(crate) fn on_reset(&mut self) -> bool {
-        let is_news = self.state == State::Open && !self.is_complete();
-        if is_news {
+        let is_new = self.state == State::Open && !self.is_complete();
+        if is_new {
             self.give_up(State::Reset);
         }
-        is_news
+        is_new
     }
 
     /// Stops the half, as the reader wants no more. Returns whether the peer must be notified.
     pub(crate) fn stop(&mut self) -> bool {
-        let is_news = self.state == State::Open && !self.is_complete();
+        let is_new = self.state == State::Open && !self.is_complete();
         self.give_up(State::Stopped);
-        is_news
+        is_new
     }
 
     fn give_up(&mut self, state: State) {
@@ -166,9 +166,9 @@ impl ReceiveHalf {
     /// Returns the offset up to which the peer may send, if it is time to announce it: when half of
     /// the window has been read.
     pub(crate) fn credit(&mut self) -> Option<u64> {
-        let told_left = self.told_max_offset.saturating_sub(self.read_offset);
-        let is_due = self.takes_more() && told_left <= self.window_bytes / 2;
-        is_due.then(|| self.tell())
+        let announced_left = self.announced_max_offset.saturating_sub(self.read_offset);
+        let is_due = self.takes_more() && announced_left <= self.window_bytes / 2;
+        is_due.then(|| self.announce())
     }
 
     /// Handles the peer's notice that its credit ended at `offset` with more to send. If the reader
@@ -187,15 +187,15 @@ impl ReceiveHalf {
         }
         self.window_bytes *= 2;
         self.grown_at = self.read_offset + self.window_bytes;
-        Some(self.tell())
+        Some(self.announce())
     }
 
     fn takes_more(&self) -> bool {
         self.state == State::Open && self.final_offset.is_none()
     }
 
-    fn tell(&mut self) -> u64 {
-        self.told_max_offset = self.read_offset + self.window_bytes;
-        self.told_max_offset
+    fn announce(&mut self) -> u64 {
+        self.announced_max_offset = self.read_offset + self.window_bytes;
+        self.announced_max_offset
     }
 }

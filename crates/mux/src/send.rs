@@ -19,7 +19,7 @@ pub(crate) struct SendHalf {
     /// Whether a writer waits for room.
     is_refused: bool,
     /// Credit whose end was reported to the peer.
-    told_blocked_at: Option<u64>,
+    reported_blocked_at: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl SendHalf {
             max_offset: window_bytes,
             state: State::Open,
             is_refused: false,
-            told_blocked_at: None,
+            reported_blocked_at: None,
         }
     }
 
@@ -84,20 +84,20 @@ impl SendHalf {
 
     /// Gives up unsent bytes. Returns whether the peer must be notified.
     pub(crate) fn reset(&mut self) -> bool {
-        let is_news = matches!(self.state, State::Open | State::Ending);
-        if is_news {
+        let is_new = matches!(self.state, State::Open | State::Ending);
+        if is_new {
             self.give_up(State::Reset);
         }
-        is_news
+        is_new
     }
 
     /// Records that the peer wants no more. Returns whether that is new.
     pub(crate) fn on_stop(&mut self) -> bool {
-        let is_news = matches!(self.state, State::Open | State::Ending);
-        if is_news {
+        let is_new = matches!(self.state, State::Open | State::Ending);
+        if is_new {
             self.give_up(State::Stopped);
         }
-        is_news
+        is_new
     }
 
     fn give_up(&mut self, state: State) {
@@ -137,11 +137,11 @@ impl SendHalf {
     pub(crate) fn take_blocked(&mut self) -> Option<u64> {
         let at = self.max_offset;
         let is_blocked = self.queued_bytes > 0 && self.offset >= at;
-        let is_news = is_blocked && self.told_blocked_at != Some(at);
-        if is_news {
-            self.told_blocked_at = Some(at);
+        let is_new = is_blocked && self.reported_blocked_at != Some(at);
+        if is_new {
+            self.reported_blocked_at = Some(at);
         }
-        is_news.then_some(at)
+        is_new.then_some(at)
     }
 
     /// Returns the number of bytes that may leave now.

@@ -68,7 +68,7 @@ pub(crate) struct SessionWindow {
     /// … and have been read, or are no longer of use.
     consumed: u64,
     /// Number of bytes up to which the peer may send.
-    told_max: u64,
+    announced_max: u64,
 }
 
 impl SessionWindow {
@@ -80,7 +80,7 @@ impl SessionWindow {
             taken_bytes: 0,
             received: 0,
             consumed: 0,
-            told_max: least_bytes,
+            announced_max: least_bytes,
         }
     }
 
@@ -98,7 +98,7 @@ impl SessionWindow {
     /// Counts arrived bytes of a stream.
     pub(crate) fn on_received(&mut self, bytes: u64) -> Result<(), Violation> {
         self.received = self.received.saturating_add(bytes);
-        match self.received > self.told_max {
+        match self.received > self.announced_max {
             true => Err(Violation::WindowExceeded),
             false => Ok(()),
         }
@@ -112,7 +112,7 @@ impl SessionWindow {
     /// Returns the peer's credit for all streams if it must be announced now: half of the window
     /// has been read, or the window should double. `wanted` is the size that it should have.
     pub(crate) fn credit(&mut self, wanted: u64) -> Option<u64> {
-        let ahead = self.told_max - self.consumed;
+        let ahead = self.announced_max - self.consumed;
         let window = self.least_bytes + self.taken_bytes;
         let may_grow = wanted >= 2 * window && self.budget.left_bytes() > 0;
         if ahead > window / 2 && !may_grow {
@@ -125,8 +125,8 @@ impl SessionWindow {
             None => self.give_back(needed.max(ahead.saturating_sub(self.least_bytes))),
         }
         let max = self.consumed + self.least_bytes + self.taken_bytes;
-        (max > self.told_max).then(|| {
-            self.told_max = max;
+        (max > self.announced_max).then(|| {
+            self.announced_max = max;
             max
         })
     }

@@ -28,7 +28,7 @@ fn limits() -> Limits {
 /// Two ends, and the messages in flight to each.
 struct Pair {
     ends: [Mux; 2],
-    on_the_way: [Vec<Bytes>; 2],
+    in_flight: [Vec<Bytes>; 2],
     rng: Rng,
 }
 
@@ -46,7 +46,7 @@ impl Pair {
         Pair {
             ends: [Role::Client, Role::Server]
                 .map(|role| Mux::new(role, limits(), Budget::new(200_000))),
-            on_the_way: [Vec::new(), Vec::new()],
+            in_flight: [Vec::new(), Vec::new()],
             rng: Seed(seed).rng(),
         }
     }
@@ -65,13 +65,13 @@ impl Pair {
             let from = self.rng.below(2) as usize;
             if let Some(message) = next_message(&mut self.ends[from]) {
                 assert!(message.len() <= MESSAGE_BYTES);
-                self.on_the_way[1 - from].push(message);
+                self.in_flight[1 - from].push(message);
             }
             let to = self.rng.below(2) as usize;
-            let waiting = self.on_the_way[to].len() as u64;
+            let waiting = self.in_flight[to].len() as u64;
             if waiting > 0 {
                 let index = self.rng.below(waiting) as usize;
-                let message = self.on_the_way[to].swap_remove(index);
+                let message = self.in_flight[to].swap_remove(index);
                 self.ends[to]
                     .handle_message(message)
                     .expect("an honest peer");
@@ -82,7 +82,7 @@ impl Pair {
     /// Delivers all messages.
     fn settle(&mut self) {
         while self.ends.iter().any(Mux::has_message)
-            || self.on_the_way.iter().any(|waiting| !waiting.is_empty())
+            || self.in_flight.iter().any(|waiting| !waiting.is_empty())
         {
             self.carry(10);
         }
@@ -443,8 +443,8 @@ fn the_end_of_the_session_is_the_end_of_its_streams_but_for_what_has_come() {
     );
     while pair.client().poll_event().is_some() {}
     pair.client().end();
-    let told = core::iter::from_fn(|| pair.client().poll_event()).count();
-    assert_eq!(told, 4, "readers and writers of two streams");
+    let event_count = core::iter::from_fn(|| pair.client().poll_event()).count();
+    assert_eq!(event_count, 4, "readers and writers of two streams");
     pair.client().end();
     assert_eq!(pair.client().poll_event(), None, "it ends once");
     assert_eq!(pair.client().open(), Err(OpenError::SessionOver));

@@ -2,8 +2,8 @@
 
 mod answers;
 mod carriers;
+mod path_manager;
 mod start_error;
-mod ways;
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use anabranch_controllers::default_controller;
 use anabranch_core::{Config, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Agreed, Initiator, Kind, PairingCode, PublicKey, SecretKey, Wishes, classify,
+    Agreed, Initiator, Kind, PairingCode, PublicKey, SecretKey, SessionParameters, classify,
 };
 use anabranch_units::{Duration, Instant, Seed};
 
@@ -35,9 +35,9 @@ use crate::socket::Arrival;
 use crate::tcp::TcpFallback;
 use crate::tcp::fallback::Fallback;
 use crate::waker::Waker;
+pub use path_manager::ClientPath;
+use path_manager::{PathManager, prepare};
 pub use start_error::StartError;
-pub use ways::ClientPath;
-use ways::{Ways, prepare};
 
 /// Set-up of the end that opens a session.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ pub struct ClientConfig {
     /// The paths, at least one; the index is the path's number. Names are resolved while they are
     /// needed.
     pub paths: Vec<ClientPath>,
-    /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
-    /// their wishes, which sets the deadline of frames. `None`: no wish.
+    /// Requested delay of media beyond the fastest path's delay. Both ends agree on the larger of
+    /// their values, which sets the deadline of frames. `None`: no request.
     pub latency: Option<Duration>,
     /// Whether the transport's deadline holds, independent of the latency agreed on.
     pub keeps_deadline: bool,
@@ -128,7 +128,7 @@ pub(crate) struct ClientRole<L: Load> {
     make_load: MakeLoad<L>,
     /// Counts of earlier sessions.
     past: Option<Snapshot>,
-    ways: Ways,
+    paths: PathManager,
     /// The path and the address by which the first answer to the handshake arrived.
     answered: Option<(usize, SocketAddr)>,
     closing_at: Option<Instant>,
@@ -167,8 +167,8 @@ impl<L: Load> ClientRole<L> {
 
     /// Sets whether the user pays for a path by volume, in later sessions, too.
     pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
-        if let Some(way) = self.ways.get_mut(index) {
-            way.cap = cap;
+        if let Some(managed) = self.paths.get_mut(index) {
+            managed.cap = cap;
             if let Some(driver) = &mut self.driver {
                 driver.set_cap(index, cap);
             }
@@ -176,8 +176,8 @@ impl<L: Load> ClientRole<L> {
     }
 
     pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
-        if let Some(way) = self.ways.get_mut(index) {
-            way.path.options.is_metered = is_metered;
+        if let Some(managed) = self.paths.get_mut(index) {
+            managed.path.options.is_metered = is_metered;
             if let Some(driver) = &mut self.driver {
                 driver.set_metered(now, index, is_metered);
             }
@@ -195,8 +195,8 @@ impl<L: Load> ClientRole<L> {
         if count > PathId::LIMIT {
             return Err(StartError::TooManyPaths { count });
         }
-        let ways = Ways::new(paths, Arc::new(SystemResolver), waker);
-        let headers = ways.header_bytes().ok_or(StartError::NoPath)?;
+        let paths = PathManager::new(paths, Arc::new(SystemResolver), waker);
+        let headers = paths.header_bytes().ok_or(StartError::NoPath)?;
         prepare::<L>(&mut config.transport, headers);
         let now = config.clock.now();
         // The caller's mistakes are reported at once, not when the peer answers.
@@ -204,7 +204,7 @@ impl<L: Load> ClientRole<L> {
         Ok(ClientRole {
             handshake: Some(handshake::<L>(now, &config)),
             fallback: Fallback::new(config.tcp),
-            ways,
+            paths,
             answered: None,
             config,
             events,
@@ -224,7 +224,7 @@ impl<L: Load> ClientRole<L> {
         if self.closing_at.is_none()
             && driver.is_reset(datagram)
             && (driver.peer_left_at().is_some()
-                || Handshake::may_believe_reset(now, driver.heard_at()))
+                || Handshake::may_trust_reset(now, driver.heard_at()))
         {
             self.reconnect(now).on_reset();
         }
@@ -234,10 +234,10 @@ impl<L: Load> ClientRole<L> {
     fn reconnect(&mut self, now: Instant) -> &mut Handshake {
         if self.handshake.is_none() && !self.has_receiver_left() {
             let silent_for = self.silent_for(now);
-            self.events.tell(Event::Reconnecting { silent_for });
+            self.events.emit(Event::Reconnecting { silent_for });
         }
         if let (None, Some(driver)) = (&self.handshake, &self.driver) {
-            self.ways
+            self.paths
                 .on_silence(now, |index| driver.has_heard_path(index));
         }
         let config = &self.config;
@@ -260,9 +260,9 @@ impl<L: Load> ClientRole<L> {
     fn begin_session(&mut self, now: Instant, agreed: Agreed) {
         self.handshake = None;
         self.config.pairing_code = None;
-        self.ways.on_session(now, self.answered.take());
-        if let Some(headers) = self.ways.header_bytes()
-            && self.ways.has_names()
+        self.paths.on_session(now, self.answered.take());
+        if let Some(headers) = self.paths.header_bytes()
+            && self.paths.has_names()
         {
             prepare::<L>(&mut self.config.transport, headers);
         }
@@ -289,15 +289,15 @@ impl<L: Load> ClientRole<L> {
         if !config.keeps_deadline {
             driver.follow_latency();
         }
-        for (port, way) in self.ways.iter().enumerate() {
+        for (port, managed) in self.paths.iter().enumerate() {
             let before = self.driver.as_ref();
             let options = PathOptions {
                 initial_rate: before.and_then(|driver| driver.reported_rate(port)),
-                ..way.path.options
+                ..managed.path.options
             };
-            driver.add_path(now, way.route(port), options);
-            driver.set_local_link(port, way.local_link());
-            if way.is_absent {
+            driver.add_path(now, managed.route(port), options);
+            driver.set_local_link(port, managed.local_link());
+            if managed.is_absent {
                 driver.suspend_path(now, port);
             }
         }
@@ -305,7 +305,7 @@ impl<L: Load> ClientRole<L> {
         let event = match self.driver.replace(driver) {
             None => Event::Connected {
                 peer,
-                cargo: L::CARGO,
+                session_kind: L::SESSION_KIND,
             },
             Some(mut before) => {
                 if let Some(driver) = self.driver.as_mut().filter(|_| !agreed.had_session) {
@@ -317,7 +317,7 @@ impl<L: Load> ClientRole<L> {
                 Event::Reconnected { silent_for }
             }
         };
-        self.events.tell(event);
+        self.events.emit(event);
     }
 
     /// Requests the first session when it is due, and gives up in the end.
@@ -350,7 +350,7 @@ impl<L: Load> ClientRole<L> {
             let ended = match handshake.refused() {
                 Some(refused) => Ended::Refused { refused, waited },
                 None => Ended::NoAnswer {
-                    remotes: self.ways.addresses(),
+                    remotes: self.paths.addresses(),
                     waited,
                     local_key: config.local_key.public_key(),
                 },
@@ -359,7 +359,7 @@ impl<L: Load> ClientRole<L> {
         }
         let next = [
             Some(handshake.next_at().min(give_up_at)),
-            self.ways.next_at(),
+            self.paths.next_at(),
         ];
         Next::Wait(next.into_iter().flatten().min())
     }
@@ -375,7 +375,7 @@ impl<L: Load> ClientRole<L> {
         let heard_at = driver.heard_at();
         if driver.peer_left_at().is_some() {
             if self.handshake.is_none() {
-                self.events.tell(Event::ReceiverLeft);
+                self.events.emit(Event::ReceiverLeft);
                 // It will not speak again in the old session.
                 self.reconnect(now).on_reset();
             }
@@ -399,7 +399,7 @@ impl<L: Load> ClientRole<L> {
     fn advance_session(&mut self, now: Instant, ports: &[Port]) -> Next {
         self.advance_reconnection(now, ports);
         if self.handshake.is_none() && self.closing_at.is_none() {
-            self.tend_ways(now);
+            self.tend_paths(now);
         }
         let Some(driver) = &mut self.driver else {
             return Next::Over;
@@ -434,13 +434,13 @@ impl<L: Load> ClientRole<L> {
         }
         let silent_since = driver.unanswered_since();
         let reconnect_at = match &self.handshake {
-            Some(handshake) => [Some(handshake.next_at()), self.ways.next_at()]
+            Some(handshake) => [Some(handshake.next_at()), self.paths.next_at()]
                 .into_iter()
                 .flatten()
                 .min(),
             None if self.closing_at.is_none() && driver.peer_left_at().is_none() => {
                 let since = silent_since.map(|since| since + RECONNECT_AFTER);
-                since.into_iter().chain(self.ways.look_at()).min()
+                since.into_iter().chain(self.paths.look_at()).min()
             }
             // The receiver has just announced it.
             None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
@@ -460,7 +460,7 @@ impl<L: Load> ClientRole<L> {
         if let Some(driver) = &mut self.driver {
             driver.end_load();
         }
-        self.events.tell(Event::Ended(ended));
+        self.events.emit(Event::Ended(ended));
         Next::Over
     }
 
@@ -468,8 +468,8 @@ impl<L: Load> ClientRole<L> {
         let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
         let seen = seen.map(|seen| {
             let mut seen = seen.after(self.past.as_ref());
-            for (path, way) in seen.paths.iter_mut().zip(self.ways.iter()) {
-                path.succession = way.succession;
+            for (path, managed) in seen.paths.iter_mut().zip(self.paths.iter()) {
+                path.succession = managed.succession;
             }
             seen
         });
@@ -483,14 +483,14 @@ fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
 
 fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     let (local, peer) = (&config.local_key, &config.peer_key);
-    let wishes = Wishes {
-        cargo: L::CARGO,
+    let parameters = SessionParameters {
+        session_kind: L::SESSION_KIND,
         latency_millis: millis_of(config.latency),
     };
     let index = random::session_index();
     match &config.pairing_code {
-        Some(code) => Initiator::pairing(local, peer, index, wishes, code),
-        None => Initiator::new(local, peer, index, wishes),
+        Some(code) => Initiator::pairing(local, peer, index, parameters, code),
+        None => Initiator::new(local, peer, index, parameters),
     }
 }
 
@@ -542,7 +542,7 @@ impl<L: Load> Role for ClientRole<L> {
         if self.is_over {
             return Next::Over;
         }
-        if self.ways.are_ports_due() {
+        if self.paths.are_ports_due() {
             // No packet must leave by a port that belongs to another path.
             return Next::Wait(Some(now));
         }
@@ -555,7 +555,7 @@ impl<L: Load> Role for ClientRole<L> {
     }
 
     fn peers(&self) -> (u64, &[Peer]) {
-        (self.ways.version, &[])
+        (self.paths.version, &[])
     }
 
     fn take_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
@@ -563,8 +563,8 @@ impl<L: Load> Role for ClientRole<L> {
     }
 
     fn on_port(&mut self, now: Instant, index: usize, absence: Option<String>) {
-        if let Some(way) = self.ways.get_mut(index) {
-            way.is_absent = absence.is_some();
+        if let Some(managed) = self.paths.get_mut(index) {
+            managed.is_absent = absence.is_some();
         }
         let path = PathId(index as u8);
         match absence {
@@ -572,9 +572,9 @@ impl<L: Load> Role for ClientRole<L> {
                 if let Some(driver) = &mut self.driver {
                     driver.suspend_path(now, index);
                 }
-                self.events.tell(Event::PathAbsent { path, reason });
+                self.events.emit(Event::PathAbsent { path, reason });
             }
-            None => self.events.tell(Event::PathPresent { path }),
+            None => self.events.emit(Event::PathPresent { path }),
         }
     }
 }

@@ -19,7 +19,7 @@ use anabranch_controllers::default_controller;
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Event as CoreEvent, Frame, Media, MediaSession, MtuDiscovery};
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -217,7 +217,7 @@ impl Datagrams {
 impl Load for Datagrams {
     type Content = Media;
 
-    const CARGO: Cargo = Cargo::Datagrams;
+    const SESSION_KIND: SessionKind = SessionKind::Datagrams;
 
     /// Same as for frames: data in flight is soon worthless.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);

@@ -167,7 +167,7 @@ impl<L: Load> Driver<L> {
             fit_at: None,
             paths: Vec::new(),
             outbox: Outbox::default(),
-            observed: Observed::new(observer, peer, L::CARGO),
+            observed: Observed::new(observer, peer, L::SESSION_KIND),
             connected_at: at,
             key_age: KeyAge::new(at),
             time: at,
@@ -334,8 +334,8 @@ impl<L: Load> Driver<L> {
     }
 
     /// Returns whether the owner may have handed in data to be sent.
-    pub(crate) fn may_have_news(&self) -> bool {
-        self.load.may_have_news()
+    pub(crate) fn may_have_data(&self) -> bool {
+        self.load.may_have_data()
     }
 
     /// Makes frames worthless when they are later than the latency agreed on.
@@ -432,7 +432,7 @@ impl<L: Load> Driver<L> {
         self.load.exchange(now, &mut self.endpoint);
         loop {
             self.transmit(now, ports);
-            self.tell(now, events);
+            self.report(now, events);
             if !self.load.exchange(self.time, &mut self.endpoint) {
                 break;
             }
@@ -452,7 +452,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    fn tell(&mut self, now: Instant, events: &EventSender) {
+    fn report(&mut self, now: Instant, events: &EventSender) {
         let frames_received = self.endpoint.counters().frames_received;
         if core::mem::replace(&mut self.frames_received, frames_received) != frames_received {
             self.media_until = now;
@@ -472,7 +472,7 @@ impl<L: Load> Driver<L> {
                         known.is_out = state == PathState::Out;
                     }
                     self.hasten_report();
-                    events.tell(Event::PathState { path, state });
+                    events.emit(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
                 CoreEvent::PeerLeft => self.peer_left_at = Some(now),
@@ -522,7 +522,7 @@ impl<L: Load> Driver<L> {
             past_sessions: 0,
             peer_left_at: self.peer_left_at,
             peer: Some(self.peer),
-            cargo: Some(L::CARGO),
+            session_kind: Some(L::SESSION_KIND),
             media_until: (self.frames_received > 0).then_some(self.media_until),
             latency: self.latency,
             paths,

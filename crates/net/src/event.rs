@@ -4,7 +4,7 @@ use core::fmt;
 use std::net::SocketAddr;
 
 use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media::DropReason};
-use anabranch_secure::{Cargo, PublicKey, Refusal, VERSION};
+use anabranch_secure::{PublicKey, Refusal, SessionKind, VERSION};
 use anabranch_units::{DataRate, Duration};
 
 use crate::tcp::Carrier;
@@ -16,8 +16,8 @@ pub enum Event {
     Connected {
         /// The peer's key, authenticated.
         peer: PublicKey,
-        /// Cargo of the session.
-        cargo: Cargo,
+        /// Kind of the session.
+        session_kind: SessionKind,
     },
     /// A frame has arrived completely; frames are in the order of their numbers.
     FrameReceived(ReceivedFrame),

@@ -61,7 +61,7 @@ pub(crate) fn queue() -> (EventSender, Events) {
 }
 
 impl EventSender {
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn emit(&self, event: Event) {
         let bytes = bytes_of(&event);
         let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS
             || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES;
@@ -132,11 +132,11 @@ mod tests {
     fn a_reader_that_sleeps_bounds_the_queue() {
         let (sender, events) = queue();
         for _ in 0..MAX_QUEUED_EVENTS + 3 {
-            sender.tell(Event::TargetBitrate(DataRate::ZERO));
+            sender.emit(Event::TargetBitrate(DataRate::ZERO));
         }
         assert_eq!(sender.dropped_count(), 3);
         events.try_recv().expect("it is full");
-        sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        sender.emit(Event::TargetBitrate(DataRate::ZERO));
         assert_eq!(sender.dropped_count(), 3, "there was room for one");
         drop(sender);
         assert_eq!(events.iter().count(), MAX_QUEUED_EVENTS);
@@ -158,13 +158,13 @@ mod tests {
             })
         };
         for _ in 0..20 {
-            sender.tell(frame(8 << 20));
+            sender.emit(frame(8 << 20));
         }
         assert_eq!(sender.dropped_count(), 12, "eight of 8 MiB fit");
-        sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        sender.emit(Event::TargetBitrate(DataRate::ZERO));
         assert_eq!(sender.dropped_count(), 12, "what has no bytes fits still");
         events.try_recv().expect("a frame");
-        sender.tell(frame(8 << 20));
+        sender.emit(frame(8 << 20));
         assert_eq!(sender.dropped_count(), 12, "there was room for one");
     }
 
@@ -172,9 +172,9 @@ mod tests {
     fn a_reader_that_sleeps_learns_of_the_end() {
         let (sender, events) = queue();
         for _ in 0..MAX_QUEUED_EVENTS + 3 {
-            sender.tell(Event::TargetBitrate(DataRate::ZERO));
+            sender.emit(Event::TargetBitrate(DataRate::ZERO));
         }
-        sender.tell(Event::Ended(Ended::ClosedByPeer));
+        sender.emit(Event::Ended(Ended::ClosedByPeer));
         drop(sender);
         assert_eq!(
             events.iter().last(),

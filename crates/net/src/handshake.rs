@@ -17,9 +17,9 @@ use crate::socket::Batch;
 
 /// Silence after which another session is requested. Chosen.
 pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
-/// Silence after which a receiver's notice that it does not know a session is believed: a session
+/// Silence after which a receiver's notice that it does not know a session is trusted: a session
 /// that answers exists. Chosen.
-const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
+const TRUST_RESET_AFTER: Duration = Duration::from_millis(200);
 /// An unanswered initiation is sent again after this time, then after twice as long, …
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// … and at last at this interval.
@@ -69,9 +69,9 @@ impl Handshake {
         }
     }
 
-    /// Returns whether a reset may be believed of a session that was last heard at `heard_at`.
-    pub(crate) fn may_believe_reset(now: Instant, heard_at: Instant) -> bool {
-        now.saturating_since(heard_at) >= BELIEVE_RESET_AFTER
+    /// Returns whether a reset may be trusted of a session that was last heard at `heard_at`.
+    pub(crate) fn may_trust_reset(now: Instant, heard_at: Instant) -> bool {
+        now.saturating_since(heard_at) >= TRUST_RESET_AFTER
     }
 
     /// Records that the receiver has proven not to know the session before.
@@ -89,7 +89,7 @@ impl Handshake {
     }
 
     /// Takes the receiver's answer. Returns the reason if it refuses a session: only another
-    /// initiation can ask again, with [`ask_again`](Self::ask_again).
+    /// initiation can ask again, with [`request_again`](Self::request_again).
     ///
     /// # Errors
     /// Reason to drop the datagram.
@@ -115,7 +115,7 @@ impl Handshake {
     }
 
     /// Sends another initiation, when the next one is due.
-    pub(crate) fn ask_again(&mut self, initiator: Initiator) {
+    pub(crate) fn request_again(&mut self, initiator: Initiator) {
         self.initiator = initiator;
     }
 
@@ -128,7 +128,7 @@ impl Handshake {
     }
 
     /// Records the receiver's reason for refusing a session. Returns whether it is new.
-    pub(crate) fn note_refused(&mut self, refused: Refused) -> bool {
+    pub(crate) fn record_refused(&mut self, refused: Refused) -> bool {
         self.refused.replace(refused) != Some(refused)
     }
 
@@ -175,7 +175,7 @@ impl Handshake {
     }
 
     /// Sends the initiation again at once, as there is another way to the receiver.
-    pub(crate) fn on_new_way(&mut self, now: Instant) {
+    pub(crate) fn on_new_path(&mut self, now: Instant) {
         self.retry_at = self.retry_at.min(now);
     }
 
@@ -247,14 +247,15 @@ impl Handshake {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_secure::{Cargo, SecretKey, Wishes};
+    use anabranch_secure::{SecretKey, SessionKind, SessionParameters};
 
     use super::*;
 
     #[test]
     fn resets_ask_for_initiations_with_a_back_off() {
         let (local, peer) = (SecretKey::generate(), SecretKey::generate().public_key());
-        let initiator = Initiator::new(&local, &peer, 1, Wishes::of(Cargo::Frames));
+        let initiator =
+            Initiator::new(&local, &peer, 1, SessionParameters::of(SessionKind::Frames));
         let mut handshake = Handshake::new(Instant::ZERO, initiator, Duration::ZERO);
         let mut sent_at = Vec::new();
         for millis in 0..10_000 {

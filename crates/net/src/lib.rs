@@ -85,11 +85,11 @@ pub use datagrams::{
 pub use event::{Ended, Event, Refused};
 pub use event_queue::Events;
 pub use link::{LinkCap, LinkReport};
-pub use observer::{PacketEvent, PacketNews, PacketObserver};
+pub use observer::{PacketEvent, PacketEventKind, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
-pub use server::{PairingNews, Places, ServerConfig, TurnedAway};
+pub use server::{PairingOutcome, Places, RefusedSender, ServerConfig};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

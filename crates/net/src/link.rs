@@ -10,7 +10,7 @@
 //!               6 has cap
 //!   bytes 2–3   loss ratio, as a share of 65,535
 //!   bytes 4–7   rate sent, in kbit/s
-//!   bytes 8–11  rate that the path is believed to carry, in kbit/s
+//!   bytes 8–11  estimated rate of the path, in kbit/s
 //!   4 bytes     round-trip time in µs, if it has one
 //!   4 bytes     maximum rate in kbit/s, if it has one
 //!   16 bytes    bytes carried and cap, if it has one

@@ -3,7 +3,7 @@
 use anabranch_core::{
     Config, Content, Event as CoreEvent, Media, MediaSession, MtuDiscovery, Session,
 };
-use anabranch_secure::Cargo;
+use anabranch_secure::SessionKind;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::driver::Driver;
@@ -15,8 +15,8 @@ pub(crate) trait Load: Send + 'static {
     /// The transport's part.
     type Content: Content + Send;
 
-    /// Cargo named in the handshake.
-    const CARGO: Cargo;
+    /// Kind named in the handshake.
+    const SESSION_KIND: SessionKind;
 
     /// Time for which a new session waits for the old one to speak: a network that is back brings
     /// both.
@@ -60,7 +60,7 @@ pub(crate) trait Load: Send + 'static {
 
     /// Returns whether the owner may have handed in data since the last
     /// [`exchange`](Self::exchange).
-    fn may_have_news(&self) -> bool {
+    fn may_have_data(&self) -> bool {
         true
     }
 
@@ -86,7 +86,7 @@ pub(crate) struct Frames;
 impl Load for Frames {
     type Content = Media;
 
-    const CARGO: Cargo = Cargo::Frames;
+    const SESSION_KIND: SessionKind = SessionKind::Frames;
 
     /// Twice the interval of challenges, and some time in flight: the old session has frames in
     /// flight.
@@ -97,11 +97,11 @@ impl Load for Frames {
 
     fn prepare(config: &mut Config, header_bytes: u32) {
         config.mtu = Some(MtuDiscovery::of_internet(header_bytes));
-        config.media.tells_send_times = true;
+        config.media.includes_send_times = true;
     }
 
     fn prepare_server(config: &mut Config, _: u32) {
-        config.media.tells_send_times = true;
+        config.media.includes_send_times = true;
         // This holds even if it has sent frames itself: sessions belong to their senders.
         config.media.ends_with_peer = true;
     }
@@ -127,7 +127,7 @@ impl Load for Frames {
         false
     }
 
-    fn may_have_news(&self) -> bool {
+    fn may_have_data(&self) -> bool {
         false
     }
 
@@ -137,12 +137,12 @@ impl Load for Frames {
 
     fn on_event(&mut self, event: CoreEvent, events: &EventSender) {
         match event {
-            CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
-            CoreEvent::FramePart(part) => events.tell(Event::FramePart(part)),
+            CoreEvent::FrameReceived(frame) => events.emit(Event::FrameReceived(frame)),
+            CoreEvent::FramePart(part) => events.emit(Event::FramePart(part)),
             CoreEvent::FrameDropped { id, reason } => {
-                events.tell(Event::FrameDropped { id, reason });
+                events.emit(Event::FrameDropped { id, reason });
             }
-            CoreEvent::TargetBitrate(target) => events.tell(Event::TargetBitrate(target)),
+            CoreEvent::TargetBitrate(target) => events.emit(Event::TargetBitrate(target)),
             _ => {}
         }
     }

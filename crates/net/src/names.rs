@@ -46,7 +46,7 @@ pub(crate) struct Answer {
     pub(crate) outcome: Result<Vec<SocketAddr>, String>,
     /// Whether the user should be notified: a failure that is new or lasts; an address after a
     /// failure; another address than before.
-    pub(crate) is_news: bool,
+    pub(crate) is_new: bool,
 }
 
 /// The names of a client's paths.
@@ -189,14 +189,14 @@ impl Entry {
         self.is_asked = false;
         self.next_at = now + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        let is_news = match &outcome {
+        let is_new = match &outcome {
             Ok(addresses) => self.on_addresses(addresses),
             Err(_) => self.on_failure(now),
         };
         Some(Answer {
             name: self.name.clone(),
             outcome,
-            is_news,
+            is_new,
         })
     }
 
@@ -351,7 +351,7 @@ mod tests {
             Ok(vec![at(2), at(1)]),
             Ok(vec![at(9)]),
         ]);
-        for (seconds, is_news) in [
+        for (seconds, is_new) in [
             (0, true),
             (10, false),
             (301, true),
@@ -361,7 +361,7 @@ mod tests {
             (340, true),
         ] {
             let answer = answer(&mut names, &wakeup, Instant::from_secs(seconds));
-            assert_eq!(answer.is_news, is_news, "{answer:?}");
+            assert_eq!(answer.is_new, is_new, "{answer:?}");
         }
         assert_eq!(names.add(&name()), [at(9)]);
     }

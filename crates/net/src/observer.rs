@@ -4,7 +4,7 @@
 use core::fmt;
 
 use anabranch_core::{FrameId, PathId, SendReason};
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::Instant;
 
 /// Observer of the packets of all sessions of an end. It runs in the thread that serves the
@@ -21,17 +21,17 @@ pub struct PacketEvent {
     pub at: Instant,
     /// Public key of the other end.
     pub peer: PublicKey,
-    /// Cargo of the session.
-    pub cargo: Cargo,
+    /// Kind of the session.
+    pub session_kind: SessionKind,
     /// The packet's path.
     pub path: PathId,
     /// The packet's event.
-    pub news: PacketNews,
+    pub kind: PacketEventKind,
 }
 
 /// Events of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketNews {
+pub enum PacketEventKind {
     /// The packet left.
     Sent {
         /// Number of the datagram on its path in this session, from its header; both ends know it.

@@ -28,7 +28,7 @@ pub(crate) struct Port {
     socket: Option<Socket>,
     /// Interface and peer for opening the socket; `None` for a receiver's, which is not bound to an
     /// interface.
-    way: Option<(Via, SocketAddr)>,
+    target: Option<(Via, SocketAddr)>,
     /// Result of sending since the last check.
     seen: RefCell<Seen>,
     has_sent: Cell<bool>,
@@ -37,7 +37,7 @@ pub(crate) struct Port {
     look_at: Instant,
     /// Reason for which it is unusable.
     absence: Option<String>,
-    is_absence_told: bool,
+    is_absence_reported: bool,
     /// The TCP connection, in addition to the socket or instead of it.
     tcp: Tcp,
 }
@@ -49,7 +49,7 @@ enum Seen {
     /// The socket's interface or address has gone.
     Gone,
     /// The operating system has no route now, and may have one later.
-    NoWay(String),
+    NoRoute(String),
 }
 
 impl Port {
@@ -58,12 +58,12 @@ impl Port {
     /// # Errors
     /// Errors that waiting cannot fix.
     pub(crate) fn open(via: &Via, remote: SocketAddr) -> Result<Port, StartError> {
-        let way = Some((via.clone(), remote));
+        let target = Some((via.clone(), remote));
         match open(via, remote) {
-            Ok(socket) => Ok(Port::dialling(Some(socket), way)),
+            Ok(socket) => Ok(Port::dialling(Some(socket), target)),
             Err(StartError::Via(absent)) if absent.is_absence() => Ok(Port {
                 absence: Some(absent.to_string()),
-                ..Port::dialling(None, way)
+                ..Port::dialling(None, target)
             }),
             Err(error) => Err(error),
         }
@@ -81,7 +81,7 @@ impl Port {
     /// Changes the remote address. The socket stays if it is of the same family: answers from the
     /// old address may be in flight. A TCP connection only reaches the old address.
     pub(crate) fn redirect(&mut self, via: &Via, remote: SocketAddr) {
-        let old = self.way.replace((via.clone(), remote));
+        let old = self.target.replace((via.clone(), remote));
         self.tcp = Tcp::Dialled(Dial::default());
         let is_alike = old.is_some_and(|(_, old)| old.is_ipv4() == remote.is_ipv4());
         if !is_alike || self.socket.is_none() {
@@ -94,23 +94,23 @@ impl Port {
         Port::new(Some(socket), None)
     }
 
-    fn dialling(socket: Option<Socket>, way: Option<(Via, SocketAddr)>) -> Port {
+    fn dialling(socket: Option<Socket>, target: Option<(Via, SocketAddr)>) -> Port {
         Port {
             tcp: Tcp::Dialled(Dial::default()),
-            ..Port::new(socket, way)
+            ..Port::new(socket, target)
         }
     }
 
-    fn new(socket: Option<Socket>, way: Option<(Via, SocketAddr)>) -> Port {
+    fn new(socket: Option<Socket>, target: Option<(Via, SocketAddr)>) -> Port {
         Port {
             socket,
-            way,
+            target,
             seen: RefCell::default(),
             has_sent: Cell::new(false),
             coalesces: false,
             look_at: Instant::ZERO,
             absence: None,
-            is_absence_told: false,
+            is_absence_reported: false,
             tcp: Tcp::None,
         }
     }
@@ -221,7 +221,7 @@ impl Port {
                     self.seen.replace(Seen::Gone);
                 }
                 Some(Errno::NETUNREACH | Errno::NETDOWN) => {
-                    self.seen.replace(Seen::NoWay(error.to_string()));
+                    self.seen.replace(Seen::NoRoute(error.to_string()));
                 }
                 _ => {}
             },
@@ -250,9 +250,9 @@ impl Port {
 
     fn look_due_at(&self) -> Option<Instant> {
         let is_well = self.absence.is_none()
-            && !self.is_absence_told
+            && !self.is_absence_reported
             && matches!(*self.seen.borrow(), Seen::Nothing);
-        (self.way.is_some() && !is_well).then_some(self.look_at)
+        (self.target.is_some() && !is_well).then_some(self.look_at)
     }
 
     /// Looks for an absent interface or address. Returns the reason once when the path becomes
@@ -267,17 +267,17 @@ impl Port {
         let has_sent = self.has_sent.replace(false);
         match (seen, &self.socket) {
             (Seen::Gone, _) | (_, None) => self.reopen(),
-            (Seen::NoWay(reason), Some(_)) => self.absence = Some(reason),
+            (Seen::NoRoute(reason), Some(_)) => self.absence = Some(reason),
             (Seen::Nothing, Some(_)) if has_sent => self.absence = None,
             (Seen::Nothing, Some(_)) => {}
         }
         let is_absent = self.absence.is_some();
-        let is_news = is_absent != core::mem::replace(&mut self.is_absence_told, is_absent);
-        is_news.then(|| self.absence.clone())
+        let is_new = is_absent != core::mem::replace(&mut self.is_absence_reported, is_absent);
+        is_new.then(|| self.absence.clone())
     }
 
     fn tend_tcp(&mut self, now: Instant) {
-        match (&mut self.tcp, &self.way) {
+        match (&mut self.tcp, &self.target) {
             (Tcp::Dialled(dial), Some((via, _))) => dial.tend(now, via),
             (Tcp::Accepted(accepted), _) if accepted.close_at() <= now => self.tcp = Tcp::None,
             _ => {}
@@ -285,7 +285,7 @@ impl Port {
     }
 
     fn reopen(&mut self) {
-        let Some((via, remote)) = &self.way else {
+        let Some((via, remote)) = &self.target else {
             return;
         };
         match open(via, *remote) {
@@ -331,8 +331,8 @@ mod tests {
         let (count, error) = port.send(&batch).expect_err("nowhere to send by");
         assert_eq!(count, 3);
         assert!(error.to_string().contains("nowhere9"), "{error}");
-        let told = port.tend(Instant::ZERO).expect("it is absent");
-        assert!(told.is_some_and(|reason| reason.contains("nowhere9")));
+        let absence_reason = port.tend(Instant::ZERO).expect("it is absent");
+        assert!(absence_reason.is_some_and(|reason| reason.contains("nowhere9")));
         assert_eq!(port.tend_at(), Some(Instant::ZERO + LOOK_INTERVAL));
         assert_eq!(port.tend(Instant::from_secs(5)), None, "told already");
     }

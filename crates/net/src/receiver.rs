@@ -14,7 +14,9 @@ use crate::event_queue;
 use crate::load::Frames;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, PairingNews, Places, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{
+    LocalAddresses, PairingOutcome, Places, RefusedSender, ServerConfig, ServerRole,
+};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
@@ -108,13 +110,13 @@ impl Receiver {
     }
 
     /// Takes the outcomes of pairing codes since the last call.
-    pub fn take_pairing_news(&self) -> Vec<PairingNews> {
-        self.runtime.look(ServerRole::take_pairing_news)
+    pub fn take_pairing_outcomes(&self) -> Vec<PairingOutcome> {
+        self.runtime.look(ServerRole::take_pairing_outcomes)
     }
 
     /// Takes the senders that requested a session since the last call and got none.
-    pub fn take_turned_away(&self) -> Vec<TurnedAway> {
-        self.runtime.look(|role, _| role.take_turned_away())
+    pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
+        self.runtime.look(|role, _| role.take_refused_senders())
     }
 
     /// Notifies the peers that this receiver leaves, and stops listening. Each session's

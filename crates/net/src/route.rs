@@ -1,7 +1,7 @@
 //! The destination of a path's datagrams, and its changes.
 //!
 //! A datagram that opens proves its author, not its origin: an observer can copy datagrams, send
-//! the copies from another address, and be faster. Therefore an address is believed after it has
+//! the copies from another address, and be faster. Therefore an address is trusted after it has
 //! answered a challenge that was sent there (RFC 9000 §8.2). The address before is challenged as
 //! well (§9.3.3): while that one answers, nothing changes.
 //!
@@ -142,7 +142,7 @@ impl Trial {
         }
     }
 
-    fn again(&mut self, now: Instant) {
+    fn repeat(&mut self, now: Instant) {
         if self.moves_at.is_none() && now >= self.challenged_at + CHALLENGE_INTERVAL {
             self.challenged_at = now;
             self.is_due = true;
@@ -217,12 +217,12 @@ impl Route {
             return search.hear(now, from);
         }
         let is_refused = |(address, until): &(Address, Instant)| *address == from && now < *until;
-        let is_news = is_newer || heard.is_copy;
-        if from == self.address || !is_news || self.refused.as_ref().is_some_and(is_refused) {
+        let is_new = is_newer || heard.is_copy;
+        if from == self.address || !is_new || self.refused.as_ref().is_some_and(is_refused) {
             return;
         }
         match &mut self.trial {
-            Some(trial) if trial.new.to == from => trial.again(now),
+            Some(trial) if trial.new.to == from => trial.repeat(now),
             // One at a time, as a bystander that copies datagrams could otherwise make this end
             // challenge any number of addresses.
             Some(trial) if !trial.has_moved => {}

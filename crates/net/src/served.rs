@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::{Arc, OnceLock};
 
 use anabranch_core::{Config, ConfigError, Session as Endpoint};
-use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey, Session};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Session, SessionKind};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::driver::{Authentic, Beginning, Driver};
@@ -18,10 +18,10 @@ use crate::socket::Arrival;
 
 /// A server's view of a session; [`Driver`] documents the methods.
 pub(crate) trait Served: fmt::Debug + Send {
-    fn cargo(&self) -> Cargo;
+    fn session_kind(&self) -> SessionKind;
     fn peer(&self) -> PublicKey;
     fn heard_at(&self) -> Instant;
-    fn may_have_news(&self) -> bool;
+    fn may_have_data(&self) -> bool;
     fn add_proven_peers(&self, peers: &mut Vec<Peer>);
     fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> bool;
     fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>);
@@ -34,8 +34,8 @@ pub(crate) trait Served: fmt::Debug + Send {
 }
 
 impl<L: Load + fmt::Debug> Served for Driver<L> {
-    fn cargo(&self) -> Cargo {
-        L::CARGO
+    fn session_kind(&self) -> SessionKind {
+        L::SESSION_KIND
     }
 
     fn peer(&self) -> PublicKey {
@@ -46,8 +46,8 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         Driver::heard_at(self)
     }
 
-    fn may_have_news(&self) -> bool {
-        Driver::may_have_news(self)
+    fn may_have_data(&self) -> bool {
+        Driver::may_have_data(self)
     }
 
     fn add_proven_peers(&self, peers: &mut Vec<Peer>) {
@@ -119,7 +119,7 @@ type Begun = (Box<dyn Served>, Audience);
 
 /// A kind of session that a server accepts.
 pub(crate) struct Offer {
-    cargo: Cargo,
+    session_kind: SessionKind,
     transport: Config,
     /// Reassembly wait that replaces the latency agreed on.
     reassembly_wait: Option<Duration>,
@@ -148,7 +148,7 @@ impl Offer {
             (Box::new(driver), audience)
         };
         Ok(Offer {
-            cargo: L::CARGO,
+            session_kind: L::SESSION_KIND,
             transport,
             reassembly_wait: None,
             prepare: L::prepare_server,
@@ -165,8 +165,8 @@ impl Offer {
         }
     }
 
-    pub(crate) fn cargo(&self) -> Cargo {
-        self.cargo
+    pub(crate) fn session_kind(&self) -> SessionKind {
+        self.session_kind
     }
 
     /// Returns the transport's set-up for a peer whose packets have `header_bytes` of headers and
@@ -190,7 +190,7 @@ impl Offer {
 impl fmt::Debug for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Offer")
-            .field("cargo", &self.cargo)
+            .field("cargo", &self.session_kind)
             .finish_non_exhaustive()
     }
 }

@@ -1,18 +1,18 @@
 //! The end that waits for sessions: it admits peers, and assigns datagrams to sessions.
 //!
-//! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A peer that was restarted
-//! opens a newer session, which replaces its old one of the same cargo once it is confirmed. Until
+//! It serves [`ServerConfig::max_sessions`] of each kind at a time. A peer that was restarted
+//! opens a newer session, which replaces its old one of the same kind once it is confirmed. Until
 //! then the old one continues, so that a replayed handshake disturbs nobody. Without room, another
 //! allowed peer gets its turn when a session is over or has been silent for
 //! [`ServerConfig::takeover_after`]: an allowed peer has no right to the place of another.
 
 mod candidates;
-mod door;
+mod initiations;
 mod pairing;
 mod places;
+mod refused_senders;
 mod resets;
 mod sessions;
-mod turned_away;
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -45,12 +45,12 @@ use crate::socket::{Arrival, Batch, Socket};
 use crate::tcp::listener::Listener;
 use candidates::{Candidates, Confirmed};
 use pairing::Pairing;
-pub use pairing::PairingNews;
+pub use pairing::PairingOutcome;
 pub use places::Places;
+pub use refused_senders::RefusedSender;
+use refused_senders::RefusedSenders;
 use resets::Resets;
 use sessions::{Owner, Sessions};
-pub use turned_away::TurnedAway;
-use turned_away::TurnedAwayList;
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
@@ -70,17 +70,17 @@ pub struct ServerConfig {
     pub local_key: SecretKey,
     /// Public keys of the allowed peers.
     pub allowed: Vec<PublicKey>,
-    /// Maximum number of sessions of the same cargo at a time, each with another peer.
+    /// Maximum number of sessions of the same kind at a time, each with another peer.
     pub max_sessions: usize,
-    /// Groups of peers with a limit on their sessions of the same cargo at a time.
+    /// Groups of peers with a limit on their sessions of the same kind at a time.
     pub places: Vec<Places>,
     /// Silence of a peer after which its session is over.
     pub silence_timeout: Duration,
     /// Silence of a peer after which another peer may take its place. It is longer than the silence
     /// of a sender without input.
     pub takeover_after: Duration,
-    /// Wished delay of media beyond the fastest path's delay. Both ends agree on the larger of
-    /// their wishes. `None`: no wish.
+    /// Requested delay of media beyond the fastest path's delay. Both ends agree on the larger of
+    /// their values. `None`: no request.
     pub latency: Option<Duration>,
     /// Time for which an incomplete frame delays those after it, instead of the latency agreed on.
     pub reassembly_wait: Option<Duration>,
@@ -148,7 +148,7 @@ pub(crate) struct ServerRole {
     takeover_after: Duration,
     max_sessions: usize,
     places: Vec<Places>,
-    turned_away: TurnedAwayList,
+    refused_senders: RefusedSenders,
     offers: Vec<Offer>,
     responder: Responder,
     pairing: Pairing,
@@ -177,7 +177,7 @@ impl ServerRole {
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
             places: config.places,
-            turned_away: TurnedAwayList::default(),
+            refused_senders: RefusedSenders::default(),
             offers,
             responder,
             pairing: Pairing::default(),
@@ -286,14 +286,14 @@ impl ServerRole {
             return false;
         };
         let Some(Confirmed {
-            owner: owner @ (peer, cargo),
+            owner: owner @ (peer, session_kind),
             answered_at,
             agreed,
         }) = self.candidates.confirm(index)
         else {
             return false;
         };
-        let is_its = |offer: &Offer| offer.cargo() == cargo;
+        let is_its = |offer: &Offer| offer.session_kind() == session_kind;
         let Some(offer) = self.offers.iter().position(is_its) else {
             return false;
         };
@@ -315,7 +315,9 @@ impl ServerRole {
         if let Some(displaced) = self.displaced_by(now, owner) {
             self.end(now, displaced, Ended::Replaced);
         }
-        audience.events.tell(Event::Connected { peer, cargo });
+        audience
+            .events
+            .emit(Event::Connected { peer, session_kind });
         self.sessions.add(index, session, audience);
         true
     }
@@ -339,7 +341,7 @@ impl ServerRole {
         if ended == Ended::Replaced {
             self.displaced.push(keys);
         }
-        audience.events.tell(Event::Ended(ended));
+        audience.events.emit(Event::Ended(ended));
     }
 
     /// Returns the present state of all sessions.
@@ -397,8 +399,8 @@ impl ServerRole {
     }
 
     /// Takes the senders that requested a session since the last call and got none.
-    pub(crate) fn take_turned_away(&mut self) -> Vec<TurnedAway> {
-        self.turned_away.take()
+    pub(crate) fn take_refused_senders(&mut self) -> Vec<RefusedSender> {
+        self.refused_senders.take()
     }
 
     /// Sets the groups that share places. Present sessions stay.
@@ -411,7 +413,7 @@ impl ServerRole {
         let allowed = &self.with_paired(allowed)[..];
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
-        self.turned_away.set_allowed(allowed);
+        self.refused_senders.set_allowed(allowed);
         self.candidates.set_allowed(allowed);
         let is_revoked = |held: &sessions::Held| !allowed.contains(&held.owner().0);
         let sessions = self.sessions.iter();
@@ -449,7 +451,7 @@ impl Role for ServerRole {
                 Ok(at) => self.sessions.put_off(index, at),
                 Err(ended) => self.end(now, index, ended),
             }
-            self.sessions.note_addresses(index);
+            self.sessions.check_addresses(index);
         }
         if self.is_closing && self.sessions.is_empty() {
             // Tasks that wait for sessions learn that there will be none.

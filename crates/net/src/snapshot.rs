@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
-use anabranch_secure::{Cargo, PublicKey, Rejected};
+use anabranch_secure::{PublicKey, Rejected, SessionKind};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::link::LinkReport;
@@ -22,8 +22,8 @@ pub struct Snapshot {
     pub peer_left_at: Option<Instant>,
     /// Public key of the other end; `None` before the session.
     pub peer: Option<PublicKey>,
-    /// Cargo of the session; `None` before the session.
-    pub cargo: Option<Cargo>,
+    /// Kind of the session; `None` before the session.
+    pub session_kind: Option<SessionKind>,
     /// Time at which the newest frame of the peer's media was complete; `None` before the first.
     pub media_until: Option<Instant>,
     /// Delay that media may take beyond the fastest path's delay, if both ends agreed on one.

@@ -301,8 +301,8 @@ mod tests {
                 assert_eq!(sizes, [500, 500, 500, 500, 500, 500, 500, 500, 100]);
                 for (_, arrival) in received {
                     assert_eq!(arrival.ecn, ecn, "{bound} reached as {reached}");
-                    let told = arrival.to.map(|to| to.to_canonical());
-                    assert_eq!(told, Some(reached.to_canonical()));
+                    let local = arrival.to.map(|to| to.to_canonical());
+                    assert_eq!(local, Some(reached.to_canonical()));
                 }
             }
         }

@@ -26,7 +26,7 @@ use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
 };
 use anabranch_mux::{Budget, Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
-use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
@@ -104,13 +104,13 @@ impl Shared {
 
     /// Runs a task's action, and wakes the thread if that has produced a message.
     fn act<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        let (done, is_news) = {
+        let (done, is_new) = {
             let mut state = self.lock();
             let had_message = state.mux.has_message();
             let done = act(&mut state);
             (done, !had_message && state.mux.has_message())
         };
-        if is_news {
+        if is_new {
             self.waker.wake();
         }
         done
@@ -182,7 +182,7 @@ impl Streams {
     }
 
     /// Wakes the tasks with events. Returns the streams that the peer has opened.
-    fn tell(state: &mut State) -> Vec<StreamId> {
+    fn take_opened(state: &mut State) -> Vec<StreamId> {
         while let Some(event) = state.mux.poll_event() {
             let waiting = match event {
                 // All opened streams are found below.
@@ -213,7 +213,7 @@ impl Streams {
 impl Load for Streams {
     type Content = Stream;
 
-    const CARGO: Cargo = Cargo::Streams;
+    const SESSION_KIND: SessionKind = SessionKind::Streams;
 
     /// Data of a stream is lost with its session, which therefore gets time to be heard again.
     const OLD_SESSION_GRACE: Duration = Duration::from_secs(3);
@@ -251,7 +251,7 @@ impl Load for Streams {
             session.close(now);
         }
         let is_any = self.hand_out(now, &mut state, session);
-        let opened = Streams::tell(&mut state);
+        let opened = Streams::take_opened(&mut state);
         drop(state);
         self.accept(opened);
         is_any
@@ -264,7 +264,7 @@ impl Load for Streams {
         let opened = {
             let mut state = self.shared.lock();
             state.mux.end();
-            Streams::tell(&mut state)
+            Streams::take_opened(&mut state)
         };
         self.accept(opened);
     }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration as StdDuration;
 
 use anabranch_net::{Receiver, Receptions, ServerConfig};
-use anabranch_secure::{Cargo, Initiator, Kind, PublicKey, SecretKey, Wishes};
+use anabranch_secure::{Initiator, Kind, PublicKey, SecretKey, SessionKind, SessionParameters};
 
 fn loopback(last: u8) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), 0).into()
@@ -42,11 +42,11 @@ fn what_a_server_answers_no_server_answers() {
     let publics = keys.each_ref().map(SecretKey::public_key);
     let servers = keys.map(|key| start_server(key, sender.public_key()));
     let addresses = servers.each_ref().map(|(server, _)| server.local_addr());
-    let wishes = Wishes::of(Cargo::Frames);
-    let allowed = Initiator::new(&sender, &publics[0], 7, wishes);
+    let parameters = SessionParameters::of(SessionKind::Frames);
+    let allowed = Initiator::new(&sender, &publics[0], 7, parameters);
     let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
     // More than are admitted without a cookie.
-    let asking = (0..200).map(|index| Initiator::new(&stranger, &publics[0], index, wishes));
+    let asking = (0..200).map(|index| Initiator::new(&stranger, &publics[0], index, parameters));
     let asking: Vec<Initiator> = asking.collect();
     let mut questions: Vec<&[u8]> = vec![allowed.message(), &unknown];
     questions.extend(asking.iter().map(Initiator::message));

@@ -15,10 +15,11 @@ use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, Sender, ServerConfig, TurnedAway, Via,
+    Refused, RefusedSender, Sender, ServerConfig, Via,
 };
 use anabranch_secure::{
-    Cargo, INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, Wishes, classify,
+    INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, SessionKind,
+    SessionParameters, classify,
 };
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
@@ -305,11 +306,11 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
     assert!(receiver.snapshot().edge.refused_handshakes >= 3);
     let reason = Refusal::NoPlace;
     let peer = publics[1];
-    let turned_away = receiver.take_turned_away();
-    assert_eq!(turned_away, [TurnedAway::Refused { peer, reason }]);
-    let told = second.events.recv_timeout(PATIENCE);
+    let refused_sender = receiver.take_refused_senders();
+    assert_eq!(refused_sender, [RefusedSender::Refused { peer, reason }]);
+    let event = second.events.recv_timeout(PATIENCE);
     let refused = Refused::ByReceiver(reason);
-    assert_eq!(told, Ok(Event::Refused(refused)), "and once");
+    assert_eq!(event, Ok(Event::Refused(refused)), "and once");
     drop(first);
     assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
     assert!(second.is_connected(), "it asks on, and its turn has come");
@@ -377,8 +378,8 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     let receiver_public = receiver_key.public_key();
     let allowed = vec![sender_key.public_key()];
     let recorded = (0..500).map(|index| {
-        let wishes = Wishes::of(Cargo::Frames);
-        let initiator = Initiator::new(&sender_key, &receiver_public, index, wishes);
+        let parameters = SessionParameters::of(SessionKind::Frames);
+        let initiator = Initiator::new(&sender_key, &receiver_public, index, parameters);
         initiation(&initiator)
     });
     let recorded = recorded.collect();
@@ -589,7 +590,7 @@ fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
                     &stranger,
                     receiver_public,
                     number,
-                    Wishes::of(Cargo::Frames),
+                    SessionParameters::of(SessionKind::Frames),
                 ))
             })
             .collect()

@@ -5,10 +5,12 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::PathOptions;
 use anabranch_net::{
-    ClientConfig, ClientPath, Ended, Event, Events, PairingNews, Receiver, Receptions, Sender,
-    ServerConfig, TurnedAway, Via,
+    ClientConfig, ClientPath, Ended, Event, Events, PairingOutcome, Receiver, Receptions,
+    RefusedSender, Sender, ServerConfig, Via,
 };
-use anabranch_secure::{Cargo, Initiator, PairingCode, PublicKey, SecretKey, Wishes};
+use anabranch_secure::{
+    Initiator, PairingCode, PublicKey, SecretKey, SessionKind, SessionParameters,
+};
 use anabranch_units::Duration;
 
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -87,8 +89,8 @@ impl Studio {
     }
 
     fn initiation(&self, local: &SecretKey, code: &PairingCode) -> Vec<u8> {
-        let wishes = Wishes::of(Cargo::Frames);
-        let initiator = Initiator::pairing(local, &self.key, 7, wishes, code);
+        let parameters = SessionParameters::of(SessionKind::Frames);
+        let initiator = Initiator::pairing(local, &self.key, 7, parameters, code);
         initiator.message().to_vec()
     }
 }
@@ -101,22 +103,22 @@ fn a_code_registers_one_sender_which_needs_none_from_then_on() {
     assert!(studio.lets_in(&camera, Some(&studio.code)));
     let session = studio.receptions.recv_timeout(PATIENCE).expect("a session");
     assert_eq!(session.peer(), camera.public_key());
-    let paired = PairingNews::Paired(camera.public_key());
+    let paired = PairingOutcome::Paired(camera.public_key());
     // Before the owner knows of it, another change of the list takes nothing away.
     studio.receiver.set_allowed(&[]);
     assert!(studio.lets_in(&camera, None));
-    assert_eq!(studio.receiver.take_pairing_news(), [paired]);
+    assert_eq!(studio.receiver.take_pairing_outcomes(), [paired]);
     studio.receiver.set_allowed(&[camera.public_key()]);
     assert!(
         !studio.lets_in(&other, Some(&studio.code)),
         "its second use"
     );
-    let told = studio.receiver.take_turned_away();
-    let is_other = |told: &TurnedAway| match told {
-        TurnedAway::WrongCode { peer, .. } => *peer == other.public_key(),
+    let reported_line = studio.receiver.take_refused_senders();
+    let is_other = |reported_line: &RefusedSender| match reported_line {
+        RefusedSender::WrongCode { peer, .. } => *peer == other.public_key(),
         _ => false,
     };
-    assert!(told.iter().any(is_other), "{told:?}");
+    assert!(reported_line.iter().any(is_other), "{reported_line:?}");
     assert!(studio.lets_in(&camera, Some(&studio.code)), "it is known");
     studio.receiver.set_allowed(&[]);
     assert!(
@@ -134,7 +136,10 @@ fn a_code_expires_and_a_wrong_one_opens_nothing() {
         !studio.lets_in(&camera, Some(&studio.code)),
         "3 s have passed"
     );
-    assert_eq!(studio.receiver.take_pairing_news(), [PairingNews::Expired]);
+    assert_eq!(
+        studio.receiver.take_pairing_outcomes(),
+        [PairingOutcome::Expired]
+    );
     assert!(studio.receptions.try_recv().is_err());
 }
 
@@ -146,8 +151,8 @@ fn a_recorded_initiation_registers_nobody_but_its_maker() {
     let sent = [recorded.clone(), recorded.clone(), recorded];
     let answered = studio.ask(&sent);
     assert!(answered < sent.concat().len(), "amplifies nothing");
-    let paired = PairingNews::Paired(camera.public_key());
-    assert_eq!(studio.receiver.take_pairing_news(), [paired]);
+    let paired = PairingOutcome::Paired(camera.public_key());
+    assert_eq!(studio.receiver.take_pairing_outcomes(), [paired]);
     studio.receiver.set_allowed(&[camera.public_key()]);
     // The thief has seen the datagrams, and no session has begun by them.
     assert!(studio.receptions.try_recv().is_err());
@@ -164,8 +169,8 @@ fn a_flood_of_guesses_gets_no_answer_and_makes_the_code_void() {
     let answered = studio.ask(&guesses);
     // Without a cookie some are answered by one, which is shorter.
     assert!(answered < guesses.concat().len() / 2, "{answered}");
-    let news = studio.receiver.take_pairing_news();
-    assert_eq!(news, [PairingNews::TooManyGuesses]);
+    let outcomes = studio.receiver.take_pairing_outcomes();
+    assert_eq!(outcomes, [PairingOutcome::TooManyGuesses]);
     let camera = SecretKey::generate();
     assert!(!studio.lets_in(&camera, Some(&studio.code)));
     assert_eq!(studio.receiver.snapshots().len(), 0);

@@ -412,9 +412,9 @@ fn a_path_that_is_absent_is_told_and_the_others_carry_the_session() {
     wait_for(&events, |event| match event {
         Event::PathAbsent {
             path: PathId(0),
-            reason: told,
+            reason: given,
         } => {
-            reason = Some(told);
+            reason = Some(given);
             None
         }
         event => connected(event),

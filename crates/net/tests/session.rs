@@ -10,7 +10,7 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, SendError, Sender, ServerConfig, StartError, TurnedAway, Via,
+    Refused, RefusedSender, SendError, Sender, ServerConfig, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey, VERSION};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
@@ -342,9 +342,9 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let ended = wait_for(&events, ended);
     assert!(matches!(&ended, Ended::NoAnswer { local_key, .. } if *local_key == stranger_public));
     assert!(receiver.snapshot().edge.refused_handshakes >= 1);
-    let turned_away = receiver.take_turned_away();
-    let [TurnedAway::NotAllowed { peer, .. }] = turned_away[..] else {
-        panic!("{turned_away:?}");
+    let refused_sender = receiver.take_refused_senders();
+    let [RefusedSender::NotAllowed { peer, .. }] = refused_sender[..] else {
+        panic!("{refused_sender:?}");
     };
     assert_eq!(peer, stranger_public);
     assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
@@ -383,7 +383,7 @@ fn ends_of_different_versions_say_so() {
         (event == Event::Refused(refused)).then_some(())
     });
     let ended = wait_for(&events, ended);
-    assert!(matches!(ended, Ended::Refused { refused: told, .. } if told == refused));
+    assert!(matches!(ended, Ended::Refused { refused: refusal, .. } if refusal == refused));
     // … and our receiver a sender of a later version, whose initiations are longer.
     let (receiver, _received) = start_receiver(receiver_key, receiver_public);
     let other = UdpSocket::bind(loopback(1, 0)).unwrap();
@@ -399,8 +399,8 @@ fn ends_of_different_versions_say_so() {
     let length = other.recv(&mut notice).unwrap();
     let proof = mark("anabranch version", &receiver_public, &[&[VERSION], &asked]);
     assert_eq!(notice[..length], [&[6, VERSION][..], &proof].concat());
-    let expected = TurnedAway::OtherVersion { version, from };
-    assert_eq!(receiver.take_turned_away(), [expected]);
+    let expected = RefusedSender::OtherVersion { version, from };
+    assert_eq!(receiver.take_refused_senders(), [expected]);
 }
 
 #[test]

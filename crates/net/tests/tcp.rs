@@ -228,7 +228,7 @@ fn blocked_udp_is_left_for_tcp_and_taken_again_when_it_answers() {
     }
     // Blocked again, in the middle of the session.
     routers.iter().for_each(|router| router.block(true));
-    send_frames_of_any_fate(&sender, 125);
+    send_lossy_frames(&sender, 125);
     wait_for(&events, |event| is_carrier(event, Carrier::Tcp));
     assert!(
         receiver
@@ -240,7 +240,7 @@ fn blocked_udp_is_left_for_tcp_and_taken_again_when_it_answers() {
 }
 
 /// Sends frames that may be lost, at 25 a second.
-fn send_frames_of_any_fate(sender: &Sender, count: u64) {
+fn send_lossy_frames(sender: &Sender, count: u64) {
     for _ in 0..count {
         let frame = Frame {
             bytes: vec![1; 2_000].into(),
@@ -329,7 +329,7 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
         .take_while(Result::is_ok)
         .collect();
     for byte in &STREAM_PREAMBLE[1..6] {
-        send_frames_of_any_fate(&sender, 50);
+        send_lossy_frames(&sender, 50);
         expect_frames(&reception, 50);
         let _ = slow.write_all(&[*byte]);
     }
@@ -372,12 +372,12 @@ fn a_bystander_that_copies_datagrams_into_its_own_connection_gets_no_route() {
     let bystander = Bystander::start(receiver.local_addr(), tcp);
     let (sender, events) = keys.sender(&[bystander.address], TcpFallback::Off);
     wait_for(&events, |event| matches!(event, Event::Connected { .. }));
-    send_frames_of_any_fate(&sender, 50);
+    send_lossy_frames(&sender, 50);
     let _reception = reception(&receptions);
     let seen = receiver.snapshot();
     assert_eq!(seen.paths[0].peer, Some(bystander.origin));
     let received_before = seen.session.frames_received;
-    send_frames_of_any_fate(&sender, 50);
+    send_lossy_frames(&sender, 50);
     pause(1_000);
     let received = receiver.snapshot().session.frames_received - received_before;
     assert!(received >= 49, "{received} of 50");

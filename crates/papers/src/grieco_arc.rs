@@ -1,7 +1,7 @@
 //! L. A. Grieco and S. Mascolo, "Adaptive Rate Control for Internet Video Streaming" (ARC).
 
 mod alone;
-mod company;
+mod cross_traffic;
 mod four_and_four;
 mod multihop;
 pub(super) mod ns2;
@@ -44,9 +44,9 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &alone::REPORTS,
     &playback::DELAY,
     &playback::QUALITY,
-    &company::SETTLING,
-    &company::RATE_AIMD,
-    &company::LONG_TERM,
+    &cross_traffic::SETTLING,
+    &cross_traffic::RATE_AIMD,
+    &cross_traffic::LONG_TERM,
     &playback::RENO,
 ];
 

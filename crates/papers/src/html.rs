@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::beside;
 use super::claim::{Algorithms, Claim};
 use super::judgement::{Measured, Verdict};
-use super::provenance::{COMMIT, RunNote};
+use super::provenance::{COMMIT, RunProvenance};
 use super::report::{
     COLUMNS, Column, Finding, against_control, control_sentence, counts, headlines,
 };
@@ -232,7 +232,7 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
 }
 
 /// Writes the runs of a column: commands that repeat them, and the hashes that these print.
-fn write_runs(page: &mut String, runs: &[RunNote]) -> fmt::Result {
+fn write_runs(page: &mut String, runs: &[RunProvenance]) -> fmt::Result {
     if runs.is_empty() {
         return Ok(());
     }

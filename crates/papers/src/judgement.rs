@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::provenance::RunNote;
+use super::provenance::RunProvenance;
 
 use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
@@ -434,11 +434,11 @@ pub struct Judged {
     /// Number of seeds that were run; zero if there is nothing to run.
     pub seed_count: u64,
     /// Runs that decided, one per case.
-    pub runs: Vec<RunNote>,
+    pub runs: Vec<RunProvenance>,
 }
 
 impl Judged {
-    pub(super) fn new(judgement: Judgement, seed_count: u64, runs: Vec<RunNote>) -> Judged {
+    pub(super) fn new(judgement: Judgement, seed_count: u64, runs: Vec<RunProvenance>) -> Judged {
         Judged {
             verdict: judgement.verdict(),
             judgement,

@@ -32,7 +32,7 @@ pub use evidence::Evidence;
 pub use html::findings_html;
 pub use judgement::{Expect, Judged, Judgement, Measured, Samples, Verdict, WithoutChance};
 pub use others::{Others, try_others};
-pub use provenance::{COMMIT, RunNote};
+pub use provenance::{COMMIT, RunProvenance};
 pub use record::{Points, RunRecord, Span};
 pub use report::{
     AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,
@@ -62,8 +62,8 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
 /// # Errors
 /// Returns the first selection that matches no claim.
 pub fn selected(selections: &[String]) -> Result<Vec<&'static Claim>, &str> {
-    let is_in_vain = |selection: &&String| !claims().any(|claim| claim.is_meant_by(selection));
-    if let Some(selection) = selections.iter().find(is_in_vain) {
+    let matches_nothing = |selection: &&String| !claims().any(|claim| claim.is_meant_by(selection));
+    if let Some(selection) = selections.iter().find(matches_nothing) {
         return Err(selection);
     }
     let is_meant = |claim: &&Claim| {

@@ -27,7 +27,7 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &scenarios::FOUR_PATHS,
     &scenarios::SHARED_BOTTLENECK,
     &scenarios::START_UP,
-    &aim::HEEDING,
+    &aim::FOLLOWING,
     &aim::ALONE,
     &aim::WITH_FEC,
     &even_frames::EVEN_FRAMES,

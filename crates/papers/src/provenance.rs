@@ -10,7 +10,7 @@ pub const COMMIT: Option<&str> = option_env!("ANABRANCH_COMMIT");
 
 /// A run that a claim was judged by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RunNote {
+pub struct RunProvenance {
     /// The claim's name for the run.
     pub case: String,
     /// Command that repeats it with its first seed.

@@ -177,7 +177,7 @@ impl RunRecord {
     }
 
     /// Returns the mean over time of the sum of all controllers' bandwidth estimates.
-    pub fn believed_bandwidth(&self, span: Span) -> f64 {
+    pub fn estimated_bandwidth(&self, span: Span) -> f64 {
         let mean = |flow: &FlowSeries| {
             let list = self.within(&flow.bandwidth_bits_per_second, span);
             list.iter().sum::<u64>() as f64 / list.len() as f64

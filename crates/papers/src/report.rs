@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::claim::{Algorithms, Basis, Claim, Forms, Subject};
 use super::judgement::{Expect, Judged, Measured, Verdict};
 use super::others::Others;
-use super::provenance::{COMMIT, RunNote};
+use super::provenance::{COMMIT, RunProvenance};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, grid};
 
@@ -196,7 +196,7 @@ struct JsonFinding<'a> {
     headline: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
-    runs: &'a [RunNote],
+    runs: &'a [RunProvenance],
     as_published: Option<JsonAsPublished<'a>>,
     on_our_endpoint: Option<JsonColumn<'a>>,
     others: Option<JsonOthers<'a>>,
@@ -214,7 +214,7 @@ struct JsonColumn<'a> {
     seed_count: u64,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
-    runs: &'a [RunNote],
+    runs: &'a [RunProvenance],
 }
 
 #[derive(Serialize)]
@@ -225,7 +225,7 @@ struct JsonAsPublished<'a> {
     why: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
-    runs: &'a [RunNote],
+    runs: &'a [RunProvenance],
 }
 
 #[derive(Serialize)]
@@ -371,9 +371,10 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
 
 /// Returns sentences for the summary, each with the ID of its claim.
 pub(super) fn headlines(findings: &[Finding]) -> Vec<(&'static str, &str)> {
-    let told = |finding: &&Finding| !finding.judged.judgement.headline.is_empty();
-    let told = findings.iter().filter(told);
-    told.map(|finding| (finding.claim.id, &*finding.judged.judgement.headline))
+    let with_headline = |finding: &&Finding| !finding.judged.judgement.headline.is_empty();
+    let with_headline = findings.iter().filter(with_headline);
+    with_headline
+        .map(|finding| (finding.claim.id, &*finding.judged.judgement.headline))
         .collect()
 }
 

@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::claim::{Algorithms, Case, Claim, Forms, Swap};
 use super::evidence::Evidence;
 use super::judgement::{Judged, Judgement, WithoutChance};
-use super::provenance::{Command, RunNote, shade_outages};
+use super::provenance::{Command, RunProvenance, shade_outages};
 use super::record::RunRecord;
 use super::report::{AsPublished, Columns, Finding};
 use super::sequential::{is_settled, looks};
@@ -295,7 +295,7 @@ impl Study {
                 .map(|seed| Ok(Arc::new(run.load(seed, store)?)))
                 .collect();
             let records = records?;
-            runs.extend(records.first().map(|record| RunNote {
+            runs.extend(records.first().map(|record| RunProvenance {
                 case: case.name.clone(),
                 command: run.command.text.clone(),
                 is_exact: run.command.is_exact,

@@ -278,7 +278,7 @@ impl Tally {
     }
 
     /// Reports the tally, draws it and makes the verdict depend on it.
-    pub(crate) fn tell(&self, name: &str, judgement: &mut Judgement) {
+    pub(crate) fn report(&self, name: &str, judgement: &mut Judgement) {
         self.show(name, judgement);
         judgement.expect(self.expect_some(name));
         judgement.expect(self.expect(name));
@@ -428,7 +428,7 @@ mod tests {
         let verdict = |met: usize| {
             let mut judgement = Judgement::new();
             let tally = FOUR.tally(|point| expects(order[..met].contains(&point.number)));
-            tally.tell("it", &mut judgement);
+            tally.report("it", &mut judgement);
             assert_eq!(judgement.values[0].samples.0, [met as f64 / 9.0]);
             let is_met = judgement.expects.iter().map(|expect| expect.is_met);
             assert_eq!(is_met.collect::<Vec<_>>(), [met >= 1, met >= 5]);
@@ -441,7 +441,7 @@ mod tests {
         // One value has all points, another has none.
         let mut decided = Judgement::new();
         FOUR.tally(|point| expects(point.value(1) != 2))
-            .tell("it", &mut decided);
+            .report("it", &mut decided);
         assert_eq!(decided.verdict(), Verdict::CannotBeKnown);
         assert!(decided.expects[1].text.ends_with("what decides: two."));
         let mut shown = Judgement::new();

@@ -1,9 +1,9 @@
 //! S. Zhang and W. Lei, "An Optimized BBR for Multipath Real Time Video Streaming": §5.1, one path.
 
 mod backoff;
-mod company;
 mod compared;
 mod convergence;
+mod cross_traffic;
 mod delay_and_loss;
 mod estimates;
 mod forms;
@@ -60,8 +60,8 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &backoff::CLAIM,
     &queueing::SAW_TOOTH,
     &queueing::BUFFERBLOAT,
-    &company::LOSS,
-    &company::STARVATION,
+    &cross_traffic::LOSS,
+    &cross_traffic::STARVATION,
     &queueing::OCCUPANCY,
     &padding::CLAIM,
 ];

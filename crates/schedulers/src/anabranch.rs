@@ -8,7 +8,7 @@
 //! see `docs/results.md`.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
-use anabranch_core::{PathView, Turn};
+use anabranch_core::{PathView, Priority};
 use anabranch_units::{Duration, Instant};
 
 use super::{OneByOne, PathCost};
@@ -24,7 +24,7 @@ impl PathCost for Anabranch {
     /// A packet's own bytes do not count: the pacer's gap comes after it, and its time on the wire
     /// is in the round-trip time.
     fn cost(&mut self, _now: Instant, _packet: &PacketView, path: &PathView) -> Duration {
-        path.arrival(Turn::First, 0)
+        path.arrival(Priority::New, 0)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_congested_path_takes_nothing_before_what_flies_there_has_come_out() {
         let mut bed = Bed::new(build(), vec![path(0, 20, 8), path(1, 40, 8)]);
-        bed.paths[0].forecast.transit = Duration::from_millis(31);
+        bed.paths[0].forecast.one_way_delay = Duration::from_millis(31);
         bed.paths[0].forecast.rate = DataRate::from_megabits_per_second(1);
         // 31 ms against 20, 21, ... and 31; a kilobyte there takes 8 ms more.
         let taken = on(&mut bed, 16);

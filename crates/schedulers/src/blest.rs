@@ -83,7 +83,7 @@ impl SessionChoice for Blest {
                 .map(|(_, packet)| u64::from(packet.bytes))
                 .sum::<u64>()
         };
-        let is_again = |packet: &PacketView| {
+        let is_retransmitted = |packet: &PacketView| {
             packet.kind() == PacketKind::Retransmission && packet.reason != SendReason::Lost
         };
         let committed = paths
@@ -93,7 +93,7 @@ impl SessionChoice for Blest {
         self.window_bytes = session.window_bytes.map(|bytes| bytes + committed);
         let first = queue.packet(0).map_or(0, |packet| u64::from(packet.bytes));
         let is_full = session.window_bytes.is_some_and(|bytes| bytes < first);
-        self.is_blocked |= is_full || sum(is_again) > 0;
+        self.is_blocked |= is_full || sum(is_retransmitted) > 0;
     }
 
     fn choose(
@@ -300,11 +300,11 @@ mod tests {
         ] {
             let mut blest = Blest::default();
             choose_at(&mut blest, 0, &far(), Some(1 << 20));
-            let again = PacketView {
+            let retransmission = PacketView {
                 reason,
                 ..Bed::source(1, 1000)
             };
-            let packets = [again, Bed::source(0, 1000)];
+            let packets = [retransmission, Bed::source(0, 1000)];
             let session = session(Some(1 << 20));
             let now = Instant::from_millis(200);
             blest.begin(now, &SendQueue::new(&packets), &session, &far());

@@ -16,7 +16,7 @@
 //! For its gains and the effect of each part see `docs/decisions/0160-the-default-of-streams.md`.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, candidates};
-use anabranch_core::{PathId, PathView, SessionView, Turn};
+use anabranch_core::{PathId, PathView, Priority, SessionView};
 use anabranch_units::{Duration, Instant};
 
 use super::room::{BySession, SessionChoice, with_room};
@@ -26,7 +26,7 @@ struct EarliestCompletion {
     /// Waiting and bound bytes at the beginning of the call.
     waiting_bytes: u64,
     /// By path: its latest sample when it had nothing in flight.
-    rested: Vec<Option<Duration>>,
+    idle_rtts: Vec<Option<Duration>>,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
@@ -41,9 +41,9 @@ impl SessionChoice for EarliestCompletion {
         session: &SessionView,
         paths: &[PathView],
     ) {
-        self.rested.resize(paths.len(), None);
+        self.idle_rtts.resize(paths.len(), None);
         for path in paths.iter().filter(|path| path.bytes_in_flight == 0) {
-            self.rested[path.id.index()] = path.rtt.latest;
+            self.idle_rtts[path.id.index()] = path.rtt.latest;
         }
         let bound_bytes = bound_bytes(paths);
         let backlog = session.backlog_bytes.saturating_sub(bound_bytes);
@@ -89,29 +89,29 @@ fn bound_bytes(paths: &[PathView]) -> u64 {
 impl EarliestCompletion {
     /// Returns the least round-trip time if the path had nothing in flight, and no sample has come
     /// since.
-    fn rested(&self, path: &PathView) -> Option<Duration> {
-        let rested = self.rested.get(path.id.index()).copied().flatten();
-        let is_rested = path.bytes_in_flight == 0 || rested == path.rtt.latest;
-        path.rtt.least.filter(|_| is_rested)
+    fn idle_rtts(&self, path: &PathView) -> Option<Duration> {
+        let idle_rtts = self.idle_rtts.get(path.id.index()).copied().flatten();
+        let is_idle = path.bytes_in_flight == 0 || idle_rtts == path.rtt.latest;
+        path.rtt.least.filter(|_| is_idle)
     }
 
     /// Returns a, the time until the next packet arrives.
     fn arrival(&self, path: &PathView) -> Duration {
         let forecast = &path.forecast;
-        let time = match self.rested(path) {
+        let time = match self.idle_rtts(path) {
             Some(least) => {
                 let ahead = path.bytes_in_flight + path.queued_bytes;
                 forecast.ready_in() + least / 2 + forecast.rate.time_for(ahead)
             }
-            None => path.arrival(Turn::First, 0),
+            None => path.arrival(Priority::New, 0),
         };
         path.preferred(time)
     }
 
     /// Returns the arrival with its margin of error.
     fn latest_arrival(&self, path: &PathView) -> Duration {
-        let most = self.rested(path).unwrap_or(Duration::MAX);
-        self.arrival(path) + path.preferred(path.forecast.doubt.min(most))
+        let most = self.idle_rtts(path).unwrap_or(Duration::MAX);
+        self.arrival(path) + path.preferred(path.forecast.delay_margin.min(most))
     }
 }
 
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn the_far_paths_doubt_speaks_for_the_near_one_and_the_near_paths_does_not() {
         let mut paths = full_and(100);
-        paths[0].forecast.doubt = Duration::from_millis(7);
+        paths[0].forecast.delay_margin = Duration::from_millis(7);
         assert_eq!(chosen(&paths, 40_001, None), Some(1));
-        paths[1].forecast.doubt = Duration::from_millis(10);
+        paths[1].forecast.delay_margin = Duration::from_millis(10);
         assert_eq!(chosen(&paths, 50_000, None), None);
         assert_eq!(chosen(&paths, 50_001, None), Some(1));
     }
@@ -227,18 +227,18 @@ mod tests {
     #[test]
     fn a_doubtful_path_is_farther() {
         let mut paths = [of(0, 60, 8, 5_000), of(1, 40, 8, 5_000)];
-        paths[1].forecast.doubt = Duration::from_millis(10);
+        paths[1].forecast.delay_margin = Duration::from_millis(10);
         assert_eq!(chosen(&paths, 1_000, None), Some(0));
-        paths[0].forecast.doubt = Duration::from_millis(1);
+        paths[0].forecast.delay_margin = Duration::from_millis(1);
         assert_eq!(chosen(&paths, 1_000, None), Some(1));
     }
 
     #[test]
     fn the_doubt_of_a_path_with_nothing_in_flight_is_at_most_its_least_round_trip_time() {
         let mut paths = [of(0, 60, 8, 5_000), of(1, 20, 8, 0)];
-        paths[1].forecast.doubt = Duration::from_millis(90);
+        paths[1].forecast.delay_margin = Duration::from_millis(90);
         assert_eq!(chosen(&paths, 1_000, None), Some(0));
-        paths[0].forecast.doubt = Duration::from_millis(1);
+        paths[0].forecast.delay_margin = Duration::from_millis(1);
         assert_eq!(chosen(&paths, 1_000, None), Some(1));
         paths[1].bytes_in_flight = 1;
         assert_eq!(chosen(&paths, 1_000, None), Some(0));
@@ -251,13 +251,13 @@ mod tests {
 
     #[test]
     fn a_retransmission_is_held_as_well() {
-        let again = PacketView {
+        let retransmission = PacketView {
             reason: SendReason::Lost,
             ..Bed::source(0, 1000)
         };
         let mut bed = Bed::new(build(), full_and(100).to_vec());
-        assert_eq!(bed.schedule(&[again]), []);
+        assert_eq!(bed.schedule(&[retransmission]), []);
         bed.paths[0].sendable_bytes = 1_000;
-        assert!(bed.schedule(&[again])[0].1.contains(PathId(0)));
+        assert!(bed.schedule(&[retransmission])[0].1.contains(PathId(0)));
     }
 }

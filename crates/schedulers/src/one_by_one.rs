@@ -48,7 +48,8 @@ impl<C: PathCost> PathChoice for C {
 /// too). For an unknown path the forecast's transit replaces the round-trip time.
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
     let one_way = path.rtt.latest.map(|rtt| rtt / 2);
-    one_way.unwrap_or(path.forecast.transit) + path.drain_rate().time_for(path.queued_bytes + bytes)
+    one_way.unwrap_or(path.forecast.one_way_delay)
+        + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
 /// Returns the path's bandwidth with the user's preference, for schedulers that share by it.

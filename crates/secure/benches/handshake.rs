@@ -5,7 +5,9 @@
 
 use std::hint::black_box;
 
-use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, Responder, SecretKey, Wishes};
+use anabranch_secure::{
+    INITIATION_BYTES, Initiator, Responder, SecretKey, SessionKind, SessionParameters,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 7;
@@ -38,8 +40,8 @@ fn main() {
     let key = local.public_key();
     let source = ([192, 0, 2, 1], 7_000).into();
     let mut responder = Responder::new(local, [peer.public_key()]);
-    let wishes = Wishes::of(Cargo::Frames);
-    let stranger = Initiator::new(&SecretKey::generate(), &key, 1, wishes);
+    let parameters = SessionParameters::of(SessionKind::Frames);
+    let stranger = Initiator::new(&SecretKey::generate(), &key, 1, parameters);
     let marked = stranger.message().to_vec();
     let mut random = [0; INITIATION_BYTES];
     random[0] = 1;
@@ -60,7 +62,7 @@ fn main() {
         let _ = black_box(responder.read_initiation(black_box(&marked)));
     });
     println!("| marked, by a key that is not allowed: two X25519 | {read:.2} |");
-    let allowed = Initiator::new(&peer, &key, 1, wishes);
+    let allowed = Initiator::new(&peer, &key, 1, parameters);
     let allowed = allowed.message();
     let shaken = measure(|| {
         let request = responder.read_initiation(black_box(allowed));

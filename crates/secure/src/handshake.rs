@@ -10,8 +10,8 @@
 //! bytes 82–104 sealed: the                        token, 16 bytes, and the latency, 2 bytes
 //!              initiator's session
 //!              index, the session's
-//!              cargo, 1, and the latency
-//!              wished for, 2 bytes
+//!              kind, 1, and the latency
+//!              requested, 2 bytes
 //! bytes 105–120 first mark
 //! bytes 121–136 second mark, or zeros
 //! ```
@@ -34,7 +34,7 @@
 mod error;
 mod initiator;
 mod responder;
-mod wishes;
+mod session_parameters;
 
 use snow::HandshakeState;
 use snow::params::NoiseParams;
@@ -50,7 +50,7 @@ use crate::reset::{ResetToken, TOKEN_BYTES};
 pub use error::{HandshakeError, Refusal};
 pub use initiator::{Initiator, Reply};
 pub use responder::{Answer, Request, Responder};
-pub use wishes::{Cargo, Wishes};
+pub use session_parameters::{SessionKind, SessionParameters};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
@@ -67,14 +67,14 @@ const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// version also fixes AES-256-GCM, and how its keys follow one another.
 const PROLOGUE: &[u8] = b"anabranch 3";
 const INDEX_BYTES: usize = 4;
-const CARGO_BYTES: usize = 1;
+const SESSION_KIND_BYTES: usize = 1;
 const LATENCY_BYTES: usize = 2;
 const STATUS_BYTES: usize = 1;
 /// Accepted; the responder had no session with the initiator.
 const ACCEPTED: u8 = 0;
 /// Accepted, to replace a session that the responder has.
-const ACCEPTED_AGAIN: u8 = 3;
-const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + CARGO_BYTES + LATENCY_BYTES;
+const ACCEPTED_REPLACEMENT: u8 = 3;
+const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + SESSION_KIND_BYTES + LATENCY_BYTES;
 const RESPONSE_PAYLOAD_BYTES: usize = STATUS_BYTES + INDEX_BYTES + TOKEN_BYTES + LATENCY_BYTES;
 const VERSION_AT: usize = 1;
 const INITIATION_NOISE_AT: usize = 2;
@@ -88,9 +88,9 @@ const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 pub struct Agreed {
     /// The session.
     pub session: Session,
-    /// The larger of both ends' wishes, in milliseconds; 0: neither has one.
+    /// The larger of both ends' values, in milliseconds; 0: neither has one.
     pub latency_millis: u16,
-    /// Whether the responder had a session of the same cargo with the initiator, so that it was not
+    /// Whether the responder had a session of the same kind with the initiator, so that it was not
     /// restarted since.
     pub had_session: bool,
 }

@@ -40,8 +40,8 @@ mod text;
 
 pub use framing::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError, append_framed};
 pub use handshake::{
-    Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, PAIRING_INITIATION_BYTES,
-    RESPONSE_BYTES, Refusal, Reply, Request, Responder, VERSION, Wishes,
+    Agreed, Answer, HandshakeError, INITIATION_BYTES, Initiator, PAIRING_INITIATION_BYTES,
+    RESPONSE_BYTES, Refusal, Reply, Request, Responder, SessionKind, SessionParameters, VERSION,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};

@@ -8,14 +8,14 @@ use anabranch_core::{Config, PathOptions, Timer};
 use anabranch_units::{Instant, Seed};
 use anabranch_video::source::FrameSource;
 
-use crate::agenda::Agenda;
 use crate::application::{Adaptive, Application, Download, Objects};
 use crate::endpoint::Endpoint;
 use crate::generator::Generator;
+use crate::groups::{Division, MAX_GROUPS};
 use crate::head_of_line::HeadOfLine;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
-use crate::parties::{Division, MAX_PARTIES};
+use crate::timer_queue::TimerQueue;
 use crate::topology::RouteId;
 
 /// Identifies a flow of a [`World`](crate::World).
@@ -59,7 +59,7 @@ impl Side {
     }
 
     /// Returns the recipient of such datagrams.
-    pub(crate) const fn that_hears(direction: Direction) -> Side {
+    pub(crate) const fn receiving(direction: Direction) -> Side {
         match direction {
             Direction::Forward => Side::Receiver,
             Direction::Reverse => Side::Sender,
@@ -188,23 +188,23 @@ impl Flows {
         })
     }
 
-    /// Plans the next timers of all flows for their parties, on new agendas.
-    pub(crate) fn plan_all(&mut self, division: Division, agendas: &mut [Agenda; MAX_PARTIES]) {
-        for party in division.parties() {
-            agendas[party] = Agenda::new(self.0.len());
+    /// Plans the next timers of all flows for their groups, on new timer queues.
+    pub(crate) fn plan_all(&mut self, division: Division, agendas: &mut [TimerQueue; MAX_GROUPS]) {
+        for group in division.groups() {
+            agendas[group] = TimerQueue::new(self.0.len());
         }
         for (index, entry) in self.0.iter().enumerate() {
             let id = FlowId(index as u32);
             match entry {
                 Entry::Session(flow) => {
-                    for party in division.parties() {
-                        agendas[party].plan(id, flow.wakes_at(division.sides_of(party)));
+                    for group in division.groups() {
+                        agendas[group].plan(id, flow.wakes_at(division.sides_of(group)));
                     }
                 }
                 Entry::Elsewhere => {}
                 Entry::Generator(generator) => {
-                    let party = division.party_of(Side::Sender);
-                    agendas[party].plan(id, generator.next_at());
+                    let group = division.group_of(Side::Sender);
+                    agendas[group].plan(id, generator.next_at());
                 }
             }
         }
@@ -242,7 +242,7 @@ impl IndexMut<usize> for Flows {
 pub(crate) enum Due {
     /// An end begins.
     Start(Side),
-    /// The first arrival in an end's inbox.
+    /// The first arrival in an end's mailbox.
     Arrival(Side),
     /// The source has a frame, or an object; or a viewer's picture changes.
     Frame,

@@ -35,7 +35,7 @@ impl HeadOfLine {
             }
             return;
         }
-        self.note(now, newest);
+        self.record(now, newest);
         self.in_order = in_order;
         while let Some((range, at)) = self.waiting.front()
             && range.start < in_order
@@ -46,7 +46,7 @@ impl HeadOfLine {
     }
 
     /// Records those of the bytes that are new.
-    fn note(&mut self, now: Instant, newest: Range<u64>) {
+    fn record(&mut self, now: Instant, newest: Range<u64>) {
         let mut from = newest.start.max(self.in_order);
         let mut index = self.waiting.partition_point(|(range, _)| range.end <= from);
         while from < newest.end {
@@ -73,8 +73,8 @@ mod tests {
         let mut line = HeadOfLine::default();
         let mut released = Vec::new();
         for (at, newest, in_order) in segments {
-            let note = |bytes, waited: Duration| released.push((bytes, waited.as_millis()));
-            line.on_arrived(Instant::from_millis(*at), newest.clone(), *in_order, note);
+            let record = |bytes, waited: Duration| released.push((bytes, waited.as_millis()));
+            line.on_arrived(Instant::from_millis(*at), newest.clone(), *in_order, record);
         }
         released
     }

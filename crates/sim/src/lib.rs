@@ -7,19 +7,19 @@
 //! no flow can affect another within one. An [`Observer`] is notified of every event. The same
 //! calls with the same seed make the same run, of which the [`TraceHash`] is the proof.
 
-mod agenda;
 mod application;
 mod endpoint;
 mod event_queue;
 mod flow;
 mod generator;
+mod groups;
 mod head_of_line;
-mod inboxes;
+mod mailboxes;
 mod network;
 mod observer;
 mod oracle;
-mod parties;
 mod payload;
+mod timer_queue;
 mod topology;
 mod trace_hash;
 mod world;

@@ -2,22 +2,22 @@
 
 mod entries;
 mod forecast;
-mod journey;
+mod inbound;
+mod packet_record;
 mod traffic;
-mod way;
 
 use anabranch_link::{Dropped, Link, Packet};
 use anabranch_units::{Duration, Instant};
 
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
+use self::inbound::{InboundLinks, LinkState};
 pub(crate) use self::traffic::{Datagram, Lanes, Traffic};
-use self::way::{LinkState, Way};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
-use crate::inboxes::Arrival;
+use crate::groups::{Division, Group, MAX_GROUPS, Window};
+use crate::mailboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
-use crate::parties::{Division, MAX_PARTIES, Party, Window};
 use crate::topology::{LinkId, Route, RouteId};
 
 /// Numbers of datagrams by outcome. Every sent datagram is delivered, dropped or in flight.
@@ -62,8 +62,8 @@ pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
     division: Division,
-    /// Ways by the receiving party.
-    ways: [Way; MAX_PARTIES],
+    /// Inbound links by the receiving group.
+    inbound_links: [InboundLinks; MAX_GROUPS],
 }
 
 impl Network {
@@ -71,7 +71,7 @@ impl Network {
         self.links.push(LinkState {
             link,
             alarm: Alarm::UNSET,
-            party: 0,
+            group: 0,
             is_last: false,
             is_all_for: None,
             is_changed: false,
@@ -124,52 +124,52 @@ impl Network {
         links.all(|link| roles[link.index()].is_some())
     }
 
-    /// Prepares the network for parties of this division.
+    /// Prepares the network for groups of this division.
     pub(crate) fn divide(&mut self, division: Division) {
         self.division = division;
         for route in &self.routes {
             for direction in Direction::BOTH {
                 let links = route.links(direction);
                 for link in links {
-                    self.links[link.index()].party = division.that_hears(direction);
+                    self.links[link.index()].group = division.receiving(direction);
                 }
                 let last = links.last().expect("routes have links");
                 self.links[last.index()].is_last = true;
             }
         }
-        self.ways = Default::default();
+        self.inbound_links = Default::default();
         let roles = self.roles();
         for (index, (state, role)) in self.links.iter_mut().zip(roles).enumerate() {
             let last = role.filter(|role| role.is_last);
-            state.is_all_for = last.map(|role| Side::that_hears(role.direction));
+            state.is_all_for = last.map(|role| Side::receiving(role.direction));
             state.alarm = Alarm::UNSET;
             let link = LinkId(index as u32);
-            let way = &mut self.ways[state.party];
+            let inbound = &mut self.inbound_links[state.group];
             if state.is_last {
-                way.ends.push(link);
+                inbound.ends.push(link);
             }
-            state.plan(link, Instant::ZERO, way);
+            state.plan(link, Instant::ZERO, inbound);
         }
     }
 
-    /// Returns the least time between the sending of a packet and its arrival at the party.
-    pub(crate) fn min_delay(&self, party: Party) -> Duration {
-        let delays = self.ends_of(party).map(Link::min_delay);
+    /// Returns the least time between the sending of a packet and its arrival at the group.
+    pub(crate) fn min_delay(&self, group: Group) -> Duration {
+        let delays = self.ends_of(group).map(Link::min_delay);
         delays.min().unwrap_or(Duration::ZERO)
     }
 
-    /// Returns a lower bound for the arrival at `party` of packets sent at `known_until` or later:
+    /// Returns a lower bound for the arrival at `group` of packets sent at `known_until` or later:
     /// they queue behind all packets sent before.
-    pub(crate) fn horizon(&self, party: Party, known_until: Instant) -> Instant {
+    pub(crate) fn horizon(&self, group: Group, known_until: Instant) -> Instant {
         let exits = self
-            .ends_of(party)
+            .ends_of(group)
             .map(|link| link.earliest_exit(known_until));
         exits.min().unwrap_or(known_until)
     }
 
-    /// Returns the links that end routes to a party.
-    fn ends_of(&self, party: Party) -> impl Iterator<Item = &Link> {
-        let ends = self.ways[party].ends.iter();
+    /// Returns the links that end routes to a group.
+    fn ends_of(&self, group: Group) -> impl Iterator<Item = &Link> {
+        let ends = self.inbound_links[group].ends.iter();
         ends.map(|link| &self.links[link.index()].link)
     }
 
@@ -185,11 +185,11 @@ impl Network {
         route.index() < self.routes.len()
     }
 
-    /// Returns the next event of a link that concerns a party.
-    pub(crate) fn next_at(&self, party: Party) -> Option<Instant> {
-        let carried = &self.ways[self.division.peer_of(party)];
+    /// Returns the next event of a link that concerns a group.
+    pub(crate) fn next_at(&self, group: Group) -> Option<Instant> {
+        let carried = &self.inbound_links[self.division.peer_of(group)];
         let events = [
-            self.ways[party].deliveries.next_at(),
+            self.inbound_links[group].deliveries.next_at(),
             carried.relays.next_at(),
         ];
         events.into_iter().flatten().min()
@@ -199,12 +199,12 @@ impl Network {
     /// known, as the window ends no later than [`Network::horizon`] allows.
     pub(crate) fn deliver(&mut self, window: Window, lanes: &mut impl Lanes) {
         let Window {
-            party,
+            group,
             known_until,
             before,
             ..
         } = window;
-        while let Some((at, link)) = self.ways[party].deliveries.pop_before(before) {
+        while let Some((at, link)) = self.inbound_links[group].deliveries.pop_before(before) {
             let state = &mut self.links[link.index()];
             if !state.alarm.ring(at) {
                 continue;
@@ -212,19 +212,19 @@ impl Network {
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let id = packet.id as u32;
                 let arrival = |flow, side| Arrival::new(at, id, flow, side, packet.ecn);
-                // The usual case, which does not need the journey.
+                // The usual case, which does not need the record.
                 let (traffic, _) = lanes.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {
                     traffic.arrivals.push(arrival(FlowId(packet.flow), side));
                     continue;
                 }
-                let journey = traffic.journey(&packet);
-                journey.hop += 1;
+                let packet_record = traffic.packet_record(&packet);
+                packet_record.hop += 1;
                 let PacketEvent {
                     flow, direction, ..
-                } = journey.event();
-                match self.routes[journey.route.index()].hop(direction, journey.hop) {
-                    Some(next) => self.ways[party].entries.note(Entry {
+                } = packet_record.event();
+                match self.routes[packet_record.route.index()].hop(direction, packet_record.hop) {
+                    Some(next) => self.inbound_links[group].entries.record(Entry {
                         at,
                         flow,
                         id,
@@ -234,7 +234,7 @@ impl Network {
                         is_back: packet.is_back,
                     }),
                     None => {
-                        let side = Side::that_hears(direction);
+                        let side = Side::receiving(direction);
                         traffic.arrivals.push(arrival(flow, side));
                     }
                 }
@@ -243,14 +243,14 @@ impl Network {
         }
     }
 
-    /// Moves packets that a party has sent on, to the end of its window. The receiving party is at
+    /// Moves packets that a group has sent on, to the end of its window. The receiving group is at
     /// `peer_at`.
     pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, lanes: &mut impl Lanes) {
-        let way = self.division.peer_of(window.party);
-        let mut entries = std::mem::take(&mut self.ways[way].entries);
-        lanes.for_each(|traffic| entries.note_all(&mut traffic.noted));
+        let inbound = self.division.peer_of(window.group);
+        let mut entries = std::mem::take(&mut self.inbound_links[inbound].entries);
+        lanes.for_each(|traffic| entries.record_all(&mut traffic.recorded));
         for entry in entries.drain() {
-            self.relay(way, entry.at + Duration::from_nanos(1), lanes);
+            self.relay(inbound, entry.at + Duration::from_nanos(1), lanes);
             let packet = Packet {
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
@@ -261,9 +261,9 @@ impl Network {
             };
             self.push(entry.at, entry.link, packet, lanes);
         }
-        self.ways[way].entries = entries;
-        self.relay(way, window.before, lanes);
-        while let Some(link) = self.ways[way].changed.pop() {
+        self.inbound_links[inbound].entries = entries;
+        self.relay(inbound, window.before, lanes);
+        while let Some(link) = self.inbound_links[inbound].changed.pop() {
             self.links[link.index()].is_changed = false;
             self.settle(link, peer_at, lanes);
         }
@@ -271,26 +271,26 @@ impl Network {
 
     /// Passes packets that leave a link before `before` to the next link of their routes.
     #[inline]
-    fn relay(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
+    fn relay(&mut self, inbound: Group, before: Instant, lanes: &mut impl Lanes) {
         // This is called before every packet, and routes of one link never have relays.
-        let next_at = self.ways[way].relays.next_at();
+        let next_at = self.inbound_links[inbound].relays.next_at();
         if next_at.is_some_and(|at| at < before) {
-            self.relay_due(way, before, lanes);
+            self.relay_due(inbound, before, lanes);
         }
     }
 
     #[inline(never)]
-    fn relay_due(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
-        while let Some((at, link)) = self.ways[way].relays.pop_before(before) {
+    fn relay_due(&mut self, inbound: Group, before: Instant, lanes: &mut impl Lanes) {
+        while let Some((at, link)) = self.inbound_links[inbound].relays.pop_before(before) {
             if !self.links[link.index()].alarm.ring(at) {
                 continue;
             }
             while let Some(packet) = self.links[link.index()].link.pop(at) {
                 let (traffic, _) = lanes.of(FlowId(packet.flow));
-                let journey = traffic.journey(&packet);
-                journey.hop += 1;
-                let route = &self.routes[journey.route.index()];
-                let next = route.hop(journey.direction, journey.hop);
+                let packet_record = traffic.packet_record(&packet);
+                packet_record.hop += 1;
+                let route = &self.routes[packet_record.route.index()];
+                let next = route.hop(packet_record.direction, packet_record.hop);
                 let next = next.expect("no route ends here");
                 self.push(at, next, packet, lanes);
             }
@@ -304,7 +304,7 @@ impl Network {
         if !state.is_last {
             self.settle(link, now, lanes);
         } else if !std::mem::replace(&mut state.is_changed, true) {
-            self.ways[state.party].changed.push(link);
+            self.inbound_links[state.group].changed.push(link);
         }
         if let Err(dropped) = result {
             self.lose(link, &dropped, lanes);
@@ -318,8 +318,8 @@ impl Network {
             self.lose(link, &dropped, lanes);
         }
         let state = &mut self.links[link.index()];
-        let way = &mut self.ways[state.party];
-        state.plan(link, earliest, way);
+        let inbound = &mut self.inbound_links[state.group];
+        state.plan(link, earliest, inbound);
     }
 
     #[cold]

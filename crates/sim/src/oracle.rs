@@ -42,17 +42,17 @@ pub(crate) fn listen(config: &mut Arc<Config>) -> Option<SharedTruth> {
         return None;
     }
     let truth = SharedTruth::default();
-    let told = truth.clone();
-    let build = move || -> Box<dyn Scheduler> { Box::new(Oracle::new(told.clone())) };
+    let shared = truth.clone();
+    let build = move || -> Box<dyn Scheduler> { Box::new(Oracle::new(shared.clone())) };
     Arc::make_mut(config).scheduler = SchedulerFactory::new(ORACLE, build);
     Some(truth)
 }
 
 /// Reports the state of the paths.
-pub(crate) fn tell(truth: &SharedTruth, paths: impl Iterator<Item = Option<RouteForecast>>) {
-    let mut told = truth.0.lock().unwrap_or_else(PoisonError::into_inner);
-    told.clear();
-    told.extend(paths);
+pub(crate) fn publish(truth: &SharedTruth, paths: impl Iterator<Item = Option<RouteForecast>>) {
+    let mut shared = truth.0.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.clear();
+    shared.extend(paths);
 }
 
 /// The oracle outside of a world.
@@ -149,8 +149,8 @@ impl Scheduler for Oracle {
         let has_first_choice = up
             .filter(|(_, forecast)| forecast.is_some())
             .any(|(path, _)| is_first_choice(path));
-        let told = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
-        for ((path, pacer), forecast) in told {
+        let shared = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
+        for ((path, pacer), forecast) in shared {
             pacer.rate = path.pacing_rate;
             let is_asked = match has_first_choice {
                 true => is_first_choice(path),

@@ -21,10 +21,10 @@ use crate::application::Application;
 use crate::endpoint::Endpoint;
 use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
+use crate::groups::{Division, Group, MAX_GROUPS, Progress};
 use crate::network::{Network, PacketCounts};
 use crate::observer::Observer;
 use crate::oracle;
-use crate::parties::{Division, MAX_PARTIES, Party, Progress};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -38,7 +38,7 @@ pub struct World {
     seed: Seed,
     now: Instant,
     progress: Progress,
-    /// Whether flows or links have been added, so that the parties may change.
+    /// Whether flows or links have been added, so that the groups may change.
     is_changed: bool,
     /// Whether flows advance before the packets that they receive have arrived.
     looks_ahead: bool,
@@ -306,15 +306,15 @@ impl World {
         }
         while let Some(next_at) = self.next_at(&lanes).filter(|at| *at <= until) {
             self.progress.skip_to(next_at);
-            for party in self.progress.division.parties() {
-                let horizon = self.horizon(party);
-                let Some(window) = self.progress.advance(party, horizon, until) else {
+            for group in self.progress.division.groups() {
+                let horizon = self.horizon(group);
+                let Some(window) = self.progress.advance(group, horizon, until) else {
                     continue;
                 };
                 self.network.deliver(window, &mut lanes);
-                let sides = self.progress.division.sides_of(party);
+                let sides = self.progress.division.sides_of(group);
                 mover.move_all(window, sides, &mut self.network, &mut lanes);
-                let peer_at = self.progress.reached(self.progress.division.peer_of(party));
+                let peer_at = self.progress.reached(self.progress.division.peer_of(group));
                 self.network.carry(window, peer_at, &mut lanes);
             }
         }
@@ -322,11 +322,11 @@ impl World {
         self.now = until;
     }
 
-    /// Returns the instant before which no packet that is still to be sent can reach the party.
-    fn horizon(&self, party: Party) -> Instant {
-        let known_until = self.progress.known_until(party);
+    /// Returns the instant before which no packet that is still to be sent can reach the group.
+    fn horizon(&self, group: Group) -> Instant {
+        let known_until = self.progress.known_until(group);
         match self.looks_ahead {
-            true => self.network.horizon(party, known_until),
+            true => self.network.horizon(group, known_until),
             false => known_until,
         }
     }
@@ -341,7 +341,7 @@ impl World {
             true => Division::BySide,
             false => Division::Together,
         });
-        let mut delays = (0..MAX_PARTIES).map(|party| self.network.min_delay(party));
+        let mut delays = (0..MAX_GROUPS).map(|group| self.network.min_delay(group));
         if delays.all(|delay| delay.is_zero()) {
             self.set_division(Division::Together);
         }
@@ -356,10 +356,10 @@ impl World {
     }
 
     fn next_at<O>(&self, lanes: &[Watched<'_, O>]) -> Option<Instant> {
-        let parties = self.progress.division.parties();
-        let events = parties.flat_map(|party| {
-            let wakes = lanes.iter().map(move |watched| watched.lane.next_at(party));
-            wakes.chain([self.network.next_at(party)]).flatten()
+        let groups = self.progress.division.groups();
+        let events = groups.flat_map(|group| {
+            let wakes = lanes.iter().map(move |watched| watched.lane.next_at(group));
+            wakes.chain([self.network.next_at(group)]).flatten()
         });
         events.min()
     }

@@ -208,8 +208,8 @@ mod tests {
             nak_count: 2,
             bytes_per_second: 250_000,
         };
-        let told = Some(Message::Keepalive { info: Some(info) });
-        assert_eq!(Message::parse(&keepalive), told);
+        let expected = Some(Message::Keepalive { info: Some(info) });
+        assert_eq!(Message::parse(&keepalive), expected);
         keepalive[13] = 2;
         assert_eq!(Message::parse(&keepalive), none, "another version");
     }

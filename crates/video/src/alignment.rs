@@ -225,7 +225,7 @@ mod tests {
         marks.iter().map(mark).collect()
     }
 
-    fn coded_anew(marks: &[Mark]) -> Vec<Mark> {
+    fn re_encoded(marks: &[Mark]) -> Vec<Mark> {
         let mark = |mark: &Mark| Mark {
             fingerprint: mark.fingerprint.map(|of| of + 1_000),
             ..*mark
@@ -278,13 +278,13 @@ mod tests {
 
     #[test]
     fn what_is_coded_anew_is_known_by_its_time_or_by_counting() {
-        let mut copy = coded_anew(&film(10, 0));
+        let mut copy = re_encoded(&film(10, 0));
         copy.remove(0);
         let by_time = align(&film(10, 0), &copy);
         assert_eq!(by_time.basis, Basis::Timestamps);
         assert_eq!(by_time.source_of[0], Some(1));
         // A clock of another origin: both begin with the same picture.
-        let elsewhere = align(&film(10, 0), &coded_anew(&film(10, 900_000)[3..]));
+        let elsewhere = align(&film(10, 0), &re_encoded(&film(10, 900_000)[3..]));
         assert_eq!(elsewhere.source_of[0], Some(0));
         let by_order = align(&film(10, 0), &without_times(&copy));
         assert_eq!(by_order.basis, Basis::Order);
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn empty_films_align() {
         for (source, copy) in [(0, 0), (0, 3), (3, 0)] {
-            let alignment = align(&film(source, 0), &coded_anew(&film(copy, 0)));
+            let alignment = align(&film(source, 0), &re_encoded(&film(copy, 0)));
             assert_eq!(alignment.source_of, vec![None; copy]);
         }
     }

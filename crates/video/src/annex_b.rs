@@ -66,13 +66,13 @@ impl AccessUnitSplitter {
             if !self.is_started {
                 self.is_started = true;
                 self.taken_len = start;
-                self.note(at);
+                self.record(at);
             } else if self.starts_access_unit(at) {
                 let unit = self.take(start);
-                self.note(at);
+                self.record(at);
                 return Some(unit);
             } else {
-                self.note(at);
+                self.record(at);
             }
         }
         // The last two bytes may yet become part of a header and its first byte.
@@ -138,9 +138,9 @@ impl AccessUnitSplitter {
     }
 
     /// Records the NAL unit whose header is at `header_at`.
-    fn note(&mut self, header_at: usize) {
+    fn record(&mut self, header_at: usize) {
         let header = self.buffer[header_at];
-        self.slices.note_h264(header);
+        self.slices.record_h264(header);
         self.has_sei |= nal::h264_type(header) == h264::SEI;
         self.has_slice |= matches!(
             nal::h264_type(header),
@@ -154,7 +154,7 @@ impl AccessUnitSplitter {
         self.taken_len = end;
         let mut slices = core::mem::take(&mut self.slices);
         if core::mem::take(&mut self.has_sei) && nal::has_h264_recovery_point(&annex_b) {
-            slices.note_key();
+            slices.record_key();
         }
         let importance = slices.importance();
         if self.frame_interval.is_none() && importance.is_key() {

@@ -134,13 +134,13 @@ pub(crate) struct Slices {
 impl Slices {
     /// Records that decoding can start at this picture, as known from a source other than its
     /// slices.
-    pub(crate) fn note_key(&mut self) {
+    pub(crate) fn record_key(&mut self) {
         self.is_key = true;
     }
 
     /// Records a NAL unit of H.264 by its first byte. An IDR slice belongs to a key frame, and no
     /// other picture uses a slice with nal_ref_idc 0 (ITU-T H.264 §7.4.1).
-    pub(crate) fn note_h264(&mut self, header: u8) {
+    pub(crate) fn record_h264(&mut self, header: u8) {
         match h264_type(header) {
             h264::IDR_SLICE => self.is_key = true,
             h264::SLICE | h264::SLICE_PARTITION_A if header & 0x60 == 0 => {
@@ -155,7 +155,7 @@ impl Slices {
     /// frames. No picture of the same sub-layer uses sub-layer non-reference pictures, of even
     /// types below 16; those of the highest sub-layer are not used at all (ITU-T H.265 §7.4.2.2).
     /// `highest_layer` is kept over all pictures of a stream.
-    pub(crate) fn note_hevc(&mut self, header: [u8; 2], highest_layer: &mut u8) {
+    pub(crate) fn record_hevc(&mut self, header: [u8; 2], highest_layer: &mut u8) {
         let layer = (header[1] & 0x07).saturating_sub(1);
         match hevc_type(header[0]) {
             16..=21 => self.is_key = true,
@@ -173,7 +173,7 @@ impl Slices {
 
     /// Records a picture header of MPEG-1 or MPEG-2 by its picture_coding_type: other pictures are
     /// predicted from I and P pictures only (ITU-T H.262 §7.6.2).
-    pub(crate) fn note_mpeg2(&mut self, coding_type: u8) {
+    pub(crate) fn record_mpeg2(&mut self, coding_type: u8) {
         if coding_type == mpeg2::CODED_AS_B {
             self.has_disposable = true;
         } else {
@@ -228,7 +228,9 @@ mod tests {
 
     fn h264(headers: &[u8]) -> Importance {
         let mut slices = Slices::default();
-        headers.iter().for_each(|header| slices.note_h264(*header));
+        headers
+            .iter()
+            .for_each(|header| slices.record_h264(*header));
         slices.importance()
     }
 
@@ -271,7 +273,7 @@ mod tests {
         let mut highest_layer = 0;
         let mut of = |kind: u8, layer: u8| {
             let mut slices = Slices::default();
-            slices.note_hevc([kind << 1, layer + 1], &mut highest_layer);
+            slices.record_hevc([kind << 1, layer + 1], &mut highest_layer);
             slices.importance()
         };
         // IDR_W_RADL, CRA_NUT.
@@ -288,7 +290,7 @@ mod tests {
     fn mpeg2_pictures_are_disposable_if_all_in_the_unit_are_b() {
         let of = |coding_types: &[u8]| {
             let mut slices = Slices::default();
-            coding_types.iter().for_each(|of| slices.note_mpeg2(*of));
+            coding_types.iter().for_each(|of| slices.record_mpeg2(*of));
             slices.importance()
         };
         assert_eq!(of(&[3]), Importance::Disposable);

@@ -61,7 +61,7 @@ impl PictureTypes {
                 .map_or(u8::MAX, |header| nal::hevc_type(*header))
             {
                 HEVC_PPS => {
-                    let _ = self.note_parameter_set(unit);
+                    let _ = self.record_parameter_set(unit);
                 }
                 kind @ 0..=21 => farthest = farthest.max(self.slice_type(unit, kind)),
                 _ => {}
@@ -71,7 +71,7 @@ impl PictureTypes {
     }
 
     /// Records a picture parameter set: §7.3.2.3.1. `None` for a damaged one.
-    fn note_parameter_set(&mut self, unit: &[u8]) -> Option<()> {
+    fn record_parameter_set(&mut self, unit: &[u8]) -> Option<()> {
         let mut bits = hevc_bits(unit);
         let id = bits.read_ue("pps_pic_parameter_set_id").ok()?;
         bits.read_ue("pps_seq_parameter_set_id").ok()?;

@@ -2,7 +2,7 @@
 //! durations of freezes.
 //!
 //! It decodes nothing and reads no clock: a frame goes in when the receiver hands it out, and its
-//! fate is returned.
+//! outcome is returned.
 
 mod decodability;
 mod freezes;
@@ -28,7 +28,7 @@ pub struct PlayerFrame {
 
 /// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum DisplayOutcome {
     /// The frame is displayed.
     Displayed(Display),
     /// The frame arrived, but a frame that it needs did not.
@@ -95,7 +95,7 @@ impl Player {
 
     /// Takes the next frame at the time at which it is handed out, complete, or given up. It is
     /// displayed at its time, or at once if that has passed, but not before the last frame.
-    pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame) -> Fate {
+    pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame) -> DisplayOutcome {
         let PlayerFrame {
             importance,
             captured_at,
@@ -110,11 +110,11 @@ impl Player {
             return match is_complete {
                 true => {
                     self.counts.undecodable += 1;
-                    Fate::Undecodable
+                    DisplayOutcome::Undecodable
                 }
                 false => {
                     self.counts.lost += 1;
-                    Fate::Lost
+                    DisplayOutcome::Lost
                 }
             };
         }
@@ -129,7 +129,7 @@ impl Player {
         self.counts.skipped += u64::from(is_substitute);
         self.counts.late += u64::from(is_late);
         self.count(freeze);
-        Fate::Displayed(Display {
+        DisplayOutcome::Displayed(Display {
             at,
             is_late,
             is_substitute,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// Hands over frame `index`, of 25 a second, `took` ms after its capture.
-    fn come(player: &mut Player, index: u64, took: u64) -> Fate {
+    fn come(player: &mut Player, index: u64, took: u64) -> DisplayOutcome {
         let captured_at = Instant::ZERO + FRAME * index;
         let frame = PlayerFrame {
             importance: Importance::key_if(index == 0),
@@ -207,7 +207,7 @@ mod tests {
         player.on_frame(captured_at + Duration::from_millis(took), frame)
     }
 
-    fn lose(player: &mut Player, index: u64, importance: Importance) -> Fate {
+    fn lose(player: &mut Player, index: u64, importance: Importance) -> DisplayOutcome {
         let captured_at = Instant::ZERO + FRAME * index;
         let frame = PlayerFrame {
             importance,
@@ -217,9 +217,9 @@ mod tests {
         player.on_frame(captured_at + Duration::from_millis(100), frame)
     }
 
-    fn shown(fate: Fate) -> (u64, bool) {
-        let Fate::Displayed(display) = fate else {
-            panic!("{fate:?}");
+    fn shown(outcome: DisplayOutcome) -> (u64, bool) {
+        let DisplayOutcome::Displayed(display) = outcome else {
+            panic!("{outcome:?}");
         };
         ((display.at - Instant::ZERO).as_millis(), display.is_late)
     }
@@ -266,7 +266,7 @@ mod tests {
             for index in 0..10 {
                 come(&mut player, index, 20);
             }
-            assert_eq!(lose(&mut player, 10, importance), Fate::Lost);
+            assert_eq!(lose(&mut player, 10, importance), DisplayOutcome::Lost);
             for index in 11..15 {
                 come(&mut player, index, 20);
             }

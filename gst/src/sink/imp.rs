@@ -58,7 +58,7 @@ impl AnabranchSink {
     }
 
     /// Notifies bindings and listeners of another bitrate.
-    fn tell_target(&self, target: DataRate) {
+    fn notify_target(&self, target: DataRate) {
         let target = u32::try_from(target.bits_per_second()).unwrap_or(u32::MAX);
         self.target.store(target, Ordering::Relaxed);
         let element = self.obj();
@@ -113,7 +113,7 @@ impl AnabranchSink {
 fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender: &Arc<Sender>) {
     let sender = Arc::downgrade(sender);
     let clock = std::time::Instant::now;
-    let (mut told, mut told_at) = (DataRate::ZERO, clock());
+    let (mut reported, mut reported_at) = (DataRate::ZERO, clock());
     let mut key_asked_at = clock();
     loop {
         let event = events.recv_timeout(LOOK_INTERVAL);
@@ -145,12 +145,12 @@ fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender
         let snapshot = sender.snapshot();
         drop(sender);
         let target = snapshot.target_bitrate;
-        let change = target.bits_per_second().abs_diff(told.bits_per_second());
-        let is_large = change * 100 >= told.bits_per_second() * MIN_CHANGE_PERCENT && change > 0;
-        let is_due = target < told || told.is_zero() || told_at.elapsed() >= INTERVAL;
+        let change = target.bits_per_second().abs_diff(reported.bits_per_second());
+        let is_large = change * 100 >= reported.bits_per_second() * MIN_CHANGE_PERCENT && change > 0;
+        let is_due = target < reported || reported.is_zero() || reported_at.elapsed() >= INTERVAL;
         if snapshot.connected_at.is_some() && is_large && is_due {
-            (told, told_at) = (target, clock());
-            sink.tell_target(target);
+            (reported, reported_at) = (target, clock());
+            sink.notify_target(target);
         }
     }
 }

@@ -96,11 +96,11 @@ impl Comparison<'_> {
         row(text, "  repairs, of all else sent", repairs);
         let recovered = cells(&|run| Some(last(run)?.recovered_packets.to_string()));
         row(text, "  lost packets computed from repairs", recovered);
-        let again = cells(&|run| {
-            let again = last(run)?.sent().retransmitted_packets;
-            Some(again.to_string())
+        let retransmitted = cells(&|run| {
+            let retransmitted = last(run)?.sent().retransmitted_packets;
+            Some(retransmitted.to_string())
         });
-        row(text, "  packets sent again", again);
+        row(text, "  packets sent again", retransmitted);
         let video = cells(&|run| {
             let rate = run.video_rate(run.started_at, run.ended_at);
             Some(format!("{:.2} Mbit/s", rate.megabits_per_second()))

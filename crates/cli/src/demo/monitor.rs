@@ -5,11 +5,11 @@ use anabranch_net::{Clock, Event, Receiver, Sender};
 use anabranch_units::{Duration, Instant, Lateness};
 
 use super::network::{LINKS, SCRIPT, scripted};
-use super::recording::{Happening, PathSample, Recording, Sample};
+use super::recording::{PathSample, Recording, Sample, ViewEvent};
 use crate::observe::Look;
 use crate::observe::sampler::Sampler;
 use crate::observe::status::Status;
-use crate::path_news::state_name;
+use crate::path_reports::state_name;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 
@@ -21,7 +21,7 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(500);
 /// Name of the stream on the screen.
 const STREAM: &str = "video";
 
-/// Collector of samples and happenings.
+/// Collector of samples and events.
 #[derive(Debug)]
 pub(super) struct Monitor<'a> {
     pub(super) clock: Clock,
@@ -31,7 +31,7 @@ pub(super) struct Monitor<'a> {
     /// Stop signal of the source.
     pub(super) stop: Stop,
     pub(super) slowness: Slowness,
-    /// Samples and happenings so far.
+    /// Samples and events so far.
     pub(super) recording: Recording,
     /// Status of the sender, as `anabranch top` would show it.
     pub(super) status: Status,
@@ -82,15 +82,15 @@ impl<'a> Monitor<'a> {
             self.next_status_at = (self.next_status_at + STATUS_INTERVAL).max(now);
             self.status = self.sampler.state(now);
         }
-        if let Some(text) = self.slowness.news(now, self.lateness()) {
-            self.recording.happenings.push(Happening { at: now, text });
+        if let Some(text) = self.slowness.due_report(now, self.lateness()) {
+            self.recording.view_events.push(ViewEvent { at: now, text });
         }
         let samples = &self.recording.samples;
         let before = samples.last().map_or(Instant::ZERO, |last| last.at);
         for (at, what) in SCRIPT {
             if before < at && at <= sample.at {
                 let text = scripted(what);
-                self.recording.happenings.push(Happening { at, text });
+                self.recording.view_events.push(ViewEvent { at, text });
             }
         }
         self.recording.samples.push(sample);
@@ -146,12 +146,12 @@ impl<'a> Monitor<'a> {
     }
 
     /// Records an event of the sender.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn record(&mut self, event: &Event) {
         if let Event::PathState { path, state } = event {
             let name = LINKS.get(path.index()).map_or("?", |link| link.name);
             let text = format!("{name} {}", state_name(*state));
             let at = self.clock.now();
-            self.recording.happenings.push(Happening { at, text });
+            self.recording.view_events.push(ViewEvent { at, text });
         }
     }
 }

@@ -104,10 +104,10 @@ fn about(moment: &Moment<'_>, stream: &Stream) -> Vec<Line<'static>> {
 /// Draws the last events and the next event of the script.
 fn draw_events(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, title: String) {
     let line = |at: f64, text: &str| format!("{at:5.2} s  {text}");
-    let happenings = &moment.recording.happenings;
-    let past = happenings
+    let view_events = &moment.recording.view_events;
+    let past = view_events
         .iter()
-        .map(|happening| Line::raw(line(happening.at.as_secs_f64(), &happening.text)));
+        .map(|view_event| Line::raw(line(view_event.at.as_secs_f64(), &view_event.text)));
     let to_come = SCRIPT.iter().filter(|(at, _)| {
         let seen_at = moment.recording.samples.last().map(|sample| sample.at);
         seen_at < Some(*at) && *at < moment.end_at
@@ -176,7 +176,7 @@ fn summary(promises: &[Promise]) -> String {
 mod tests {
     use super::super::judge::judge;
     use super::super::ledger::FrameTotals;
-    use super::super::recording::{Happening, Recording, testing::flawless};
+    use super::super::recording::{Recording, ViewEvent, testing::flawless};
     use super::*;
     use crate::observe::status::{Path, Status};
     use anabranch_units::Instant;
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn a_small_screen_shows_links_paths_video_and_the_last_events() {
         let mut recording = flawless();
-        recording.happenings = (0..40)
-            .map(|number| Happening {
+        recording.view_events = (0..40)
+            .map(|number| ViewEvent {
                 at: Instant::from_secs(number),
                 text: format!("event {number}"),
             })

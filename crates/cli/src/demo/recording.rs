@@ -35,14 +35,14 @@ pub(super) struct Recording {
     /// Samples in the order of time, about 20 ms apart.
     pub(super) samples: Vec<Sample>,
     /// Changes of the paths.
-    pub(super) happenings: Vec<Happening>,
+    pub(super) view_events: Vec<ViewEvent>,
     /// Number of seconds in which the machine was too slow to keep time.
     pub(super) slow_seconds: u64,
 }
 
 /// An event that the view shows in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Happening {
+pub(super) struct ViewEvent {
     pub(super) at: Instant,
     pub(super) text: String,
 }
@@ -124,7 +124,7 @@ impl Recording {
             is_interrupted: false,
             frames: Vec::new(),
             samples: Vec::new(),
-            happenings: Vec::new(),
+            view_events: Vec::new(),
             slow_seconds: 0,
         }
     }
@@ -242,7 +242,7 @@ pub(super) mod testing {
             is_interrupted: false,
             frames: (0..747).map(frame).collect(),
             samples,
-            happenings: Vec::new(),
+            view_events: Vec::new(),
             slow_seconds: 0,
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
     let _ = write_paths(&mut text, recording);
     let _ = write_frames(&mut text, recording);
     let _ = write_fidelity(&mut text, recording);
-    let _ = write_happenings(&mut text, recording);
+    let _ = write_events(&mut text, recording);
     let _ = write_promises(&mut text, recording, promises);
     text
 }
@@ -110,14 +110,14 @@ fn write_fidelity(text: &mut String, recording: &Recording) -> core::fmt::Result
     )
 }
 
-fn write_happenings(text: &mut String, recording: &Recording) -> core::fmt::Result {
+fn write_events(text: &mut String, recording: &Recording) -> core::fmt::Result {
     writeln!(text, "\nevents")?;
-    for happening in &recording.happenings {
+    for view_event in &recording.view_events {
         writeln!(
             text,
             "  {:6.2} s  {}",
-            happening.at.as_secs_f64(),
-            happening.text
+            view_event.at.as_secs_f64(),
+            view_event.text
         )?;
     }
     Ok(())
@@ -173,7 +173,7 @@ fn write_promises(
 #[cfg(test)]
 mod tests {
     use super::super::judge::judge;
-    use super::super::recording::{Happening, testing::flawless};
+    use super::super::recording::{ViewEvent, testing::flawless};
     use super::*;
     use anabranch_units::{Duration, Instant};
 
@@ -185,7 +185,7 @@ mod tests {
             psnr: 12.0,
             ssim: 0.3,
         });
-        recording.happenings.push(Happening {
+        recording.view_events.push(ViewEvent {
             at: Instant::from_millis(10_120),
             text: "Wi-Fi suspect".to_owned(),
         });

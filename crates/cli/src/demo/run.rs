@@ -277,7 +277,7 @@ impl Watch<'_> {
             let now = self.monitor.clock.now();
             let wait = self.monitor.next_sample_at().saturating_since(now);
             match self.sender_events.recv_timeout(wait.to_std()) {
-                Ok(event) => self.note(event),
+                Ok(event) => self.record(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("the sender is gone"),
             }
@@ -306,8 +306,8 @@ impl Watch<'_> {
         })
     }
 
-    fn note(&mut self, event: Event) {
-        self.monitor.note(&event);
+    fn record(&mut self, event: Event) {
+        self.monitor.record(&event);
         match event {
             // The following frames refer to the dropped one; only a key frame helps.
             Event::FrameDropped { .. } => self.is_key_wanted.store(true, Ordering::Relaxed),

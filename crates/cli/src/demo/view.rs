@@ -11,9 +11,9 @@ use super::network::LINKS;
 use super::page;
 use super::recording::{Recording, Sample, rate};
 use crate::observe::status::Status;
-use crate::path_news::state_name;
+use crate::path_reports::state_name;
 use crate::print;
-use crate::view::{Picture, Screen, StreamView, Wish};
+use crate::view::{KeyAction, Picture, Screen, StreamView};
 
 /// Time between updates of the screen.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
@@ -46,7 +46,10 @@ pub(super) enum View {
     #[cfg(test)]
     Hidden,
     /// Lines on standard output.
-    Lines { next_at: Instant, told_count: usize },
+    Lines {
+        next_at: Instant,
+        reported_count: usize,
+    },
     /// A screen on a terminal.
     Screen {
         screen: Screen,
@@ -67,7 +70,7 @@ impl View {
             },
             _ => View::Lines {
                 next_at: Instant::ZERO,
-                told_count: 0,
+                reported_count: 0,
             },
         }
     }
@@ -88,14 +91,14 @@ impl View {
             View::Hidden => Ok(()),
             View::Lines {
                 next_at,
-                told_count,
+                reported_count,
             } => {
-                let happenings = &moment.recording.happenings;
-                for happening in &happenings[*told_count..] {
-                    let seconds = happening.at.as_secs_f64();
-                    print::line(format_args!("{seconds:5.2} s  {}", happening.text))?;
+                let view_events = &moment.recording.view_events;
+                for view_event in &view_events[*reported_count..] {
+                    let seconds = view_event.at.as_secs_f64();
+                    print::line(format_args!("{seconds:5.2} s  {}", view_event.text))?;
                 }
-                *told_count = happenings.len();
+                *reported_count = view_events.len();
                 *next_at = moment.now + LINE_INTERVAL;
                 print::line(line(moment))
             }
@@ -130,12 +133,12 @@ impl View {
         else {
             return Ok(false);
         };
-        let wishes = screen.wishes(StdDuration::ZERO)?;
-        if !wishes.is_empty() {
+        let actions = screen.actions(StdDuration::ZERO)?;
+        if !actions.is_empty() {
             *next_at = Instant::ZERO;
         }
-        wishes.iter().for_each(|wish| of_stream.follow(*wish));
-        Ok(wishes.contains(&Wish::Quit))
+        actions.iter().for_each(|action| of_stream.follow(*action));
+        Ok(actions.contains(&KeyAction::Quit))
     }
 }
 

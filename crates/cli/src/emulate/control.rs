@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
-use anabranch_emu::{Relay, Way};
+use anabranch_emu::{LinkDirection, Relay};
 use anabranch_link::{LinkChange, LossModel};
 use anabranch_units::{DataRate, Duration, known_names};
 use anyhow::Context;
@@ -39,7 +39,7 @@ const BACKGROUND_PAUSE: StdDuration = StdDuration::from_millis(250);
 struct Change {
     route: usize,
     /// `None`: both.
-    way: Option<Way>,
+    direction: Option<LinkDirection>,
     kind: LinkChange,
 }
 
@@ -102,21 +102,21 @@ impl Changes {
         let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
         let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
         let relay = relay.as_ref().ok_or("the network has ended")?;
-        let mut told = String::new();
+        let mut message = String::new();
         for change in changes {
-            let ways = match change.way {
-                Some(way) => vec![way],
-                None => vec![Way::Forward, Way::Reverse],
+            let directions = match change.direction {
+                Some(direction) => vec![direction],
+                None => vec![LinkDirection::Forward, LinkDirection::Reverse],
             };
-            for way in ways {
-                let changed = relay.change(change.route, way, change.kind);
+            for direction in directions {
+                let changed = relay.change(change.route, direction, change.kind);
                 changed.map_err(|error| error.to_string())?;
             }
             let line = format!("{}{change}", self.names[change.route]);
             print::note(&line);
-            told += &(line + "\n");
+            message += &(line + "\n");
         }
-        Ok(told)
+        Ok(message)
     }
 
     fn parse(&self, line: &str) -> Result<Change, String> {
@@ -145,26 +145,26 @@ impl Changes {
             let reason = format_args!("no route is called {first:?}, known are {known}");
             return Err(mistake(reason));
         };
-        let (way, rest) = match line[len..].trim().split_once([' ', '\t']) {
-            Some(("there", rest)) => (Some(Way::Forward), rest.trim()),
-            Some(("back", rest)) => (Some(Way::Reverse), rest.trim()),
+        let (direction, rest) = match line[len..].trim().split_once([' ', '\t']) {
+            Some(("there", rest)) => (Some(LinkDirection::Forward), rest.trim()),
+            Some(("back", rest)) => (Some(LinkDirection::Reverse), rest.trim()),
             _ => (None, line[len..].trim()),
         };
         let (what, value) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
         let value = value.trim();
-        let one_way = way.or(Some(Way::Forward));
-        let told = |error: &dyn fmt::Display| mistake(format_args!("{error}"));
-        let (way, kind) = match (what, value) {
+        let one_way = direction.or(Some(LinkDirection::Forward));
+        let message = |error: &dyn fmt::Display| mistake(format_args!("{error}"));
+        let (direction, kind) = match (what, value) {
             ("rate", value) => match value.parse::<DataRate>() {
                 Ok(DataRate::ZERO) => {
                     return Err(mistake(format_args!("a rate of 0 is `down`")));
                 }
                 Ok(rate) => (one_way, LinkChange::Rate(rate)),
-                Err(error) => return Err(told(&error)),
+                Err(error) => return Err(message(&error)),
             },
             ("delay", value) => match value.parse::<Duration>() {
                 Ok(delay) => (one_way, LinkChange::Delay(delay)),
-                Err(error) => return Err(told(&error)),
+                Err(error) => return Err(message(&error)),
             },
             ("loss", value) => match share(value) {
                 Some(0.0) => (one_way, LinkChange::Loss(LossModel::None)),
@@ -177,8 +177,8 @@ impl Changes {
                     return Err(mistake(format_args!("{reason}")));
                 }
             },
-            ("down", "") => (way, LinkChange::Down),
-            ("up", "") => (way, LinkChange::Up),
+            ("down", "") => (direction, LinkChange::Down),
+            ("up", "") => (direction, LinkChange::Up),
             (other, _) => {
                 let known = known_names(other, ["rate", "delay", "loss", "down", "up"]);
                 let other = one_line(other);
@@ -186,15 +186,19 @@ impl Changes {
                 return Err(mistake(reason));
             }
         };
-        Ok(Change { route, way, kind })
+        Ok(Change {
+            route,
+            direction,
+            kind,
+        })
     }
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.way {
-            Some(Way::Forward) => ", there: ",
-            Some(Way::Reverse) => ", back: ",
+        f.write_str(match self.direction {
+            Some(LinkDirection::Forward) => ", there: ",
+            Some(LinkDirection::Reverse) => ", back: ",
             None => ": ",
         })?;
         match self.kind {
@@ -254,7 +258,7 @@ impl Control {
         };
         let lines = body.to_bytes();
         match self.0.apply(&String::from_utf8_lossy(&lines)) {
-            Ok(told) => text(StatusCode::OK, told),
+            Ok(message) => text(StatusCode::OK, message),
             Err(error) => text(StatusCode::BAD_REQUEST, error + "\n"),
         }
     }
@@ -289,7 +293,7 @@ mod tests {
     #[test]
     fn lines_name_a_route_a_way_and_a_value() {
         let changes = changes();
-        let told = |line: &str| {
+        let message = |line: &str| {
             let change = changes.parse(line).unwrap();
             format!("{}{change}", changes.names[change.route])
         };
@@ -303,7 +307,7 @@ mod tests {
             ("lte down", "lte: down"),
             ("lte back up", "lte, back: up"),
         ] {
-            assert_eq!(told(line), expected, "{line}");
+            assert_eq!(message(line), expected, "{line}");
         }
     }
 

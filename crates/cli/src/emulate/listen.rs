@@ -81,7 +81,7 @@ fn following(first: SocketAddr, index: usize) -> anyhow::Result<SocketAddr> {
 mod tests {
     use super::*;
 
-    fn told(wanted: &[&str]) -> Result<Vec<String>, String> {
+    fn parsed(wanted: &[&str]) -> Result<Vec<String>, String> {
         let wanted: Vec<ListenAt> = wanted.iter().map(|text| text.parse().unwrap()).collect();
         let addresses = addresses(&wanted, &["wifi", "lte", "dsl"]);
         let addresses = addresses.map_err(|error| error.to_string())?;
@@ -91,19 +91,23 @@ mod tests {
     #[test]
     fn routes_have_ports_in_their_order_and_named_ones_their_own() {
         let expected = ["127.0.0.1:7101", "127.0.0.1:7102", "127.0.0.1:7103"];
-        assert_eq!(told(&[]).unwrap(), expected);
-        let named = told(&["lte=[::1]:9", "10.0.0.1:80"]).unwrap();
+        assert_eq!(parsed(&[]).unwrap(), expected);
+        let named = parsed(&["lte=[::1]:9", "10.0.0.1:80"]).unwrap();
         assert_eq!(named, ["10.0.0.1:80", "[::1]:9", "10.0.0.1:82"]);
     }
 
     #[test]
     fn mistakes_are_answered_by_what_to_write() {
-        let error = told(&["wfi=127.0.0.1:1"]).unwrap_err();
+        let error = parsed(&["wfi=127.0.0.1:1"]).unwrap_err();
         assert!(error.contains("\"wfi\"; known are wifi"), "{error}");
-        let error = told(&["127.0.0.1:1", "127.0.0.1:2"]).unwrap_err();
+        let error = parsed(&["127.0.0.1:1", "127.0.0.1:2"]).unwrap_err();
         assert!(error.contains("--listen dsl=127.0.0.1:2"), "{error}");
-        assert!(told(&["lte=127.0.0.1:1", "lte=127.0.0.1:2"]).is_err());
-        assert!(told(&["127.0.0.1:65535"]).unwrap_err().contains("no ports"));
+        assert!(parsed(&["lte=127.0.0.1:1", "lte=127.0.0.1:2"]).is_err());
+        assert!(
+            parsed(&["127.0.0.1:65535"])
+                .unwrap_err()
+                .contains("no ports")
+        );
         let error = "wifi=7101".parse::<ListenAt>().unwrap_err();
         assert!(error.contains("wifi=127.0.0.1:7101"), "{error}");
     }

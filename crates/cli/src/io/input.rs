@@ -67,15 +67,15 @@ impl fmt::Display for InputName {
     }
 }
 
-/// Refuses protocols that only ffmpeg speaks, and explains `way`, its command line.
+/// Refuses protocols that only ffmpeg speaks, and explains `example`, its command line.
 ///
 /// # Errors
 /// The text is a URL of another protocol than UDP.
-pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
+pub(super) fn check_protocol(text: &str, example: &str) -> Result<(), String> {
     match text.split_once("://") {
         Some((protocol, _)) if protocol != "udp" && !protocol.contains('/') => Err(format!(
             "{protocol}:// is not spoken here, but udp://ADDR:PORT with MPEG-TS is: convert the \
-             stream with ffmpeg, as in `{way}`"
+             stream with ffmpeg, as in `{example}`"
         )),
         _ => Ok(()),
     }

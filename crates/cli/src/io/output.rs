@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use anabranch_net::Clock;
 use anyhow::Context;
 
+use super::blocking_file::BlockingFile;
 use super::foreign::{ForeignName, ForeignOutput};
 use super::input::check_protocol;
-use super::patient::PatientFile;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation};
 use super::retried::has_no_reader;
@@ -78,7 +78,7 @@ impl OutputName {
 #[derive(Debug)]
 pub(crate) enum Output {
     File { recording: Recording, name: String },
-    Stdout(PatientFile),
+    Stdout(BlockingFile),
     Udp(Box<UdpOutput>),
     Foreign(Box<ForeignOutput>),
 }
@@ -104,7 +104,7 @@ impl Output {
             OutputName::Stdout => {
                 // The standard library's `Stdout` would search the video for line ends.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
-                let file = PatientFile::inherited(fd.context("cannot write standard output")?);
+                let file = BlockingFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::Stdout(file))
             }
             OutputName::Udp(url) => Ok(Output::Udp(Box::new(UdpOutput::open(url)?))),

@@ -50,7 +50,7 @@ pub(crate) struct Playout {
     parted: Parted,
     /// Whether bytes have left early for lack of room.
     has_overflowed: bool,
-    overflow_was_told: bool,
+    is_overflow_reported: bool,
     /// Number of null packets that were inserted again.
     null_count: u64,
 }
@@ -90,7 +90,7 @@ impl Playout {
             has_pictures: false,
             parted: Parted::default(),
             has_overflowed: false,
-            overflow_was_told: false,
+            is_overflow_reported: false,
             null_count: 0,
         }
     }
@@ -175,7 +175,7 @@ impl Playout {
         }
     }
 
-    /// Notes that a frame was given up. Its importance is unknown, so it counts as a reference.
+    /// Records that a frame was given up. Its importance is unknown, so it counts as a reference.
     pub(crate) fn on_dropped(&mut self, now: Instant) {
         self.parted = Parted::default();
         let lost = PlayerFrame {
@@ -240,8 +240,8 @@ impl Playout {
 
     /// Returns a warning, once, if bytes left before their time for lack of room.
     pub(crate) fn overflow(&mut self) -> Option<String> {
-        let is_new = self.has_overflowed && !self.overflow_was_told;
-        self.overflow_was_told |= is_new;
+        let is_new = self.has_overflowed && !self.is_overflow_reported;
+        self.is_overflow_reported |= is_new;
         is_new.then(|| {
             format!(
                 "a latency of {} at this rate takes more than {} MiB, the most that may wait: \

@@ -10,7 +10,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
 
-use super::patient::PatientFile;
+use super::blocking_file::BlockingFile;
 use super::playout::Piece;
 use crate::command_line::check_writable;
 use crate::print;
@@ -73,7 +73,7 @@ pub(crate) struct Recording {
     /// Path, which may contain `{time}`.
     path: PathBuf,
     rotation: Option<Rotation>,
-    file: Option<PatientFile>,
+    file: Option<BlockingFile>,
     /// Path of the file that was opened last, if it was written or writing to it failed.
     opened: Option<PathBuf>,
     began_at: Instant,
@@ -115,7 +115,7 @@ impl Recording {
         };
         if recording.is_pipe() {
             // Nothing is lost in a pipe, and its reader is present before the video.
-            let file = PatientFile::create(path, clock, stop);
+            let file = BlockingFile::create(path, clock, stop);
             recording.file = Some(file.with_context(|| format!("cannot write output {shown}"))?);
             recording.opened = Some(path.to_owned());
         }
@@ -168,7 +168,7 @@ impl Recording {
     }
 
     /// Returns the file, and opens it if necessary.
-    fn file(&mut self, clock: &Clock, stop: &Stop) -> io::Result<&mut PatientFile> {
+    fn file(&mut self, clock: &Clock, stop: &Stop) -> io::Result<&mut BlockingFile> {
         let file = match self.file.take() {
             Some(file) => file,
             None => self.open(clock, stop)?,
@@ -176,14 +176,14 @@ impl Recording {
         Ok(self.file.insert(file))
     }
 
-    fn open(&mut self, clock: &Clock, stop: &Stop) -> io::Result<PatientFile> {
+    fn open(&mut self, clock: &Clock, stop: &Stop) -> io::Result<BlockingFile> {
         let path = path_at(&self.path, Timestamp::now());
         if self.is_one_of_many() {
             make_folder(&self.path, &path)?;
         }
         let file = match self.opened.as_ref() == Some(&path) {
-            true => PatientFile::reopen(&path)?,
-            false => PatientFile::create(&path, clock, stop)?,
+            true => BlockingFile::reopen(&path)?,
+            false => BlockingFile::create(&path, clock, stop)?,
         };
         self.opened = Some(path);
         (self.began_at, self.byte_count) = (clock.now(), 0);

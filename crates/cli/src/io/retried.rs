@@ -39,7 +39,7 @@ struct Failure {
 
 /// A change of an output's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutputNews {
+pub(crate) enum OutputEvent {
     /// The output cannot be written.
     Failed {
         /// Output and cause.
@@ -84,7 +84,7 @@ impl RetriedOutput {
         piece: &Piece,
         clock: &Clock,
         stop: &Stop,
-    ) -> anyhow::Result<Option<OutputNews>> {
+    ) -> anyhow::Result<Option<OutputEvent>> {
         self.write_at(clock.now(), piece, clock, stop)
     }
 
@@ -94,7 +94,7 @@ impl RetriedOutput {
         piece: &Piece,
         clock: &Clock,
         stop: &Stop,
-    ) -> anyhow::Result<Option<OutputNews>> {
+    ) -> anyhow::Result<Option<OutputEvent>> {
         let bytes = piece.bytes.len() as u64;
         if let Some(failure) = &mut self.failure
             && !failure.is_due(now, piece)
@@ -105,7 +105,7 @@ impl RetriedOutput {
         match self.output.write(piece, clock, stop) {
             Ok(()) => Ok(self.failure.take().map(|failure| {
                 self.resumed_at = Some(now);
-                OutputNews::Resumed {
+                OutputEvent::Resumed {
                     failed_for: now.saturating_since(failure.since),
                     left_out_bytes: failure.left_out_bytes,
                 }
@@ -115,7 +115,7 @@ impl RetriedOutput {
         }
     }
 
-    fn on_failed(&mut self, now: Instant, reason: String, bytes: u64) -> Option<OutputNews> {
+    fn on_failed(&mut self, now: Instant, reason: String, bytes: u64) -> Option<OutputEvent> {
         let is_relapse = self.resumed_at.is_some_and(|at| now < at + RELAPSE);
         self.last_pause = match self.failure.is_some() || is_relapse {
             true => (self.last_pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
@@ -134,7 +134,7 @@ impl RetriedOutput {
             retry_at,
             left_out_bytes: bytes,
         });
-        Some(OutputNews::Failed { reason })
+        Some(OutputEvent::Failed { reason })
     }
 }
 
@@ -146,17 +146,17 @@ impl Failure {
     }
 }
 
-impl fmt::Display for OutputNews {
+impl fmt::Display for OutputEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OutputNews::Failed { reason } => write!(
+            OutputEvent::Failed { reason } => write!(
                 f,
                 "{reason}; it is tried again every {:.0} to {:.0} s at a key frame, and all else \
                  goes on",
                 FIRST_PAUSE.as_secs_f64(),
                 LONGEST_PAUSE.as_secs_f64(),
             ),
-            OutputNews::Resumed {
+            OutputEvent::Resumed {
                 failed_for,
                 left_out_bytes,
             } => write!(
@@ -206,7 +206,7 @@ mod tests {
             }
         }
 
-        fn write(&mut self, millis: u64, begins_key_frame: bool) -> Option<OutputNews> {
+        fn write(&mut self, millis: u64, begins_key_frame: bool) -> Option<OutputEvent> {
             let piece = Piece {
                 bytes: vec![0x47; PIECE_BYTES],
                 begins_key_frame,
@@ -222,10 +222,10 @@ mod tests {
 
         fn assert_failed(&mut self, millis: u64) {
             match self.write(millis, true) {
-                Some(OutputNews::Failed { reason }) => {
+                Some(OutputEvent::Failed { reason }) => {
                     assert!(reason.contains("cannot write"), "{reason}");
                 }
-                news => panic!("{news:?}"),
+                event => panic!("{event:?}"),
             }
         }
     }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(bed.write(999, true), None, "it is not time yet");
         assert_eq!(bed.write(1_500, false), None, "no key frame");
         assert!(!path.exists());
-        let resumed = OutputNews::Resumed {
+        let resumed = OutputEvent::Resumed {
             failed_for: Duration::from_millis(2_000),
             left_out_bytes: 4 * PIECE_BYTES as u64,
         };
@@ -280,10 +280,10 @@ mod tests {
         assert!(bed.write(70_000, true).is_some());
         bed.output.output.begin_session();
         // The failure is a relapse, so that its pause exceeds one second.
-        let news = bed
+        let event = bed
             .output
             .on_failed(Instant::from_secs(80), "full".to_owned(), 1);
-        assert!(news.is_some());
+        assert!(event.is_some());
         assert_eq!(bed.output.last_pause, LONGEST_PAUSE);
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let mut reader = File::options().read(true).write(true).open(&path).unwrap();
         assert!(matches!(
             bed.write(3_000, true),
-            Some(OutputNews::Resumed { .. })
+            Some(OutputEvent::Resumed { .. })
         ));
         let mut bytes = vec![0; PIECE_BYTES];
         reader.read_exact(&mut bytes).unwrap();

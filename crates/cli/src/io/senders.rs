@@ -54,7 +54,7 @@ pub(super) struct Senders {
     heard_at: Instant,
     turns: u32,
     /// Encoders that were reported.
-    told: VecDeque<Origin>,
+    reported: VecDeque<Origin>,
     warning: Option<String>,
 }
 
@@ -76,8 +76,9 @@ impl Senders {
         };
         self.before.retain(|(other, _)| !other.is(&origin));
         push_bounded(&mut self.before, (last, heard_at));
-        let is_told = |origin: &Origin| self.told.iter().any(|told| told.is(origin));
-        if self.turns < LEAST_TURNS || (is_told(&last) && is_told(&origin)) {
+        let is_reported =
+            |origin: &Origin| self.reported.iter().any(|reported| reported.is(origin));
+        if self.turns < LEAST_TURNS || (is_reported(&last) && is_reported(&origin)) {
             return;
         }
         self.warning = Some(format!(
@@ -85,8 +86,8 @@ impl Senders {
              break up: stop one of them, or let it send to a port of its own"
         ));
         for origin in [last, origin] {
-            if !self.told.iter().any(|told| told.is(&origin)) {
-                push_bounded(&mut self.told, origin);
+            if !self.reported.iter().any(|reported| reported.is(&origin)) {
+                push_bounded(&mut self.reported, origin);
             }
         }
     }
@@ -137,29 +138,32 @@ mod tests {
     #[test]
     fn encoders_that_take_turns_are_reported_once_by_name() {
         let mut senders = Senders::default();
-        let told = warnings(&mut senders, [plain(1), plain(2)].repeat(50));
-        assert_eq!(told.len(), 1);
+        let reported = warnings(&mut senders, [plain(1), plain(2)].repeat(50));
+        assert_eq!(reported.len(), 1);
         let names = ["127.0.0.1:1", "127.0.0.1:2"];
-        assert!(names.iter().all(|name| told[0].contains(name)), "{told:?}");
+        assert!(
+            names.iter().all(|name| reported[0].contains(name)),
+            "{reported:?}"
+        );
         // One of them stops and comes back.
-        let told = warnings(&mut senders, [plain(1); 500]);
-        assert!(told.is_empty());
-        let told = warnings(&mut senders, [plain(1), plain(2)].repeat(50));
-        assert!(told.is_empty(), "{told:?}");
+        let reported = warnings(&mut senders, [plain(1); 500]);
+        assert!(reported.is_empty());
+        let reported = warnings(&mut senders, [plain(1), plain(2)].repeat(50));
+        assert!(reported.is_empty(), "{reported:?}");
         // A third encoder is reported.
-        let told = warnings(&mut senders, [plain(1), plain(2), plain(3)].repeat(50));
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("127.0.0.1:3"));
+        let reported = warnings(&mut senders, [plain(1), plain(2), plain(3)].repeat(50));
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].contains("127.0.0.1:3"));
     }
 
     #[test]
     fn rtp_encoders_are_told_apart_by_their_source() {
         let mut senders = Senders::default();
-        let told = warnings(&mut senders, [rtp(1, 7), rtp(1, 8)].repeat(50));
-        assert_eq!(told.len(), 1);
+        let reported = warnings(&mut senders, [rtp(1, 7), rtp(1, 8)].repeat(50));
+        assert_eq!(reported.len(), 1);
         assert!(
-            told[0].contains("0x00000007") && told[0].contains("0x00000008"),
-            "{told:?}"
+            reported[0].contains("0x00000007") && reported[0].contains("0x00000008"),
+            "{reported:?}"
         );
         let over_two_networks = [rtp(1, 7), rtp(2, 7)].repeat(50);
         assert!(warnings(&mut Senders::default(), over_two_networks).is_empty());

@@ -138,8 +138,8 @@ impl Source {
             match source.read(rest, wait, &mut waited, &mut take) {
                 Ok(Bytes::Some) => {}
                 Ok(Bytes::NoneYet) => {
-                    let told = watch.on_nothing(clock.now());
-                    told.into_iter().for_each(print::note);
+                    let lines = watch.on_nothing(clock.now());
+                    lines.into_iter().for_each(print::note);
                 }
                 Ok(Bytes::End) => break,
                 Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
 use super::links::{Link, Links};
-use crate::{print, reached};
+use crate::{local_address, print};
 
 /// Longest wait for datagrams before the thread checks whether it should end.
 const PATIENCE: Timespec = Timespec {
@@ -58,7 +58,7 @@ impl Relay {
         clock: &Clock,
     ) -> anyhow::Result<Self> {
         let links = socket(listen).with_context(|| format!("cannot listen at {name}"))?;
-        reached::be_told(&links, listen).context("cannot set up a socket")?;
+        local_address::enable(&links, listen).context("cannot set up a socket")?;
         let seen = Links::default();
         let mut secret = [0; SECRET_BYTES];
         let filled = SystemRandom::new().fill(&mut secret);
@@ -68,16 +68,16 @@ impl Relay {
             name: name.to_owned(),
             receiver: Receiver::new(&secret),
             links,
-            reached: BTreeMap::new(),
+            local_addresses: BTreeMap::new(),
             seen: seen.clone(),
             answers: BTreeMap::new(),
             srt,
             clock: *clock,
             lines: Lines::default(),
         };
-        let told = Arc::clone(&is_over);
+        let is_stopped = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("srtla".to_owned());
-        let thread = thread.spawn(move || hands.run(&told));
+        let thread = thread.spawn(move || hands.run(&is_stopped));
         Ok(Relay {
             is_over,
             thread: Some(thread.context("cannot start a thread")?),
@@ -106,7 +106,7 @@ struct Hands {
     receiver: Receiver,
     links: UdpSocket,
     /// This machine's address that each link has sent to, if the machine has several.
-    reached: BTreeMap<SocketAddr, IpAddr>,
+    local_addresses: BTreeMap<SocketAddr, IpAddr>,
     seen: Links,
     /// Socket of each group towards the SRT listener.
     answers: BTreeMap<GroupId, UdpSocket>,
@@ -150,7 +150,7 @@ impl Hands {
     fn read_links(&mut self, now: Instant, buffer: &mut [u8]) {
         for _ in 0..AT_ONCE {
             // Other errors concern earlier datagrams and can be ignored.
-            let (length, from, to) = match reached::recv(&self.links, buffer) {
+            let (length, from, to) = match local_address::recv(&self.links, buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => continue,
@@ -161,10 +161,10 @@ impl Hands {
             if let Some(to) = to
                 && self.receiver.has_link(from)
             {
-                self.reached.insert(from, to);
+                self.local_addresses.insert(from, to);
             }
             // A datagram that finds no room is lost, as anywhere in the network.
-            let answer = |bytes: &[u8]| drop(reached::send(&self.links, bytes, from, to));
+            let answer = |bytes: &[u8]| drop(local_address::send(&self.links, bytes, from, to));
             match taken {
                 Taken::Nothing => {}
                 Taken::Answer(bytes) => answer(&bytes),
@@ -202,8 +202,8 @@ impl Hands {
                 };
                 let datagram = &buffer[..length];
                 for to in self.receiver.handle_srt(now, group, datagram) {
-                    let from = self.reached.get(&to).copied();
-                    let _ = reached::send(&self.links, datagram, to, from);
+                    let from = self.local_addresses.get(&to).copied();
+                    let _ = local_address::send(&self.links, datagram, to, from);
                 }
             }
         }
@@ -229,9 +229,9 @@ impl Hands {
                     self.note(now, format_args!("link {link} is there, of {count}"));
                 }
                 Event::LinkLeft(_, summary) => {
-                    self.reached.remove(&summary.address);
+                    self.local_addresses.remove(&summary.address);
                     if summary.was_accepted {
-                        self.note(now, format_args!("{}", told(&summary)));
+                        self.note(now, format_args!("{}", describe_link(&summary)));
                     }
                 }
                 Event::GroupEnded(group) => {
@@ -276,7 +276,7 @@ impl Lines {
 }
 
 /// Summarizes a removed link.
-fn told(summary: &LinkSummary) -> String {
+fn describe_link(summary: &LinkSummary) -> String {
     let megabytes = summary.bytes as f64 / 1e6;
     let rtt = summary.info.map_or(String::new(), |info| {
         format!(", round trip {} ms", info.rtt_millis)

@@ -230,8 +230,8 @@ impl Stream {
             Bytes::Some => self.read_at = now,
             Bytes::End => return Ok(Reading::HasEnded),
             Bytes::NoneYet => {
-                let told = self.watch.on_nothing(now);
-                told.into_iter().for_each(print::note);
+                let lines = self.watch.on_nothing(now);
+                lines.into_iter().for_each(print::note);
             }
         }
         Ok(match read {
@@ -256,8 +256,8 @@ impl Stream {
         let (cutter, watch) = (&mut self.cutter, &mut self.watch);
         let mut pushed = Ok(());
         let mut take = |came_at: Instant, bytes: &[u8]| {
-            let told = watch.on_bytes(clock.now(), bytes);
-            told.into_iter().for_each(print::note);
+            let lines = watch.on_bytes(clock.now(), bytes);
+            lines.into_iter().for_each(print::note);
             if pushed.is_ok() {
                 pushed = cutter.push(came_at, bytes);
             }

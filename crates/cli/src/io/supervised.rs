@@ -100,9 +100,9 @@ impl Supervised {
         };
         // The kernel ends a tool together with the thread that started it, so the keeper's thread
         // starts the first one too.
-        let (told, started) = std::sync::mpsc::channel();
+        let (sender, started) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name(program.to_owned());
-        let thread = thread.spawn(move || keeper.run(&told));
+        let thread = thread.spawn(move || keeper.run(&sender));
         let thread = Some(thread.context("cannot start a thread")?);
         let supervised = Supervised {
             program,
@@ -152,12 +152,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn run(self, told: &std::sync::mpsc::Sender<io::Result<()>>) {
+    fn run(self, sender: &std::sync::mpsc::Sender<io::Result<()>>) {
         let mut wait = FIRST_WAIT;
         let mut shown = Shown::default();
         loop {
             let since = self.clock.now();
-            let ended = self.run_once(told, &mut shown);
+            let ended = self.run_once(sender, &mut shown);
             let is_over = self.shared.lock().is_over;
             if is_over {
                 return;
@@ -173,8 +173,8 @@ impl Keeper {
                 Err(error) => format!("cannot be started: {error}"),
             };
             // A publisher that left is no fault.
-            let is_told = ran_for < HAS_WORKED || !ended.is_ok_and(|status| status.success());
-            if is_told {
+            let is_reported = ran_for < HAS_WORKED || !ended.is_ok_and(|status| status.success());
+            if is_reported {
                 self.note(format_args!("{how}; it is started again"));
             }
             let state = self.shared.lock();
@@ -190,7 +190,7 @@ impl Keeper {
     /// Starts the tool and shows its output until it ends.
     fn run_once(
         &self,
-        told: &std::sync::mpsc::Sender<io::Result<()>>,
+        sender: &std::sync::mpsc::Sender<io::Result<()>>,
         shown: &mut Shown,
     ) -> io::Result<ExitStatus> {
         let said = {
@@ -206,12 +206,12 @@ impl Keeper {
                 Err(error) => {
                     let same = io::Error::new(error.kind(), error.to_string());
                     // Only the result of the first start is awaited.
-                    let _ = told.send(Err(same));
+                    let _ = sender.send(Err(same));
                     return Err(error);
                 }
             }
         };
-        let _ = told.send(Ok(()));
+        let _ = sender.send(Ok(()));
         self.show(said, shown);
         // The tool has closed its output: it is ending, or has ended.
         loop {
@@ -247,7 +247,7 @@ impl Keeper {
                 // An end that we requested is not shown.
                 continue;
             }
-            if shown.is_news(self.clock.now(), &line) {
+            if shown.should_show(self.clock.now(), &line) {
                 self.note(&line);
             }
         }
@@ -265,15 +265,16 @@ struct Shown(Vec<(String, Instant)>);
 
 impl Shown {
     /// Returns whether a line should be shown.
-    fn is_news(&mut self, now: Instant, line: &str) -> bool {
+    fn should_show(&mut self, now: Instant, line: &str) -> bool {
         self.0
             .retain(|(_, at)| now.saturating_since(*at) < REPETITION);
         let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
-        let is_news = self.0.len() < MAX_SHOWN && self.0.iter().all(|(before, _)| *before != plain);
-        if is_news {
+        let should_show =
+            self.0.len() < MAX_SHOWN && self.0.iter().all(|(before, _)| *before != plain);
+        if should_show {
             self.0.push((plain, now));
         }
-        is_news
+        should_show
     }
 }
 
@@ -421,18 +422,18 @@ mod tests {
     fn lines_are_shown_once_in_a_while_and_not_too_many() {
         let mut shown = Shown::default();
         let at = Instant::from_secs;
-        assert!(shown.is_news(at(0), "caller 7 was refused"));
-        assert!(!shown.is_news(at(29), "caller 8 was refused"));
-        assert!(shown.is_news(at(30), "caller 9 was refused"));
+        assert!(shown.should_show(at(0), "caller 7 was refused"));
+        assert!(!shown.should_show(at(29), "caller 8 was refused"));
+        assert!(shown.should_show(at(30), "caller 9 was refused"));
         // A stream key, which the publisher chooses.
         let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
         let keys = (0..10_000).map(|number| {
             let key = [number / 676, number / 26, number].map(letter);
             format!("no such key: {}", String::from_iter(key))
         });
-        let news = keys.filter(|line| shown.is_news(at(31), line)).count();
-        assert_eq!(news, MAX_SHOWN - 1);
-        assert!(shown.is_news(at(61), "caller 9 was refused"));
+        let shown_count = keys.filter(|line| shown.should_show(at(31), line)).count();
+        assert_eq!(shown_count, MAX_SHOWN - 1);
+        assert!(shown.should_show(at(61), "caller 9 was refused"));
     }
 
     #[test]

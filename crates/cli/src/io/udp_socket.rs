@@ -172,7 +172,7 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
         socket.set_recv_buffer_size(bytes)?;
         warn_of_small_buffer(url, bytes, socket.recv_buffer_size()?, "rmem_max");
     }
-    note_without_effect(url, Direction::Input);
+    print_without_effect(url, Direction::Input);
     Ok(socket.into())
 }
 
@@ -186,7 +186,7 @@ pub(super) fn open_outputs(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<[UdpS
     if let Some(bytes) = url.parameters.buffer_bytes {
         warn_of_small_buffer(url, bytes, first.send_buffer_size()?, "wmem_max");
     }
-    note_without_effect(url, Direction::Output);
+    print_without_effect(url, Direction::Output);
     Ok([first.into(), second.into()])
 }
 
@@ -209,7 +209,7 @@ fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
     let port = url.parameters.local_port.unwrap_or(0);
     let bound = socket.bind(&SocketAddr::new(address, port).into());
     bound.with_context(|| format!("cannot send from {address}, port {port}"))?;
-    set_way(&socket, &side, to.ip())?;
+    set_interface_and_ttl(&socket, &side, to.ip())?;
     if let Some(bytes) = url.parameters.buffer_bytes {
         socket.set_send_buffer_size(bytes)?;
     }
@@ -217,7 +217,7 @@ fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
 }
 
 /// Sets interface and time to live of datagrams to `to`.
-fn set_way(socket: &Socket, side: &LocalSide<'_>, to: IpAddr) -> anyhow::Result<()> {
+fn set_interface_and_ttl(socket: &Socket, side: &LocalSide<'_>, to: IpAddr) -> anyhow::Result<()> {
     let ttl = side.url.parameters.ttl.map(u32::from);
     ensure!(
         to.is_multicast() || ttl != Some(0),
@@ -262,7 +262,7 @@ fn warn_of_small_buffer(url: &UdpUrl, asked: usize, granted: usize, limit: &str)
     }
 }
 
-fn note_without_effect(url: &UdpUrl, direction: Direction) {
+fn print_without_effect(url: &UdpUrl, direction: Direction) {
     let note = url.without_effect(direction);
     note.into_iter().for_each(print::note);
 }

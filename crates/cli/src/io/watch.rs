@@ -22,7 +22,7 @@ pub(super) struct InputWatch {
     /// Start of the silence.
     silent_since: Option<Instant>,
     has_heard: bool,
-    is_told_silent: bool,
+    is_silence_reported: bool,
     strange: Option<Strange>,
     is_known: bool,
 }
@@ -31,7 +31,7 @@ pub(super) struct InputWatch {
 #[derive(Debug)]
 struct Strange {
     since: Instant,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl InputWatch {
@@ -42,7 +42,7 @@ impl InputWatch {
             joins_by_default: false,
             silent_since: None,
             has_heard: false,
-            is_told_silent: false,
+            is_silence_reported: false,
             strange: None,
             is_known: !is_of_datagrams,
         }
@@ -57,10 +57,10 @@ impl InputWatch {
     pub(super) fn on_nothing(&mut self, now: Instant) -> Option<String> {
         let since = *self.silent_since.get_or_insert(now);
         let waited = now.saturating_since(since);
-        if self.is_told_silent || waited < PATIENCE {
+        if self.is_silence_reported || waited < PATIENCE {
             return None;
         }
-        self.is_told_silent = true;
+        self.is_silence_reported = true;
         let (name, seconds) = (&self.name, waited.as_secs_f64());
         Some(match (self.has_heard, self.is_of_datagrams) {
             (true, _) => format!("input {name}: nothing has come for {seconds:.1} s"),
@@ -80,7 +80,7 @@ impl InputWatch {
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
         let silent_since = self.silent_since.take();
         self.has_heard = true;
-        let is_back = core::mem::take(&mut self.is_told_silent);
+        let is_back = core::mem::take(&mut self.is_silence_reported);
         if !self.is_known
             && let Some(text) = self.look_at(now, bytes)
         {
@@ -97,12 +97,12 @@ impl InputWatch {
         }
         let strange = self.strange.get_or_insert(Strange {
             since: now,
-            is_told: false,
+            is_reported: false,
         });
-        if strange.is_told || now.saturating_since(strange.since) < PATIENCE {
+        if strange.is_reported || now.saturating_since(strange.since) < PATIENCE {
             return None;
         }
-        strange.is_told = true;
+        strange.is_reported = true;
         let what = match RtpPacket::parse(bytes) {
             Some(rtp) => format!(
                 "RTP of payload type {}, without MPEG-TS in it",
@@ -129,20 +129,20 @@ mod tests {
     #[test]
     fn a_silence_is_told_once_within_two_seconds_and_its_end_too() {
         let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
-        let told: Vec<String> = (0..60)
+        let lines: Vec<String> = (0..60)
             .filter_map(|tick| watch.on_nothing(at(7_000 + 100 * tick)))
             .collect();
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("udp://127.0.0.1:5000: nothing has come yet"));
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].contains("udp://127.0.0.1:5000: nothing has come yet"));
         let mut fresh = InputWatch::new("standard input".to_owned(), false);
         assert_eq!(fresh.on_bytes(at(0), b"x"), None);
         // Until then nobody looked.
         assert_eq!(fresh.on_nothing(at(2_000)), None);
         assert_eq!(fresh.on_nothing(at(3_400)), None);
-        let told = fresh.on_nothing(at(3_600)).unwrap();
-        assert!(told.contains("nothing has come for 1.6 s"), "{told}");
-        let told = fresh.on_bytes(at(4_000), b"x").unwrap();
-        assert!(told.contains("comes, after 2.0 s"), "{told}");
+        let lines = fresh.on_nothing(at(3_600)).unwrap();
+        assert!(lines.contains("nothing has come for 1.6 s"), "{lines}");
+        let lines = fresh.on_bytes(at(4_000), b"x").unwrap();
+        assert!(lines.contains("comes, after 2.0 s"), "{lines}");
         assert_eq!(fresh.on_bytes(at(4_010), b"x"), None);
     }
 
@@ -151,8 +151,8 @@ mod tests {
         let mut watch = InputWatch::new("udp://239.1.1.1:5000".to_owned(), true);
         watch.hint_at_interface();
         assert_eq!(watch.on_nothing(at(0)), None);
-        let told = watch.on_nothing(at(1_600)).unwrap();
-        assert!(told.contains("?iface=NAME"), "{told}");
+        let lines = watch.on_nothing(at(1_600)).unwrap();
+        assert!(lines.contains("?iface=NAME"), "{lines}");
     }
 
     #[test]
@@ -163,11 +163,11 @@ mod tests {
             (&[0xff; 500], "is no MPEG-TS"),
         ] {
             let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
-            let told: Vec<String> = (0..60)
+            let lines: Vec<String> = (0..60)
                 .filter_map(|tick| watch.on_bytes(at(100 * tick), datagram))
                 .collect();
-            assert_eq!(told.len(), 1);
-            assert!(told[0].contains(part), "{told:?}");
+            assert_eq!(lines.len(), 1);
+            assert!(lines[0].contains(part), "{lines:?}");
         }
         let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
         let packets = [&[0x47][..], &[0; 187]].concat().repeat(7);

@@ -15,7 +15,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::happening::{Listeners, Told};
+use super::stream_event::{Listeners, TimedEvent};
 use crate::io::installed;
 use crate::print;
 
@@ -26,12 +26,12 @@ const MAX_WAITING: usize = 64;
 /// Longest runtime of a command.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Time that commands have when the program ends.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between checks of the running commands.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 enum Message {
-    Told(Box<Told>),
+    TimedEvent(Box<TimedEvent>),
     End,
 }
 
@@ -53,9 +53,9 @@ impl Commands {
     ) -> anyhow::Result<Commands> {
         let (messages, received) = mpsc::sync_channel(MAX_WAITING);
         let sender = messages.clone();
-        listeners.subscribe(move |told| {
+        listeners.subscribe(move |timed| {
             if sender
-                .try_send(Message::Told(Box::new(told.clone())))
+                .try_send(Message::TimedEvent(Box::new(timed.clone())))
                 .is_err()
             {
                 print::warn("--on-event: too many events at once; one is left out");
@@ -98,7 +98,7 @@ struct Runner {
     clock: Clock,
     /// Paths that are down, by stream.
     down: BTreeSet<(String, usize)>,
-    waiting: VecDeque<Box<Told>>,
+    waiting: VecDeque<Box<TimedEvent>>,
     running: Vec<(Child, Instant)>,
 }
 
@@ -117,18 +117,20 @@ impl Runner {
                 false => messages.recv_timeout(LOOK_INTERVAL),
             };
             match message {
-                Ok(Message::Told(told)) if self.is_wanted(&told) => self.waiting.push_back(told),
-                Ok(Message::Told(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::TimedEvent(timed)) if self.is_wanted(&timed) => {
+                    self.waiting.push_back(timed)
+                }
+                Ok(Message::TimedEvent(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
             }
             self.turn(LONGEST);
         }
-        while let Ok(Message::Told(told)) = messages.try_recv() {
-            if self.is_wanted(&told) {
-                self.waiting.push_back(told);
+        while let Ok(Message::TimedEvent(timed)) = messages.try_recv() {
+            if self.is_wanted(&timed) {
+                self.waiting.push_back(timed);
             }
         }
-        let patience = self.clock.now() + FAREWELL;
+        let patience = self.clock.now() + SHUTDOWN_TIMEOUT;
         while !(self.waiting.is_empty() && self.running.is_empty()) {
             if self.clock.now() >= patience {
                 self.waiting.clear();
@@ -141,10 +143,10 @@ impl Runner {
     }
 
     /// Returns whether a command runs for the event. A path counts as up only if it was down.
-    fn is_wanted(&mut self, told: &Told) -> bool {
-        let word = told.happening.word();
-        let path = told.happening.path();
-        let path = path.map(|(path, _)| (told.stream.clone(), path));
+    fn is_wanted(&mut self, timed: &TimedEvent) -> bool {
+        let word = timed.stream_event.word();
+        let path = timed.stream_event.path();
+        let path = path.map(|(path, _)| (timed.stream.clone(), path));
         match (word, path) {
             ("path-down", Some(path)) => self.down.insert(path),
             ("path-up", Some(path)) => self.down.remove(&path),
@@ -169,23 +171,23 @@ impl Runner {
             !is_late
         });
         while self.running.len() < MAX_RUNNING
-            && let Some(told) = self.waiting.pop_front()
+            && let Some(timed) = self.waiting.pop_front()
         {
-            match self.start(&told) {
+            match self.start(&timed) {
                 Ok(child) => self.running.push((child, now)),
                 Err(error) => print::warn(format_args!("--on-event: {error}")),
             }
         }
     }
 
-    fn start(&self, told: &Told) -> std::io::Result<Child> {
+    fn start(&self, timed: &TimedEvent) -> std::io::Result<Child> {
         let mut command = shell(&self.command);
         // Names of peers and files are passed in variables, because a shell does not parse those.
-        command.env("ANABRANCH_EVENT", told.happening.word());
-        command.env("ANABRANCH_STREAM", &told.stream);
+        command.env("ANABRANCH_EVENT", timed.stream_event.word());
+        command.env("ANABRANCH_STREAM", &timed.stream);
         command.env("ANABRANCH_ROLE", self.role);
-        command.env("ANABRANCH_JSON", serde_json::to_string(told)?);
-        let (number, name) = match told.happening.path() {
+        command.env("ANABRANCH_JSON", serde_json::to_string(timed)?);
+        let (number, name) = match timed.stream_event.path() {
             Some((number, name)) => (number.to_string(), name),
             None => (String::new(), ""),
         };
@@ -213,11 +215,11 @@ fn shell(command: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::super::happening::Happening;
+    use super::super::stream_event::StreamEvent;
     use super::*;
 
-    fn path(state: &str) -> Happening {
-        Happening::PathState {
+    fn path(state: &str) -> StreamEvent {
+        StreamEvent::PathState {
             path: 1,
             name: "wwan0; exit".to_owned(),
             state: state.to_owned(),
@@ -233,14 +235,14 @@ mod tests {
         let line = "$ANABRANCH_ROLE $ANABRANCH_EVENT $ANABRANCH_STREAM $ANABRANCH_PATH";
         let command = format!("echo \"{line}\" >> {}", log.display());
         let commands = Commands::start(command, "send", clock, &listeners).unwrap();
-        for happening in [
+        for stream_event in [
             path("active"),
             path("suspect"),
             path("out"),
             path("active"),
-            Happening::SessionEnded { session: 1 },
+            StreamEvent::SessionEnded { session: 1 },
         ] {
-            listeners.tell("camera", happening);
+            listeners.emit("camera", stream_event);
         }
         drop(commands);
         let said = std::fs::read_to_string(log).unwrap();
@@ -262,11 +264,13 @@ mod tests {
         let commands = Commands::start("sleep 60".to_owned(), "send", clock, &listeners).unwrap();
         let began_at = clock.now();
         for session in 0..1_000 {
-            listeners.tell("camera", Happening::SessionBegan { session });
+            listeners.emit("camera", StreamEvent::SessionBegan { session });
         }
-        let told_at = clock.now();
-        assert!(told_at.saturating_since(began_at) < Duration::from_secs(2));
+        let reported_at = clock.now();
+        assert!(reported_at.saturating_since(began_at) < Duration::from_secs(2));
         drop(commands);
-        assert!(clock.now().saturating_since(told_at) < FAREWELL + Duration::from_secs(5));
+        assert!(
+            clock.now().saturating_since(reported_at) < SHUTDOWN_TIMEOUT + Duration::from_secs(5)
+        );
     }
 }

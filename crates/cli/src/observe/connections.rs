@@ -49,11 +49,11 @@ impl Progress {
             latest: Arc::clone(&self.latest),
             own: Arc::default(),
         };
-        progress.note();
+        progress.record();
         progress
     }
 
-    fn note(&self) {
+    fn record(&self) {
         let order = self.latest.fetch_add(1, Ordering::Relaxed);
         self.own.store(order, Ordering::Relaxed);
     }
@@ -112,7 +112,7 @@ impl<S: Unpin> Watched<S> {
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.overdue = None;
-            self.progress.note();
+            self.progress.record();
             return written;
         }
         let patience = self.patience;
@@ -131,7 +131,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if read.is_ready() {
-            self.progress.note();
+            self.progress.record();
         }
         read
     }

@@ -4,7 +4,7 @@ use core::fmt::Write;
 
 use super::status::{Path, Status, Stream};
 use super::tracked::STATES;
-use crate::path_news::state_name;
+use crate::path_reports::state_name;
 
 /// Content type that Prometheus requests.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -6,10 +6,10 @@
 //! fifteen seconds, so the receiver at first assumes dead links.
 
 use anabranch_net::{PathSnapshot, Snapshot};
-use anabranch_secure::Cargo;
+use anabranch_secure::SessionKind;
 use anabranch_units::{Duration, Instant};
 
-use super::happening::{Cause, Happening};
+use super::stream_event::{Cause, StreamEvent};
 
 /// Time without a frame before an outage is reported.
 const NO_FRAME_FOR: Duration = Duration::from_secs(3);
@@ -43,7 +43,7 @@ impl Last {
 
 impl Outage {
     /// Adds a sample. Returns an event if the state changes.
-    pub(super) fn see(&mut self, seen: &Snapshot) -> Option<Happening> {
+    pub(super) fn see(&mut self, seen: &Snapshot) -> Option<StreamEvent> {
         let now = seen.at;
         let received = seen.paths.iter().map(|path| path.counters.received_bytes);
         self.heard.see(received.sum(), now);
@@ -53,7 +53,7 @@ impl Outage {
         match (self.current, cause) {
             (None, Some(cause)) => {
                 self.current = Some((cause, now));
-                Some(cause.happening())
+                Some(cause.stream_event())
             }
             (Some((was, since)), None) => {
                 // Links recover before the next frame, but a source recovers only with a frame.
@@ -62,7 +62,7 @@ impl Outage {
                 }
                 self.current = None;
                 self.framed.at = now;
-                Some(Happening::Recovered {
+                Some(StreamEvent::Recovered {
                     from: was,
                     lasted_s: now.saturating_since(since).as_secs_f64(),
                 })
@@ -70,7 +70,7 @@ impl Outage {
             // All links may fail while the source is silent, and recover before it.
             (Some((Cause::SourceGone, since)), Some(Cause::AllLinksDown)) => {
                 self.current = Some((Cause::AllLinksDown, since));
-                Some(Cause::AllLinksDown.happening())
+                Some(Cause::AllLinksDown.stream_event())
             }
             _ => None,
         }
@@ -82,7 +82,7 @@ impl Outage {
             return Some(Cause::AllLinksDown);
         }
         let is_silent = seen.at.saturating_since(self.framed.at) >= NO_FRAME_FOR;
-        if seen.cargo != Some(Cargo::Frames) || self.framed.count == 0 || !is_silent {
+        if seen.session_kind != Some(SessionKind::Frames) || self.framed.count == 0 || !is_silent {
             return None;
         }
         let is_sender = seen.session.frames_sent > 0;
@@ -114,7 +114,7 @@ mod tests {
             Bed {
                 outage: Outage::default(),
                 seen: Snapshot {
-                    cargo: Some(Cargo::Frames),
+                    session_kind: Some(SessionKind::Frames),
                     paths: vec![PathSnapshot::default(); 2],
                     ..Snapshot::default()
                 },
@@ -122,14 +122,14 @@ mod tests {
         }
 
         fn run(&mut self, seconds: u64, change: impl Fn(&mut Snapshot)) -> Vec<String> {
-            let mut told = Vec::new();
+            let mut words = Vec::new();
             for _ in 0..10 * seconds {
                 self.seen.at += Duration::from_millis(100);
                 change(&mut self.seen);
-                let happening = self.outage.see(&self.seen);
-                told.extend(happening.map(|happening| happening.word().to_owned()));
+                let stream_event = self.outage.see(&self.seen);
+                words.extend(stream_event.map(|stream_event| stream_event.word().to_owned()));
             }
-            told
+            words
         }
     }
 

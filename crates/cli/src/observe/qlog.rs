@@ -19,14 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::{io, thread};
 
-use anabranch_net::{Clock, PacketEvent, PacketNews, PacketObserver, PathSnapshot, Snapshot};
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_net::{Clock, PacketEvent, PacketEventKind, PacketObserver, PathSnapshot, Snapshot};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use super::Look;
-use super::happening::{Told, unix_time_s};
+use super::stream_event::{TimedEvent, unix_time_s};
 use crate::{print, tunnel};
 
 /// First byte of each record (RFC 7464).
@@ -43,7 +43,7 @@ const SETTLING: Duration = Duration::from_millis(100);
 enum Entry {
     Packet(PacketEvent),
     Metrics(Box<Metrics>),
-    Happened(Box<Told>),
+    Happened(Box<TimedEvent>),
     /// End of the log.
     End,
 }
@@ -141,8 +141,8 @@ impl Qlog {
         let _ = self.entries.send(Entry::End);
     }
 
-    pub(super) fn on_happening(&self, told: &Told) {
-        self.take(Entry::Happened(Box::new(told.clone())));
+    pub(super) fn on_stream_event(&self, timed: &TimedEvent) {
+        self.take(Entry::Happened(Box::new(timed.clone())));
     }
 
     /// Logs the state of the paths' recovery and controllers.
@@ -150,18 +150,18 @@ impl Qlog {
         for Snapshot {
             at,
             peer,
-            cargo,
+            session_kind,
             paths,
             ..
         } in looks.iter().map(|look| &look.snapshot)
         {
-            let (Some(peer), Some(cargo)) = (peer, cargo) else {
+            let (Some(peer), Some(session_kind)) = (peer, session_kind) else {
                 continue;
             };
             for (path, seen) in paths.iter().enumerate() {
                 self.take(Entry::Metrics(Box::new(Metrics {
                     at: *at,
-                    group: group(peer, *cargo),
+                    group: group(peer, *session_kind),
                     path,
                     data: metrics(seen),
                 })));
@@ -210,8 +210,8 @@ impl Entry {
         match self {
             Entry::Packet(event) => event.at,
             Entry::Metrics(metrics) => metrics.at,
-            Entry::Happened(told) => {
-                Instant::ZERO + Duration::from_secs_f64(told.uptime_s.max(0.0))
+            Entry::Happened(timed) => {
+                Instant::ZERO + Duration::from_secs_f64(timed.uptime_s.max(0.0))
             }
             Entry::End => Instant::ZERO,
         }
@@ -261,7 +261,7 @@ impl<W: Write> Log<W> {
         match entry {
             Entry::Packet(event) => {
                 let (name, data) = packet(&event);
-                let group = group(&event.peer, event.cargo);
+                let group = group(&event.peer, event.session_kind);
                 self.path_event(at, name, data, (&group, event.path.index()))
             }
             Entry::Metrics(of) => {
@@ -277,9 +277,9 @@ impl<W: Write> Log<W> {
                 self.metrics.insert(owner, data);
                 Ok(())
             }
-            Entry::Happened(told) => {
-                let (name, data) = happened(&told);
-                self.event(at, &name, data, &told.stream)
+            Entry::Happened(timed) => {
+                let (name, data) = happened(&timed);
+                self.event(at, &name, data, &timed.stream)
             }
             Entry::End => Ok(()),
         }
@@ -322,16 +322,16 @@ fn event(at: Instant, name: &str, data: Value, group: &str) -> Value {
     json!({ "time": at.as_secs_f64() * 1e3, "name": name, "group_id": group, "data": data })
 }
 
-/// Returns the group of a session. Sessions of one peer with the same cargo share a group.
-fn group(peer: &PublicKey, cargo: Cargo) -> String {
-    format!("{} {peer}", tunnel::name(cargo))
+/// Returns the group of a session. Sessions of one peer with the same kind share a group.
+fn group(peer: &PublicKey, session_kind: SessionKind) -> String {
+    format!("{} {peer}", tunnel::name(session_kind))
 }
 
 fn packet(event: &PacketEvent) -> (&'static str, Value) {
     // qlog's word for packets after the handshake.
     let header = |number| json!({ "packet_type": "1RTT", "packet_number": number });
-    match event.news {
-        PacketNews::Sent {
+    match event.kind {
+        PacketEventKind::Sent {
             number,
             bytes,
             reason,
@@ -348,16 +348,16 @@ fn packet(event: &PacketEvent) -> (&'static str, Value) {
             }
             ("transport:packet_sent", data)
         }
-        PacketNews::Received { number, bytes } => {
+        PacketEventKind::Received { number, bytes } => {
             let data = json!({ "header": header(number), "raw": { "length": bytes } });
             ("transport:packet_received", data)
         }
-        PacketNews::Lost { count } => ("anabranch:packets_lost", json!({ "count": count })),
+        PacketEventKind::Lost { count } => ("anabranch:packets_lost", json!({ "count": count })),
     }
 }
 
-fn happened(told: &Told) -> (String, Value) {
-    let mut data = match serde_json::to_value(told) {
+fn happened(timed: &TimedEvent) -> (String, Value) {
+    let mut data = match serde_json::to_value(timed) {
         Ok(Value::Object(data)) => data,
         _ => Map::new(),
     };
@@ -394,7 +394,7 @@ fn metrics(seen: &PathSnapshot) -> Value {
         ),
         (
             "anabranch_state",
-            Some(json!(crate::path_news::state_name(view.state))),
+            Some(json!(crate::path_reports::state_name(view.state))),
         ),
         ("anabranch_loss_ratio", Some(json!(view.risk.loss_ratio))),
         (
@@ -430,21 +430,21 @@ mod tests {
         let mut log = Log::new(Vec::new(), &clock);
         let peer = SecretKey::generate().public_key();
         log.head("send").unwrap();
-        let event = |news| PacketEvent {
+        let event = |kind| PacketEvent {
             at: Instant::from_millis(1_250),
             peer,
-            cargo: Cargo::Frames,
+            session_kind: SessionKind::Frames,
             path: PathId(1),
-            news,
+            kind,
         };
-        let sent = PacketNews::Sent {
+        let sent = PacketEventKind::Sent {
             number: 7,
             bytes: 1_200,
             reason: SendReason::New,
             fragment: Some((FrameId(3), 2)),
         };
-        for news in [sent, PacketNews::Lost { count: 2 }] {
-            log.entry(Entry::Packet(event(news))).unwrap();
+        for kind in [sent, PacketEventKind::Lost { count: 2 }] {
+            log.entry(Entry::Packet(event(kind))).unwrap();
         }
         for _ in 0..2 {
             let metrics = Metrics {

@@ -3,13 +3,13 @@
 use anabranch_units::Instant;
 
 use super::Look;
-use super::happening::{Happening, unix_time_s};
 use super::meter::RateMeter;
 use super::status::{Status, Stream, Total, TunnelCounters};
+use super::stream_event::{StreamEvent, unix_time_s};
 use super::tracked::{Bits, Tracked};
 
 /// Name of a stream, and its event.
-pub(crate) type Seen = (String, Happening);
+pub(crate) type Seen = (String, StreamEvent);
 
 /// All current and past streams.
 #[derive(Debug, Default)]

@@ -141,8 +141,8 @@ mod tests {
     use anabranch_net::Clock;
 
     use super::super::connections::{MAX_CONNECTIONS, Patience};
-    use super::super::happening::Listeners;
     use super::super::http::Serving;
+    use super::super::stream_event::Listeners;
     use super::super::thumbnail::KeyFrames;
     use super::*;
 

@@ -80,7 +80,7 @@ pub(crate) struct Stream {
     pub(crate) name: String,
     /// Public key of the peer; none before the session.
     pub(crate) peer: Option<String>,
-    /// Cargo: video, connections or UDP; none before the session.
+    /// Kind: video, connections or UDP; none before the session.
     pub(crate) carries: Option<String>,
     /// Protocol, if it is not our own: srtla, srt, rist, rtmp or udp.
     #[serde(default)]

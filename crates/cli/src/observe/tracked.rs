@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{PathState, ReasonCounts, SendReason};
 use anabranch_net::{PathSnapshot, Snapshot};
-use anabranch_secure::Cargo;
+use anabranch_secure::SessionKind;
 use anabranch_units::{DataRate, Instant};
 
-use super::happening::Happening;
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
+use super::stream_event::StreamEvent;
 use super::{Foreign, Look};
-use crate::path_news::{path_name, state_name};
+use crate::path_reports::{path_name, state_name};
 use crate::tunnel;
 
 /// Traffic between two samples, in bits.
@@ -102,11 +102,11 @@ impl Tracked {
         }
         let session = self.session;
         self.outage = Outage::default();
-        self.say(seen, Happening::SessionEnded { session });
+        self.say(seen, StreamEvent::SessionEnded { session });
     }
 
-    fn say(&self, seen: &mut Vec<Seen>, happening: Happening) {
-        seen.push((self.name.clone(), happening));
+    fn say(&self, seen: &mut Vec<Seen>, stream_event: StreamEvent) {
+        seen.push((self.name.clone(), stream_event));
     }
 
     /// Takes a sample.
@@ -122,7 +122,7 @@ impl Tracked {
         self.is_here = true;
         let mut since = self.last.at;
         if let Some(connected_at) = snapshot.connected_at {
-            since = self.note_session(connected_at, &snapshot, seen);
+            since = self.detect_session(connected_at, &snapshot, seen);
         } else if self.foreign.is_some() {
             self.end_session(seen);
         }
@@ -148,12 +148,12 @@ impl Tracked {
             let state = path.state();
             if tracked.state.replace(state) != Some(state) {
                 let name = path_name(&self.path_names, index, path);
-                let happening = Happening::PathState {
+                let stream_event = StreamEvent::PathState {
                     path: index,
                     name,
                     state: state_name(state).to_owned(),
                 };
-                seen.push((self.name.clone(), happening));
+                seen.push((self.name.clone(), stream_event));
             }
         }
         self.media.see(snapshot.session.media_bytes_sent, span_s);
@@ -163,16 +163,16 @@ impl Tracked {
         // The link states of other protocols are unknown.
         if snapshot.connected_at.is_some()
             && self.foreign.is_none()
-            && let Some(happening) = self.outage.see(&snapshot)
+            && let Some(stream_event) = self.outage.see(&snapshot)
         {
-            self.say(seen, happening);
+            self.say(seen, stream_event);
         }
         self.last = snapshot;
         bits
     }
 
     /// Detects another session. Returns the start of the period that the counters now cover.
-    fn note_session(
+    fn detect_session(
         &mut self,
         connected_at: Instant,
         snapshot: &Snapshot,
@@ -188,11 +188,11 @@ impl Tracked {
         let before = self.identity.replace(identity);
         if before.is_some() {
             let session = self.session;
-            self.say(seen, Happening::SessionEnded { session });
+            self.say(seen, StreamEvent::SessionEnded { session });
         }
         self.session += 1;
         let session = self.session;
-        self.say(seen, Happening::SessionBegan { session });
+        self.say(seen, StreamEvent::SessionBegan { session });
         // A sender's counters include its earlier sessions.
         if before.is_some_and(|before| before.connected_at == connected_at) {
             return self.last.at;
@@ -240,11 +240,11 @@ impl Tracked {
             }
         });
         let since = seen.connected_at.map(|at| seen.at.saturating_since(at));
-        let carries = seen.cargo.or(foreign.map(|_| Cargo::Frames));
+        let carries = seen.session_kind.or(foreign.map(|_| SessionKind::Frames));
         Stream {
             name: self.name.clone(),
             peer: seen.peer.map(|peer| peer.to_string()),
-            carries: carries.map(|cargo| tunnel::name(cargo).to_owned()),
+            carries: carries.map(|session_kind| tunnel::name(session_kind).to_owned()),
             protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
             silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
             connected: seen.connected_at.is_some() && seen.peer_left_at.is_none(),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
-use anabranch_secure::Cargo;
+use anabranch_secure::SessionKind;
 use anabranch_units::{Duration, Lateness};
 
 use crate::observe::{Look, Observation, Opened};
-use crate::path_news::{PathNews, session_news};
+use crate::path_reports::{PathReports, session_message};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -26,10 +26,10 @@ pub(super) enum Client {
 }
 
 impl Client {
-    fn cargo(&self) -> Cargo {
+    fn session_kind(&self) -> SessionKind {
         match self {
-            Client::Streams(_) => Cargo::Streams,
-            Client::Datagrams(_) => Cargo::Datagrams,
+            Client::Streams(_) => SessionKind::Streams,
+            Client::Datagrams(_) => SessionKind::Datagrams,
         }
     }
 
@@ -73,7 +73,7 @@ impl Client {
 struct Watched {
     client: Client,
     events: Events,
-    path_news: PathNews,
+    path_reports: PathReports,
     meter: Meter,
     ended: Option<Ended>,
 }
@@ -115,7 +115,7 @@ impl Watch {
         self.all.push(Watched {
             client,
             events,
-            path_news: PathNews::default(),
+            path_reports: PathReports::default(),
             meter: Meter::new(self.stats, self.clock.now()),
             ended: None,
         });
@@ -124,7 +124,7 @@ impl Watch {
     /// Starts the observation of all clients that were added.
     pub(super) fn observe(&mut self, observed: Opened) -> anyhow::Result<()> {
         let looks = self.all.iter().map(|watched| {
-            let name = tunnel::name(watched.client.cargo());
+            let name = tunnel::name(watched.client.session_kind());
             (name, watched.client.looks())
         });
         let (looks, path_names): (Vec<_>, _) = (looks.collect(), self.names.clone());
@@ -171,14 +171,14 @@ impl Watch {
             let lateness = self.all.iter().map(|watched| watched.client.lateness());
             let lateness = lateness.fold(self.stop.lateness(&self.clock), Lateness::max);
             let now = self.clock.now();
-            let told = self.slowness.news(now, lateness);
-            told.into_iter().for_each(print::warn);
+            let warning = self.slowness.due_report(now, lateness);
+            warning.into_iter().for_each(print::warn);
             service::turn(now, self.stop.is_stopped());
         }
     }
 
     /// Prints the summaries of all sessions.
-    pub(super) fn tell_counts(&self) {
+    pub(super) fn print_counts(&self) {
         for watched in &self.all {
             let snapshot = watched.client.snapshot();
             if snapshot.connected_at.is_some() {
@@ -192,7 +192,7 @@ impl Watch {
     fn look(&mut self, index: usize, mut patience: StdDuration) {
         let label = match self.all.len() {
             1 => String::new(),
-            _ => format!("{}: ", tunnel::name(self.all[index].client.cargo())),
+            _ => format!("{}: ", tunnel::name(self.all[index].client.session_kind())),
         };
         let watched = &mut self.all[index];
         while watched.ended.is_none() {
@@ -202,18 +202,18 @@ impl Watch {
                 Ok(Event::Ended(ended)) => watched.ended = Some(ended),
                 Ok(Event::PathState { path, state }) => {
                     let now = self.clock.now();
-                    watched.path_news.on_change(path, state, now);
+                    watched.path_reports.on_change(path, state, now);
                 }
                 Ok(Event::Connected { peer, .. }) => {
                     print::note(format_args!("{label}connected to {peer}"));
                 }
                 Ok(event) => {
                     if let Some(observation) = &self.observation {
-                        let stream = tunnel::name(watched.client.cargo());
+                        let stream = tunnel::name(watched.client.session_kind());
                         observation.on_event(stream, &event, &self.names);
                     }
-                    if let Some((level, news)) = session_news(&event, &self.names, "server") {
-                        print::say(level, format_args!("{label}{news}"));
+                    if let Some((level, message)) = session_message(&event, &self.names, "server") {
+                        print::say(level, format_args!("{label}{message}"));
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => break,
@@ -221,7 +221,7 @@ impl Watch {
             }
         }
         let now = self.clock.now();
-        while let Some((path, state)) = watched.path_news.next(now) {
+        while let Some((path, state)) = watched.path_reports.next(now) {
             let name = &self.names[path];
             print::note(format_args!("{label}path {path} ({name}): {state:?}"));
         }

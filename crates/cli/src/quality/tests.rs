@@ -227,10 +227,10 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
         ]
         .concat(),
     );
-    let anew = [
+    let re_encoded = [
         "-i", &film, "-c:v", "libx264", "-crf", "35", "-bf", "3", &coarse,
     ];
-    ffmpeg("error", &anew);
+    ffmpeg("error", &re_encoded);
     let itself = compare(film.as_ref(), film.as_ref()).expect("two films");
     assert_eq!(counts(&itself), [50, 0, 0], "{}", itself.text());
     assert_eq!(psnr_mean(&itself), 100.0);

@@ -118,7 +118,7 @@ pub(super) struct Share {
     is_refusing: bool,
     /// Refused frames since the last report.
     refused_count: u64,
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
 }
 
 impl Share {
@@ -128,7 +128,7 @@ impl Share {
             allowances,
             is_refusing: false,
             refused_count: 0,
-            told_at: None,
+            reported_at: None,
         }
     }
 
@@ -161,10 +161,10 @@ impl Share {
         self.is_refusing = true;
         self.refused_count += 1;
         let is_recent = |at: Instant| now.saturating_since(at) < SILENCE;
-        if self.told_at.is_some_and(is_recent) {
+        if self.reported_at.is_some_and(is_recent) {
             return Err(None);
         }
-        self.told_at = Some(now);
+        self.reported_at = Some(now);
         let count = core::mem::take(&mut self.refused_count);
         let name = self.name.clone();
         Err(Some(Excess { name, max, count }))
@@ -240,11 +240,11 @@ mod tests {
         let allowances = Allowances::default();
         allowances.update(&list(",max=8kbit/s"), Instant::ZERO);
         let mut share = share(&allowances);
-        let told = (0..500).filter_map(|number| {
+        let reported = (0..500).filter_map(|number| {
             let now = Instant::from_millis(40 * number);
             share.admit(now, 10_000, true).err().flatten()
         });
-        let told: Vec<_> = told.map(|excess| excess.count).collect();
-        assert_eq!(told, [1, 250]);
+        let reported: Vec<_> = reported.map(|excess| excess.count).collect();
+        assert_eq!(reported, [1, 250]);
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 
 use super::stream::Manner;
 use crate::allowed::StreamName;
-use crate::io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
+use crate::io::{Output, OutputEvent, OutputName, Piece, RetriedOutput, Rotation};
 use crate::observe::Observation;
 use crate::print;
 use crate::stop::Stop;
@@ -46,7 +46,7 @@ struct SharedFailure(Arc<Mutex<Option<String>>>);
 pub(super) struct Lane {
     name: String,
     /// Queue; `None` at the end.
-    queue: Option<SyncSender<Word>>,
+    queue: Option<SyncSender<LaneMessage>>,
     is_watched: bool,
     thread: Option<JoinHandle<()>>,
     failure: SharedFailure,
@@ -55,7 +55,7 @@ pub(super) struct Lane {
 
 /// Message to a lane.
 #[derive(Clone, Debug)]
-enum Word {
+enum LaneMessage {
     SessionBegins(StreamName, Instant),
     Piece(Arc<Piece>),
 }
@@ -92,8 +92,9 @@ impl Outputs {
         match self {
             Outputs::One(writer) => writer.begin_session(stream, now),
             Outputs::Several(lanes) => {
-                let tell = |lane: &mut Lane| lane.send(Word::SessionBegins(stream.clone(), now));
-                lanes.iter_mut().for_each(tell);
+                let announce =
+                    |lane: &mut Lane| lane.send(LaneMessage::SessionBegins(stream.clone(), now));
+                lanes.iter_mut().for_each(announce);
             }
         }
     }
@@ -110,7 +111,7 @@ impl Outputs {
         };
         let piece = Arc::new(piece);
         for lane in lanes.iter_mut() {
-            lane.send(Word::Piece(Arc::clone(&piece)));
+            lane.send(LaneMessage::Piece(Arc::clone(&piece)));
         }
         match lanes.iter().all(|lane| lane.queue.is_none()) {
             true => self.check(),
@@ -160,8 +161,8 @@ impl Writer {
     fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         match self.output.write(piece, clock, stop) {
             Ok(None) => Ok(()),
-            Ok(Some(news)) => {
-                self.tell(&news);
+            Ok(Some(event)) => {
+                self.announce(&event);
                 Ok(())
             }
             Err(error) => {
@@ -171,19 +172,19 @@ impl Writer {
         }
     }
 
-    fn tell(&self, news: &OutputNews) {
+    fn announce(&self, event: &OutputEvent) {
         let name = &self.name;
-        match news {
-            OutputNews::Failed { reason } => {
+        match event {
+            OutputEvent::Failed { reason } => {
                 self.failure.set(Some(reason.clone()));
-                print::warn(news);
+                print::warn(event);
             }
-            OutputNews::Resumed { .. } => {
+            OutputEvent::Resumed { .. } => {
                 self.failure.set(None);
-                print::note(format_args!("output {name} {news}"));
+                print::note(format_args!("output {name} {event}"));
             }
         }
-        self.observation.on_output(&self.stream, name, news);
+        self.observation.on_output(&self.stream, name, event);
     }
 }
 
@@ -211,16 +212,16 @@ impl Lane {
         let (name, failure) = (writer.name.clone(), writer.failure.clone());
         let is_watched = writer.output.is_watched();
         let (clock, stop) = (manner.clock, manner.stop.clone());
-        let (queue, words): (_, Receiver<Word>) = sync_channel(MAX_WAITING);
+        let (queue, messages): (_, Receiver<LaneMessage>) = sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new().name("output".to_owned());
         let thread = thread.spawn(move || {
-            for word in words {
-                let written = match word {
-                    Word::SessionBegins(stream, now) => {
+            for message in messages {
+                let written = match message {
+                    LaneMessage::SessionBegins(stream, now) => {
                         writer.begin_session(&stream, now);
                         Ok(())
                     }
-                    Word::Piece(piece) => writer.write(&piece, &clock, &stop),
+                    LaneMessage::Piece(piece) => writer.write(&piece, &clock, &stop),
                 };
                 if let Err(error) = written {
                     print::warn(format_args!("{error:#}; the other outputs go on"));
@@ -238,9 +239,9 @@ impl Lane {
         })
     }
 
-    fn send(&mut self, word: Word) {
+    fn send(&mut self, message: LaneMessage) {
         let Some(queue) = &self.queue else { return };
-        match queue.try_send(word) {
+        match queue.try_send(message) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 if self.dropped_count == 0 {
@@ -273,7 +274,7 @@ mod tests {
             buffer: None,
             report: None,
             keeps_listening: false,
-            tells_names: false,
+            shows_names: false,
             clock: Clock::start(),
             stop: Stop::new().unwrap(),
             observation: Arc::default(),

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-use anabranch_net::{PairingNews, Receiver};
+use anabranch_net::{PairingOutcome, Receiver};
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, ensure};
@@ -136,13 +136,13 @@ fn address_for_senders(host: &str, local: SocketAddr) -> String {
 /// Returns the address from which this machine reaches others. It sends nothing: the addresses for
 /// documentation (RFC 5737, RFC 3849) only select a route.
 fn outward() -> IpAddr {
-    let ways = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let addresses = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
     let address = |(local, remote): (&str, &str)| {
         let socket = UdpSocket::bind(local).ok()?;
         socket.connect(remote).ok()?;
         Some(socket.local_addr().ok()?.ip())
     };
-    let found = ways.into_iter().find_map(address);
+    let found = addresses.into_iter().find_map(address);
     found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
@@ -175,29 +175,31 @@ impl Arguments {
 
 impl Studio<'_> {
     /// Adds a sender that has used the link to the list, and reports the end of the link.
-    pub(super) fn take_pairing_news(&mut self, now: Instant) {
+    pub(super) fn take_pairing_outcomes(&mut self, now: Instant) {
         let Some(receiver) = self.receiver.filter(|_| self.is_pairing) else {
             return;
         };
-        for news in receiver.take_pairing_news() {
+        for outcome in receiver.take_pairing_outcomes() {
             self.is_pairing = false;
-            match news {
-                PairingNews::Paired(peer) => {
+            match outcome {
+                PairingOutcome::Paired(peer) => {
                     let kept = self.allowed.add(peer);
                     let name = self.allowed.name_of(&peer);
-                    let told = format!("paired with {}, {peer}", name.as_str());
+                    let paired = format!("paired with {}, {peer}", name.as_str());
                     match kept {
-                        Ok(path) => print::note(format_args!("{told}: now in {}", path.display())),
+                        Ok(path) => {
+                            print::note(format_args!("{paired}: now in {}", path.display()))
+                        }
                         Err(error) => print::warn(format_args!(
-                            "{told}; it is let in until this program ends: {error:#}"
+                            "{paired}; it is let in until this program ends: {error:#}"
                         )),
                     }
                     self.use_list(now);
                 }
-                PairingNews::Expired => print::warn(
+                PairingOutcome::Expired => print::warn(
                     "the link of --pair has expired after ten minutes: restart for another",
                 ),
-                PairingNews::TooManyGuesses => print::warn(
+                PairingOutcome::TooManyGuesses => print::warn(
                     "too many wrong codes: the link of --pair is void; restart for another",
                 ),
                 _ => {}
@@ -213,12 +215,12 @@ mod tests {
     #[test]
     fn the_link_names_an_address_that_senders_reach() {
         let any: SocketAddr = "0.0.0.0:7443".parse().unwrap();
-        let told = |host| address_for_senders(host, any);
-        assert!(told("").ends_with(":7443") && !told("").starts_with("0.0.0.0"));
-        assert_eq!(told("studio.example"), "studio.example:7443");
-        assert_eq!(told("studio.example:80"), "studio.example:80");
-        assert_eq!(told("[2001:db8::1]"), "[2001:db8::1]:7443");
-        assert_eq!(told("[2001:db8::1]:80"), "[2001:db8::1]:80");
+        let shown = |host| address_for_senders(host, any);
+        assert!(shown("").ends_with(":7443") && !shown("").starts_with("0.0.0.0"));
+        assert_eq!(shown("studio.example"), "studio.example:7443");
+        assert_eq!(shown("studio.example:80"), "studio.example:80");
+        assert_eq!(shown("[2001:db8::1]"), "[2001:db8::1]:7443");
+        assert_eq!(shown("[2001:db8::1]:80"), "[2001:db8::1]:80");
         let own = "127.0.0.1:7000".parse().unwrap();
         assert_eq!(address_for_senders("", own), "127.0.0.1:7000");
     }

@@ -93,7 +93,7 @@ impl Returns {
         if let Some(path) = arguments.messages {
             let (lines, returns) = (message::lines(path)?, self.clone());
             let thread = std::thread::Builder::new().name("tally".to_owned());
-            let tell = move || {
+            let forward = move || {
                 for line in lines {
                     let (to, text) = match line.split_once(char::is_whitespace) {
                         Some((to, text)) if has_several => (Some(to), text.trim()),
@@ -106,7 +106,7 @@ impl Returns {
                     }
                 }
             };
-            thread.spawn(tell).context("cannot start a thread")?;
+            thread.spawn(forward).context("cannot start a thread")?;
         }
         if let Some(name) = arguments.return_input {
             let input = Input::open(&name, None, stop, &clock)?;

@@ -7,14 +7,14 @@ use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
 
 use super::{Native, Studio};
-use crate::command_line::told_tcp;
+use crate::command_line::describe_tcp;
 use crate::print;
 
 impl Native {
     /// Prints the address at which it listens.
     pub(super) fn announce(&self) {
         let address = self.receiver.local_addr();
-        let by_tcp = told_tcp(self.receiver.local_tcp_addr());
+        let by_tcp = describe_tcp(self.receiver.local_tcp_addr());
         print::note(format_args!(
             "listening at {address}{by_tcp} as {}",
             self.key
@@ -43,20 +43,20 @@ impl Studio<'_> {
             receiver.set_allowed(&self.allowed.keys());
         }
         self.allowances.update(&self.allowed, now);
-        self.tell_names();
+        self.publish_names();
     }
 
     /// Gives the names of senders to observers.
-    pub(super) fn tell_names(&self) {
+    pub(super) fn publish_names(&self) {
         let mut all = self.allowed.all().to_vec();
         self.places.rename(&mut all);
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
     /// Prints which senders requested a session and got none.
-    pub(super) fn tell_turned_away(&mut self, now: Instant) {
-        let turned_away = self.receiver.map(Receiver::take_turned_away);
-        for turned_away in turned_away.unwrap_or_default() {
+    pub(super) fn print_refused_senders(&mut self, now: Instant) {
+        let refused_senders = self.receiver.map(Receiver::take_refused_senders);
+        for refused_sender in refused_senders.unwrap_or_default() {
             let allowed = &self.allowed;
             let no_place = |peer: &PublicKey| {
                 let name = allowed.name_of(peer);
@@ -65,7 +65,7 @@ impl Studio<'_> {
                     None => "another sender has the output until it ends".to_owned(),
                 }
             };
-            let line = self.turned_away.line(now, &turned_away, no_place);
+            let line = self.refusal_lines.line(now, &refused_sender, no_place);
             line.into_iter().for_each(print::warn);
         }
     }

@@ -16,11 +16,11 @@ use crate::allowed::StreamName;
 use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::Playout;
-use crate::latency::told_latency;
+use crate::latency::describe_latency;
 use crate::message;
 use crate::observe::Observation;
 use crate::overload::OverloadWatch;
-use crate::path_news::{PathNews, path_name};
+use crate::path_reports::{PathReports, path_name};
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -39,7 +39,7 @@ pub(super) struct Manner {
     pub(super) report: Option<Duration>,
     pub(super) keeps_listening: bool,
     /// Whether messages begin with the stream's name.
-    pub(super) tells_names: bool,
+    pub(super) shows_names: bool,
     pub(super) clock: Clock,
     pub(super) stop: Stop,
     pub(super) observation: Arc<Observation>,
@@ -57,7 +57,7 @@ pub(super) struct Session<'a> {
     meter: Meter,
     overload: OverloadWatch,
     messages: message::Printed,
-    path_news: PathNews,
+    path_reports: PathReports,
 }
 
 impl<'a> Session<'a> {
@@ -88,7 +88,7 @@ impl<'a> Session<'a> {
             meter: Meter::new(manner.report, now),
             overload: OverloadWatch::new(End::Receiver),
             messages: message::Printed::default(),
-            path_news: PathNews::default(),
+            path_reports: PathReports::default(),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
     /// stream, and `None` if another session takes its place or the program listens on.
     pub(super) fn run(mut self) -> Option<Outcome> {
         let peer = self.reception.peer();
-        let latency = told_latency(self.reception.latency());
+        let latency = describe_latency(self.reception.latency());
         self.note(format_args!("connected to {peer}{latency}"));
         loop {
             let clock = self.manner.clock;
@@ -145,16 +145,16 @@ impl<'a> Session<'a> {
     /// Reports changes of paths, and an encoder that sends too much.
     fn look(&mut self, now: Instant, seen: &Snapshot) {
         for path in seen.paths.iter().filter(|path| path.link.is_some()) {
-            self.path_news.see(path.view.id, path.state(), now);
+            self.path_reports.see(path.view.id, path.state(), now);
         }
-        while let Some((index, state)) = self.path_news.next(now) {
+        while let Some((index, state)) = self.path_reports.next(now) {
             let name = seen.paths.get(index);
             let name = name
                 .map(|path| path_name(&[], index, path))
                 .unwrap_or_default();
             self.note(format_args!("path {index} ({name}): {state:?}"));
         }
-        if let Some(overload) = self.overload.news(now, seen) {
+        if let Some(overload) = self.overload.due_report(now, seen) {
             self.note(overload);
             let name = self.name.as_str();
             self.manner.observation.on_overload(name, &overload);
@@ -175,9 +175,9 @@ impl<'a> Session<'a> {
             Err(excess) => {
                 self.playout.on_dropped(now);
                 if let Some(excess) = excess {
-                    let told = message::frame(&excess.to_string(), now);
+                    let notice = message::frame(&excess.to_string(), now);
                     // Without room for the message, the sender gets the next one.
-                    let _ = self.reception.return_path().send_frame(&told);
+                    let _ = self.reception.return_path().send_frame(&notice);
                     print::warn(excess);
                 }
             }
@@ -257,7 +257,7 @@ impl<'a> Session<'a> {
     }
 
     fn note(&self, line: impl core::fmt::Display) {
-        match self.manner.tells_names {
+        match self.manner.shows_names {
             true => print::note(format_args!("{}: {line}", self.name.as_str())),
             false => print::note(line),
         }

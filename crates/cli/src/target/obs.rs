@@ -21,7 +21,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-use super::{LOOK_INTERVAL, Look, News, wait};
+use super::{LOOK_INTERVAL, Look, ReportFilter, wait};
 use crate::clean::one_line;
 use crate::command_line::socket_addr;
 use crate::print;
@@ -85,7 +85,7 @@ pub(super) struct Obs {
     address: SocketAddr,
     password: Option<String>,
     profile: String,
-    news: News,
+    report_filter: ReportFilter,
     link: Option<Link>,
     retry_at: Instant,
     /// Last error that was printed.
@@ -111,23 +111,23 @@ impl Obs {
             address: socket_addr("--target-to obs://", &name.address)?,
             password: password.transpose()?,
             profile: name.profile.clone(),
-            news: News::every(INTERVAL),
+            report_filter: ReportFilter::every(INTERVAL),
             link: None,
             retry_at: Instant::ZERO,
             said: String::new(),
         })
     }
 
-    pub(super) fn tell_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
+    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
         while !wait(stopped, LOOK_INTERVAL) {
             if let Some(target) = look.target()
                 && target.at >= self.retry_at
-                && self.news.is_news(target.at, target.target)
-                && let Err(error) = self.tell(target.target)
+                && self.report_filter.should_report(target.at, target.target)
+                && let Err(error) = self.send_bitrate(target.target)
             {
                 self.say(&format!("{error:#}"));
                 self.link = None;
-                self.news.forget();
+                self.report_filter.forget();
                 self.retry_at = look.clock.now() + RETRY_INTERVAL;
             }
         }
@@ -143,7 +143,7 @@ impl Obs {
         }
     }
 
-    fn tell(&mut self, target: DataRate) -> anyhow::Result<()> {
+    fn send_bitrate(&mut self, target: DataRate) -> anyhow::Result<()> {
         let link = match &mut self.link {
             Some(link) => link,
             none => {

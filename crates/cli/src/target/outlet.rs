@@ -13,7 +13,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use clap::builder::TypedValueParser;
 
-use super::{LOOK_INTERVAL, Look, News, Obs, Target, wait};
+use super::{LOOK_INTERVAL, Look, Obs, ReportFilter, Target, wait};
 use crate::command_line::socket_addr;
 use crate::keygen::discreetly;
 use crate::print;
@@ -85,9 +85,9 @@ impl FromStr for TargetName {
 
 impl TargetName {
     pub(super) fn open(&self) -> anyhow::Result<Outlet> {
-        let way = match self {
-            TargetName::StandardOutput => Way::StandardOutput,
-            TargetName::Unix(path) => Way::Unix {
+        let channel = match self {
+            TargetName::StandardOutput => Channel::StandardOutput,
+            TargetName::Unix(path) => Channel::Unix {
                 path: path.clone(),
                 socket: None,
                 retry_at: Instant::ZERO,
@@ -100,13 +100,13 @@ impl TargetName {
                 };
                 let socket = UdpSocket::bind(any).context("--target-to: cannot open a socket")?;
                 socket.set_nonblocking(true)?;
-                Way::Udp(socket, address)
+                Channel::Udp(socket, address)
             }
             TargetName::Obs(name) => return Ok(Outlet::Obs(Box::new(Obs::open(name)?))),
         };
         Ok(Outlet::Lines(Lines {
-            way,
-            news: News::default(),
+            channel,
+            report_filter: ReportFilter::default(),
         }))
     }
 }
@@ -121,12 +121,12 @@ pub(super) enum Outlet {
 /// Lines of JSON.
 #[derive(Debug)]
 pub(super) struct Lines {
-    way: Way,
-    news: News,
+    channel: Channel,
+    report_filter: ReportFilter,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Channel {
     StandardOutput,
     Unix {
         path: PathBuf,
@@ -168,7 +168,7 @@ impl UnixSocket {
 }
 
 impl Lines {
-    pub(super) fn tell_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
+    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
         while !wait(stopped, LOOK_INTERVAL) {
             if let Some(target) = look.target()
                 && !self.look(target)
@@ -181,34 +181,35 @@ impl Lines {
     /// Reports the target if it has changed enough. Returns whether a reader remains.
     fn look(&mut self, target: Target) -> bool {
         self.connect(target.at);
-        let is_lossy = matches!(self.way, Way::Udp(..));
-        let told_at = self.news.told_at();
-        let is_repeated = is_lossy && told_at.is_some_and(|at| target.at >= at + REPEAT_INTERVAL);
-        let is_news = self.news.is_news(target.at, target.target);
-        if !is_news && !is_repeated {
+        let is_lossy = matches!(self.channel, Channel::Udp(..));
+        let reported_at = self.report_filter.reported_at();
+        let is_repeated =
+            is_lossy && reported_at.is_some_and(|at| target.at >= at + REPEAT_INTERVAL);
+        let should_report = self.report_filter.should_report(target.at, target.target);
+        if !should_report && !is_repeated {
             return true;
         }
-        self.news.repeat(target.at);
+        self.report_filter.repeat(target.at);
         let line = format!("{}\n", target.line());
-        match &mut self.way {
-            Way::StandardOutput => {
+        match &mut self.channel {
+            Channel::StandardOutput => {
                 if let Err(error) = print::text(&line) {
                     print::note(format_args!("--target-to -: {error:#}"));
                     return false;
                 }
             }
-            Way::Udp(socket, address) => {
+            Channel::Udp(socket, address) => {
                 // A listener that is not up yet gets the next one.
                 let _ = socket.send_to(line.as_bytes(), *address);
             }
-            Way::Unix { path, socket, .. } => match socket {
-                None => self.news.forget(),
+            Channel::Unix { path, socket, .. } => match socket {
+                None => self.report_filter.forget(),
                 Some(open) => {
                     if let Err(error) = open.write(line.as_bytes()) {
                         let path = path.display();
                         print::note(format_args!("--target-to unix:{path}: {error}"));
                         *socket = None;
-                        self.news.forget();
+                        self.report_filter.forget();
                     }
                 }
             },
@@ -218,11 +219,11 @@ impl Lines {
 
     /// Connects to a socket that is not connected.
     fn connect(&mut self, now: Instant) {
-        let Way::Unix {
+        let Channel::Unix {
             path,
             socket: socket @ None,
             retry_at,
-        } = &mut self.way
+        } = &mut self.channel
         else {
             return;
         };
@@ -319,11 +320,11 @@ mod tests {
         assert!(lines.look(target(1_000, 2_000)));
         let (reader, _) = listener.accept().unwrap();
         assert!(lines.look(target(1_050, 1_000)));
-        let told = BufReader::new(reader).lines().take(2);
-        let told: Vec<f64> = told
+        let received = BufReader::new(reader).lines().take(2);
+        let received: Vec<f64> = received
             .map(|line| number(&line.unwrap(), "target_bps"))
             .collect();
-        assert_eq!(told, [2e6, 1e6]);
+        assert_eq!(received, [2e6, 1e6]);
         // The reader has gone, and another one connects.
         for tenth in 0..20 {
             lines.look(target(2_000 + 100 * tenth, 1_100 + 100 * tenth));

@@ -9,7 +9,7 @@ use ratatui::widgets::Paragraph;
 
 use super::about;
 use crate::observe::status::Status;
-use crate::view::{StreamView, Wish, megabits, ruled};
+use crate::view::{KeyAction, StreamView, megabits, ruled};
 
 /// Known state of the program, and the user's choices.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ impl View {
     }
 
     /// Handles a key.
-    pub(super) fn follow(&mut self, wish: Wish) {
+    pub(super) fn follow(&mut self, action: KeyAction) {
         let count = self.status().map_or(0, |status| status.streams.len());
         let last = count.saturating_sub(1);
-        match wish {
-            Wish::NextStream => self.stream = (self.stream + 1).min(last),
-            Wish::PreviousStream => self.stream = self.stream.min(last).saturating_sub(1),
-            wish => self.of_stream.follow(wish),
+        match action {
+            KeyAction::NextStream => self.stream = (self.stream + 1).min(last),
+            KeyAction::PreviousStream => self.stream = self.stream.min(last).saturating_sub(1),
+            action => self.of_stream.follow(action),
         }
     }
 }
@@ -218,7 +218,7 @@ mod tests {
     fn a_screen_shows_every_path_on_one_scale_and_says_what_the_column_means() {
         let mut view = view();
         for _ in 0..4 {
-            view.follow(Wish::NextColumn);
+            view.follow(KeyAction::NextColumn);
         }
         view.of_stream.explains_all = true;
         let shown = text(&view, 120);
@@ -264,14 +264,14 @@ mod tests {
         status.streams.push(other);
         view.of_stream.history.add(status.clone());
         assert!(!text(&view, 100).contains("eth0"));
-        view.follow(Wish::NextStream);
-        view.follow(Wish::NextStream);
+        view.follow(KeyAction::NextStream);
+        view.follow(KeyAction::NextStream);
         assert!(text(&view, 100).contains("0 eth0"));
         status.unix_time_s += 1.0;
         status.streams.clear();
         view.of_stream.history.add(status);
         assert!(text(&view, 100).contains("no session yet"));
-        view.follow(Wish::PreviousStream);
+        view.follow(KeyAction::PreviousStream);
     }
 
     #[test]

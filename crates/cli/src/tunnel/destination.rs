@@ -173,8 +173,8 @@ mod tests {
             "[a.b]:80",
             "a b:80",
         ] {
-            let told = wrong.parse::<Destination>().unwrap_err();
-            assert!(told.contains("expected any"), "{told}");
+            let error_text = wrong.parse::<Destination>().unwrap_err();
+            assert!(error_text.contains("expected any"), "{error_text}");
         }
         for wrong in [
             "a.b", "a.b:x", ":80", "a\nb:80", "::1:80", "[::1:80", "a b:80", "[a]:80",

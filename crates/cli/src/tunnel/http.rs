@@ -282,15 +282,15 @@ mod tests {
 
     /// Returns the request of an application that sends `said`, and the answer that it gets.
     async fn heard(limit: Duration, said: &[u8], closes: bool) -> (io::Result<Wanted>, String) {
-        let (mut near, mut far) = tokio::io::duplex(1 << 20);
-        far.write_all(said).await.unwrap();
+        let (mut client, mut server) = tokio::io::duplex(1 << 20);
+        server.write_all(said).await.unwrap();
         if closes {
-            far.shutdown().await.unwrap();
+            server.shutdown().await.unwrap();
         }
-        let wanted = wanted_within(limit, &mut near).await;
-        drop(near);
+        let wanted = wanted_within(limit, &mut client).await;
+        drop(client);
         let mut heard = String::new();
-        far.read_to_string(&mut heard).await.unwrap();
+        server.read_to_string(&mut heard).await.unwrap();
         (wanted, heard)
     }
 
@@ -348,20 +348,20 @@ mod tests {
         let (wanted, said) = heard(limit, b"GET http://a/ HTTP/1.1\r\nA: ", false).await;
         assert!(wanted.is_err());
         assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
-        let (mut near, mut far) = tokio::io::duplex(1_000);
+        let (mut client, mut server) = tokio::io::duplex(1_000);
         let dripping = tokio::spawn(async move {
-            far.write_all(b"GET http://a/ HTTP/1.1\r\nA: ").await?;
+            server.write_all(b"GET http://a/ HTTP/1.1\r\nA: ").await?;
             loop {
-                far.write_all(b"x").await?;
+                server.write_all(b"x").await?;
                 tokio::time::sleep(limit / 10).await;
             }
             #[allow(unreachable_code, reason = "it names the block's type")]
             Ok::<_, io::Error>(())
         });
         let began_at = tokio::time::Instant::now();
-        assert!(wanted_within(limit, &mut near).await.is_err());
+        assert!(wanted_within(limit, &mut client).await.is_err());
         assert!(began_at.elapsed() >= limit);
-        drop(near);
+        drop(client);
         assert!(dripping.await.unwrap().is_err());
         let (cut, said) = heard(limit, b"GET http://a/ HT", true).await;
         assert_eq!(cut.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);

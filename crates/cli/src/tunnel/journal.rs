@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use tokio::time::Instant;
 
 use crate::allowed::{Allowed, name_of};
@@ -38,11 +38,11 @@ impl Transport {
         }
     }
 
-    /// Returns the cargo of the session that carries such requests.
-    pub(crate) fn cargo(self) -> Cargo {
+    /// Returns the kind of the session that carries such requests.
+    pub(crate) fn session_kind(self) -> SessionKind {
         match self {
-            Transport::Tcp => Cargo::Streams,
-            Transport::Udp => Cargo::Datagrams,
+            Transport::Tcp => SessionKind::Streams,
+            Transport::Udp => SessionKind::Datagrams,
         }
     }
 }

@@ -170,8 +170,8 @@ impl Buffers {
         self.current.get_or_insert_with(|| {
             let oldest = full.front_mut();
             let is_free = oldest.is_some_and(|oldest| oldest.try_reclaim(BUFFER_BYTES));
-            let again = if is_free { full.pop_front() } else { None };
-            again.unwrap_or_else(|| BytesMut::with_capacity(BUFFER_BYTES))
+            let reused = if is_free { full.pop_front() } else { None };
+            reused.unwrap_or_else(|| BytesMut::with_capacity(BUFFER_BYTES))
         })
     }
 }
@@ -242,9 +242,9 @@ mod tests {
     /// Returns both ends of a connection.
     async fn pair() -> (TcpStream, TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap());
-        let (near, far) = tokio::join!(near, listener.accept());
-        (near.unwrap(), far.unwrap().0)
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, server) = tokio::join!(client, listener.accept());
+        (client.unwrap(), server.unwrap().0)
     }
 
     /// Writes until the connection takes nothing for a while. Returns the number of bytes that it

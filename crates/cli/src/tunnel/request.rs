@@ -143,15 +143,15 @@ mod tests {
         use tokio::io::AsyncWriteExt;
         let limit = Duration::from_millis(300);
         for interval in [limit * 100, limit / 10] {
-            let (mut near, mut far) = tokio::io::duplex(1_000);
+            let (mut client, mut server) = tokio::io::duplex(1_000);
             let dripping = tokio::spawn(async move {
                 // The name's length is 257 bytes.
-                while far.write_u8(1).await.is_ok() {
+                while server.write_u8(1).await.is_ok() {
                     tokio::time::sleep(interval).await;
                 }
             });
             let began_at = tokio::time::Instant::now();
-            let late = within(limit, read(&mut near)).await;
+            let late = within(limit, read(&mut client)).await;
             assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
             assert!(began_at.elapsed() >= limit);
             dripping.abort();

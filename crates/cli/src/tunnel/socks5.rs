@@ -102,13 +102,13 @@ mod tests {
 
     /// Returns the target of an application that sends these bytes, and the reply that it gets.
     async fn said(bytes: &[u8]) -> (io::Result<String>, Vec<u8>) {
-        let (mut near, mut far) = tokio::io::duplex(1_000);
-        far.write_all(bytes).await.unwrap();
-        far.shutdown().await.unwrap();
-        let wanted = target(&mut near).await;
-        drop(near);
+        let (mut client, mut server) = tokio::io::duplex(1_000);
+        server.write_all(bytes).await.unwrap();
+        server.shutdown().await.unwrap();
+        let wanted = target(&mut client).await;
+        drop(client);
         let mut heard = Vec::new();
-        far.read_to_end(&mut heard).await.unwrap();
+        server.read_to_end(&mut heard).await.unwrap();
         (wanted, heard)
     }
 

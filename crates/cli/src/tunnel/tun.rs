@@ -14,17 +14,17 @@
 //! | `message.rs` | messages in a session's datagram |
 //! | `routes.rs` | which key may use an address, and which session has it |
 //! | `device.rs` | the interface |
-//! | `near.rs`, `far.rs` | the tasks of proxy and server |
+//! | `client.rs`, `server.rs` | the tasks of proxy and server |
 //! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
 
 pub(crate) mod address;
+pub(crate) mod client;
 mod device;
-pub(crate) mod far;
 pub(crate) mod host;
 pub(crate) mod message;
-pub(crate) mod near;
 pub(crate) mod packet;
 pub(crate) mod routes;
+pub(crate) mod server;
 
 use anabranch_net::DATAGRAM_FRAGMENT_BYTES;
 

@@ -14,15 +14,15 @@
 //! | `message.rs` | messages in a session's datagram |
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
 //! | `port.rs` | a port of the proxy, and the address that answers leave from |
-//! | `near.rs`, `far.rs` | the tasks of proxy and server |
+//! | `client.rs`, `server.rs` | the tasks of proxy and server |
 
+pub(crate) mod client;
 #[cfg(test)]
 mod end_to_end;
-pub(crate) mod far;
 mod flows;
 pub(crate) mod message;
-pub(crate) mod near;
 mod port;
+pub(crate) mod server;
 
 use core::cell::RefCell;
 use core::str::FromStr;
@@ -144,8 +144,11 @@ mod tests {
             "x=a.b:9",
             "70000=a.b:9",
         ] {
-            let told = wrong.parse::<Rule>().unwrap_err();
-            assert!(told.contains("expected [ADDR:]PORT=HOST:PORT"), "{told}");
+            let error_text = wrong.parse::<Rule>().unwrap_err();
+            assert!(
+                error_text.contains("expected [ADDR:]PORT=HOST:PORT"),
+                "{error_text}"
+            );
         }
     }
 }

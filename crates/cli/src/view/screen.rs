@@ -9,7 +9,7 @@ use ratatui::{DefaultTerminal, Frame};
 
 /// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum KeyAction {
     Quit,
     Redraw,
     NextStream,
@@ -18,19 +18,19 @@ pub(crate) enum Wish {
     PreviousColumn,
 }
 
-impl Wish {
-    fn of(event: &Event) -> Option<Wish> {
+impl KeyAction {
+    fn of(event: &Event) -> Option<KeyAction> {
         match event {
-            Event::Resize(..) => Some(Wish::Redraw),
+            Event::Resize(..) => Some(KeyAction::Redraw),
             Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
                 KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                    Some(Wish::Quit)
+                    Some(KeyAction::Quit)
                 }
-                KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Quit),
-                KeyCode::Down => Some(Wish::NextStream),
-                KeyCode::Up => Some(Wish::PreviousStream),
-                KeyCode::Right => Some(Wish::NextColumn),
-                KeyCode::Left => Some(Wish::PreviousColumn),
+                KeyCode::Char('q') | KeyCode::Esc => Some(KeyAction::Quit),
+                KeyCode::Down => Some(KeyAction::NextStream),
+                KeyCode::Up => Some(KeyAction::PreviousStream),
+                KeyCode::Right => Some(KeyAction::NextColumn),
+                KeyCode::Left => Some(KeyAction::PreviousColumn),
                 _ => None,
             },
             _ => None,
@@ -66,15 +66,15 @@ impl Screen {
         self.terminal.draw(draw).map(|_| ())
     }
 
-    /// Returns the user's wishes since the last call; waits for one if there are none.
-    pub(crate) fn wishes(&self, patience: StdDuration) -> io::Result<Vec<Wish>> {
-        let mut wishes = Vec::new();
+    /// Returns the user's actions since the last call; waits for one if there are none.
+    pub(crate) fn actions(&self, patience: StdDuration) -> io::Result<Vec<KeyAction>> {
+        let mut actions = Vec::new();
         let mut patience = patience;
         while event::poll(patience)? {
-            wishes.extend(Wish::of(&event::read()?));
+            actions.extend(KeyAction::of(&event::read()?));
             patience = StdDuration::ZERO;
         }
-        Ok(wishes)
+        Ok(actions)
     }
 }
 
@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn keys_have_their_meaning() {
-        let wish = |code, modifiers| Wish::of(&Event::Key(KeyEvent::new(code, modifiers)));
+        let action = |code, modifiers| KeyAction::of(&Event::Key(KeyEvent::new(code, modifiers)));
         let plain = KeyModifiers::NONE;
-        assert_eq!(wish(KeyCode::Char('q'), plain), Some(Wish::Quit));
+        assert_eq!(action(KeyCode::Char('q'), plain), Some(KeyAction::Quit));
         let control = KeyModifiers::CONTROL;
-        assert_eq!(wish(KeyCode::Char('c'), control), Some(Wish::Quit));
-        assert_eq!(wish(KeyCode::Char('c'), plain), None);
-        assert_eq!(wish(KeyCode::Right, plain), Some(Wish::NextColumn));
+        assert_eq!(action(KeyCode::Char('c'), control), Some(KeyAction::Quit));
+        assert_eq!(action(KeyCode::Char('c'), plain), None);
+        assert_eq!(action(KeyCode::Right, plain), Some(KeyAction::NextColumn));
     }
 }

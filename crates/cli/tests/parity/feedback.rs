@@ -100,11 +100,11 @@ fn check(controller: &str, expected: Expected) -> Result<(), String> {
     let run = real_time::run(&scenario, Network::Emulated, Seed(1));
     let counted = counted(&run);
     let (least, most) = expected(&counted);
-    let told = format!("{controller}: {counted:?}, expected {least} to {most} reports");
-    ensure((least..=most).contains(&counted.reports), &told)?;
+    let message = format!("{controller}: {counted:?}, expected {least} to {most} reports");
+    ensure((least..=most).contains(&counted.reports), &message)?;
     // The way back loses nothing; some reports are in flight when the counters are read.
     let missing = (counted.reports - counted.reports_arrived).abs();
-    ensure(missing <= 5.0 + 0.05 * counted.reports, &told)?;
+    ensure(missing <= 5.0 + 0.05 * counted.reports, &message)?;
     check_media(controller, &scenario, &run)
 }
 
@@ -166,11 +166,11 @@ fn what_an_emulated_queue_marks_reaches_the_controller() {
         let last = run.looks.last().expect("somebody looked");
         let counters = &last.sender.paths[0].counters;
         let (marked, heard) = (link.queue.marked_packets, counters.marked_packets);
-        let told = format!("{marked} marked, {heard} heard of, {counters:?}");
-        ensure(marked >= 3, &told)?;
+        let message = format!("{marked} marked, {heard} heard of, {counters:?}");
+        ensure(marked >= 3, &message)?;
         // The link's marks are counted after the session has drained, the controller's before.
-        ensure(heard <= marked && heard + 10 >= marked, &told)?;
-        ensure(link.dropped.total() == 0, &told)?;
+        ensure(heard <= marked && heard + 10 >= marked, &message)?;
+        ensure(link.dropped.total() == 0, &message)?;
         check_media("cubic", &scenario, &run)
     });
 }

@@ -38,7 +38,7 @@ impl Rig {
     }
 
     /// Reports the oldest packets as lost, the next oldest as arrived with this round-trip time.
-    fn tell(&mut self, lost: usize, acked: usize, rtt: Duration) {
+    fn feed(&mut self, lost: usize, acked: usize, rtt: Duration) {
         self.report(Report {
             lost,
             acked,
@@ -64,7 +64,7 @@ fn eq_1_the_rate_is_what_window_less_backlog_and_outstanding_gives() {
     let rtt = Duration::from_millis(180);
     rig.now += Duration::from_millis(10);
     // The smoothed round trip becomes 110 ms: all ten packets are still outstanding.
-    rig.tell(0, 1, rtt);
+    rig.feed(0, 1, rtt);
     let arc = &rig.controller;
     let backlog = arc.used_bandwidth.filtered * 0.08;
     assert_near(arc.backlog(), backlog);
@@ -81,7 +81,7 @@ fn eq_1_without_room_a_packet_leaves_per_round_trip() {
     let mut rig = Rig::using(50.0, 1.0);
     rig.send(5);
     rig.now += Duration::from_millis(50);
-    rig.tell(0, 1, RTT);
+    rig.feed(0, 1, RTT);
     assert_near(rig.controller.rate, 10.0);
     let two_a_second = DataRate::from_bits_per_second(2 * 8 * u64::from(SEGMENT));
     let config = ControllerConfig {
@@ -98,15 +98,15 @@ fn eq_2_a_loss_sets_the_window_that_leaves_no_queue() {
     let mut rig = Rig::using(50.0, 500.0);
     rig.send(9);
     rig.now += Duration::from_millis(10);
-    rig.tell(1, 1, RTT);
+    rig.feed(1, 1, RTT);
     assert_near(rig.controller.window, 50.0 * (0.1 + 2.0));
     assert_eq!(rig.controller.state(), "Loss");
     rig.controller.window = 20.0;
-    rig.tell(1, 1, RTT);
+    rig.feed(1, 1, RTT);
     assert_near(rig.controller.window, 105.0);
     rig.controller.window = 20.0;
     rig.controller.is_clamped_down = true;
-    rig.tell(1, 1, RTT);
+    rig.feed(1, 1, RTT);
     assert_near(rig.controller.window, 20.0);
 }
 
@@ -117,7 +117,7 @@ fn eq_2_takes_the_least_round_trip_though_there_is_a_queue() {
     let mut rig = Rig::using(50.0, 500.0);
     rig.send(2);
     rig.now += Duration::from_millis(10);
-    rig.tell(1, 1, RTT + Duration::from_millis(80));
+    rig.feed(1, 1, RTT + Duration::from_millis(80));
     assert_near(rig.controller.backlog(), 50.0 * 0.08);
     assert_near(rig.controller.window, 50.0 * (0.1 + 2.0));
     rig.controller.window = 500.0;
@@ -136,7 +136,7 @@ fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
             rig.send(1);
             let rtt = RTT + Duration::from_millis(backlog_millis);
             let count = rig.flying.len();
-            rig.tell(0, count, rtt);
+            rig.feed(0, count, rtt);
         }
         // The used bandwidth has changed with the arrivals.
         rig.controller.used_bandwidth.filtered = 50.0;
@@ -155,7 +155,7 @@ fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
     rest.now += RTT;
     rest.send(1);
     rest.now += RTT;
-    rest.tell(0, 1, RTT);
+    rest.feed(0, 1, RTT);
     assert_near(rest.controller.window, 400.0);
 }
 
@@ -407,7 +407,7 @@ fn section_2_what_is_outstanding_never_exceeds_the_window() {
             "round {round}: {outstanding}, {window}"
         );
         let arrived = rig.flying.len() - count as usize;
-        rig.tell(0, arrived, RTT);
+        rig.feed(0, arrived, RTT);
     }
     assert!(rig.controller.rate > 60.0, "{}", rig.controller.rate);
 }

@@ -121,7 +121,7 @@ fn schedule(config: &ControllerConfig) -> FeedbackSchedule {
         interval: Some(interval),
         on_hole: None,
         is_immediate_on_ce: false,
-        tells_pauses: false,
+        reports_pauses: false,
     }
 }
 

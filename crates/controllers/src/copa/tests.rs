@@ -38,10 +38,10 @@ impl Rig {
     fn pass(&mut self, count: usize, queuing: Duration) {
         self.send(count);
         self.now += RTT + queuing;
-        self.tell(0, count, queuing);
+        self.feed(0, count, queuing);
     }
 
-    fn tell(&mut self, lost: usize, acked: usize, queuing: Duration) {
+    fn feed(&mut self, lost: usize, acked: usize, queuing: Duration) {
         self.report(Report {
             lost,
             acked,
@@ -169,12 +169,12 @@ fn section_2_2_a_queue_that_never_empties_turns_it_competitive() {
     rig.pass(1, millis(100));
     assert_near(1.0 / rig.controller.delta, inverse + 1.0);
     rig.send(3);
-    rig.tell(1, 0, millis(100));
+    rig.feed(1, 0, millis(100));
     assert_near(1.0 / rig.controller.delta, (inverse + 1.0) / 2.0);
-    rig.tell(1, 0, millis(100));
+    rig.feed(1, 0, millis(100));
     assert_near(1.0 / rig.controller.delta, (inverse + 1.0) / 2.0);
     rig.now += millis(500);
-    rig.tell(0, 1, millis(1));
+    rig.feed(0, 1, millis(1));
     assert_eq!(rig.controller.state(), "Default");
     assert_near(rig.controller.delta, 0.5);
     let mut fixed = Rig::start(40.0, "mode-switching=off");
@@ -199,7 +199,7 @@ fn media_turns_competitive_only_if_asked_to() {
 fn section_2_2_default_mode_does_not_react_to_loss() {
     let mut rig = Rig::start(10.0, "");
     rig.send(4);
-    rig.tell(3, 0, Duration::ZERO);
+    rig.feed(3, 0, Duration::ZERO);
     assert_near(rig.controller.window, 10.0);
     assert_near(rig.controller.delta, 0.5);
     rig.controller.on_timeout(rig.now, SILENCE);

@@ -12,7 +12,7 @@ use super::DelayBbr;
 use super::profile::AppLimitedSamples;
 
 /// Time until a verdict beyond a round trip, as a share of one.
-const TIME_TO_TELL: f64 = 0.5;
+const VERDICT_TIME: f64 = 0.5;
 /// Least change of a queue while draining, as a share of the drained bytes. It becomes shorter, or
 /// longer if the path carries less than is sent even now. A change below the jitter is no evidence.
 const SHARE_DRAINED: f64 = 0.5;
@@ -38,13 +38,13 @@ impl Draining {
         acked_until: u64,
     ) -> bool {
         let lasted = now.saturating_since(self.began_at);
-        let time_to_tell = self.level.mul_f64(1.0 + TIME_TO_TELL);
-        if acked_until <= self.first_packet || lasted < time_to_tell {
+        let verdict_time = self.level.mul_f64(1.0 + VERDICT_TIME);
+        if acked_until <= self.first_packet || lasted < verdict_time {
             return false;
         }
         let drained = (lasted - self.level).mul_f64(1.0 - self.gain);
-        let told = drained.mul_f64(SHARE_DRAINED);
-        told > jitter && self.level.max(level) - self.level.min(level) < told
+        let expected = drained.mul_f64(SHARE_DRAINED);
+        expected > jitter && self.level.max(level) - self.level.min(level) < expected
     }
 }
 

@@ -5,7 +5,7 @@ use anabranch_units::Duration;
 
 use super::probe_bw::{Ask, Echo, Need};
 use super::profile::AppLimitedSamples;
-use super::{DelayBbr, ROUNDS_TO_TELL};
+use super::{DelayBbr, VERDICT_ROUNDS};
 
 /// Backlog that is more than the wait for the pacer.
 const LONG_BACKLOG: Duration = Duration::from_millis(60);
@@ -36,7 +36,7 @@ impl DelayBbr {
         let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
         let unfilled_since = self.app_limited_round.max(self.queued_round);
         let is_unfilled = (self.has_no_queue() && is_waiting)
-            || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
+            || self.rounds.count > unfilled_since + VERDICT_ROUNDS;
         let is_long = self.batches.are_of_many() && self.waits_for(LONG_BACKLOG);
         if self.profile.app_limited_samples == AppLimitedSamples::Count {
             Need::Usual

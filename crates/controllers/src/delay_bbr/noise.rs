@@ -30,7 +30,7 @@ impl Noise {
     }
 
     /// Returns the share of itself by which the sample's rate may be too low.
-    fn doubt(&self, sample: &RateSample) -> f64 {
+    fn uncertainty(&self, sample: &RateSample) -> f64 {
         match sample.interval.is_zero() {
             true => 0.0,
             false => self.jitter.as_secs_f64() / sample.interval.as_secs_f64(),
@@ -40,7 +40,7 @@ impl Noise {
     /// Whether the sample's interval, whose ends the jitter makes uncertain, delivered less than
     /// `share` of the sent bytes.
     pub(super) fn is_short_of(&self, share: f64, sample: &RateSample, packet: &SentPacket) -> bool {
-        let certain = share.min(1.0 - self.doubt(sample)).max(0.0);
+        let certain = share.min(1.0 - self.uncertainty(sample)).max(0.0);
         sample.min_of_send_and_ack_rate < send_rate(packet).mul_f64(certain)
     }
 
@@ -56,7 +56,7 @@ impl Noise {
         if least_interval.is_zero() {
             return sent;
         }
-        let doubt = sample.interval.as_secs_f64() / least_interval.as_secs_f64();
-        rate.mul_f64(doubt).min(sent)
+        let uncertainty = sample.interval.as_secs_f64() / least_interval.as_secs_f64();
+        rate.mul_f64(uncertainty).min(sent)
     }
 }

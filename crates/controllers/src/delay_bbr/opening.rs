@@ -17,7 +17,7 @@ const HEADROOM: f64 = 1.25;
 /// it, the loss-based controller decreases).
 const MOST_LOST: f64 = 0.1;
 /// Bytes acknowledged or lost before the share of losses counts: one burst is too small a sample.
-const BYTES_TO_TELL: u64 = 30_000;
+const MIN_SAMPLE_BYTES: u64 = 30_000;
 /// A round-trip time above this multiple of the least one, …
 const QUEUE_FACTOR: f64 = 1.25;
 /// … and longer than it by this, shows a queue. Over short paths Startup is quick enough.
@@ -57,7 +57,7 @@ impl Opening {
         let settled_bytes = feedback.delivered_bytes + feedback.lost_bytes;
         let most_lost_bytes = settled_bytes as f64 * MOST_LOST;
         let is_lossy = feedback.lost_bytes as f64 > most_lost_bytes;
-        self.has_lost |= settled_bytes >= BYTES_TO_TELL && is_lossy;
+        self.has_lost |= settled_bytes >= MIN_SAMPLE_BYTES && is_lossy;
     }
 
     /// Returns the initial rate; zero once there is evidence against it.
@@ -94,7 +94,7 @@ impl DelayBbr {
             _ => DataRate::from_bytes_per(INITIAL_BYTES, self.min_rtt.or_initial()),
         };
         match self.profile.min_rate_floor {
-            MinRateFloor::Always => window_rate.max(self.believed_at_first()),
+            MinRateFloor::Always => window_rate.max(self.assumed_bandwidth()),
             MinRateFloor::CruisingOnly if self.min_rtt.value.is_none() => {
                 self.config.min_rate.mul_f64(self.profile.startup_gain)
             }
@@ -115,7 +115,7 @@ impl DelayBbr {
 
     /// Returns the assumed bandwidth before the first sample.
     #[cold]
-    pub(super) fn believed_at_first(&self) -> DataRate {
+    pub(super) fn assumed_bandwidth(&self) -> DataRate {
         match self.profile.min_rate_floor {
             MinRateFloor::Always => self.config.initial_rate.max(self.opening.rate()),
             MinRateFloor::CruisingOnly => self.config.initial_rate,

@@ -55,9 +55,9 @@ impl Ask {
     /// Returns the share by which the probe must exceed the estimate. If it is urgent, half of it
     /// must queue more than the jitter where the path is full.
     fn excess(&self) -> f64 {
-        let told = 2.0 * self.jitter.as_secs_f64() / self.probe_length.as_secs_f64();
+        let detectable = 2.0 * self.jitter.as_secs_f64() / self.probe_length.as_secs_f64();
         match self.need {
-            Need::Urgent => told.clamp(USUAL_EXCESS, CLIMB - 1.0),
+            Need::Urgent => detectable.clamp(USUAL_EXCESS, CLIMB - 1.0),
             Need::Usual | Need::Evident => USUAL_EXCESS,
         }
     }

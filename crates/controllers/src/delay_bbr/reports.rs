@@ -4,7 +4,7 @@ use anabranch_core::recovery::FeedbackSchedule;
 use anabranch_core::{PathId, PathState, PathView};
 use anabranch_units::{Duration, Instant};
 
-use super::{DelayBbr, ROUNDS_TO_TELL};
+use super::{DelayBbr, VERDICT_ROUNDS};
 
 /// Largest number of packets per report …
 const PACKETS_PER_REPORT: u32 = 16;
@@ -47,7 +47,7 @@ impl DelayBbr {
     /// another one.
     pub(super) fn report_delay(&self) -> Duration {
         let usual = FeedbackSchedule::default().max_delay;
-        if self.rounds.count > self.spare_round + ROUNDS_TO_TELL {
+        if self.rounds.count > self.spare_round + VERDICT_ROUNDS {
             return usual;
         }
         let Some(min_rtt) = self.min_rtt.value else {

@@ -73,16 +73,16 @@ impl Train {
         self.last_received_at = self.last_received_at.max(received_at);
     }
 
-    /// Returns the sample. `doubt` is the time by which jitter may have shortened it.
-    fn sample(&self, doubt: Duration) -> TrainSample {
+    /// Returns the sample. `uncertainty` is the time by which jitter may have shortened it.
+    fn sample(&self, uncertainty: Duration) -> TrainSample {
         let sent_in = self.last_sent_at.saturating_since(self.first_sent_at);
         let received_in = self
             .last_received_at
             .saturating_since(self.first_received_at);
-        let longer = sent_in.max(received_in) + doubt;
+        let longer = sent_in.max(received_in) + uncertainty;
         TrainSample {
             rate: DataRate::from_bytes_per(self.bytes, longer),
-            is_slowed: received_in > sent_in.mul_f64(1.0 / DELIVERED_AS_SENT) + doubt,
+            is_slowed: received_in > sent_in.mul_f64(1.0 / DELIVERED_AS_SENT) + uncertainty,
         }
     }
 }

@@ -373,7 +373,7 @@ impl CongestionController for ScreamV1 {
             interval: Some(interval),
             on_hole: None,
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
         }
     }
 

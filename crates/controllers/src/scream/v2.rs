@@ -499,7 +499,7 @@ impl CongestionController for ScreamV2 {
             max_delay: Duration::from_millis(20),
             on_hole: None,
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
             ..FeedbackSchedule::default()
         }
     }

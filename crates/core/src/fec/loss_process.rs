@@ -16,7 +16,7 @@ const PEAK_SECONDS: usize = 10;
 /// the missing ones count as arrived.
 const MIN_PACKETS: f64 = 20.0;
 
-/// Follows the fates of a path's packets, each acknowledged or lost, in the order of their numbers.
+/// Follows the outcomes of a path's packets, each acknowledged or lost, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct LossProcess {
     at: Instant,
@@ -29,7 +29,7 @@ pub struct LossProcess {
     burst_lost_count: f64,
     burst_count: f64,
     is_last_lost: bool,
-    /// Time between the last two fates, and the remaining shares after it.
+    /// Time between the last two outcomes, and the remaining shares after it.
     step: Duration,
     fading: Fading,
     /// The highest of `peaks`: asked for far more often than it changes.
@@ -62,8 +62,8 @@ impl LossProcess {
         LossProcess::default()
     }
 
-    /// Adds the fate of the next packet. Constant work; `now` must not go backwards.
-    pub fn on_fate(&mut self, now: Instant, is_lost: bool) {
+    /// Adds the outcome of the next packet. Constant work; `now` must not go backwards.
+    pub fn on_outcome(&mut self, now: Instant, is_lost: bool) {
         self.forget_until(now);
         self.packet_count += 1.0;
         if is_lost {
@@ -174,7 +174,7 @@ mod tests {
         let mut now = Instant::ZERO;
         for packet in 0..400 {
             now = at(packet, Duration::from_millis(2));
-            process.on_fate(now, packet % 4 == 0);
+            process.on_outcome(now, packet % 4 == 0);
             if packet % 4 == 3 && packet % 40 != 3 {
                 process.on_spurious_loss(now);
             }
@@ -224,7 +224,7 @@ mod tests {
             let (mut channel, mut process) = (Channel::new(p, b), LossProcess::new());
             let (mut ratios, mut bursts, mut samples) = (0.0, 0.0, 0.0);
             for packet in 0..400_000 {
-                process.on_fate(at(packet, GAP), channel.is_next_lost());
+                process.on_outcome(at(packet, GAP), channel.is_next_lost());
                 if packet % 500 == 0 && packet > 10_000 {
                     ratios += process.ratio();
                     bursts += process.burst_packets();
@@ -241,12 +241,12 @@ mod tests {
     fn a_step_of_loss_is_seen_within_a_second_and_a_half() {
         let mut process = LossProcess::new();
         for packet in 0..5_000 {
-            process.on_fate(at(packet, GAP), false);
+            process.on_outcome(at(packet, GAP), false);
         }
         assert_eq!(process.recent_max(at(5_000, GAP)), 0.0);
         assert_eq!(process.ratio(), 0.0);
         for packet in 5_000..5_750 {
-            process.on_fate(at(packet, GAP), packet % 20 == 0);
+            process.on_outcome(at(packet, GAP), packet % 20 == 0);
         }
         // 1 - exp(-1.5) = 78 % of the step.
         assert!(
@@ -261,13 +261,13 @@ mod tests {
     fn the_peak_is_kept_for_nine_seconds_and_gone_after_ten() {
         let mut process = LossProcess::new();
         for packet in 0..1_000 {
-            process.on_fate(at(packet, GAP), packet > 100 && packet % 10 == 0);
+            process.on_outcome(at(packet, GAP), packet > 100 && packet % 10 == 0);
         }
         let peak = process.recent_max(at(999, GAP));
         assert!((0.08..0.12).contains(&peak), "{peak}");
         let last_loss = 990;
         for packet in 1_000..=last_loss + 5_000 {
-            process.on_fate(at(packet, GAP), false);
+            process.on_outcome(at(packet, GAP), false);
             if packet < last_loss + 4_500 {
                 assert_eq!(process.recent_max(at(packet, GAP)), peak);
             }
@@ -282,13 +282,13 @@ mod tests {
         let mut sent = LossProcess::new();
         for packet in 0..1_500 {
             let is_lost = packet % if packet < 1_000 { 10 } else { 20 } == 0;
-            process.on_fate(at(packet, GAP), is_lost);
-            sent.on_fate(at(packet, GAP), is_lost);
+            process.on_outcome(at(packet, GAP), is_lost);
+            sent.on_outcome(at(packet, GAP), is_lost);
         }
         // As if packets had arrived all the while.
         let mut seen = Vec::new();
         for packet in 1_500..7_500 {
-            sent.on_fate(at(packet, GAP), false);
+            sent.on_outcome(at(packet, GAP), false);
             let peak = process.recent_max(at(packet, GAP));
             assert_eq!(peak, sent.recent_max(at(packet, GAP)), "{packet}");
             seen.push(peak);
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn one_loss_among_the_first_packets_is_not_all_packets() {
         let mut process = LossProcess::new();
-        process.on_fate(at(0, GAP), true);
+        process.on_outcome(at(0, GAP), true);
         assert_eq!(process.ratio(), 0.05);
         assert_eq!(process.burst_packets(), 1.0);
     }
@@ -314,11 +314,11 @@ mod tests {
     fn an_hour_of_silence_forgets_all_but_the_last_fate() {
         let mut process = LossProcess::new();
         for packet in 0..100 {
-            process.on_fate(at(packet, GAP), true);
+            process.on_outcome(at(packet, GAP), true);
         }
         assert!((100.0..101.5).contains(&process.burst_packets()));
         let later = Instant::from_nanos(3_600_000_000_000);
-        process.on_fate(later, false);
+        process.on_outcome(later, false);
         assert_eq!(process.recent_max(later), 0.0);
         assert!(process.ratio() < 1e-12 && process.burst_packets() >= 1.0);
     }

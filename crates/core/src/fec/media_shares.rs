@@ -31,7 +31,7 @@ impl MediaShares {
     }
 
     /// Writes each path's share into its view. Without recent media, all are zero.
-    pub(crate) fn tell(&mut self, now: Instant, paths: &mut [PathView]) {
+    pub(crate) fn write_shares(&mut self, now: Instant, paths: &mut [PathView]) {
         self.forget_until(now);
         let seconds = &self.bytes;
         let of_path = |index: usize| -> u64 {
@@ -65,17 +65,17 @@ mod tests {
             id: PathId(id),
             ..PathView::default()
         });
-        let mut told = |shares: &mut MediaShares, millis| {
-            shares.tell(Instant::from_millis(millis), &mut paths);
+        let mut write = |shares: &mut MediaShares, millis| {
+            shares.write_shares(Instant::from_millis(millis), &mut paths);
             paths.map(|path| path.risk.media_share)
         };
-        assert_eq!(told(&mut shares, 0), [0.0, 0.0]);
+        assert_eq!(write(&mut shares, 0), [0.0, 0.0]);
         shares.on_sent(Instant::from_millis(900), PathId(0), 3_000);
         shares.on_sent(Instant::from_millis(1_900), PathId(1), 1_000);
-        assert_eq!(told(&mut shares, 3_999), [0.75, 0.25]);
-        assert_eq!(told(&mut shares, 4_000), [0.0, 1.0]);
+        assert_eq!(write(&mut shares, 3_999), [0.75, 0.25]);
+        assert_eq!(write(&mut shares, 4_000), [0.0, 1.0]);
         shares.on_sent(Instant::from_millis(4_500), PathId(0), 1_000);
-        assert_eq!(told(&mut shares, 4_900), [0.5, 0.5]);
-        assert_eq!(told(&mut shares, 60_000), [0.0, 0.0]);
+        assert_eq!(write(&mut shares, 4_900), [0.5, 0.5]);
+        assert_eq!(write(&mut shares, 60_000), [0.0, 0.0]);
     }
 }

@@ -242,7 +242,7 @@ mod tests {
         for packet in 0..10_000_u64 {
             let is_lost = packet < 5_000 && packet % 20 == 0;
             let now = Instant::from_nanos(packet * 2_000_000);
-            process.on_fate(now, is_lost);
+            process.on_outcome(now, is_lost);
             if repair_count(50, LossModel::of(&process, now), KEY_FRAME_RESIDUAL) > 0 {
                 ended_at = Some(packet + 1);
             }
@@ -271,7 +271,7 @@ mod tests {
             for _ in 0..20 + m {
                 let is_lost = rng.chance(0.05);
                 lost_count += u16::from(is_lost);
-                process.on_fate(captured_at, is_lost);
+                process.on_outcome(captured_at, is_lost);
             }
             if frame >= 50 {
                 incomplete += u32::from(lost_count > m);

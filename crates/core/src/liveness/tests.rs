@@ -117,7 +117,7 @@ fn an_answer_ends_doubt_and_removal_ends_all() {
         liveness.on_timeout(suspect_at, sender.recovery()),
         Some(Alarm::Suspect)
     );
-    assert_eq!(liveness.doubted_since(), suspect_at);
+    assert_eq!(liveness.suspect_since(), suspect_at);
     assert!(liveness.on_answer());
     assert_eq!(liveness.state(), PathState::Active);
     assert!(liveness.suspend(since), "the driver knows better");

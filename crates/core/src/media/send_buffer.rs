@@ -1,5 +1,6 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod dependencies;
 mod halves;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
@@ -7,7 +8,6 @@ mod last_calls;
 mod reconsider;
 mod repairs;
 mod waiting;
-mod worth;
 
 use std::collections::VecDeque;
 
@@ -19,12 +19,12 @@ use crate::path_view::{PathId, PathSet};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 use crate::wire;
+use dependencies::Groups;
+pub(crate) use dependencies::{Group, Unsent};
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
-pub(crate) use reconsider::{FragmentId, Outlook, UnderWay, Verdict};
+pub(crate) use reconsider::{CopiesInFlight, FragmentId, Outlook, Verdict};
 use repairs::Repairs;
-use worth::Groups;
-pub(crate) use worth::{Group, Unsent};
 
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
@@ -252,7 +252,7 @@ impl SendBuffer {
         }
     }
 
-    /// Notes that a copy has left. One of several copies that the scheduler asked for does not
+    /// Records that a copy has left. One of several copies that the scheduler asked for does not
     /// settle the others, or a retransmission: these go on waiting.
     pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId, reason: SendReason) {
         let Some(frame) = self.frame_mut(id) else {
@@ -274,7 +274,7 @@ impl SendBuffer {
         state.in_flight_on.insert(path);
     }
 
-    /// Notes that a copy has arrived. Returns whether it is the first.
+    /// Records that a copy has arrived. Returns whether it is the first.
     pub(crate) fn on_acked(&mut self, id: FrameId, fragment: u16, path: PathId) -> bool {
         let Some(frame) = self.frame_mut(id) else {
             return false;
@@ -309,7 +309,12 @@ impl SendBuffer {
     }
 
     /// Queues a fragment for retransmission.
-    pub(crate) fn queue_again(&mut self, id: FragmentId, avoid: PathSet, reason: SendReason) {
+    pub(crate) fn queue_retransmission(
+        &mut self,
+        id: FragmentId,
+        avoid: PathSet,
+        reason: SendReason,
+    ) {
         debug_assert!(reason.is_retransmission(), "{reason} is no retransmission");
         if let Some(view) = self.view(id.frame, id.fragment, reason, avoid) {
             self.take_back(view);

@@ -217,7 +217,7 @@ impl Path {
     }
 
     /// Returns the bytes on the wire of bound retransmissions, which leave first.
-    pub(crate) fn bound_again_bytes(&self) -> u64 {
+    pub(crate) fn bound_retransmission_bytes(&self) -> u64 {
         self.bound.retransmission_bytes()
     }
 }

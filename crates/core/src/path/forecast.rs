@@ -17,9 +17,9 @@ const STANDING_QUEUE: Duration = Duration::from_millis(20);
 /// Factor by which a congested path's rate may exceed its delivery rate. If the encoder is asked
 /// for less than the controller uses to drain a queue, the sender becomes application-limited, and
 /// the controller learns nothing.
-const BELIEVED_MORE: f64 = 1.1;
+const RATE_MARGIN: f64 = 1.1;
 /// Number of mean deviations of the round-trip time by which a packet may be later than expected.
-const DOUBT_IN_DEVIATIONS: u64 = 2;
+const DELAY_MARGIN_DEVIATIONS: u64 = 2;
 
 /// Bytes that have been acknowledged, which fade over [`MEMORY`].
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ impl Path {
     }
 
     /// Adds the newly acknowledged bytes to the outflow.
-    pub(crate) fn note_outflow(&mut self, now: Instant, digest: &Digest) {
+    pub(crate) fn record_outflow(&mut self, now: Instant, digest: &Digest) {
         let acked = digest.acked.iter();
         let bytes = acked.map(|packet| u64::from(packet.sent.bytes)).sum();
         self.outflow.add(now, bytes);
@@ -112,8 +112,8 @@ impl Path {
         let mut forecast = Forecast {
             made_at: now,
             ready_at: self.ready_at(),
-            least_transit: least_rtt / 2,
-            transit: match rtt.latest() {
+            min_one_way_delay: least_rtt / 2,
+            one_way_delay: match rtt.latest() {
                 Some(latest) => latest / 2,
                 // Time for which the first answer has been missing.
                 None => {
@@ -121,9 +121,9 @@ impl Path {
                     (usual + self.recovery.overdue(now, usual)) / 2
                 }
             },
-            doubt: rtt.variation() * DOUBT_IN_DEVIATIONS,
-            rate: self.believed_rate(),
-            again_bytes: self.bound.retransmission_bytes(),
+            delay_margin: rtt.variation() * DELAY_MARGIN_DEVIATIONS,
+            rate: self.estimated_rate(),
+            retransmission_bytes: self.bound.retransmission_bytes(),
             backed_up_bytes: 0,
         };
         if let Some(outflow) = self.backed_up_rate(now) {
@@ -132,14 +132,14 @@ impl Path {
             let in_flight = self.recovery.bytes_in_flight();
             let after = outflow.time_for(in_flight).saturating_sub(least_rtt / 2);
             forecast.rate = outflow;
-            forecast.transit = after.max(forecast.least_transit);
+            forecast.one_way_delay = after.max(forecast.min_one_way_delay);
             forecast.backed_up_bytes = in_flight.saturating_sub(outflow.bytes_in(least_rtt));
         }
         forecast
     }
 
     /// Returns the path's rate as its controller estimates it. Never zero.
-    pub(super) fn believed_rate(&self) -> DataRate {
+    pub(super) fn estimated_rate(&self) -> DataRate {
         let control = &self.control;
         let rate = match (control.target_rate, control.congestion_window) {
             (DataRate::ZERO, Some(window)) => {
@@ -155,11 +155,11 @@ impl Path {
     /// it is the delivery rate, whether its controller believes in more, as with a token bucket, or
     /// in less, since it drains a queue.
     pub(crate) fn carried_rate(&self, now: Instant) -> DataRate {
-        let believed = self.control.target_rate;
+        let estimate = self.control.target_rate;
         match self.backed_up_rate(now) {
-            Some(outflow) if believed > outflow => believed.min(outflow.mul_f64(BELIEVED_MORE)),
-            Some(outflow) if !believed.is_zero() => outflow,
-            _ => believed,
+            Some(outflow) if estimate > outflow => estimate.min(outflow.mul_f64(RATE_MARGIN)),
+            Some(outflow) if !estimate.is_zero() => outflow,
+            _ => estimate,
         }
     }
 
@@ -188,8 +188,8 @@ impl Path {
         // Jitter delays some packets, which are in flight for longer by it, and seldom all of a
         // span, unless nothing comes back at all. It makes no path faster. And a window over a
         // round trip is no estimate that it could be held against: it grows with the window.
-        let believed = self.control.target_rate;
-        if self.control.pacing_rate.is_none() || outflow >= believed {
+        let estimate = self.control.target_rate;
+        if self.control.pacing_rate.is_none() || outflow >= estimate {
             return Some(outflow);
         }
         let stands = |floor: Duration| floor > min_rtt + STANDING_QUEUE;
@@ -214,15 +214,15 @@ impl Path {
         }
     }
 
-    /// Takes note of the rate by which packets are bound.
-    pub(crate) fn note_rate(&mut self) {
-        self.noted_rate = self.control.target_rate;
+    /// Records the rate by which packets are bound.
+    pub(crate) fn record_rate(&mut self) {
+        self.rebinding_rate = self.control.target_rate;
     }
 
     /// Returns whether the path's estimated rate is far below or above the noted one.
     pub(crate) fn has_rate_changed(&self) -> bool {
-        let (noted, rate) = (self.noted_rate, self.control.target_rate);
-        rate > noted.mul_f64(RATE_CHANGE) || noted > rate.mul_f64(RATE_CHANGE)
+        let (previous, rate) = (self.rebinding_rate, self.control.target_rate);
+        rate > previous.mul_f64(RATE_CHANGE) || previous > rate.mul_f64(RATE_CHANGE)
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Interruption {
 }
 
 impl Path {
-    /// Notes the rate of a path that falls silent, before its controller lowers it.
+    /// Records the rate of a path that falls silent, before its controller lowers it.
     pub(crate) fn begin_interruption(&mut self, now: Instant, lifetime: Duration) {
         let is_interrupted = self
             .interruption
@@ -35,11 +35,11 @@ impl Path {
         self.interruption = Some(Interruption {
             began_at: now,
             ended_at: None,
-            rate: self.believed_rate().max(last.unwrap_or(DataRate::ZERO)),
+            rate: self.estimated_rate().max(last.unwrap_or(DataRate::ZERO)),
         });
     }
 
-    /// Notes that the path answers again.
+    /// Records that the path answers again.
     pub(crate) fn end_interruption(&mut self, now: Instant) {
         if let Some(interruption) = &mut self.interruption {
             interruption.ended_at.get_or_insert(now);

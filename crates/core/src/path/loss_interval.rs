@@ -10,7 +10,7 @@ pub(super) struct LossInterval {
 }
 
 impl LossInterval {
-    /// Notes the begin of a recovery, after `delivered_bytes` acknowledged bytes on the path in
+    /// Records the begin of a recovery, after `delivered_bytes` acknowledged bytes on the path in
     /// all. Losses within one recovery count as one.
     pub(super) fn on_recovery(&mut self, delivered_bytes: u64) {
         self.last = delivered_bytes - self.lost_at;

@@ -20,23 +20,23 @@ impl Path {
 
     /// Inserts the feedback schedule behind the header unless the peer knows it, if the packet has
     /// room. The packet has been written from `start` on, and `overhead_bytes` will be added to it.
-    pub(crate) fn tell_schedule(&mut self, start: usize, overhead_bytes: u32, buf: &mut Vec<u8>) {
+    pub(crate) fn write_schedule(&mut self, start: usize, overhead_bytes: u32, buf: &mut Vec<u8>) {
         let bytes = (buf.len() - start) as u32 + overhead_bytes;
         if self.schedule.is_known || !self.carries(bytes + wire::MAX_SCHEDULE_BYTES) {
             return;
         }
         let packet_number = self.recovery.next_packet_number();
-        if let Some(schedule) = self.schedule.take_untold(packet_number) {
+        if let Some(schedule) = self.schedule.take_unannounced(packet_number) {
             let end = buf.len();
             wire::write_feedback_schedule(&schedule, buf);
-            let told_bytes = buf.len() - end;
-            buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(told_bytes);
+            let added_bytes = buf.len() - end;
+            buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(added_bytes);
         }
     }
 
     /// Puts the send time behind the header of a packet written from `start` on, if it is due and
     /// there is room.
-    pub(crate) fn tell_send_time(
+    pub(crate) fn write_send_time(
         &mut self,
         now: Instant,
         start: usize,
@@ -53,13 +53,13 @@ impl Path {
         self.send_time_at = Some(now);
         let end = buf.len();
         wire::write_send_time(now, buf);
-        let told_bytes = buf.len() - end;
-        buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(told_bytes);
+        let added_bytes = buf.len() - end;
+        buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(added_bytes);
     }
 
     /// Returns the room that a packet must leave for a feedback schedule that the peer does not
     /// know.
-    pub(crate) fn untold_bytes(&self) -> u32 {
+    pub(crate) fn unannounced_bytes(&self) -> u32 {
         match self.schedule.is_known {
             true => 0,
             false => wire::MAX_SCHEDULE_BYTES,

@@ -9,7 +9,7 @@ use crate::recovery::FeedbackSchedule;
 pub(crate) struct ScheduleExchange {
     pub(crate) wanted: FeedbackSchedule,
     /// First packet that carried `wanted`; `None` until one has left.
-    told_since: Option<u64>,
+    announced_since: Option<u64>,
     pub(super) is_known: bool,
     /// The controller has no say in it.
     pub(super) is_fixed: bool,
@@ -19,7 +19,7 @@ impl ScheduleExchange {
     pub(super) fn new(wanted: FeedbackSchedule) -> Self {
         ScheduleExchange {
             wanted,
-            told_since: None,
+            announced_since: None,
             is_known: false,
             is_fixed: false,
         }
@@ -40,16 +40,19 @@ impl ScheduleExchange {
     }
 
     /// Returns the schedule that the packet of this number must carry, if any.
-    pub(crate) fn take_untold(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
+    pub(crate) fn take_unannounced(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
         if self.is_known {
             return None;
         }
-        self.told_since.get_or_insert(packet_number);
+        self.announced_since.get_or_insert(packet_number);
         Some(self.wanted)
     }
 
     pub(super) fn on_acked(&mut self, packet_number: u64) {
-        if self.told_since.is_some_and(|since| packet_number >= since) {
+        if self
+            .announced_since
+            .is_some_and(|since| packet_number >= since)
+        {
             self.is_known = true;
         }
     }
@@ -73,5 +76,5 @@ fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
         && are_intervals_near
         && are_holes_alike
         && one.is_immediate_on_ce == other.is_immediate_on_ce
-        && one.tells_pauses == other.tells_pauses
+        && one.reports_pauses == other.reports_pauses
 }

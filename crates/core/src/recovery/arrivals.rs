@@ -36,7 +36,7 @@ pub(crate) struct Arrivals {
     recent: VecDeque<(u64, Instant)>,
     /// Number of the oldest entries of `recent` that are not reported again. They are removed with
     /// the next packet or report.
-    told_count: usize,
+    reported_count: usize,
     ce_count: u64,
     schedule: FeedbackSchedule,
     /// Number below which holes have been reported out of turn, or left to the next regular report.
@@ -52,7 +52,7 @@ pub(crate) struct Arrivals {
     /// Whether [`Arrivals::on_segment`] decides when to report, until a schedule arrives.
     follows_stream: bool,
     /// When a hole was last reported out of turn.
-    hole_told_at: Option<Instant>,
+    hole_reported_at: Option<Instant>,
 }
 
 impl Arrivals {
@@ -73,9 +73,9 @@ impl Arrivals {
             due_at: None,
             reported_at: Instant::ZERO,
             holes_settled_until: 0,
-            hole_told_at: None,
+            hole_reported_at: None,
             ce_count: 0,
-            told_count: 0,
+            reported_count: 0,
         }
     }
 
@@ -103,7 +103,7 @@ impl Arrivals {
         }
     }
 
-    /// Notes a packet that arrived at `received_at`. Returns whether it is new.
+    /// Records a packet that arrived at `received_at`. Returns whether it is new.
     pub(crate) fn on_received(
         &mut self,
         now: Instant,
@@ -133,7 +133,7 @@ impl Arrivals {
             }
             return true;
         }
-        let is_urgent = self.is_hole_to_be_told(now, packet_number, expected)
+        let is_urgent = self.is_hole_due(now, packet_number, expected)
             || (is_ce_marked && self.schedule.is_immediate_on_ce);
         let every_packets = self.schedule.every_packets.min(MAX_ARRIVALS as u32);
         if is_urgent || self.unreported_count >= every_packets {
@@ -150,8 +150,8 @@ impl Arrivals {
     /// packets of a frame are followed by none that would reveal their loss, and a report may be
     /// lost.
     pub(crate) fn expect_more(&mut self) {
-        let is_told = self.schedule.tells_pauses && self.pause_reports < PAUSE_REPORTS;
-        if is_told && self.due_at.is_none() {
+        let is_reported = self.schedule.reports_pauses && self.pause_reports < PAUSE_REPORTS;
+        if is_reported && self.due_at.is_none() {
             let pause = (self.gap * PAUSE_GAPS).max(RttEstimator::GRANULARITY);
             self.due_at = Some(self.received_at.max(self.reported_at) + pause);
             self.is_pause_due = true;
@@ -168,7 +168,7 @@ impl Arrivals {
 
     /// Keeps the arrival time of a packet, if it is among the newest.
     fn remember(&mut self, packet_number: u64, received_at: Instant) {
-        self.forget_told();
+        self.forget_reported();
         if self.recent.len() == MAX_ARRIVALS {
             // Room is made first: one entry more would take the memory of twice as many.
             if self
@@ -191,8 +191,8 @@ impl Arrivals {
         }
     }
 
-    fn forget_told(&mut self) {
-        for _ in 0..core::mem::take(&mut self.told_count) {
+    fn forget_reported(&mut self) {
+        for _ in 0..core::mem::take(&mut self.reported_count) {
             self.recent.pop_front();
         }
     }
@@ -219,20 +219,20 @@ impl Arrivals {
 
     /// Returns whether the packet that has just come needs a report out of turn. It does if it
     /// reveals a hole. If the schedule wants every hole at once, it also does if it fills one.
-    fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
+    fn is_hole_due(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
         let Some(holes) = self.schedule.on_hole else {
             return false;
         };
         let is_late = packet_number < expected;
         let is_sure = self.settle_holes(holes) || (is_late && holes.after_packets <= 1);
-        let is_told = is_sure
+        let is_reported = is_sure
             && self
-                .hole_told_at
-                .is_none_or(|told_at| told_at + holes.min_interval <= now);
-        if is_told {
-            self.hole_told_at = Some(now);
+                .hole_reported_at
+                .is_none_or(|at| at + holes.min_interval <= now);
+        if is_reported {
+            self.hole_reported_at = Some(now);
         }
-        is_told
+        is_reported
     }
 
     /// Settles all holes that enough packets have come beyond of. Returns whether there were any.
@@ -307,21 +307,21 @@ impl Arrivals {
         // The result is mostly the first alone, so a search would take longer.
         let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
         let new_ranges = self.ranges.iter().take_while(is_new).count();
-        let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
-        self.forget_told();
-        let is_untold = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
-        let untold_count = self.recent.iter().rev().take_while(is_untold).count();
+        let listed = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
+        self.forget_reported();
+        let is_unreported = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
+        let fresh_count = self.recent.iter().rev().take_while(is_unreported).count();
         // Without a gap, nothing older than the newest packet is reported again.
         if let [(0, _)] = self.ranges[..] {
-            self.told_count = self.recent.len().saturating_sub(1);
+            self.reported_count = self.recent.len().saturating_sub(1);
         }
-        let untold = self.recent.range(self.recent.len() - untold_count..);
+        let unreported = self.recent.range(self.recent.len() - fresh_count..);
         Some(OutgoingReport {
             path,
             reported_at: now,
             ce_count: self.ce_count,
-            ranges: &self.ranges[..told],
-            arrivals: untold.rev().map(|(_, at)| *at),
+            ranges: &self.ranges[..listed],
+            arrivals: unreported.rev().map(|(_, at)| *at),
         })
     }
 }
@@ -370,19 +370,19 @@ mod tests {
 
     /// Runs a receiver with this schedule, to which these numbers come a millisecond apart. Returns
     /// the numbers after whose arrival it reported at once.
-    fn told_at_once(schedule: FeedbackSchedule, numbers: &[u64]) -> Vec<u64> {
+    fn reported_at_once(schedule: FeedbackSchedule, numbers: &[u64]) -> Vec<u64> {
         let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(schedule);
-        let mut told = Vec::new();
+        let mut listed = Vec::new();
         for (millis, &number) in numbers.iter().enumerate() {
             let now = Instant::from_millis(millis as u64);
             arrivals.on_received(now, number, now, false);
             if arrivals.due_at().is_some_and(|at| at <= now) {
                 arrivals.report(now, PathId(0));
-                told.push(number);
+                listed.push(number);
             }
         }
-        told
+        listed
     }
 
     /// Returns a schedule without reports except for holes.
@@ -396,22 +396,22 @@ mod tests {
                 min_interval: Duration::from_millis(min_interval),
             }),
             is_immediate_on_ce: false,
-            tells_pauses: false,
+            reports_pauses: false,
         }
     }
 
     #[test]
     fn after_packets_1_tells_every_hole_and_every_late_packet_at_once() {
-        let told = told_at_once(on_holes(1, 0), &[0, 1, 3, 4, 6, 5, 7]);
-        assert_eq!(told, [3, 6, 5]);
+        let listed = reported_at_once(on_holes(1, 0), &[0, 1, 3, 4, 6, 5, 7]);
+        assert_eq!(listed, [3, 6, 5]);
     }
 
     #[test]
     fn after_packets_3_lets_two_packets_be_overtaken() {
         let schedule = on_holes(3, 0);
-        assert_eq!(told_at_once(schedule, &[0, 2, 3, 4, 5, 6]), [4]);
+        assert_eq!(reported_at_once(schedule, &[0, 2, 3, 4, 5, 6]), [4]);
         assert_eq!(
-            told_at_once(schedule, &[0, 2, 3, 1, 4, 5, 6]),
+            reported_at_once(schedule, &[0, 2, 3, 1, 4, 5, 6]),
             [],
             "the late packet has filled it"
         );
@@ -419,15 +419,15 @@ mod tests {
 
     #[test]
     fn after_packets_3_is_not_put_off_by_the_next_hole() {
-        let told = told_at_once(on_holes(3, 0), &[0, 2, 3, 5, 6, 8, 9, 11, 12]);
-        assert_eq!(told, [5, 8, 11]);
+        let listed = reported_at_once(on_holes(3, 0), &[0, 2, 3, 5, 6, 8, 9, 11, 12]);
+        assert_eq!(listed, [5, 8, 11]);
     }
 
     #[test]
     fn min_interval_leaves_the_holes_of_one_loss_event_to_the_regular_report() {
         let numbers = [0, 2, 4, 6, 8, 9, 10, 11, 12, 14, 16, 18, 20];
-        assert_eq!(told_at_once(on_holes(1, 8), &numbers), [2, 14]);
-        assert_eq!(told_at_once(on_holes(1, 100), &numbers), [2]);
+        assert_eq!(reported_at_once(on_holes(1, 8), &numbers), [2, 14]);
+        assert_eq!(reported_at_once(on_holes(1, 100), &numbers), [2]);
     }
 
     #[test]
@@ -458,20 +458,20 @@ mod tests {
 
     /// Returns when a receiver that is asked for it reports pauses, in milliseconds, if packets
     /// came at these times and a frame stays incomplete.
-    fn pauses_told(tells_pauses: bool, came_at: &[u64]) -> Vec<u64> {
+    fn reported_pauses(reports_pauses: bool, came_at: &[u64]) -> Vec<u64> {
         let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(FeedbackSchedule {
-            tells_pauses,
+            reports_pauses,
             ..FeedbackSchedule::EVERY_PACKET
         });
-        let mut told = Vec::new();
+        let mut listed = Vec::new();
         let mut number = 0;
         for millis in 0..200 {
             let now = Instant::from_millis(millis);
             while arrivals.due_at().is_some_and(|at| at < now) {
                 arrivals.report(now, PathId(0));
                 arrivals.expect_more();
-                told.push(millis);
+                listed.push(millis);
             }
             if came_at.contains(&millis) {
                 arrivals.on_received(now, number, now, false);
@@ -480,23 +480,26 @@ mod tests {
                 arrivals.expect_more();
             }
         }
-        told
+        listed
     }
 
     #[test]
     fn a_pause_of_two_gaps_is_told_three_times_and_one_between_packets_is_not() {
         let steady: Vec<u64> = (0..40).map(|packet| packet * 2).collect();
-        let told = pauses_told(true, &steady);
-        assert_eq!(told.len(), usize::from(PAUSE_REPORTS), "{told:?}");
-        assert!((82..=84).contains(&told[0]) && told[2] <= 94, "{told:?}");
-        assert_eq!(pauses_told(false, &steady), []);
+        let listed = reported_pauses(true, &steady);
+        assert_eq!(listed.len(), usize::from(PAUSE_REPORTS), "{listed:?}");
+        assert!(
+            (82..=84).contains(&listed[0]) && listed[2] <= 94,
+            "{listed:?}"
+        );
+        assert_eq!(reported_pauses(false, &steady), []);
     }
 
     #[test]
     fn what_came_at_once_makes_no_pause_of_no_time() {
         let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(FeedbackSchedule {
-            tells_pauses: true,
+            reports_pauses: true,
             ..FeedbackSchedule::EVERY_PACKET
         });
         let now = Instant::from_millis(0);
@@ -513,21 +516,21 @@ mod tests {
     #[test]
     fn a_report_comes_before_an_arrival_time_has_to_be_forgotten() {
         let numbers: Vec<u64> = (0..300).collect();
-        let told = told_at_once(on_holes(1, 0), &numbers);
-        assert_eq!(told, [127, 255]);
+        let listed = reported_at_once(on_holes(1, 0), &numbers);
+        assert_eq!(listed, [127, 255]);
     }
 
     #[test]
     fn arrival_times_are_told_once_and_ranges_again() {
         let mut arrivals = received(&[0, 1, 2, 5]);
-        let told_at = |millis, arrivals: &mut Arrivals| {
+        let report_times = |millis, arrivals: &mut Arrivals| {
             let report = arrivals.report(Instant::from_millis(millis), PathId(0));
             let report = report.unwrap();
             (report.ranges.to_vec(), report.arrivals.len())
         };
-        assert_eq!(told_at(5, &mut arrivals), (vec![(5, 5), (0, 2)], 4));
+        assert_eq!(report_times(5, &mut arrivals), (vec![(5, 5), (0, 2)], 4));
         arrivals.on_received(Instant::from_millis(6), 6, Instant::from_millis(6), false);
-        assert_eq!(told_at(6, &mut arrivals), (vec![(5, 6), (0, 2)], 1));
+        assert_eq!(report_times(6, &mut arrivals), (vec![(5, 6), (0, 2)], 1));
         assert_eq!(arrivals.due_at(), None);
     }
 
@@ -536,16 +539,16 @@ mod tests {
         let mut arrivals = received(&[0, 1, 2]);
         let now = Instant::from_millis(5);
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 3);
-        assert_eq!(arrivals.recent.len() - arrivals.told_count, 1);
+        assert_eq!(arrivals.recent.len() - arrivals.reported_count, 1);
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 1);
         // With a hole, later packets are reported again when it fills.
-        let mut told = Vec::new();
+        let mut listed = Vec::new();
         for number in [4, 5, 3] {
             arrivals.on_received(now, number, now, false);
-            told.push(arrivals.report(now, PathId(0)).unwrap().arrivals.len());
+            listed.push(arrivals.report(now, PathId(0)).unwrap().arrivals.len());
         }
-        assert_eq!(told, [1, 1, 3]);
-        assert_eq!(arrivals.recent.len() - arrivals.told_count, 1);
+        assert_eq!(listed, [1, 1, 3]);
+        assert_eq!(arrivals.recent.len() - arrivals.reported_count, 1);
         arrivals.on_received(now, 6, now, false);
         assert_eq!(arrivals.recent, [(5, now), (6, now)]);
     }

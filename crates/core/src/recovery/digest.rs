@@ -28,7 +28,7 @@ impl Digest {
 
     /// Marks the packet acknowledged last as spuriously lost.
     #[cold]
-    pub(super) fn note_spurious(&mut self) {
+    pub(super) fn mark_spurious(&mut self) {
         self.spurious.extend(self.acked.last().copied());
     }
 

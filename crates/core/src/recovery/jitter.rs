@@ -74,8 +74,8 @@ impl JitterEstimator {
     /// `min_rtt`.
     pub(super) fn on_packet(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
         let before = self.jitter;
-        self.note_swing(sent_at, rtt, min_rtt);
-        self.note_floor(sent_at, rtt, self.jitter != before);
+        self.record_swing(sent_at, rtt, min_rtt);
+        self.record_floor(sent_at, rtt, self.jitter != before);
     }
 
     /// Returns the variation of round-trip times within a round trip, whatever the queue does.
@@ -94,7 +94,7 @@ impl JitterEstimator {
         self.floor
     }
 
-    fn note_swing(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
+    fn record_swing(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
         let stretch = &mut self.stretch;
         if stretch.sample_count == 0 {
             *stretch = Stretch {
@@ -131,7 +131,7 @@ impl JitterEstimator {
         };
     }
 
-    fn note_floor(&mut self, sent_at: Instant, rtt: Duration, has_span_changed: bool) {
+    fn record_floor(&mut self, sent_at: Instant, rtt: Duration, has_span_changed: bool) {
         let span = self.jitter * FLOOR_SPANS;
         let newest = &mut self.parts[self.newest_part];
         if newest.least.is_zero()

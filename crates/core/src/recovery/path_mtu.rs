@@ -189,7 +189,7 @@ impl PathMtu {
                 if self.refused <= self.carried {
                     self.refused = u32::MAX;
                 }
-                self.note_end(now);
+                self.record_end(now);
             }
         } else if self.is_full(packet) {
             self.newest_full = self.newest_full.max(Some(packet.packet_number));
@@ -226,7 +226,7 @@ impl PathMtu {
         }
     }
 
-    /// Notes that the interface refuses packets of this size.
+    /// Records that the interface refuses packets of this size.
     pub(crate) fn on_too_large(&mut self, now: Instant, bytes: u32) {
         self.probe.take_if(|probe| *probe >= bytes);
         self.base.is_refused |= bytes <= self.limits.base_bytes;
@@ -270,10 +270,10 @@ impl PathMtu {
     fn refuse(&mut self, now: Instant, bytes: u32) {
         self.lost_probes = 0;
         self.refused = self.refused.min(bytes);
-        self.note_end(now);
+        self.record_end(now);
     }
 
-    fn note_end(&mut self, now: Instant) {
+    fn record_end(&mut self, now: Instant) {
         if self.candidate().is_none() {
             self.next_probe_at = now + RAISE_INTERVAL;
         }

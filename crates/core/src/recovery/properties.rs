@@ -19,7 +19,7 @@ fn at(millis: u64) -> Instant {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     InFlight,
     Acked,
     Lost,
@@ -31,7 +31,7 @@ struct Pair {
     digest: Digest,
     arrivals: Arrivals,
     last_reported_at: Instant,
-    fates: Vec<(u32, Fate)>,
+    outcomes: Vec<(u32, Outcome)>,
 }
 
 impl Pair {
@@ -43,13 +43,13 @@ impl Pair {
             digest: Digest::default(),
             arrivals,
             last_reported_at: Instant::ZERO,
-            fates: Vec::new(),
+            outcomes: Vec::new(),
         }
     }
 
     fn send(&mut self, now: Instant, bytes: u32) -> SentPacket {
         let packet = self.recovery.on_sent(now, bytes, PacketContent::Padding);
-        self.fates.push((bytes, Fate::InFlight));
+        self.outcomes.push((bytes, Outcome::InFlight));
         packet
     }
 
@@ -72,11 +72,11 @@ impl Pair {
         frames.next(&mut report).expect("a frame").expect("whole");
         report.expand(self.recovery.next_packet_number(), self.last_reported_at);
         self.last_reported_at = self.last_reported_at.max(report.reported_at());
-        let is_news = self
+        let is_new = self
             .recovery
             .on_report(now, &report, true, &mut self.digest);
         self.enter();
-        is_news
+        is_new
     }
 
     fn on_loss_timeout(&mut self, now: Instant) {
@@ -89,44 +89,54 @@ impl Pair {
         self.enter();
     }
 
-    /// Enters the digest into the books: no packet may change from a fate that it does not have.
+    /// Enters the digest into the books: no packet may change from an outcome that it does not have.
     fn enter(&mut self) {
         let spurious = self.digest.spurious.iter();
         let spurious: Vec<u64> = spurious.map(|packet| packet.sent.packet_number).collect();
         for packet in &self.digest.acked {
             let number = packet.sent.packet_number;
             let before = match spurious.contains(&number) {
-                true => Fate::Lost,
-                false => Fate::InFlight,
+                true => Outcome::Lost,
+                false => Outcome::InFlight,
             };
-            let fate = &mut self.fates[number as usize].1;
-            assert_eq!(*fate, before, "acknowledged: {number}");
-            *fate = Fate::Acked;
+            let outcome = &mut self.outcomes[number as usize].1;
+            assert_eq!(*outcome, before, "acknowledged: {number}");
+            *outcome = Outcome::Acked;
         }
         for packet in &self.digest.lost {
-            let fate = &mut self.fates[packet.packet_number as usize].1;
-            assert_eq!(*fate, Fate::InFlight, "lost: {}", packet.packet_number);
-            *fate = Fate::Lost;
+            let outcome = &mut self.outcomes[packet.packet_number as usize].1;
+            assert_eq!(
+                *outcome,
+                Outcome::InFlight,
+                "lost: {}",
+                packet.packet_number
+            );
+            *outcome = Outcome::Lost;
         }
     }
 
-    fn bytes_of(&self, fate: Fate) -> u64 {
-        let those = self.fates.iter().filter(|entry| entry.1 == fate);
+    fn bytes_of(&self, outcome: Outcome) -> u64 {
+        let those = self.outcomes.iter().filter(|entry| entry.1 == outcome);
         those.map(|entry| u64::from(entry.0)).sum()
     }
 
-    fn numbers_of(&self, fate: Fate) -> Vec<u64> {
-        let those = (0..).zip(&self.fates).filter(|(_, entry)| entry.1 == fate);
+    fn numbers_of(&self, outcome: Outcome) -> Vec<u64> {
+        let those = (0..)
+            .zip(&self.outcomes)
+            .filter(|(_, entry)| entry.1 == outcome);
         those.map(|(number, _)| number).collect()
     }
 
     fn check_books(&self) {
-        let in_flight = self.bytes_of(Fate::InFlight);
+        let in_flight = self.bytes_of(Outcome::InFlight);
         assert_eq!(self.recovery.bytes_in_flight(), in_flight);
-        assert_eq!(self.recovery.delivered_bytes(), self.bytes_of(Fate::Acked));
+        assert_eq!(
+            self.recovery.delivered_bytes(),
+            self.bytes_of(Outcome::Acked)
+        );
         let outstanding = self.recovery.outstanding();
         let outstanding: Vec<u64> = outstanding.map(|packet| packet.packet_number).collect();
-        assert_eq!(outstanding, self.numbers_of(Fate::InFlight));
+        assert_eq!(outstanding, self.numbers_of(Outcome::InFlight));
         let oldest = self.recovery.silent_since().is_some();
         assert_eq!(oldest, in_flight > 0);
     }
@@ -283,9 +293,9 @@ fn per_packet_a_hole_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent() {
     let due_at = pair.recovery.loss_timer().expect("a hole");
     assert_eq!(due_at, at(1) + ROUND_TRIP * 9 / 8);
     pair.on_loss_timeout(due_at.saturating_sub(Duration::from_nanos(1)));
-    assert_eq!(pair.numbers_of(Fate::Lost), []);
+    assert_eq!(pair.numbers_of(Outcome::Lost), []);
     pair.on_loss_timeout(due_at);
-    assert_eq!(pair.numbers_of(Fate::Lost), [1]);
+    assert_eq!(pair.numbers_of(Outcome::Lost), [1]);
     assert_eq!(pair.recovery.loss_timer(), None);
 }
 
@@ -388,13 +398,13 @@ fn a_lost_packet_is_remembered_for_three_round_trips_and_200_ms_at_least() {
         }
         let report = pair.made_report(at(25)).expect("a report");
         pair.hear(at(50), &report);
-        assert_eq!(pair.numbers_of(Fate::Lost), [0]);
+        assert_eq!(pair.numbers_of(Outcome::Lost), [0]);
         pair.recovery.forget_lost(at(waited));
         assert_eq!(pair.recovery.sent_packet(0).is_some(), is_known);
         pair.arrive(at(waited), 0);
         let report = pair.made_report(at(waited)).expect("a report");
         assert_eq!(pair.hear(at(waited), &report), is_known);
-        assert_eq!(pair.numbers_of(Fate::Lost).is_empty(), is_known);
+        assert_eq!(pair.numbers_of(Outcome::Lost).is_empty(), is_known);
     }
 }
 

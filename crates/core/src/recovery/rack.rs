@@ -42,7 +42,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Notes a packet that has arrived after one that was sent later.
+    /// Records a packet that has arrived after one that was sent later.
     pub(super) fn on_reordering(&mut self) {
         self.is_reordering_seen = true;
     }

@@ -67,7 +67,7 @@ impl RttEstimator {
     /// Returns the excess over the least round-trip time that a packet may have without meeting a
     /// queue: the jitter. Until that is known, it is the least round-trip time: twice the variation
     /// after a first sample (RFC 6298 §2.2).
-    pub fn doubt_at_rest(&self) -> Duration {
+    pub fn idle_delay_margin(&self) -> Duration {
         match self.jitter.is_known() {
             true => self.jitter(),
             false => self.min.unwrap_or(self.smoothed()),

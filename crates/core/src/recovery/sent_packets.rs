@@ -103,7 +103,7 @@ pub(super) struct Acknowledged {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Outstanding,
     Acked,
     Lost,
@@ -116,7 +116,7 @@ pub(super) struct SentPackets {
     oldest_sent_at: Option<Instant>,
     bytes_in_flight: u64,
     first: u64,
-    /// Packets `first..next_packet_number`, each with its fate.
+    /// Packets `first..next_packet_number`, each with its outcome.
     packets: VecDeque<Record>,
     /// That of the newest packet, by which records are read.
     newest: DeliverySnapshot,
@@ -249,7 +249,7 @@ impl SentPackets {
         // Holes above the largest number that really was acknowledged are none.
         let acked_until = self.acked_until;
         while self.holes.pop_if(|number| *number >= acked_until).is_some() {}
-        self.note_oldest();
+        self.update_oldest();
     }
 
     /// Takes the holes out that the report has filled.
@@ -282,13 +282,13 @@ impl SentPackets {
     }
 
     /// Counts the oldest holes that have been declared lost since the last call.
-    fn note_lost_holes(&mut self) {
+    fn count_lost_holes(&mut self) {
         let open = self.holes[self.lost_hole_count..].iter();
         let is_lost = |number: &&u64| !self.packets[self.index_of(**number)].is_outstanding();
         self.lost_hole_count += open.take_while(is_lost).count();
     }
 
-    fn note_oldest(&mut self) {
+    fn update_oldest(&mut self) {
         // The usual case: there are no open holes, and all later packets are outstanding.
         let beyond = self.acked_until.saturating_sub(self.first) as usize;
         self.oldest_sent_at = match self.packets.get(beyond) {
@@ -306,15 +306,15 @@ impl SentPackets {
         on_acked: &mut impl FnMut(Acknowledged),
     ) {
         let record = &mut self.packets[(number - self.first) as usize];
-        let was_lost = match record.fate() {
-            Fate::Outstanding => {
+        let was_lost = match record.outcome() {
+            Outcome::Outstanding => {
                 self.bytes_in_flight -= record.bytes();
                 false
             }
-            Fate::Lost => true,
-            Fate::Acked => return,
+            Outcome::Lost => true,
+            Outcome::Acked => return,
         };
-        record.set_fate(Fate::Acked);
+        record.set_outcome(Outcome::Acked);
         let packet = record.packet(number, &self.newest);
         let held_back = report.held_back(number);
         on_acked(Acknowledged {
@@ -334,8 +334,8 @@ impl SentPackets {
         if record.is_outstanding() {
             self.bytes_in_flight -= record.bytes();
         }
-        record.set_fate(Fate::Acked);
-        self.note_oldest();
+        record.set_outcome(Outcome::Acked);
+        self.update_oldest();
     }
 
     /// Takes a packet out of flight as lost; `None` if it was not in flight.
@@ -345,11 +345,11 @@ impl SentPackets {
         if !record.is_outstanding() {
             return None;
         }
-        record.set_fate(Fate::Lost);
+        record.set_outcome(Outcome::Lost);
         let packet = record.packet(number, &self.newest);
         self.bytes_in_flight -= record.bytes();
-        self.note_lost_holes();
-        self.note_oldest();
+        self.count_lost_holes();
+        self.update_oldest();
         Some(packet)
     }
 
@@ -386,7 +386,7 @@ impl SentPackets {
             let packet = record.packet(number, &self.newest);
             match rule.judge(&packet, largest_acked, evidence) {
                 Verdict::Lost => {
-                    record.set_fate(Fate::Lost);
+                    record.set_outcome(Outcome::Lost);
                     self.bytes_in_flight -= record.bytes();
                     on_lost(&packet);
                     has_lost = true;
@@ -397,8 +397,8 @@ impl SentPackets {
             }
         }
         if has_lost {
-            self.note_lost_holes();
-            self.note_oldest();
+            self.count_lost_holes();
+            self.update_oldest();
         }
         next_at
     }
@@ -419,21 +419,21 @@ impl SentPackets {
                 break;
             }
             if record.is_outstanding() {
-                record.set_fate(Fate::Lost);
+                record.set_outcome(Outcome::Lost);
                 self.bytes_in_flight -= record.bytes();
                 on_lost(&packet);
                 has_lost = true;
             }
         }
         if has_lost {
-            self.note_oldest();
+            self.update_oldest();
         }
     }
 
     pub(super) fn declare_all_lost(&mut self, mut on_lost: impl FnMut(&SentPacket)) {
         for (number, record) in (self.first..).zip(&mut self.packets) {
             if record.is_outstanding() {
-                record.set_fate(Fate::Lost);
+                record.set_outcome(Outcome::Lost);
                 self.bytes_in_flight -= record.bytes();
                 on_lost(&record.packet(number, &self.newest));
             }
@@ -447,10 +447,10 @@ impl SentPackets {
     /// ago.
     pub(super) fn forget_settled(&mut self, now: Instant, memory: Duration) {
         while let Some(record) = self.packets.front() {
-            let is_settled = match record.fate() {
-                Fate::Outstanding => false,
-                Fate::Acked => true,
-                Fate::Lost => record.sent_at() + memory < now,
+            let is_settled = match record.outcome() {
+                Outcome::Outstanding => false,
+                Outcome::Acked => true,
+                Outcome::Lost => record.sent_at() + memory < now,
             };
             if !is_settled {
                 break;

@@ -1,7 +1,7 @@
 //! The paths that a packet may take at all, and the one that delivers it first.
 
 use super::PacketView;
-use crate::forecast::Turn;
+use crate::forecast::Priority;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 
 /// Iterates over the paths that `packet` may take: the active ones that it need not avoid, else any
@@ -35,7 +35,7 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
 /// Returns the path that delivers `packet`, a retransmission, first.
 pub fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     cheapest(packet, paths, |path| {
-        path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes)))
+        path.preferred(path.arrival(Priority::Retransmission, u64::from(packet.bytes)))
     })
 }
 
@@ -121,7 +121,7 @@ mod tests {
         paths[0].queued_bytes = 50_000;
         assert_eq!(fastest(&packet, &paths), Some(PathId(0)));
         // 20 + 11 + 1 ms against 30 + 1.
-        paths[0].forecast.again_bytes = 11_000;
+        paths[0].forecast.retransmission_bytes = 11_000;
         assert_eq!(fastest(&packet, &paths), Some(PathId(1)));
         paths[0].weight = 2.0;
         assert_eq!(fastest(&packet, &paths), Some(PathId(0)));

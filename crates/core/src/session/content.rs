@@ -106,8 +106,8 @@ pub(crate) trait Hooks: Sized + Debug {
         false
     }
 
-    /// Returns the path on which [`Hooks::write_news`] has something to write now.
-    fn news_on(session: &Session<Self>, now: Instant) -> Option<PathId>;
+    /// Returns the path on which [`Hooks::write_control_frames`] has something to write now.
+    fn control_frames_path(session: &Session<Self>, now: Instant) -> Option<PathId>;
 
     /// Returns whether the peer wants reports about packets.
     fn is_report_wanted(&self) -> bool {
@@ -118,12 +118,12 @@ pub(crate) trait Hooks: Sized + Debug {
     fn write_before_report(_session: &mut Session<Self>, _buf: &mut Vec<u8>) {}
 
     /// Writes wire frames of a datagram without packet number. `has_report`: a report precedes
-    /// them. `has_news`: [`Hooks::news_on`] named this path.
-    fn write_news(
+    /// them. `has_control_frames`: [`Hooks::control_frames_path`] named this path.
+    fn write_control_frames(
         session: &mut Session<Self>,
         now: Instant,
         has_report: bool,
-        has_news: bool,
+        has_control_frames: bool,
         buf: &mut Vec<u8>,
     );
 

@@ -12,7 +12,7 @@ mod notices;
 mod probing;
 mod receive;
 mod reconsider;
-mod rescue;
+mod reinjection;
 mod schedule;
 mod silence;
 mod standby;
@@ -155,7 +155,7 @@ impl MediaSession {
         }
         self.content.is_schedule_due = true;
         if is_new {
-            self.tell_source_rate(now, frame.bytes.len());
+            self.report_source_rate(now, frame.bytes.len());
         }
         self.protect(now, id, frame);
         self.admit(now, Some(id));
@@ -302,15 +302,15 @@ impl Hooks for Media {
             path.search_mtu(now, limits);
         }
         if session.content.fec_sender.is_some() {
-            path.watch_fates();
+            path.start_loss_history();
         }
         let is_metered = path.is_metered();
-        session.meet_meter(now, is_metered);
+        session.on_path_joined(now, is_metered);
         session.set_patience();
     }
 
     fn on_metered(session: &mut MediaSession, now: Instant, is_metered: bool) {
-        session.meet_meter(now, is_metered);
+        session.on_path_joined(now, is_metered);
     }
 
     fn on_path_removed(session: &mut MediaSession, id: PathId) {
@@ -393,7 +393,7 @@ impl Hooks for Media {
     }
 
     #[inline]
-    fn news_on(session: &MediaSession, now: Instant) -> Option<PathId> {
+    fn control_frames_path(session: &MediaSession, now: Instant) -> Option<PathId> {
         session.due_notice_on(now)
     }
 
@@ -403,14 +403,14 @@ impl Hooks for Media {
     }
 
     #[inline]
-    fn write_news(
+    fn write_control_frames(
         session: &mut MediaSession,
         now: Instant,
         _has_report: bool,
-        has_news: bool,
+        has_control_frames: bool,
         buf: &mut Vec<u8>,
     ) {
-        if has_news {
+        if has_control_frames {
             session.write_notice(now, buf);
         }
     }
@@ -471,7 +471,7 @@ impl Hooks for Media {
 
     fn on_loss_timeout(session: &mut MediaSession, now: Instant, id: PathId, digest: &Digest) {
         session.on_losses(now, id, digest, SendReason::Lost);
-        session.tell_controller(now, id, digest);
+        session.notify_controller(now, id, digest);
     }
 
     fn on_controller_timeout(session: &mut MediaSession, now: Instant) {

@@ -7,8 +7,8 @@ use crate::path_view::{PathId, PathState};
 use crate::recovery::Digest;
 use crate::wire::{self, Tracking, WireFrame};
 
-/// Lifetime of a peer's doubt about a path unless the peer repeats it.
-const DOUBT_LIFETIME: Duration = Duration::from_secs(1);
+/// Lifetime of a peer's suspicion of a path unless the peer repeats it.
+const SUSPICION_LIFETIME: Duration = Duration::from_secs(1);
 
 impl<C: Content> Session<C> {
     /// Takes in a datagram that the driver has authenticated. Whatever is wrong with it is counted.
@@ -116,8 +116,8 @@ impl<C: Content> Session<C> {
         let Some(path) = self.paths.get_mut(path.index()) else {
             return;
         };
-        path.doubted_until = match is_suspect {
-            true => now + DOUBT_LIFETIME,
+        path.suspected_until = match is_suspect {
+            true => now + SUSPICION_LIFETIME,
             false => Instant::ZERO,
         };
         if is_suspect {
@@ -188,11 +188,11 @@ impl<C: Content> Session<C> {
     fn judge_answer_elsewhere(&mut self, now: Instant, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
         // The way back is still broken: the peer must keep on reporting by the other path.
-        if path.doubt_told_at + DOUBT_LIFETIME / 2 <= now {
-            path.status_to_tell = Some(true);
+        if path.suspicion_reported_at + SUSPICION_LIFETIME / 2 <= now {
+            path.pending_status = Some(true);
         }
         let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
-        if newest.is_some_and(|sent_at| sent_at >= path.liveness.doubted_since())
+        if newest.is_some_and(|sent_at| sent_at >= path.liveness.suspect_since())
             && path.liveness.on_answer()
         {
             self.on_path_changed(now, about);
@@ -211,7 +211,7 @@ impl<C: Content> Session<C> {
         let path = &mut self.paths[id.index()];
         path.challenge = None;
         path.expected_response = None;
-        path.status_to_tell = Some(false);
+        path.pending_status = Some(false);
         self.on_path_changed(now, id);
     }
 }

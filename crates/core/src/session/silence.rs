@@ -54,10 +54,10 @@ impl<C: Content> Session<C> {
         self.on_path_changed(now, id);
     }
 
-    /// Asks the path for a sign of life, and reports the doubt to the peer by another path.
+    /// Asks the path for a sign of life, and reports the suspicion to the peer by another path.
     pub(super) fn challenge(&mut self, id: PathId) {
         self.ask(id, SendReason::PathChallenge);
-        self.paths[id.index()].status_to_tell = Some(true);
+        self.paths[id.index()].pending_status = Some(true);
     }
 
     /// Queues a question on the path, which the peer answers.

@@ -47,8 +47,8 @@ pub struct Stream {
     /// Whether a window update is due without an acknowledgement.
     is_window_due: bool,
     /// Whether the application knows that there is something to read.
-    is_readable_told: bool,
-    is_finish_told: bool,
+    is_readable_reported: bool,
+    is_finish_reported: bool,
     /// Whether idle paths are asked for signs of life.
     is_kept_alive: bool,
     send: SendStream,
@@ -96,8 +96,8 @@ impl Stream {
             // Before the first segment only questions for the path's distance are sent.
             is_packet_feedback_wanted: true,
             is_window_due: false,
-            is_readable_told: false,
-            is_finish_told: false,
+            is_readable_reported: false,
+            is_finish_reported: false,
             is_kept_alive: false,
             settled: Vec::new(),
             binding: None,
@@ -164,7 +164,7 @@ impl Hooks for Stream {
             PathState::Active => SchedulerEvent::PathUp(id),
             _ => SchedulerEvent::PathDown(id),
         };
-        session.content.tell_scheduler(now, &event);
+        session.content.notify_scheduler(now, &event);
     }
 
     fn take_back(session: &mut StreamSession, id: PathId) {
@@ -174,7 +174,7 @@ impl Hooks for Stream {
     fn mark_views(session: &mut StreamSession) {
         session.hold_unanswered();
         if let Some(first) = session.views.first() {
-            session.note_queues(first.forecast.made_at);
+            session.add_network_queues(first.forecast.made_at);
         }
     }
 
@@ -226,7 +226,7 @@ impl Hooks for Stream {
         session.content.is_schedule_due()
     }
 
-    fn news_on(session: &StreamSession, _now: Instant) -> Option<PathId> {
+    fn control_frames_path(session: &StreamSession, _now: Instant) -> Option<PathId> {
         let stream = &session.content;
         if !stream.is_window_due && !stream.says_blocked {
             return None;
@@ -241,7 +241,7 @@ impl Hooks for Stream {
         self.is_packet_feedback_wanted
     }
 
-    fn write_news(
+    fn write_control_frames(
         session: &mut StreamSession,
         _now: Instant,
         has_report: bool,
@@ -270,7 +270,7 @@ impl Hooks for Stream {
         let challenge = session.write_challenge(id, buf);
         if challenge.is_some() {
             // The pacer counts it, and may have been ready since the scheduler was last asked.
-            session.content.schedule_anew();
+            session.content.request_scheduling();
         }
         challenge.or_else(|| session.write_next_segment(now, id, buf))
     }
@@ -312,7 +312,7 @@ impl Hooks for Stream {
             session.on_blocked_timeout(now);
             session.handle_path_timeouts(now);
             if session.held_until().is_some_and(|at| at <= now) {
-                session.content.schedule_anew();
+                session.content.request_scheduling();
             }
         }
     }
@@ -325,7 +325,7 @@ impl Hooks for Stream {
     /// give up.
     fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
         session.on_stream_timeout(now, id);
-        session.challenge_again(now, id);
+        session.repeat_challenge(now, id);
         session.keep_path_alive(now, id);
         session.search_mtu_at_rest(now, id);
     }

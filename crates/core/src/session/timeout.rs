@@ -82,7 +82,7 @@ impl<C: Content> Session<C> {
         for path in self.paths.iter().filter(kept).filter(is_in_use) {
             next.consider(C::leaves_at(self, path), Timer::Pacing);
         }
-        if let Closing::Telling { next_at, .. } = self.closing {
+        if let Closing::TargetReports { next_at, .. } = self.closing {
             next.consider(Some(next_at), Timer::Close);
         }
         for path in self.paths.iter().filter(kept) {

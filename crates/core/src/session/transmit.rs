@@ -41,17 +41,17 @@ impl<C: Content> Session<C> {
     #[inline(never)]
     fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         if self.closing != Closing::Open {
-            self.tell_close(now);
+            self.announce_close(now);
         }
         let start = buf.len();
         let path_count = self.paths.len();
-        let news_on = C::news_on(self, now);
+        let control_frames_path = C::control_frames_path(self, now);
         let has_notices = |path: &Path| path.has_notices(now);
-        if news_on.is_some() || self.paths.iter().any(has_notices) {
+        if control_frames_path.is_some() || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
                 let id = PathId(index as u8);
-                let has_news = news_on == Some(id);
-                if let Some(transmit) = self.write_untracked(now, id, has_news, buf) {
+                let has_control_frames = control_frames_path == Some(id);
+                if let Some(transmit) = self.write_untracked(now, id, has_control_frames, buf) {
                     return Some(transmit);
                 }
             }
@@ -80,7 +80,7 @@ impl<C: Content> Session<C> {
         &mut self,
         now: Instant,
         id: PathId,
-        has_news: bool,
+        has_control_frames: bool,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let path = &self.paths[id.index()];
@@ -92,7 +92,7 @@ impl<C: Content> Session<C> {
         let path = &mut self.paths[id.index()];
         let is_silent =
             path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
-        if is_silent && !has_report && !has_news && status_about.is_none() {
+        if is_silent && !has_report && !has_control_frames && status_about.is_none() {
             return None;
         }
         let response = path.response.take();
@@ -107,7 +107,7 @@ impl<C: Content> Session<C> {
             C::write_before_report(self, buf);
             self.write_report(now, id, id, buf);
         }
-        C::write_news(self, now, has_report, has_news, buf);
+        C::write_control_frames(self, now, has_report, has_control_frames, buf);
         if let Some(about) = echo_about {
             // Two long reports might not pass every path.
             match has_report && buf.len() - start > MAX_BYTES_BEFORE_ECHO {
@@ -117,7 +117,7 @@ impl<C: Content> Session<C> {
         }
         if let Some(about) = status_about {
             let is_suspect = self.paths[about.index()]
-                .status_to_tell
+                .pending_status
                 .take()
                 .unwrap_or(false);
             wire::write_path_status(about, is_suspect, buf);
@@ -144,17 +144,17 @@ impl<C: Content> Session<C> {
     /// Writes the report about path `about`. While the peer doubts that path, the next datagram on
     /// the best other one carries the report too.
     fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
-        let is_doubted = self.paths[about.index()].doubted_until > now;
-        let is_told = self.content.is_report_wanted();
+        let is_suspected = self.paths[about.index()].suspected_until > now;
+        let is_reported = self.content.is_report_wanted();
         if let Some(report) = self.paths[about.index()].arrivals.report(now, about)
-            && is_told
+            && is_reported
         {
             wire::write_feedback(report, buf);
         }
         if self.content.awaits_more() {
             self.paths[about.index()].arrivals.expect_more();
         }
-        if is_doubted && on == about {
+        if is_suspected && on == about {
             let other = self
                 .paths
                 .iter_mut()
@@ -171,15 +171,15 @@ impl<C: Content> Session<C> {
         let about = self
             .paths
             .iter()
-            .find(|path| path.status_to_tell.is_some())?
+            .find(|path| path.pending_status.is_some())?
             .id;
         (self.best_other_path(about) == Some(on)).then_some(about)
     }
 
     /// Queues the announcement of the end on every path, when the next one is due.
     #[cold]
-    fn tell_close(&mut self, now: Instant) {
-        let Closing::Telling { times, next_at } = self.closing else {
+    fn announce_close(&mut self, now: Instant) {
+        let Closing::TargetReports { times, next_at } = self.closing else {
             return;
         };
         if next_at > now {
@@ -190,7 +190,7 @@ impl<C: Content> Session<C> {
             .for_each(|path| path.says_close = true);
         self.closing = match times {
             1 => Closing::Closed,
-            _ => Closing::Telling {
+            _ => Closing::TargetReports {
                 times: times - 1,
                 next_at: now + CLOSE_INTERVAL,
             },
@@ -204,9 +204,9 @@ impl<C: Content> Session<C> {
         let start = buf.len();
         let (content, reason) = C::write_packet(self, now, id, buf)?;
         let path = &mut self.paths[id.index()];
-        path.tell_schedule(start, self.config.overhead_bytes, buf);
-        if C::IS_MEDIA && self.config.media.tells_send_times {
-            path.tell_send_time(now, start, self.config.overhead_bytes, buf);
+        path.write_schedule(start, self.config.overhead_bytes, buf);
+        if C::IS_MEDIA && self.config.media.includes_send_times {
+            path.write_send_time(now, start, self.config.overhead_bytes, buf);
         }
         let size = buf.len() - start;
         let bytes = size as u32 + self.config.overhead_bytes;

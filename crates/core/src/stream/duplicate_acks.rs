@@ -76,7 +76,7 @@ impl DuplicateAcks {
         DuplicateAck::Ignored
     }
 
-    /// Notes a segment that leaves and ends at `end`.
+    /// Records a segment that leaves and ends at `end`.
     pub(crate) fn on_sent(&mut self, now: Instant, end: u64, bytes: u32, is_new: bool) {
         self.limited_transmit_bytes += u64::from(bytes);
         if is_new && self.timed.is_none() {

@@ -32,7 +32,7 @@ pub(crate) struct ReceiveStream {
     offset: u64,
     window_bytes: u64,
     /// Largest offset that the sender is allowed to reach by the windows announced so far.
-    told_max_offset: u64,
+    announced_max_offset: u64,
     /// Where the stream ends.
     final_offset: Option<u64>,
     /// The bytes of the segment that was taken in last.
@@ -63,7 +63,7 @@ impl ReceiveStream {
             read_offset: 0,
             offset: 0,
             window_bytes: config.receive_window_bytes,
-            told_max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
+            announced_max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
             final_offset: None,
             newest: 0..0,
         }
@@ -118,7 +118,7 @@ impl ReceiveStream {
             Some(final_offset) => end > final_offset || (is_last && end != final_offset),
             None => is_last && (end < self.highest() || half == Some(Half::First)),
         };
-        let is_beyond_window = end > self.told_max_offset.max(self.max_offset());
+        let is_beyond_window = end > self.announced_max_offset.max(self.max_offset());
         let has_room = self.pieces.count() < self.max_pieces || offset <= self.offset;
         if contradicts || is_beyond_window || !has_room {
             return Received::Forbidden;
@@ -211,15 +211,16 @@ impl ReceiveStream {
     }
 
     /// Returns the window from the acknowledged offset on, for an announcement, which is a promise.
-    pub(crate) fn tell_window(&mut self) -> u64 {
-        self.told_max_offset = self.told_max_offset.max(self.max_offset());
-        self.told_max_offset.saturating_sub(self.acked_offset())
+    pub(crate) fn announce_window(&mut self) -> u64 {
+        self.announced_max_offset = self.announced_max_offset.max(self.max_offset());
+        self.announced_max_offset
+            .saturating_sub(self.acked_offset())
     }
 
     /// Returns whether reading has opened the window enough for an announcement: by half.
-    pub(crate) fn is_window_worth_telling(&self) -> bool {
-        let is_under_way = self.offset > 0 && self.final_offset.is_none();
-        is_under_way && self.max_offset() >= self.told_max_offset + self.window_bytes / 2
+    pub(crate) fn should_announce_window(&self) -> bool {
+        let is_in_progress = self.offset > 0 && self.final_offset.is_none();
+        is_in_progress && self.max_offset() >= self.announced_max_offset + self.window_bytes / 2
     }
 
     fn max_offset(&self) -> u64 {
@@ -292,8 +293,8 @@ mod tests {
             offset += message.len() as u64;
         }
         let expected: Vec<Vec<u8>> = messages.iter().map(|(_, bytes)| bytes.clone()).collect();
-        let again = messages.clone();
-        let mut waiting: Vec<_> = messages.into_iter().chain(again).collect();
+        let repeated = messages.clone();
+        let mut waiting: Vec<_> = messages.into_iter().chain(repeated).collect();
         let mut read = Vec::new();
         while !waiting.is_empty() {
             let (offset, message) = waiting.swap_remove(rng.below(waiting.len() as u64) as usize);
@@ -307,7 +308,7 @@ mod tests {
         read.extend(core::iter::from_fn(|| stream.read()).map(Vec::from));
         read.sort_by_key(|message: &Vec<u8>| message[0]);
         assert_eq!(read, expected);
-        assert_eq!(stream.tell_window(), 100_000);
+        assert_eq!(stream.announce_window(), 100_000);
         assert_eq!(stream.pieces.count(), 0);
     }
 
@@ -437,7 +438,7 @@ mod tests {
                 kept_count += read(&mut kept).len() as u64;
                 skipped_count += skipped.skip(u64::MAX).unwrap_or(0);
                 assert_eq!(kept_count, skipped_count);
-                assert_eq!(kept.tell_window(), skipped.tell_window());
+                assert_eq!(kept.announce_window(), skipped.announce_window());
             }
         }
         assert!(kept_count > 50_000, "{kept_count}");

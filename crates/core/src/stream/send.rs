@@ -344,7 +344,7 @@ impl SendStream {
         self.written.append(chunk.offset, chunk.length, out);
     }
 
-    /// Notes that a piece has left by a path, in the packet of this number.
+    /// Records that a piece has left by a path, in the packet of this number.
     pub(crate) fn on_sent(&mut self, chunk: &Chunk, on: PathId, packet_number: u64) {
         if chunk.offset == self.next_offset {
             self.cut(chunk);

@@ -68,14 +68,14 @@ impl TailLossProbe {
         self.is_wanted
     }
 
-    /// Notes that the probe leaves.
+    /// Records that the probe leaves.
     pub(crate) fn on_sent(&mut self, now: Instant, packet_number: u64) {
         self.is_wanted = false;
         self.outstanding = Some(packet_number);
         self.sent_at = Some(now);
     }
 
-    /// Notes that packets up to this number have been acknowledged or lost.
+    /// Records that packets up to this number have been acknowledged or lost.
     pub(crate) fn on_settled(&mut self, packet_number: u64) {
         self.outstanding.take_if(|probe| *probe <= packet_number);
     }

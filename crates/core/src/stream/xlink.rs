@@ -39,14 +39,14 @@ pub(crate) const START_BYTES: u64 = 128 << 10;
 pub(crate) struct Feedback(Option<(Instant, Duration)>);
 
 impl Feedback {
-    /// Notes the viewer's remaining play time at `now`.
-    pub(crate) fn tell(&mut self, now: Instant, left: Duration) {
+    /// Records the viewer's remaining play time at `now`.
+    pub(crate) fn on_play_time_left(&mut self, now: Instant, left: Duration) {
         self.0 = Some((now, left));
     }
 
     fn left(&self, now: Instant) -> Option<Duration> {
-        let (told_at, left) = self.0?;
-        Some(left.saturating_sub(now.saturating_since(told_at)))
+        let (reported_at, left) = self.0?;
+        Some(left.saturating_sub(now.saturating_since(reported_at)))
     }
 
     /// Returns whether copies are needed, if data in flight takes up to `longest` to arrive.
@@ -72,7 +72,7 @@ mod tests {
 
     fn wants(left: u64, longest: u64) -> bool {
         let mut feedback = Feedback::default();
-        feedback.tell(NOW, ms(left));
+        feedback.on_play_time_left(NOW, ms(left));
         feedback.wants_copies(NOW, ms(longest))
     }
 
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn the_play_time_left_runs_down_until_the_viewer_speaks_again() {
         let mut feedback = Feedback::default();
-        feedback.tell(NOW, ms(3_000));
+        feedback.on_play_time_left(NOW, ms(3_000));
         assert!(!feedback.wants_copies(NOW + ms(2_500), Duration::ZERO));
         assert!(feedback.wants_copies(NOW + ms(2_501), Duration::ZERO));
         assert!(feedback.wants_copies(NOW + ms(9_000), Duration::ZERO));
-        feedback.tell(NOW + ms(9_000), ms(3_000));
+        feedback.on_play_time_left(NOW + ms(9_000), ms(3_000));
         assert!(!feedback.wants_copies(NOW + ms(9_000), Duration::ZERO));
     }
 

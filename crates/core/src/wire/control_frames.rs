@@ -64,7 +64,7 @@ fn schedules_with_all_their_parts() {
         })
     });
     for (on_hole, interval) in holes.into_iter().zip([None, Some(ms(100)), None]) {
-        for (is_immediate_on_ce, tells_pauses) in
+        for (is_immediate_on_ce, reports_pauses) in
             [(false, false), (true, false), (false, true), (true, true)]
         {
             let schedule = FeedbackSchedule {
@@ -73,7 +73,7 @@ fn schedules_with_all_their_parts() {
                 interval,
                 on_hole,
                 is_immediate_on_ce,
-                tells_pauses,
+                reports_pauses,
             };
             let meant = WireFrame::FeedbackSchedule(schedule);
             assert_written(|out| write_feedback_schedule(&schedule, out), meant);

@@ -20,7 +20,7 @@ pub struct FeedbackSchedule {
     pub is_immediate_on_ce: bool,
     /// Whether a pause is reported, too, while a frame is incomplete. The session asks for it, not
     /// a controller, if the time to repair a loss is short.
-    pub tells_pauses: bool,
+    pub reports_pauses: bool,
 }
 
 /// When a hole in the packet numbers is reported out of turn.
@@ -61,7 +61,7 @@ impl FeedbackSchedule {
         interval: None,
         on_hole: Some(HoleReports::AT_ONCE),
         is_immediate_on_ce: true,
-        tells_pauses: false,
+        reports_pauses: false,
     };
 
     /// Returns the longest delay of a report about a packet.

@@ -148,7 +148,7 @@ pub struct Network<C = Media> {
     pub stream: Vec<u8>,
     pub is_reading: bool,
     pub is_stream_finished: bool,
-    pub is_writable_told: bool,
+    pub is_writable_reported: bool,
     /// Whether moments of the pacer are for `poll_transmit` alone, as its timer promises.
     pub spares_pacing: bool,
     pub spared_count: u64,
@@ -244,9 +244,9 @@ impl Network<Stream> {
                 if rest.is_empty() {
                     self.sender.finish().unwrap();
                 }
-                self.is_writable_told = false;
+                self.is_writable_reported = false;
             }
-            let is_writing = |network: &Self| !rest.is_empty() && !network.is_writable_told;
+            let is_writing = |network: &Self| !rest.is_empty() && !network.is_writable_reported;
             let is_ending = |network: &Self| rest.is_empty() && !network.sender.is_drained();
             while self.now < end && (is_writing(self) || is_ending(self)) {
                 self.run_until(self.now + Duration::from_millis(1));
@@ -277,7 +277,7 @@ impl<C: Load> Network<C> {
             stream: Vec::new(),
             is_reading: true,
             is_stream_finished: false,
-            is_writable_told: false,
+            is_writable_reported: false,
             spares_pacing: false,
             spared_count: 0,
             sent: Vec::new(),
@@ -469,7 +469,7 @@ impl<C: Load> Network<C> {
                 Event::FrameReceived(frame) => self.received_back.push((self.now, frame)),
                 Event::PathState { path, state } => self.path_states.push((self.now, path, state)),
                 Event::FrameDropped { .. } => self.dropped.push(event),
-                Event::StreamWritable => self.is_writable_told = true,
+                Event::StreamWritable => self.is_writable_reported = true,
                 _ => {}
             }
         }

@@ -29,14 +29,14 @@ pub(super) struct Arrival {
 
 /// Records all frames of one flow.
 #[derive(Debug)]
-pub(super) struct FrameNotes {
+pub(super) struct FrameLog {
     flow: FlowId,
     pub(super) frames: Vec<FrameRecord>,
 }
 
-impl FrameNotes {
-    pub(super) fn of(flow: usize) -> FrameNotes {
-        FrameNotes {
+impl FrameLog {
+    pub(super) fn of(flow: usize) -> FrameLog {
+        FrameLog {
             flow: FlowId(flow as u32),
             frames: Vec::new(),
         }
@@ -60,7 +60,7 @@ fn grown<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
     &mut list[place]
 }
 
-impl Observer for FrameNotes {
+impl Observer for FrameLog {
     fn on_sent(&mut self, _now: Instant, packet: &PacketEvent) {
         let Some((frame, fragment)) = self.fragment(packet) else {
             return;
@@ -187,8 +187,8 @@ mod tests {
     }
 
     /// Returns a frame of 2,500 bytes, two of whose three fragments of 1,000 have been sent.
-    fn begun() -> (FrameNotes, FrameEvent) {
-        let mut notes = FrameNotes::of(3);
+    fn begun() -> (FrameLog, FrameEvent) {
+        let mut frame_log = FrameLog::of(3);
         let frame = FrameEvent {
             flow: FlowId(3),
             index: 0,
@@ -196,17 +196,17 @@ mod tests {
             size_bytes: 2_500,
             importance: Importance::Key,
         };
-        notes.on_frame_captured(&frame);
-        notes.on_sent(ms(100), &packet(0, 0, 1_060));
-        notes.on_sent(ms(100), &packet(1, 2, 540));
-        notes.on_sent(ms(105), &packet(1, 0, 1_045));
-        (notes, frame)
+        frame_log.on_frame_captured(&frame);
+        frame_log.on_sent(ms(100), &packet(0, 0, 1_060));
+        frame_log.on_sent(ms(100), &packet(1, 2, 540));
+        frame_log.on_sent(ms(105), &packet(1, 0, 1_045));
+        (frame_log, frame)
     }
 
     #[test]
     fn a_fragment_counts_with_its_smallest_copy_and_one_never_sent_with_what_others_have() {
-        let (notes, _) = begun();
-        let frame = &notes.frames[0];
+        let (frame_log, _) = begun();
+        let frame = &frame_log.frames[0];
         let extra: Vec<u32> = frame.extra_bytes(1_000).collect();
         assert_eq!(extra, [45, 40]);
         assert_eq!(frame.all_wire_bytes(1_000, 40), 1_045 + 1_040 + 540);
@@ -214,40 +214,40 @@ mod tests {
 
     #[test]
     fn the_packet_that_completes_a_frame_is_the_last_first_copy() {
-        let (mut notes, frame) = begun();
-        notes.on_delivered(ms(120), &packet(0, 0, 1_060), MS * 20);
-        notes.on_delivered(ms(140), &packet(1, 2, 540), MS * 40);
-        notes.on_delivered(ms(145), &packet(1, 0, 1_045), MS * 40);
+        let (mut frame_log, frame) = begun();
+        frame_log.on_delivered(ms(120), &packet(0, 0, 1_060), MS * 20);
+        frame_log.on_delivered(ms(140), &packet(1, 2, 540), MS * 40);
+        frame_log.on_delivered(ms(145), &packet(1, 0, 1_045), MS * 40);
         let completed_at = ms(140);
         let mut complete =
-            |at| notes.on_frame_outcome(at, &frame, FrameOutcome::Complete { completed_at });
+            |at| frame_log.on_frame_outcome(at, &frame, FrameOutcome::Complete { completed_at });
         complete(ms(150));
         let last = Arrival {
             path: PathId(1),
             sent_at: ms(100),
             at: ms(140),
         };
-        assert_eq!(notes.frames[0].completing(), Some(last));
-        assert_eq!(notes.frames[0].delay(MS * 500), MS * 40);
+        assert_eq!(frame_log.frames[0].completing(), Some(last));
+        assert_eq!(frame_log.frames[0].delay(MS * 500), MS * 40);
     }
 
     #[test]
     fn a_frame_that_is_not_complete_takes_the_deadline_at_least() {
-        let (mut notes, frame) = begun();
-        notes.on_delivered(ms(120), &packet(0, 0, 1_060), MS * 20);
-        assert_eq!(notes.frames[0].delay(MS * 500), MS * 500);
-        notes.on_frame_outcome(ms(800), &frame, FrameOutcome::Incomplete);
-        assert_eq!(notes.frames[0].delay(MS * 500), MS * 700);
-        assert_eq!(notes.frames[0].delay(MS * 900), MS * 900);
-        assert_eq!(notes.frames[0].completing(), None);
+        let (mut frame_log, frame) = begun();
+        frame_log.on_delivered(ms(120), &packet(0, 0, 1_060), MS * 20);
+        assert_eq!(frame_log.frames[0].delay(MS * 500), MS * 500);
+        frame_log.on_frame_outcome(ms(800), &frame, FrameOutcome::Incomplete);
+        assert_eq!(frame_log.frames[0].delay(MS * 500), MS * 700);
+        assert_eq!(frame_log.frames[0].delay(MS * 900), MS * 900);
+        assert_eq!(frame_log.frames[0].completing(), None);
     }
 
     #[test]
     fn a_frame_that_a_repair_completes_has_no_last_packet() {
-        let (mut notes, frame) = begun();
-        notes.on_delivered(ms(120), &packet(0, 0, 1_060), MS * 20);
+        let (mut frame_log, frame) = begun();
+        frame_log.on_delivered(ms(120), &packet(0, 0, 1_060), MS * 20);
         let completed_at = ms(130);
-        notes.on_frame_outcome(ms(130), &frame, FrameOutcome::Complete { completed_at });
-        assert_eq!(notes.frames[0].completing(), None);
+        frame_log.on_frame_outcome(ms(130), &frame, FrameOutcome::Complete { completed_at });
+        assert_eq!(frame_log.frames[0].completing(), None);
     }
 }

@@ -5,7 +5,7 @@ use crate::report::run;
 use crate::run::RunOptions;
 
 /// Returns a scenario of a camera over Wi-Fi and a slower LTE, and of cross traffic.
-fn scenario(company: &str) -> Scenario {
+fn scenario(cross_traffic: &str) -> Scenario {
     let text = r#"
 duration = "8 s"
 statistics = { from = "1 s" }
@@ -38,7 +38,7 @@ name = "camera"
 paths = ["wifi", "lte"]
 source = { kind = "gop", min = "300 kbit/s", max = "4 Mbit/s" }
 "#;
-    let text = format!("{text}{company}");
+    let text = format!("{text}{cross_traffic}");
     let scenario = Scenario::parse("test.toml", &text, &[]);
     scenario.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -101,9 +101,9 @@ fn no_frame_is_there_before_it_could_be_alone_and_parts_are_all_of_its_time() {
 fn whoever_shares_a_link_in_either_direction_is_company() {
     let joined = |route: &str| {
         let flow = format!("[[flows]]\nname = \"other\"\nkind = \"bulk\"\npaths = [\"{route}\"]\n");
-        has_company(&scenario(&flow), 0)
+        has_cross_traffic(&scenario(&flow), 0)
     };
-    assert!(!has_company(&scenario(""), 0));
+    assert!(!has_cross_traffic(&scenario(""), 0));
     assert_eq!(["lte", "against", "apart"].map(joined), [true, true, false]);
 }
 
@@ -128,13 +128,13 @@ fn the_95th_percentile_and_what_is_about_it() {
     let frames = frames.map(|millis| frame(millis, (millis != 96).then(|| parts(millis))));
     let mut delays = FrameDelays {
         frames: frames.collect(),
-        has_company: false,
+        has_cross_traffic: false,
     };
     assert_eq!(delays.actual_p95(), Some(Duration::from_millis(95)));
     assert_eq!(delays.bound_p95(), Some(Duration::from_micros(47_500)));
     let about = delays.parts_about_p95().unwrap();
     assert_eq!(about.sender, Duration::from_micros(94_500));
-    delays.has_company = true;
+    delays.has_cross_traffic = true;
     assert_eq!(delays.bound_p95(), None);
     delays.frames.clear();
     assert_eq!(

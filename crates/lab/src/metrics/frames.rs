@@ -1,7 +1,7 @@
 //! Measurements of frames outside the simulator, by the same definitions.
 
 use anabranch_units::{Duration, Instant};
-use anabranch_video::player::{Fate, JitterBuffer, Player, PlayerFrame};
+use anabranch_video::player::{DisplayOutcome, JitterBuffer, Player, PlayerFrame};
 
 use super::record::{FrameRecord, Outcome};
 use super::statistics::FrameStatistics;
@@ -41,8 +41,8 @@ impl FrameMeter {
     /// Takes the next frame in the order of capture when it is complete or given up.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame, size_bytes: u64) {
         self.pass_to(now);
-        let fate = self.player.on_frame(now, frame);
-        let is_displayed = matches!(fate, Fate::Displayed(_));
+        let display_outcome = self.player.on_frame(now, frame);
+        let is_displayed = matches!(display_outcome, DisplayOutcome::Displayed(_));
         if self.window.contains(frame.captured_at) {
             let delay = now.saturating_since(frame.captured_at);
             let outcome = Outcome {

@@ -253,7 +253,7 @@ impl<'a> Recorder<'a> {
 
 impl Recorder<'_> {
     /// Handles a sent packet of a stream.
-    fn note_segment(&mut self, packet: &PacketEvent) {
+    fn record_segment(&mut self, packet: &PacketEvent) {
         let flow = packet.flow.index();
         let has_paths = self.scenario.flows[flow].paths.len() > 1;
         if !has_paths || packet.reason != Some(SendReason::New) {
@@ -289,7 +289,7 @@ impl Observer for Recorder<'_> {
             path.sent_bytes += size_bytes;
         }
         let Some(id) = packet.fragment else {
-            return self.note_segment(packet);
+            return self.record_segment(packet);
         };
         if self.watches[flow].trails.on_sent(id, packet.path) {
             for record in self.windows.iter_mut().filter(|record| record.is_open) {

@@ -2,7 +2,7 @@
 
 use anabranch_sim::{FrameEvent, FrameOutcome};
 use anabranch_units::{Importance, Instant};
-use anabranch_video::player::{Display, Fate, Freeze, Player, PlayerFrame};
+use anabranch_video::player::{Display, DisplayOutcome, Freeze, Player, PlayerFrame};
 
 use super::record::ViewerRecord;
 use super::window::Window;
@@ -47,7 +47,7 @@ impl Viewer {
             captured_at: frame.captured_at,
             is_complete,
         };
-        let Fate::Displayed(display) = self.player.on_frame(now, frame) else {
+        let DisplayOutcome::Displayed(display) = self.player.on_frame(now, frame) else {
             return None;
         };
         self.freezes.extend(display.freeze);

@@ -73,10 +73,10 @@ mod tests {
             ("index,time,bytes,type,importance\n0,0,1,I,key", "is film"),
             ("# made\nframe,200 kbit/s\n0,1", "is frame sizes"),
         ] {
-            let told = mistake(&"line 1", &WANTED, text);
+            let message = mistake(&"line 1", &WANTED, text);
             assert!(
-                told.starts_with("line 1; ") && told.contains(part),
-                "{told}"
+                message.starts_with("line 1; ") && message.contains(part),
+                "{message}"
             );
         }
         assert_eq!(mistake(&"line 2", &WANTED, "1\nx"), "line 2");
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn a_file_of_no_known_format_is_answered_with_all_of_them() {
-        let told = mistake(&"line 1", &WANTED, "time,rate\n0,1000");
+        let message = mistake(&"line 1", &WANTED, "time,rate\n0,1000");
         for name in ["mahimahi", "film", "frame sizes"] {
-            assert!(told.contains(name), "{told}");
+            assert!(message.contains(name), "{message}");
         }
     }
 }

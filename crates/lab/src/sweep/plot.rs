@@ -31,7 +31,7 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
     };
     let others = keys(report)
         .into_iter()
-        .filter(|key| tells_apart(report, axis.key, key));
+        .filter(|key| is_ambiguous(report, axis.key, key));
     let (of_panels, of_lines) = shared_out(report, others.collect());
     let facets = combinations(report, &of_panels);
     let columns = columns(report);
@@ -130,7 +130,7 @@ fn setting<'a>(point: &'a PointReport, key: &str) -> Option<&'a SettingReport> {
 
 /// Whether points at one place of the axis differ in a key. A key that changes only with the axis
 /// does not distinguish lines.
-fn tells_apart(report: &SweepReport, axis: &str, key: &str) -> bool {
+fn is_ambiguous(report: &SweepReport, axis: &str, key: &str) -> bool {
     let value = |point, key| setting(point, key).map(|setting| &setting.value);
     let places = report
         .points

@@ -260,7 +260,7 @@ fn the_others_refuse_times_of_nothing() {
 
 /// Returns how many of `count` packets, arriving at these intervals while none leaves, are accepted
 /// unmarked, marked, and dropped.
-fn fates(discipline: &Discipline, ecn: Ecn, count: u64, gap: Duration) -> [usize; 3] {
+fn outcomes(discipline: &Discipline, ecn: Ecn, count: u64, gap: Duration) -> [usize; 3] {
     let mut ledger = Ledger::default();
     let mut queue = queue(discipline, QueueLimit::Unlimited);
     let mut dropped = 0;
@@ -287,11 +287,11 @@ fn red(ecn: bool, is_gentle: bool) -> Discipline {
 
 #[test]
 fn rfc3168_7_red_marks_below_a_probability_of_1_and_drops_at_it() {
-    let fates = |ecn, transport| fates(&red(ecn, false), transport, 200, Duration::ZERO);
-    let [_, marked, dropped] = fates(true, Ecn::Ect0);
+    let outcomes = |ecn, transport| outcomes(&red(ecn, false), transport, 200, Duration::ZERO);
+    let [_, marked, dropped] = outcomes(true, Ecn::Ect0);
     assert!(marked > 0 && dropped > 100, "{marked} {dropped}");
     for (ecn, transport) in [(false, Ecn::Ect0), (true, Ecn::NotEct)] {
-        let [_, marked, dropped] = fates(ecn, transport);
+        let [_, marked, dropped] = outcomes(ecn, transport);
         assert!(marked == 0 && dropped > 100, "{ecn} {dropped}");
     }
 }
@@ -307,10 +307,10 @@ fn rfc8033_5_1_pie_marks_up_to_10_percent_and_drops_above() {
     };
     // No packet leaves, so that the delay grows and the probability with it: to 10 % first, then 1.
     let gap = Duration::from_micros(100);
-    let [_, marked, dropped] = fates(&pie(true), Ecn::Ect0, 20_000, gap);
+    let [_, marked, dropped] = outcomes(&pie(true), Ecn::Ect0, 20_000, gap);
     assert!(marked > 0 && dropped > 5_000, "{marked} {dropped}");
     for (ecn, transport) in [(false, Ecn::Ect0), (true, Ecn::NotEct)] {
-        let [_, marked, more_dropped] = fates(&pie(ecn), transport, 20_000, gap);
+        let [_, marked, more_dropped] = outcomes(&pie(ecn), transport, 20_000, gap);
         assert!(
             marked == 0 && more_dropped > dropped,
             "{ecn} {more_dropped}"

@@ -16,22 +16,22 @@ impl<L: Load> ClientRole<L> {
         let is_first = !handshake.has_agreed();
         match handshake.handle_response(now, datagram) {
             Ok(None) if is_first && handshake.has_agreed() => {
-                self.note_answer(now, arrival);
-                let at = self.ways.address_of(arrival);
+                self.record_answer(now, arrival);
+                let at = self.paths.address_of(arrival);
                 self.answered = at.map(|address| (arrival.socket, address));
             }
             Ok(None) => {}
             Ok(Some(reason)) => {
-                handshake.ask_again(initiator::<L>(&self.config));
-                self.note_answer(now, arrival);
-                self.note_refused(Refused::ByReceiver(reason));
+                handshake.request_again(initiator::<L>(&self.config));
+                self.record_answer(now, arrival);
+                self.record_refused(Refused::ByReceiver(reason));
             }
             Err(_) => self.edge.refused_handshakes += 1,
         }
     }
 
     /// Records the carrier by which the receiver has answered.
-    fn note_answer(&mut self, now: Instant, arrival: &Arrival) {
+    fn record_answer(&mut self, now: Instant, arrival: &Arrival) {
         if let Some(handshake) = &mut self.handshake {
             handshake.on_answer(now);
         }
@@ -48,19 +48,19 @@ impl<L: Load> ClientRole<L> {
         let handshake = self.handshake.as_ref();
         match handshake.map(|handshake| handshake.handle_version_notice(datagram)) {
             Some(Ok(version)) => {
-                self.note_answer(now, arrival);
-                self.note_refused(Refused::OtherVersion(version));
+                self.record_answer(now, arrival);
+                self.record_refused(Refused::OtherVersion(version));
             }
             Some(Err(_)) => self.edge.refused_handshakes += 1,
             None => {}
         }
     }
 
-    fn note_refused(&mut self, refused: Refused) {
+    fn record_refused(&mut self, refused: Refused) {
         if let Some(handshake) = &mut self.handshake
-            && handshake.note_refused(refused)
+            && handshake.record_refused(refused)
         {
-            self.events.tell(Event::Refused(refused));
+            self.events.emit(Event::Refused(refused));
         }
     }
 
@@ -70,8 +70,8 @@ impl<L: Load> ClientRole<L> {
             let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
             match taken {
                 Ok(()) => {
-                    self.note_answer(now, arrival);
-                    self.ways.on_sign(arrival.socket);
+                    self.record_answer(now, arrival);
+                    self.paths.on_sign(arrival.socket);
                 }
                 Err(_) => self.edge.refused_handshakes += 1,
             }

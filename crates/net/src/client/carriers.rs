@@ -12,7 +12,7 @@ use crate::handshake::Handshake;
 use crate::load::Load;
 use crate::port::Port;
 use crate::tcp::dial::{Dial, Manner};
-use crate::tcp::fallback::News;
+use crate::tcp::fallback::FallbackEvent;
 use crate::tcp::{Carrier, TcpFallback};
 
 impl<L: Load> ClientRole<L> {
@@ -34,7 +34,7 @@ impl<L: Load> ClientRole<L> {
 
     /// Returns the TCP destination of a path.
     fn tcp_remote(&self, index: usize) -> Option<SocketAddr> {
-        let mut remote = self.ways.address(index)?;
+        let mut remote = self.paths.address(index)?;
         match self.config.tcp {
             TcpFallback::Off => return None,
             TcpFallback::Port(port) => remote.set_port(port),
@@ -61,7 +61,7 @@ impl<L: Load> ClientRole<L> {
         for (index, dial) in dials(ports) {
             self.steer(now, index, dial, ports);
         }
-        self.tell_carriers(ports.len());
+        self.report_carriers(ports.len());
     }
 
     fn steer(&mut self, now: Instant, index: usize, dial: &Dial, ports: &[Port]) {
@@ -72,8 +72,8 @@ impl<L: Load> ClientRole<L> {
             && let Some(handshake) = &mut self.handshake
         {
             // The path keeps its address until the connection has asked it.
-            self.ways.on_sign(index);
-            handshake.on_new_way(now);
+            self.paths.on_sign(index);
+            handshake.on_new_path(now);
         }
         let asks = self.fallback.asks(now, index);
         let Some(driver) = &mut self.driver else {
@@ -92,19 +92,19 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    fn tell_carriers(&mut self, path_count: usize) {
+    fn report_carriers(&mut self, path_count: usize) {
         let remote = (0..path_count).find_map(|index| self.tcp_remote(index));
-        for news in self.fallback.take_news() {
-            let event = match (news, remote) {
-                (News::Tries, Some(remote)) => Event::TriesTcp { remote },
-                (News::Blocked, Some(remote)) => Event::UdpBlocked { remote },
-                (News::Carrier { index, carrier }, _) => Event::PathCarrier {
+        for fallback_event in self.fallback.take_events() {
+            let event = match (fallback_event, remote) {
+                (FallbackEvent::Tries, Some(remote)) => Event::TriesTcp { remote },
+                (FallbackEvent::Blocked, Some(remote)) => Event::UdpBlocked { remote },
+                (FallbackEvent::Carrier { index, carrier }, _) => Event::PathCarrier {
                     path: PathId(index as u8),
                     carrier,
                 },
-                (News::Tries | News::Blocked, None) => continue,
+                (FallbackEvent::Tries | FallbackEvent::Blocked, None) => continue,
             };
-            self.events.tell(event);
+            self.events.emit(event);
         }
     }
 

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use anabranch_core::{PathId, Transmit};
-use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
 use anabranch_units::Instant;
 
 use super::Authentic;
-use crate::observer::{PacketEvent, PacketNews, PacketObserver};
+use crate::observer::{PacketEvent, PacketEventKind, PacketObserver};
 
 /// The observer of a session's packets, if there is one.
 #[derive(Debug)]
 pub(super) struct Observed {
     observer: Option<Arc<dyn PacketObserver>>,
     peer: PublicKey,
-    cargo: Cargo,
+    session_kind: SessionKind,
     /// Lost packets of each path at the last check.
     lost_counts: Vec<u64>,
 }
@@ -23,12 +23,12 @@ impl Observed {
     pub(super) fn new(
         observer: Option<Arc<dyn PacketObserver>>,
         peer: PublicKey,
-        cargo: Cargo,
+        session_kind: SessionKind,
     ) -> Self {
         Observed {
             observer,
             peer,
-            cargo,
+            session_kind,
             lost_counts: Vec::new(),
         }
     }
@@ -37,34 +37,34 @@ impl Observed {
         self.observer.is_some()
     }
 
-    fn tell(&self, at: Instant, path: PathId, news: PacketNews) {
+    fn emit(&self, at: Instant, path: PathId, kind: PacketEventKind) {
         if let Some(observer) = &self.observer {
             observer.on_packet(&PacketEvent {
                 at,
                 peer: self.peer,
-                cargo: self.cargo,
+                session_kind: self.session_kind,
                 path,
-                news,
+                kind,
             });
         }
     }
 
     pub(super) fn on_sent(&self, at: Instant, number: u64, sent: &Transmit) {
-        let news = PacketNews::Sent {
+        let kind = PacketEventKind::Sent {
             number,
             bytes: sent.size + PROTECTION_OVERHEAD_BYTES,
             reason: sent.reason,
             fragment: sent.fragment,
         };
-        self.tell(at, sent.path, news);
+        self.emit(at, sent.path, kind);
     }
 
     pub(super) fn on_received(&self, at: Instant, received: &Authentic<'_>) {
-        let news = PacketNews::Received {
+        let kind = PacketEventKind::Received {
             number: received.counter,
             bytes: received.plaintext.len() + PROTECTION_OVERHEAD_BYTES,
         };
-        self.tell(at, received.path, news);
+        self.emit(at, received.path, kind);
     }
 
     /// Resets the count of a path number that another path takes.
@@ -82,7 +82,7 @@ impl Observed {
         let before = core::mem::replace(&mut self.lost_counts[path.index()], count);
         let new_count = count.saturating_sub(before);
         if new_count > 0 {
-            self.tell(at, path, PacketNews::Lost { count: new_count });
+            self.emit(at, path, PacketEventKind::Lost { count: new_count });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of routes: the address that is believed to be the peer's, and its changes.
+//! Tests of routes: the address that is trusted to be the peer's, and its changes.
 
 use super::*;
 use std::net::Ipv4Addr;

@@ -192,7 +192,9 @@ impl Candidates {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_secure::{Cargo, Initiator, Reply, Responder, SecretKey, Wishes};
+    use anabranch_secure::{
+        Initiator, Reply, Responder, SecretKey, SessionKind, SessionParameters,
+    };
 
     use super::*;
 
@@ -215,14 +217,14 @@ mod tests {
         }
 
         fn owner(&self) -> Owner {
-            (self.sender.public_key(), Cargo::Frames)
+            (self.sender.public_key(), SessionKind::Frames)
         }
 
         /// Makes a sender's session, and returns it with the mark of its initiation, which arrives
         /// at `now`.
         fn shake_hands(&mut self, now: Instant, index: u32) -> (Session, Mac) {
-            let wishes = Wishes::of(Cargo::Frames);
-            let mut initiator = Initiator::new(&self.sender, &self.receiver_key, index, wishes);
+            let parameters = SessionParameters::of(SessionKind::Frames);
+            let mut initiator = Initiator::new(&self.sender, &self.receiver_key, index, parameters);
             let request = self.responder.read_initiation(initiator.message()).unwrap();
             let answer = self.responder.accept(request, index, false);
             let mark = Responder::mark(initiator.message()).unwrap();
@@ -352,10 +354,10 @@ mod tests {
         let (mut frames, _) = bed.shake_hands(at(1), 1);
         let (mut streams, _) = bed.shake_hands(at(2), 2);
         let of_streams = bed.candidates.entries[1].accepted.as_mut().unwrap();
-        of_streams.owner.1 = Cargo::Streams;
+        of_streams.owner.1 = SessionKind::Streams;
         assert!(bed.opens(at(3), 2, &sealed(&mut streams)));
         let confirmed = bed.candidates.confirm(2).unwrap();
-        assert_eq!(confirmed.owner.1, Cargo::Streams);
+        assert_eq!(confirmed.owner.1, SessionKind::Streams);
         assert!(bed.opens(at(3), 1, &sealed(&mut frames)));
     }
 

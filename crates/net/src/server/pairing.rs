@@ -15,7 +15,7 @@ const MAX_WRONG_COUNT: u32 = 32;
 /// Outcome of a pairing code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PairingNews {
+pub enum PairingOutcome {
     /// A peer has used it, and is allowed. The next [`Receiver::set_allowed`] must name the peer.
     ///
     /// [`Receiver::set_allowed`]: crate::Receiver::set_allowed
@@ -33,7 +33,7 @@ pub(super) struct Pairing {
     wrong_count: u32,
     /// The peer that has used the code, until the owner knows it.
     paired: Option<PublicKey>,
-    news: Vec<PairingNews>,
+    outcomes: Vec<PairingOutcome>,
 }
 
 impl ServerRole {
@@ -45,16 +45,16 @@ impl ServerRole {
     }
 
     /// Takes the outcomes of codes since the last call. From now on the owner names the peer.
-    pub(crate) fn take_pairing_news(&mut self, now: Instant) -> Vec<PairingNews> {
+    pub(crate) fn take_pairing_outcomes(&mut self, now: Instant) -> Vec<PairingOutcome> {
         self.expire_code(now);
         self.pairing.paired = None;
-        core::mem::take(&mut self.pairing.news)
+        core::mem::take(&mut self.pairing.outcomes)
     }
 
     /// Takes the code away whose time is over: before an initiation is read.
     pub(super) fn expire_code(&mut self, now: Instant) {
         if self.pairing.expires_at.is_some_and(|at| now >= at) {
-            self.end_pairing(PairingNews::Expired);
+            self.end_pairing(PairingOutcome::Expired);
         }
     }
 
@@ -66,7 +66,7 @@ impl ServerRole {
         }
         self.pairing.wrong_count += 1;
         if self.pairing.wrong_count == MAX_WRONG_COUNT {
-            self.end_pairing(PairingNews::TooManyGuesses);
+            self.end_pairing(PairingOutcome::TooManyGuesses);
         }
     }
 
@@ -74,7 +74,7 @@ impl ServerRole {
     pub(super) fn pair(&mut self, peer: PublicKey) {
         self.responder.allow(peer);
         self.pairing.paired = Some(peer);
-        self.end_pairing(PairingNews::Paired(peer));
+        self.end_pairing(PairingOutcome::Paired(peer));
     }
 
     /// Adds the peer that the owner does not know yet to those that it names.
@@ -84,9 +84,9 @@ impl ServerRole {
         allowed.iter().chain(unknown).copied().collect()
     }
 
-    fn end_pairing(&mut self, news: PairingNews) {
+    fn end_pairing(&mut self, outcomes: PairingOutcome) {
         self.responder.set_code(None);
         self.pairing.expires_at = None;
-        self.pairing.news.push(news);
+        self.pairing.outcomes.push(outcomes);
     }
 }

@@ -10,7 +10,7 @@ use super::sessions::{Owner, Sessions};
 pub struct Places {
     /// The peers that share them.
     pub peers: Vec<PublicKey>,
-    /// Maximum number of their sessions of the same cargo.
+    /// Maximum number of their sessions of the same kind.
     pub max_sessions: usize,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn has_room(
 }
 
 /// Returns the session whose place `owner` would take, and the time at which it was last heard. It
-/// is one of those that share places with it, if these are taken, else of all with the same cargo.
+/// is one of those that share places with it, if these are taken, else of all with the same kind.
 pub(super) fn longest_silent(
     sessions: &Sessions,
     all: &[Places],

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_secure::{Cargo, PublicKey};
+use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::Instant;
 
 use crate::lanes::Peer;
 use crate::served::{Audience, Served};
 
-/// Owner of a session and its cargo: there is one session of each at a time.
-pub(super) type Owner = (PublicKey, Cargo);
+/// Owner of a session and its kind: there is one session of each at a time.
+pub(super) type Owner = (PublicKey, SessionKind);
 
 /// One session.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn owner(&self) -> Owner {
-        (self.session.peer(), self.session.cargo())
+        (self.session.peer(), self.session.session_kind())
     }
 }
 
@@ -34,7 +34,7 @@ impl Held {
 pub(super) struct Sessions {
     by_index: BTreeMap<u32, Held>,
     /// Times at which the sessions are to be advanced.
-    agenda: BTreeSet<(Instant, u32)>,
+    timer_queue: BTreeSet<(Instant, u32)>,
     begun_count: u64,
     /// The addresses of all peers, and the number of their changes.
     peers: Vec<Peer>,
@@ -52,13 +52,13 @@ impl Sessions {
             next_at: Instant::ZERO,
             proven: Vec::new(),
         };
-        self.agenda.insert((held.next_at, index));
+        self.timer_queue.insert((held.next_at, index));
         self.by_index.insert(index, held);
     }
 
     pub(super) fn remove(&mut self, index: u32) -> Option<Held> {
         let held = self.by_index.remove(&index)?;
-        self.agenda.remove(&(held.next_at, index));
+        self.timer_queue.remove(&(held.next_at, index));
         if !held.proven.is_empty() {
             self.list_peers();
         }
@@ -107,12 +107,12 @@ impl Sessions {
 
     /// Returns the sessions with something to do now.
     pub(super) fn due(&self, now: Instant) -> Vec<u32> {
-        let due = self.agenda.range(..=(now, u32::MAX));
+        let due = self.timer_queue.range(..=(now, u32::MAX));
         let mut due: Vec<u32> = due.map(|(_, index)| *index).collect();
         let others = self.iter().filter(|(_, held)| held.next_at > now);
         due.extend(
             others
-                .filter(|(_, held)| held.session.may_have_news())
+                .filter(|(_, held)| held.session.may_have_data())
                 .map(|(index, _)| index),
         );
         due
@@ -120,20 +120,20 @@ impl Sessions {
 
     /// Returns the time of the next due session.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.agenda.first().map(|(at, _)| *at)
+        self.timer_queue.first().map(|(at, _)| *at)
     }
 
     /// Postpones a session's next step to `until`.
     pub(super) fn put_off(&mut self, index: u32, until: Instant) {
         if let Some(held) = self.by_index.get_mut(&index) {
-            self.agenda.remove(&(held.next_at, index));
+            self.timer_queue.remove(&(held.next_at, index));
             held.next_at = until;
-            self.agenda.insert((until, index));
+            self.timer_queue.insert((until, index));
         }
     }
 
     /// Checks whether the addresses of a session's peer have changed.
-    pub(super) fn note_addresses(&mut self, index: u32) {
+    pub(super) fn check_addresses(&mut self, index: u32) {
         let Some(held) = self.by_index.get_mut(&index) else {
             return;
         };

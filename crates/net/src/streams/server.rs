@@ -15,7 +15,7 @@ use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
-use crate::server::{LocalAddresses, Places, ServerConfig, ServerRole, TurnedAway};
+use crate::server::{LocalAddresses, Places, RefusedSender, ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
 /// A stream that a client has opened.
@@ -133,8 +133,8 @@ impl StreamServer {
     }
 
     /// Takes the clients that requested a session since the last call and got none.
-    pub fn take_turned_away(&self) -> Vec<TurnedAway> {
-        self.runtime.look(|role, _| role.take_turned_away())
+    pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
+        self.runtime.look(|role, _| role.take_refused_senders())
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two

@@ -40,7 +40,7 @@ pub(crate) struct Dial {
     dial_at: Instant,
     wait: Cell<Duration>,
     /// Whether the connection was found open once.
-    is_open_noted: Cell<bool>,
+    is_open_recorded: Cell<bool>,
 }
 
 impl Dial {
@@ -65,7 +65,7 @@ impl Dial {
 
     /// Returns `true` once for each connection that opens.
     pub(crate) fn take_opened(&self) -> bool {
-        self.is_open() && !self.is_open_noted.replace(true)
+        self.is_open() && !self.is_open_recorded.replace(true)
     }
 
     /// Records that the connection has brought an authentic datagram.
@@ -121,7 +121,7 @@ impl Dial {
             && let Some(target) = self.target.get()
         {
             self.began_at = now;
-            self.is_open_noted.set(false);
+            self.is_open_recorded.set(false);
             self.dial_at = now + FIRST_WAIT;
             self.connection = Connection::dial(via, target).ok();
         }

@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Interval of questions by UDP, …
 const ASK_INTERVAL: Duration = Duration::from_secs(10);
 /// … after an answer …
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_500);
+const ASK_INTERVAL_AFTER_ANSWER: Duration = Duration::from_millis(1_500);
 /// … and at most.
 const MAX_ASK_INTERVAL: Duration = Duration::from_secs(320);
 /// Number of consecutive answers that prove that UDP works again.
@@ -38,7 +38,7 @@ const LINGER: Duration = Duration::from_secs(3);
 
 /// News for the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum FallbackEvent {
     /// TCP is tried in addition to UDP.
     Tries,
     /// UDP counts as blocked on all paths.
@@ -60,9 +60,9 @@ enum Phase {
 pub(crate) struct Fallback {
     phase: Phase,
     is_wanted: bool,
-    has_told_try: bool,
+    has_reported_try: bool,
     paths: Vec<Path>,
-    news: Vec<News>,
+    events: Vec<FallbackEvent>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ struct Path {
     manner: Manner,
     /// Time of TCP's first answer in the present attempt.
     heard_by_tcp_at: Option<Instant>,
-    told: Carrier,
+    reported: Carrier,
     ask_at: Instant,
     ask_interval: Duration,
     has_asked: bool,
@@ -83,7 +83,7 @@ impl Path {
         Path {
             manner,
             heard_by_tcp_at: None,
-            told: Carrier::Udp,
+            reported: Carrier::Udp,
             ask_at: Instant::ZERO,
             ask_interval: ASK_INTERVAL,
             has_asked: false,
@@ -119,23 +119,23 @@ impl Path {
     fn on_answer(&mut self, now: Instant) -> bool {
         if core::mem::take(&mut self.has_asked) {
             self.answer_count += 1;
-            self.ask_at = now + ASK_AGAIN_AFTER;
+            self.ask_at = now + ASK_INTERVAL_AFTER_ANSWER;
         }
         self.answer_count >= ENOUGH_ANSWERS
     }
 }
 
 impl Fallback {
-    pub(crate) fn new(wish: TcpFallback) -> Self {
+    pub(crate) fn new(setting: TcpFallback) -> Self {
         Fallback {
-            phase: match wish {
+            phase: match setting {
                 TcpFallback::Only => Phase::TcpOnly,
                 TcpFallback::Off | TcpFallback::Port(_) => Phase::Udp,
             },
-            is_wanted: matches!(wish, TcpFallback::Port(_)),
-            has_told_try: false,
+            is_wanted: matches!(setting, TcpFallback::Port(_)),
+            has_reported_try: false,
             paths: Vec::new(),
-            news: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -209,13 +209,13 @@ impl Fallback {
             {
                 self.phase = Phase::Trying;
                 self.paths.iter_mut().for_each(|path| path.try_both(now));
-                if !core::mem::replace(&mut self.has_told_try, true) {
-                    self.news.push(News::Tries);
+                if !core::mem::replace(&mut self.has_reported_try, true) {
+                    self.events.push(FallbackEvent::Tries);
                 }
             }
             Phase::Trying if self.first_answer_at().is_some_and(|at| now >= at + GRACE) => {
                 self.phase = Phase::Fallen;
-                self.news.push(News::Blocked);
+                self.events.push(FallbackEvent::Blocked);
                 let heard = self
                     .paths
                     .iter_mut()
@@ -227,7 +227,7 @@ impl Fallback {
             }
             _ => {}
         }
-        self.note_carriers();
+        self.update_carriers();
     }
 
     fn first_answer_at(&self) -> Option<Instant> {
@@ -237,24 +237,24 @@ impl Fallback {
             .min()
     }
 
-    fn note_carriers(&mut self) {
+    fn update_carriers(&mut self) {
         for (index, path) in self.paths.iter_mut().enumerate() {
             let carrier = match path.manner {
                 Manner::Udp => Carrier::Udp,
                 Manner::Tcp | Manner::TcpOnly => Carrier::Tcp,
                 Manner::Both => continue,
             };
-            if core::mem::replace(&mut path.told, carrier) != carrier
+            if core::mem::replace(&mut path.reported, carrier) != carrier
                 && self.phase != Phase::TcpOnly
             {
-                self.news.push(News::Carrier { index, carrier });
+                self.events.push(FallbackEvent::Carrier { index, carrier });
             }
         }
     }
 
     /// Takes the news so far, the oldest first.
-    pub(crate) fn take_news(&mut self) -> Vec<News> {
-        core::mem::take(&mut self.news)
+    pub(crate) fn take_events(&mut self) -> Vec<FallbackEvent> {
+        core::mem::take(&mut self.events)
     }
 
     pub(crate) fn manner(&self, index: usize) -> Manner {
@@ -322,13 +322,13 @@ mod tests {
         fallback.advance(at(3_000), START, 2);
         fallback.on_heard(at(3_100), 0, Carrier::Tcp);
         fallback.advance(at(3_600), None, 2);
-        let blocked = [News::Blocked, carrier(0, Carrier::Tcp)];
-        assert_eq!(fallback.take_news()[1..], blocked);
+        let blocked = [FallbackEvent::Blocked, carrier(0, Carrier::Tcp)];
+        assert_eq!(fallback.take_events()[1..], blocked);
         fallback
     }
 
-    fn carrier(index: usize, carrier: Carrier) -> News {
-        News::Carrier { index, carrier }
+    fn carrier(index: usize, carrier: Carrier) -> FallbackEvent {
+        FallbackEvent::Carrier { index, carrier }
     }
 
     /// Sends a question on the first path at `millis`, which is answered 50 ms later.
@@ -350,7 +350,7 @@ mod tests {
             (Manner::Both, Manner::Both)
         );
         assert!(fallback.wants_connection(at(3_000), 1));
-        assert_eq!(fallback.take_news(), [News::Tries]);
+        assert_eq!(fallback.take_events(), [FallbackEvent::Tries]);
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         fallback.on_heard(at(3_500), 1, Carrier::Udp);
         fallback.advance(at(3_700), None, 2);
         assert_eq!(fallback.manner(0), Manner::Udp);
-        assert_eq!(fallback.take_news(), [News::Tries]);
+        assert_eq!(fallback.take_events(), [FallbackEvent::Tries]);
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         );
         fallback.on_heard(at(4_000), 1, Carrier::Tcp);
         fallback.advance(at(4_000), None, 2);
-        assert_eq!(fallback.take_news(), [carrier(1, Carrier::Tcp)]);
+        assert_eq!(fallback.take_events(), [carrier(1, Carrier::Tcp)]);
     }
 
     #[test]
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(fallback.manner(0), Manner::Tcp);
         ask_and_answer(&mut fallback, 28_250);
         assert_eq!(fallback.manner(0), Manner::Udp);
-        assert_eq!(fallback.take_news(), [carrier(0, Carrier::Udp)]);
+        assert_eq!(fallback.take_events(), [carrier(0, Carrier::Udp)]);
         assert!(
             fallback.wants_connection(at(31_000), 0),
             "the server still sends by it"
@@ -429,7 +429,7 @@ mod tests {
         fallback.on_heard(at(6_000), 0, Carrier::Tcp);
         fallback.advance(at(6_000), None, 2);
         assert_eq!(
-            (fallback.manner(0), fallback.take_news()),
+            (fallback.manner(0), fallback.take_events()),
             (Manner::Tcp, vec![])
         );
     }
@@ -442,7 +442,7 @@ mod tests {
         let mut only = Fallback::new(TcpFallback::Only);
         only.advance(at(0), START, 1);
         assert_eq!(
-            (only.manner(0), only.take_news()),
+            (only.manner(0), only.take_events()),
             (Manner::TcpOnly, vec![])
         );
         assert!(only.wants_connection(at(0), 0));
@@ -455,7 +455,7 @@ mod tests {
         assert_eq!(fallback.manner(0), Manner::Both);
         fallback.on_heard(at(5_000), 0, Carrier::Tcp);
         fallback.advance(at(5_000), None, 2);
-        assert_eq!(fallback.take_news(), [carrier(0, Carrier::Tcp)]);
+        assert_eq!(fallback.take_events(), [carrier(0, Carrier::Tcp)]);
         fallback.paths[0].go_back(at(6_000));
         fallback.replace_path(0);
         fallback.on_failure(at(7_000), 0, Carrier::Udp);

@@ -42,7 +42,7 @@ fn expect_smoothness(judgement: &mut Judgement, evidence: &Evidence, case: &str)
 }
 
 /// Expects a fair share for Reno, since a flow that never yields is smooth, too.
-fn expect_company(judgement: &mut Judgement, evidence: &Evidence) {
+fn expect_cross_traffic(judgement: &mut Judgement, evidence: &Evidence) {
     let samples = evidence.each("ARC", |run| {
         let flows = group(run, "reno");
         let sum: f64 = flows.iter().map(|flow| run.rate(flow, STEADY)).sum();
@@ -71,7 +71,7 @@ pub(super) const FIGURE_5: Claim = Claim {
         let mut judgement = Judgement::new();
         expect_smoothness(&mut judgement, evidence, "ARC");
         expect_smoothness(&mut judgement, evidence, "TFRC");
-        expect_company(&mut judgement, evidence);
+        expect_cross_traffic(&mut judgement, evidence);
         for (name, case, flows) in [
             ("(a): ARC", "ARC", "rated"),
             ("(b): TFRC", "TFRC", "rated"),
@@ -110,7 +110,7 @@ pub(super) const SMOOTHER: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         expect_smoothness(&mut judgement, evidence, "ARC");
-        expect_company(&mut judgement, evidence);
+        expect_cross_traffic(&mut judgement, evidence);
         judgement
     },
 };

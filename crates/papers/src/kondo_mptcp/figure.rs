@@ -95,10 +95,10 @@ pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
         })
     };
     let all = tally(main, parts);
-    all.tell("all of it", &mut judgement);
+    all.report("all of it", &mut judgement);
     for part in parts.iter().filter(|_| parts.len() > 1) {
         let one = tally(main, core::slice::from_ref(part));
-        one.tell(part.name, &mut judgement);
+        one.report(part.name, &mut judgement);
     }
     for form in FORMS {
         let other = tally(form, parts);

@@ -55,7 +55,7 @@ pub(super) const LOSSY: Claim = Claim {
             let is_so = is_superior(&bbr, &cubic) || is_perfect(&bbr);
             vec![Expect::that("", is_so)]
         });
-        better.tell("BBR is better", &mut judgement);
+        better.report("BBR is better", &mut judgement);
         for who in ["BBR", "CUBIC"] {
             type Of = fn(&RunRecord) -> f64;
             let numbers: [(&str, Of); 2] = [

@@ -85,10 +85,10 @@ pub(super) const FUTURE: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let all = tally(evidence, PROPOSED, &PARTS);
-        all.tell("largest-bdp: all of it", &mut judgement);
+        all.report("largest-bdp: all of it", &mut judgement);
         for part in &PARTS {
             let name = format!("largest-bdp: {}", part.0);
-            tally(evidence, PROPOSED, core::slice::from_ref(part)).tell(&name, &mut judgement);
+            tally(evidence, PROPOSED, core::slice::from_ref(part)).report(&name, &mut judgement);
         }
         for other in OTHERS {
             let name = format!("{other}: all of it");

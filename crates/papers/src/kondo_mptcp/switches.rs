@@ -209,10 +209,10 @@ fn judge_blocked(evidence: &Evidence) -> Judgement {
         let run = run(point, "BBR");
         vec![Expect::that("", parts.iter().all(|(_, is_so)| is_so(run)))]
     });
-    all.tell("all of it", &mut judgement);
+    all.report("all of it", &mut judgement);
     for (name, is_so) in parts {
         let one = SPACE.tally(|point| vec![Expect::that("", is_so(run(point, "BBR")))]);
-        one.tell(name, &mut judgement);
+        one.report(name, &mut judgement);
     }
     let points = SPACE.points();
     let share = |who: &str| {

@@ -255,15 +255,15 @@ pub(super) fn judge(
     let drawn = points.iter().map(|point| At { evidence, point });
     let drawn: Vec<At<'_>> = drawn.filter(|at| at.is_within_axes(plan)).collect();
     let mut judgement = Judgement::new();
-    let mut told = String::new();
+    let mut lines = String::new();
     for (name, is_so) in sentences {
         let so = tally(evidence, is_so);
-        so.tell(name, &mut judgement);
+        so.report(name, &mut judgement);
         judgement.report(&among(&drawn, name, is_so));
-        told.push_str(&format!("{name}: {} ", so.sentence()));
+        lines.push_str(&format!("{name}: {} ", so.sentence()));
     }
     show(evidence, plan, &mut judgement);
-    judgement.because(format!("{told}{why}"))
+    judgement.because(format!("{lines}{why}"))
 }
 
 /// Returns the share of the points within the axes at which `is_so` is true.

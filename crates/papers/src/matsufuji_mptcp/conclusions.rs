@@ -323,7 +323,7 @@ pub(super) const LATENCY: Claim = Claim {
         };
         let sentences: [Sentence<'_>; 1] = [("bytes wait longer on the longer path", &longer)];
         let mut judgement = judge(evidence, &plan, &sentences, "");
-        tell_more(evidence, &plan, &mut judgement);
+        report_more(evidence, &plan, &mut judgement);
         judgement
     },
 };
@@ -336,7 +336,7 @@ fn waited(run: &RunRecord) -> (f64, f64) {
 
 /// Reports numbers that the paper does not show: start-up, stalls, the paths' shares, switches,
 /// waiting.
-fn tell_more(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
+fn report_more(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
     type Measure = fn(&RunRecord) -> f64;
     let measures: [(&str, Unit, Measure); 5] = [
         ("start-up", Unit::Milliseconds, |run| {

@@ -59,7 +59,7 @@ const COUNTING: [&str; 2] = ["wrr", "round-robin"];
 /// Share of the scenarios that "in most of them" stands for.
 const MOST: f64 = 2.0 / 3.0;
 
-pub(super) const HEEDING: Claim = Claim {
+pub(super) const FOLLOWING: Claim = Claim {
     id: "own-heeding",
     paper: &PAPER,
     figure: "aim",

@@ -40,7 +40,7 @@ pub(super) const CLAIM: Claim = Claim {
         let before = Measured::new(
             "estimate before the fall, over the new capacity",
             Unit::Number,
-            evidence.each("gcc", |run| run.believed_bandwidth((25.0, 30.0)) / 1e6),
+            evidence.each("gcc", |run| run.estimated_bandwidth((25.0, 30.0)) / 1e6),
         );
         let mut judgement = Judgement::new();
         judgement.report(&factor.clone().beside(0.8));

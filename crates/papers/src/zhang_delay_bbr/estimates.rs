@@ -18,19 +18,19 @@ pub(super) const CLAIM: Claim = Claim {
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {
         let capacity = setting(2).bits_per_second();
-        let samples = evidence.each("case 2", |run| run.believed_bandwidth(SHARED) / capacity);
+        let samples = evidence.each("case 2", |run| run.estimated_bandwidth(SHARED) / capacity);
         let name = "sum of the flows' estimates over the capacity, 100-300 s";
-        let believed = Measured::new(name, Unit::Number, samples);
+        let estimate = Measured::new(name, Unit::Number, samples);
         // A constant estimate would pass without this: alone, a flow must find the capacity.
         let samples = evidence.each("case 2", |run| {
-            run.believed_bandwidth((20.0, 40.0)) / capacity
+            run.estimated_bandwidth((20.0, 40.0)) / capacity
         });
         let name = "first flow's estimate over the capacity while alone, 20-40 s";
         let alone = Measured::new(name, Unit::Number, samples);
         let mut judgement = Judgement::new();
-        judgement.report(&believed);
+        judgement.report(&estimate);
         judgement.report(&alone);
-        judgement.expect(believed.more_than(1.0));
+        judgement.expect(estimate.more_than(1.0));
         judgement.expect(alone.at_least(0.8));
         judgement
     },

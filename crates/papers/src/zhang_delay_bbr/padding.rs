@@ -30,12 +30,12 @@ pub(super) const CLAIM: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let believed = |case: &str| {
-            let samples = evidence.each(case, |run| run.believed_bandwidth(STEADY) / CAPACITY);
+        let estimate = |case: &str| {
+            let samples = evidence.each(case, |run| run.estimated_bandwidth(STEADY) / CAPACITY);
             let name = format!("{case}: bandwidth estimate over the capacity, 1 Mbit/s of video");
             Measured::new(name, Unit::Number, samples)
         };
-        let (padded, bare) = (believed("with padding"), believed("without padding"));
+        let (padded, bare) = (estimate("with padding"), estimate("without padding"));
         let mut judgement = Judgement::new();
         judgement.report(&padded);
         judgement.report(&bare);

@@ -113,7 +113,7 @@ fn shown() -> &'static Configuration {
 
 /// Time before any other flow, after the start, and time in which all of them run.
 const ALONE: Span = (10.0, 40.0);
-const IN_COMPANY: Span = (80.0, 300.0);
+const WITH_CROSS_TRAFFIC: Span = (80.0, 300.0);
 
 fn mean_delay(name: &str, run: &RunRecord, span: Span) -> f64 {
     run.frame_delay_ms(run.flow(name), span)
@@ -150,10 +150,10 @@ pub(super) const FIGURE_13: Claim = Claim {
             Measured::new(format!("{name}: {text}"), Unit::Milliseconds, samples)
         };
         let alone = during("frame delay alone, 10-40 s", ALONE);
-        let company = during("frame delay in company, 80-300 s", IN_COMPANY);
+        let cross_traffic = during("frame delay in company, 80-300 s", WITH_CROSS_TRAFFIC);
         judgement.report(&alone);
-        judgement.report(&company);
-        judgement.expect(alone.below(&company));
+        judgement.report(&cross_traffic);
+        judgement.expect(alone.below(&cross_traffic));
         judgement.draw(Chart::Lines(Lines {
             title: "Fig. 13: frame delay, configuration 6 (mean of each 200 ms)".to_owned(),
             x: "time, s".to_owned(),

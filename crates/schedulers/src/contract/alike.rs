@@ -62,7 +62,7 @@ fn standing(template: &PathView, id: u8, standing: Standing) -> PathView {
             ..template.rtt
         },
         forecast: Forecast {
-            transit: rtt(Some(template.forecast.transit)).unwrap_or_default(),
+            one_way_delay: rtt(Some(template.forecast.one_way_delay)).unwrap_or_default(),
             ..template.forecast
         },
         ..*template
@@ -106,9 +106,9 @@ proptest! {
             prop_assert_eq!(bound.len(), 1, "{}", entry.name);
             // `sfl` pours it over all equal ones alike: it belongs to the one that its middle
             // falls to, the second of three, and of two to either, by rounding.
-            let is_poured = entry.name == "sfl" && !is_retransmission;
+            let is_water_filling = entry.name == "sfl" && !is_retransmission;
             let taken = bound[0].1.iter().next().expect("it is bound");
-            let is_equal = is_poured && standings[taken.index()] == Standing::Near;
+            let is_equal = is_water_filling && standings[taken.index()] == Standing::Near;
             let is_expected = bound[0].1 == PathSet::only(expected) || is_equal;
             prop_assert!(is_expected, "{}: {taken}, not {expected}", entry.name);
         }
@@ -127,7 +127,7 @@ proptest! {
                 let mut view = path(id as u8, rtt.unwrap_or(0), *rate);
                 if rtt.is_none() {
                     view.rtt = unknown.map_or(PathRtt::default(), PathRtt::constant);
-                    view.forecast.transit = PathView::UNKNOWN_RTT / 2;
+                    view.forecast.one_way_delay = PathView::UNKNOWN_RTT / 2;
                 }
                 if *has_window {
                     view.pacing_rate = None;
@@ -195,7 +195,7 @@ fn contract_a_path_of_unknown_round_trip_time_is_between_those_of_90_and_110_ms(
                 let mut paths = [0, 1].map(|id| path(id, known_millis, 8));
                 let view = &mut paths[usize::from(unknown)];
                 view.rtt = PathRtt::default();
-                view.forecast.transit = PathView::UNKNOWN_RTT / 2;
+                view.forecast.one_way_delay = PathView::UNKNOWN_RTT / 2;
                 let mut bed = Bed::new((entry.build)(), paths.to_vec());
                 // `edcld` moves its shares from the second frame on.
                 let bound = (0..10).map(|turn| {

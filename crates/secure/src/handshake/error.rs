@@ -43,7 +43,7 @@ pub enum HandshakeError {
 pub enum Refusal {
     /// Sessions of other peers occupy all places.
     NoPlace = 1,
-    /// The responder does not carry the requested cargo.
+    /// The responder does not support the requested kind.
     NotCarried = 2,
 }
 

@@ -6,10 +6,11 @@ use snow::HandshakeState;
 use zeroize::Zeroizing;
 
 use super::{
-    ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
+    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
     INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES,
-    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, STATUS_BYTES, VERSION, VERSION_AT, Wishes,
-    big_endian_u16, big_endian_u32, builder, first_mac, split, write_message,
+    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SESSION_KIND_BYTES, STATUS_BYTES,
+    SessionParameters, VERSION, VERSION_AT, big_endian_u16, big_endian_u32, builder, first_mac,
+    split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
@@ -38,14 +39,19 @@ pub enum Reply {
 
 impl Initiator {
     /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session by
-    /// `wishes`.
+    /// `parameters`.
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
-    pub fn new(local: &SecretKey, remote: &PublicKey, local_index: u32, wishes: Wishes) -> Self {
-        Initiator::with_code(local, remote, local_index, wishes, None)
+    pub fn new(
+        local: &SecretKey,
+        remote: &PublicKey,
+        local_index: u32,
+        parameters: SessionParameters,
+    ) -> Self {
+        Initiator::with_code(local, remote, local_index, parameters, None)
     }
 
     /// Starts a handshake with a responder that does not know `local`, and lets it in for `code`.
@@ -57,17 +63,17 @@ impl Initiator {
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
-        wishes: Wishes,
+        parameters: SessionParameters,
         code: &PairingCode,
     ) -> Self {
-        Initiator::with_code(local, remote, local_index, wishes, Some(code))
+        Initiator::with_code(local, remote, local_index, parameters, Some(code))
     }
 
     fn with_code(
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
-        wishes: Wishes,
+        parameters: SessionParameters,
         code: Option<&PairingCode>,
     ) -> Self {
         let mut noise = builder(local)
@@ -75,12 +81,12 @@ impl Initiator {
             .and_then(snow::Builder::build_initiator)
             .expect("every field of Noise IK's initiator is set, once");
         let mut payload = Zeroizing::new([0; INITIATION_PAYLOAD_BYTES + CODE_BYTES]);
-        let (wished, coded) = payload.split_at_mut(INITIATION_PAYLOAD_BYTES);
-        let (index, rest) = wished.split_at_mut(INDEX_BYTES);
-        let (carried, latency) = rest.split_at_mut(CARGO_BYTES);
+        let (requested, coded) = payload.split_at_mut(INITIATION_PAYLOAD_BYTES);
+        let (index, rest) = requested.split_at_mut(INDEX_BYTES);
+        let (carried, latency) = rest.split_at_mut(SESSION_KIND_BYTES);
         index.copy_from_slice(&local_index.to_be_bytes());
-        carried[0] = wishes.cargo as u8;
-        latency.copy_from_slice(&wishes.latency_millis.to_be_bytes());
+        carried[0] = parameters.session_kind as u8;
+        latency.copy_from_slice(&parameters.latency_millis.to_be_bytes());
         let mut code_bytes = 0;
         if let Some(code) = code {
             coded.copy_from_slice(code.bytes());
@@ -171,11 +177,11 @@ impl Initiator {
         let token = ResetToken::from_bytes(token);
         let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
         self.noise = None;
-        if let status @ (ACCEPTED | ACCEPTED_AGAIN) = status[0] {
+        if let status @ (ACCEPTED | ACCEPTED_REPLACEMENT) = status[0] {
             return Ok(Reply::Agreed(Box::new(Agreed {
                 session,
                 latency_millis: big_endian_u16(latency),
-                had_session: status == ACCEPTED_AGAIN,
+                had_session: status == ACCEPTED_REPLACEMENT,
             })));
         }
         let mut reasons = Refusal::ALL.into_iter();

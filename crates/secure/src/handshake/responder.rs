@@ -9,10 +9,10 @@ use snow::HandshakeState;
 use zeroize::Zeroizing;
 
 use super::{
-    ACCEPTED, ACCEPTED_AGAIN, Agreed, CARGO_BYTES, Cargo, HandshakeError, INDEX_BYTES,
-    INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES,
-    PAIRING_INITIATION_BYTES, RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal,
-    STATUS_BYTES, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
+    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
+    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES, PAIRING_INITIATION_BYTES,
+    RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SESSION_KIND_BYTES,
+    STATUS_BYTES, SessionKind, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
     write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
@@ -44,7 +44,7 @@ pub struct Responder {
 pub struct Request {
     noise: HandshakeState,
     peer: PublicKey,
-    cargo: Option<Cargo>,
+    session_kind: Option<SessionKind>,
     remote_index: u32,
     latency_millis: u16,
     is_paired: bool,
@@ -79,7 +79,7 @@ impl Responder {
         }
     }
 
-    /// Sets this end's wished delay of media in milliseconds; 0: no wish.
+    /// Sets this end's requested delay of media in milliseconds; 0: none.
     pub fn set_latency_millis(&mut self, latency_millis: u16) {
         self.latency_millis = latency_millis;
     }
@@ -199,11 +199,11 @@ impl Responder {
             return Err(HandshakeError::WrongCode(peer));
         }
         let (index, rest) = payload.split_at(INDEX_BYTES);
-        let (cargo, latency) = rest.split_at(CARGO_BYTES);
+        let (session_kind, latency) = rest.split_at(SESSION_KIND_BYTES);
         Ok(Request {
             noise,
             peer,
-            cargo: Cargo::ALL.get(usize::from(cargo[0])).copied(),
+            session_kind: SessionKind::ALL.get(usize::from(session_kind[0])).copied(),
             remote_index: big_endian_u32(index),
             latency_millis: self.latency_millis.max(big_endian_u16(latency)),
             is_paired: !is_allowed,
@@ -220,7 +220,7 @@ impl Responder {
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         let (status, rest) = payload.split_at_mut(STATUS_BYTES);
         status[0] = if had_session {
-            ACCEPTED_AGAIN
+            ACCEPTED_REPLACEMENT
         } else {
             ACCEPTED
         };
@@ -276,9 +276,9 @@ impl Request {
         self.peer
     }
 
-    /// Returns the requested cargo of the session; `None` for one that this version does not know.
-    pub fn cargo(&self) -> Option<Cargo> {
-        self.cargo
+    /// Returns the requested kind of the session; `None` for one that this version does not know.
+    pub fn session_kind(&self) -> Option<SessionKind> {
+        self.session_kind
     }
 
     /// Whether the peer is let in for the code alone. The driver takes the code away and allows
@@ -301,7 +301,7 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("peer", &self.peer)
-            .field("cargo", &self.cargo)
+            .field("cargo", &self.session_kind)
             .finish_non_exhaustive()
     }
 }

@@ -41,7 +41,7 @@ impl Ends {
             &self.initiator,
             &self.responder_key,
             INITIATOR_INDEX,
-            Wishes::of(Cargo::Frames),
+            SessionParameters::of(SessionKind::Frames),
         )
     }
 
@@ -123,7 +123,7 @@ fn an_initiation_for_another_key_is_refused() {
         &ends.initiator,
         &elsewhere,
         INITIATOR_INDEX,
-        Wishes::of(Cargo::Frames),
+        SessionParameters::of(SessionKind::Frames),
     );
     assert_eq!(ends.refusal(initiator.message()), HandshakeError::WrongMac);
 }
@@ -139,7 +139,7 @@ fn a_response_by_another_key_is_refused() {
         &ends.initiator,
         &impostor_key.public_key(),
         INITIATOR_INDEX,
-        Wishes::of(Cargo::Frames),
+        SessionParameters::of(SessionKind::Frames),
     );
     let impostor = Responder::new(impostor_key, [ends.initiator.public_key()]);
     let request = impostor.read_initiation(bait.message()).unwrap();
@@ -170,7 +170,7 @@ fn a_key_that_is_not_allowed_is_refused() {
         &stranger,
         &ends.responder_key,
         INITIATOR_INDEX,
-        Wishes::of(Cargo::Frames),
+        SessionParameters::of(SessionKind::Frames),
     );
     let refused = ends.refusal(initiator.message());
     assert_eq!(refused, HandshakeError::NotAllowed(stranger.public_key()));
@@ -287,7 +287,7 @@ fn a_responder_under_load_learns_who_receives_at_an_address() {
         &ends.initiator,
         &ends.responder_key,
         INITIATOR_INDEX,
-        Wishes::of(Cargo::Frames),
+        SessionParameters::of(SessionKind::Frames),
     );
     let refused = stranger.handle_cookie_reply(&reply);
     assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
@@ -390,7 +390,7 @@ fn a_refusal_is_read_by_the_initiator_alone() {
         let forged = other.handle_response(&response);
         assert_eq!(forged.unwrap_err(), HandshakeError::Forged);
         let reply = initiator.handle_response(&response).unwrap();
-        assert!(matches!(reply, Reply::Refused(told) if told == reason));
+        assert!(matches!(reply, Reply::Refused(sent_reason) if sent_reason == reason));
         assert!(initiator.is_complete());
     }
 }
@@ -415,11 +415,11 @@ fn an_initiation_tells_whose_it_is_and_the_cargo() {
     let remote = local.public_key();
     let responder = Responder::new(local, [first.public_key(), second.public_key()]);
     for key in [&first, &second] {
-        for cargo in Cargo::ALL {
-            let initiator = Initiator::new(key, &remote, 1, Wishes::of(cargo));
+        for session_kind in SessionKind::ALL {
+            let initiator = Initiator::new(key, &remote, 1, SessionParameters::of(session_kind));
             let request = responder.read_initiation(initiator.message()).unwrap();
             assert_eq!(request.peer(), key.public_key());
-            assert_eq!(request.cargo(), Some(cargo));
+            assert_eq!(request.session_kind(), Some(session_kind));
         }
     }
 }
@@ -429,12 +429,12 @@ fn the_larger_wish_for_a_latency_is_agreed_on() {
     let mut ends = ends();
     for (ours, theirs) in [(300, 0), (0, 300), (300, 200), (200, 300)] {
         ends.responder.set_latency_millis(theirs);
-        let wishes = Wishes {
-            cargo: Cargo::Frames,
+        let parameters = SessionParameters {
+            session_kind: SessionKind::Frames,
             latency_millis: ours,
         };
         let (local, remote) = (&ends.initiator, &ends.responder_key);
-        let mut initiator = Initiator::new(local, remote, INITIATOR_INDEX, wishes);
+        let mut initiator = Initiator::new(local, remote, INITIATOR_INDEX, parameters);
         let answer = ends.accept(RESPONDER_INDEX, initiator.message());
         assert_eq!(answer.agreed.latency_millis, 300);
         let reply = initiator.handle_response(&answer.response).unwrap();

@@ -29,7 +29,7 @@ impl Entry {
 /// time.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    noted: Vec<Entry>,
+    recorded: Vec<Entry>,
     /// Used while sorting.
     sorted: Vec<Entry>,
     /// Ends of the spans of time in the sorted list; used while sorting.
@@ -40,43 +40,43 @@ pub(super) struct Entries {
 const FEW: usize = 16;
 
 impl Entries {
-    pub(super) fn note(&mut self, entry: Entry) {
-        self.noted.push(entry);
+    pub(super) fn record(&mut self, entry: Entry) {
+        self.recorded.push(entry);
     }
 
-    /// Notes all of them, and leaves the list empty.
-    pub(super) fn note_all(&mut self, entries: &mut Vec<Entry>) {
-        if self.noted.is_empty() {
-            core::mem::swap(&mut self.noted, entries);
+    /// Records all of them, and leaves the list empty.
+    pub(super) fn record_all(&mut self, entries: &mut Vec<Entry>) {
+        if self.recorded.is_empty() {
+            core::mem::swap(&mut self.recorded, entries);
         } else {
-            self.noted.append(entries);
+            self.recorded.append(entries);
         }
     }
 
     /// Takes all entries out by time; at the same time by flow, and then in the order in which they
     /// were noted.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {
-        if self.noted.len() > FEW {
+        if self.recorded.len() > FEW {
             self.spread();
         } else {
-            self.noted.sort_by_key(Entry::order);
+            self.recorded.sort_by_key(Entry::order);
         }
-        self.noted.drain(..)
+        self.recorded.drain(..)
     }
 
     /// Sorts by spans of time that hold an entry or two each, then within each span. When a
     /// thousand flows send by turns, this looks at each packet only a few times.
     fn spread(&mut self) {
         let nanos = |entry: &Entry| entry.at.as_nanos();
-        let first = self.noted.iter().map(nanos).min().unwrap_or_default();
-        let last = self.noted.iter().map(nanos).max().unwrap_or_default();
-        let count = self.noted.len() as u64;
+        let first = self.recorded.iter().map(nanos).min().unwrap_or_default();
+        let last = self.recorded.iter().map(nanos).max().unwrap_or_default();
+        let count = self.recorded.len() as u64;
         let shift = u64::BITS - ((last - first) / count).leading_zeros();
         let span = |entry: &Entry| ((nanos(entry) - first) >> shift) as usize;
         // The start of each span while entries are inserted, and its end afterwards.
         self.ends.clear();
         self.ends.resize(((last - first) >> shift) as usize + 2, 0);
-        for entry in &self.noted {
+        for entry in &self.recorded {
             self.ends[span(entry) + 1] += 1;
         }
         let mut sum = 0;
@@ -84,8 +84,8 @@ impl Entries {
             sum += *end;
             *end = sum;
         }
-        self.sorted.resize(self.noted.len(), self.noted[0]);
-        for entry in &self.noted {
+        self.sorted.resize(self.recorded.len(), self.recorded[0]);
+        for entry in &self.recorded {
             let place = &mut self.ends[span(entry)];
             self.sorted[*place as usize] = *entry;
             *place += 1;
@@ -98,7 +98,7 @@ impl Entries {
             }
             start = end;
         }
-        core::mem::swap(&mut self.noted, &mut self.sorted);
+        core::mem::swap(&mut self.recorded, &mut self.sorted);
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
                     ecn: Ecn::NotEct,
                     is_back: false,
                 };
-                entries.note(entry);
+                entries.record(entry);
                 expected.push((entry.at, entry.flow, id));
             }
             expected.sort_unstable();

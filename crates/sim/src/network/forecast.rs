@@ -65,9 +65,9 @@ impl Network {
 
     /// Returns the link that a packet takes after this one.
     fn link_after(&self, id: u64, link: LinkId, traffic: &Traffic) -> Option<LinkId> {
-        let journey = &traffic.journeys[id as usize];
-        let route = &self.routes[journey.route.index()];
-        let hops = || (0_u8..).map_while(|hop| route.hop(journey.direction, hop));
+        let packet_record = &traffic.packet_records[id as usize];
+        let route = &self.routes[packet_record.route.index()];
+        let hops = || (0_u8..).map_while(|hop| route.hop(packet_record.direction, hop));
         hops().skip_while(|hop| *hop != link).nth(1)
     }
 }
@@ -80,10 +80,10 @@ mod tests {
 
     use super::*;
     use crate::flow::FlowId;
-    use crate::inboxes::Arrival;
+    use crate::groups::{Division, Window};
+    use crate::mailboxes::Arrival;
     use crate::network::Datagram;
     use crate::observer::PacketEvent;
-    use crate::parties::{Division, Window};
     use crate::payload::Unpacked;
     use crate::topology::Route;
 
@@ -176,7 +176,7 @@ mod tests {
     /// Returns a window of one instant.
     fn instant(now: Instant) -> Window {
         Window {
-            party: 0,
+            group: 0,
             known_until: now,
             before: now + Duration::from_nanos(1),
             reached: now,
@@ -193,8 +193,8 @@ mod tests {
         let arrivals = std::mem::take(&mut traffic.arrivals);
         let mut read = |arrival: &Arrival| {
             traffic.arrive(arrival, &mut buffer, &mut ());
-            let journey = &traffic.journeys[arrival.id as usize];
-            (arrival.at, journey.event().size_bytes)
+            let packet_record = &traffic.packet_records[arrival.id as usize];
+            (arrival.at, packet_record.event().size_bytes)
         };
         arrivals.iter().map(&mut read).collect()
     }

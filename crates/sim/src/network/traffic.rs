@@ -7,9 +7,9 @@ use anabranch_units::{Ecn, Instant};
 
 use super::PacketCounts;
 use super::entries::Entry;
-use super::journey::Journey;
+use super::packet_record::PacketRecord;
 use crate::flow::{Direction, FlowId};
-use crate::inboxes::Arrival;
+use crate::mailboxes::Arrival;
 use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::payload::{More, Unpacked};
 use crate::topology::{LinkId, Route, RouteId};
@@ -18,19 +18,19 @@ use crate::trace_hash::TraceHash;
 /// The traffic of a lane's flows.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// Journeys by [`Packet::id`].
-    pub(super) journeys: Vec<Journey>,
-    /// Payload bytes that exceed the space in the journeys.
+    /// Packet records by [`Packet::id`].
+    pub(super) packet_records: Vec<PacketRecord>,
+    /// Payload bytes that exceed the space in the records.
     more: Vec<More>,
-    /// Indices of journeys that have ended, for new packets.
-    free_journeys: Vec<u32>,
+    /// Indices of records that have ended, for new packets.
+    free_records: Vec<u32>,
     /// First link, by route and direction.
     first_links: Vec<[LinkId; 2]>,
     /// Arrivals in this window, link by link.
     pub(crate) arrivals: Vec<Arrival>,
     /// Packets that the flows have sent in this window. Flows note them one after the other, each
     /// in the order of time.
-    pub(super) noted: Vec<Entry>,
+    pub(super) recorded: Vec<Entry>,
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
@@ -115,8 +115,8 @@ impl Traffic {
         self.hash
     }
 
-    pub(super) fn journey(&mut self, packet: &Packet) -> &mut Journey {
-        &mut self.journeys[packet.id as usize]
+    pub(super) fn packet_record(&mut self, packet: &Packet) -> &mut PacketRecord {
+        &mut self.packet_records[packet.id as usize]
     }
 
     /// Reads a datagram that has arrived: its bytes go to `buffer`.
@@ -126,16 +126,16 @@ impl Traffic {
         buffer: &'a mut Unpacked,
         observer: &mut impl Observer,
     ) -> Arrived<'a> {
-        self.free_journeys.push(arrival.id);
-        let journey = &self.journeys[arrival.id as usize];
+        self.free_records.push(arrival.id);
+        let packet_record = &self.packet_records[arrival.id as usize];
         let more = &self.more[arrival.id as usize];
-        let bytes = journey.payload.unpack(more, buffer);
+        let bytes = packet_record.payload.unpack(more, buffer);
         let arrived = Arrived {
-            path: journey.path,
-            session: journey.session,
+            path: packet_record.path,
+            session: packet_record.session,
             bytes,
         };
-        let (event, sent_at) = (journey.event(), journey.sent_at);
+        let (event, sent_at) = (packet_record.event(), packet_record.sent_at);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.record(arrival.at, Kind::Delivered, &event);
@@ -157,22 +157,22 @@ impl Traffic {
             ecn,
             payload,
         } = datagram;
-        let id = self.free_journeys.pop().unwrap_or_else(|| {
-            self.journeys.push(Journey::BLANK);
+        let id = self.free_records.pop().unwrap_or_else(|| {
+            self.packet_records.push(PacketRecord::BLANK);
             self.more.push(More::EMPTY);
             u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
         });
-        let journey = &mut self.journeys[id as usize];
-        journey.begin(now, event, *session, *route);
+        let packet_record = &mut self.packet_records[id as usize];
+        packet_record.begin(now, event, *session, *route);
         // Only repairs and reports contain more than headers and zeros.
         let is_other = |reason| matches!(reason, SendReason::Repair | SendReason::Control);
         let has_blank_content = !event.reason.is_some_and(is_other);
         let more = &mut self.more[id as usize];
-        journey.payload.pack(payload, has_blank_content, more);
+        packet_record.payload.pack(payload, has_blank_content, more);
         self.counts.sent += 1;
         self.record(now, Kind::Sent, event);
         observer.on_sent(now, event);
-        self.noted.push(Entry {
+        self.recorded.push(Entry {
             at: now,
             flow: event.flow,
             id,
@@ -186,8 +186,8 @@ impl Traffic {
     /// Records that a link has dropped a packet, and returns the packet's description.
     pub(super) fn lose(&mut self, dropped: &Dropped) -> PacketEvent {
         let id = dropped.packet.id as u32;
-        self.free_journeys.push(id);
-        let event = self.journeys[id as usize].event();
+        self.free_records.push(id);
+        let event = self.packet_records[id as usize].event();
         self.counts.dropped += 1;
         self.record(dropped.at, Kind::Dropped, &event);
         event

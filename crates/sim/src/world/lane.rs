@@ -7,21 +7,21 @@ use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
 
 use super::turn::{Buffers, Turn};
-use crate::agenda::Agenda;
 use crate::flow::{Direction, FlowId, Flows, Side};
-use crate::inboxes::{Arrival, Inboxes};
+use crate::groups::{Division, Group, MAX_GROUPS, Window};
+use crate::mailboxes::{Arrival, Mailboxes};
 use crate::network::{Datagram, Lanes, Network, Traffic};
 use crate::observer::{Observer, PacketEvent};
-use crate::parties::{Division, MAX_PARTIES, Party, Window};
+use crate::timer_queue::TimerQueue;
 
 /// Some of the flows, with the state that they use in their turns.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) flows: Flows,
     pub(super) traffic: Traffic,
-    /// Timers of the flows, by party.
-    agendas: [Agenda; MAX_PARTIES],
-    inboxes: Inboxes,
+    /// Timers of the flows, by group.
+    agendas: [TimerQueue; MAX_GROUPS],
+    mailboxes: Mailboxes,
     /// Flows that have something to do in a window.
     due: Vec<FlowId>,
     buffers: Buffers,
@@ -37,21 +37,21 @@ pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
 }
 
 impl Lane {
-    /// Divides the flows into these parties.
+    /// Divides the flows into these groups.
     pub(super) fn divide(&mut self, division: Division, network: &Network) {
-        self.inboxes = Inboxes::new(self.flows.count());
+        self.mailboxes = Mailboxes::new(self.flows.count());
         self.flows.plan_all(division, &mut self.agendas);
         self.traffic.learn_routes(network.routes());
     }
 
-    /// Returns the next timer of a flow for a party.
-    pub(super) fn next_at(&self, party: Party) -> Option<Instant> {
-        self.agendas[party].next_at()
+    /// Returns the next timer of a flow for a group.
+    pub(super) fn next_at(&self, group: Group) -> Option<Instant> {
+        self.agendas[group].next_at()
     }
 
     /// Returns whether a flow has something to do in a window.
     pub(super) fn is_due(&self, window: Window) -> bool {
-        let next_at = self.next_at(window.party);
+        let next_at = self.next_at(window.group);
         !self.traffic.arrivals.is_empty() || next_at.is_some_and(|at| at < window.before)
     }
 
@@ -66,11 +66,11 @@ impl Lane {
     ) {
         let mut due = std::mem::take(&mut self.due);
         self.take_in(&mut due, observer);
-        self.agendas[window.party].take_due(window.before, &mut due);
+        self.agendas[window.group].take_due(window.before, &mut due);
         // In the order of memory.
         due.sort_unstable();
         due.dedup();
-        self.inboxes.deal(&due);
+        self.mailboxes.deal(&due);
         for flow in &due {
             self.give_turn(*flow, window, sides, network.as_deref_mut(), observer);
         }
@@ -81,7 +81,7 @@ impl Lane {
     /// Takes in a window's arrivals, and notes the flows that will read them.
     fn take_in(&mut self, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
         let traffic = &mut self.traffic;
-        self.inboxes
+        self.mailboxes
             .fill(|arrivals| std::mem::swap(arrivals, &mut traffic.arrivals));
         let buffer = &mut self.buffers.received;
         let is_for_end = |arrival: &Arrival| {
@@ -91,7 +91,7 @@ impl Lane {
             }
             is_for_end
         };
-        self.inboxes.keep(is_for_end, due);
+        self.mailboxes.keep(is_for_end, due);
     }
 
     /// Moves a flow to the end of the window.
@@ -113,14 +113,14 @@ impl Lane {
             now: Instant::ZERO,
             flow_id,
             flow,
-            inboxes: self.inboxes.take(flow_id),
+            mailboxes: self.mailboxes.take(flow_id),
             traffic: &mut self.traffic,
             network,
             buffers: &mut self.buffers,
             observer,
         };
         turn.run();
-        self.agendas[window.party].plan(flow_id, flow.wakes_at(sides));
+        self.agendas[window.group].plan(flow_id, flow.wakes_at(sides));
     }
 
     /// Sends the packets of a generator that are due in the window.
@@ -130,7 +130,7 @@ impl Lane {
         };
         while let Some(at) = generator.next_at() {
             if at >= window.before {
-                return self.agendas[window.party].plan(flow, Some(at));
+                return self.agendas[window.group].plan(flow, Some(at));
             }
             let datagram = Datagram {
                 event: PacketEvent {

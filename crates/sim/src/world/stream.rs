@@ -109,12 +109,12 @@ impl<O: Observer> Turn<'_, O> {
             self.end_object();
         }
         if let Some(left) = play_time_left {
-            self.tell_play_time_left(left);
+            self.report_play_time_left(left);
         }
     }
 
     /// Reports the viewer's remaining play time to the sender, without delay.
-    fn tell_play_time_left(&mut self, left: Duration) {
+    fn report_play_time_left(&mut self, left: Duration) {
         let now = self.now;
         let sender = &mut self.flow.end(Side::Sender).endpoint;
         let sender = sender.stream_mut();

@@ -5,9 +5,9 @@ use std::thread::Scope;
 
 use super::lane::Watched;
 use crate::flow::Side;
+use crate::groups::Window;
 use crate::network::Network;
 use crate::observer::Observer;
-use crate::parties::Window;
 
 /// Strategy for moving lanes.
 pub(super) trait Mover<'a, O> {

@@ -8,11 +8,11 @@ use anabranch_units::Instant;
 use bytes::Bytes;
 
 use crate::flow::{Due, End, Flow, FlowId, Side, Work};
-use crate::inboxes::Arrival;
+use crate::groups::Window;
+use crate::mailboxes::Arrival;
 use crate::network::{Datagram, Network, Traffic};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
-use crate::parties::Window;
 use crate::payload::Unpacked;
 
 /// Bytes that all flows use in turn.
@@ -46,7 +46,7 @@ pub(super) struct Turn<'a, O> {
     pub(super) flow_id: FlowId,
     pub(super) flow: &'a mut Flow,
     /// Unread arrivals of the window, by side.
-    pub(super) inboxes: [&'a [Arrival]; 2],
+    pub(super) mailboxes: [&'a [Arrival]; 2],
     pub(super) traffic: &'a mut Traffic,
     /// The network, for oracles.
     pub(super) network: Option<&'a mut Network>,
@@ -55,7 +55,7 @@ pub(super) struct Turn<'a, O> {
 }
 
 impl<O: Observer> Turn<'_, O> {
-    /// Performs all steps that are due in the window for the ends of its party.
+    /// Performs all steps that are due in the window for the ends of its group.
     pub(super) fn run(mut self) {
         while let Some((at, due)) = self.next_due()
             && at < self.window.before
@@ -81,7 +81,7 @@ impl<O: Observer> Turn<'_, O> {
     }
 
     fn next_due(&self) -> Option<(Instant, Due)> {
-        let first = |side| self.inboxes[side as usize].first();
+        let first = |side| self.mailboxes[side as usize].first();
         let arrives_at = |side| first(side).map(|arrival: &Arrival| arrival.at);
         self.flow.next_due(self.sides, arrives_at)
     }
@@ -111,12 +111,12 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(Side::Sender);
     }
 
-    /// Reads the first datagram of an endpoint's inbox.
+    /// Reads the first datagram of an endpoint's mailbox.
     fn take_arrival(&mut self, side: Side) {
-        let Some((arrival, rest)) = self.inboxes[side as usize].split_first() else {
+        let Some((arrival, rest)) = self.mailboxes[side as usize].split_first() else {
             return;
         };
-        self.inboxes[side as usize] = rest;
+        self.mailboxes[side as usize] = rest;
         let buffer = &mut self.buffers.received;
         let arrived = self.traffic.arrive(arrival, buffer, self.observer);
         if self.flow.session != arrived.session {
@@ -177,7 +177,7 @@ impl<O: Observer> Turn<'_, O> {
     pub(super) fn serve(&mut self, side: Side) {
         let now = self.now;
         if side == Side::Sender && self.flow.truth.is_some() {
-            self.tell_truth();
+            self.update_oracle();
         }
         let flow = &mut *self.flow;
         let end = &mut flow.ends[side as usize];
@@ -244,7 +244,7 @@ impl<O: Observer> Turn<'_, O> {
     /// Shows an oracle the state of the links. This requires that all packets sent so far have been
     /// carried.
     #[cold]
-    fn tell_truth(&mut self) {
+    fn update_oracle(&mut self) {
         let Some(truth) = &self.flow.truth else {
             return;
         };
@@ -255,7 +255,7 @@ impl<O: Observer> Turn<'_, O> {
         let routes = self.flow.paths.iter().map(|path| path.route);
         let direction = Side::Sender.direction();
         let forecast = |route| network.forecast(self.now, route, direction, self.traffic);
-        oracle::tell(truth, routes.map(forecast));
+        oracle::publish(truth, routes.map(forecast));
     }
 }
 

@@ -96,8 +96,8 @@ fn a_sender_registers_and_each_link_is_acknowledged_apart() {
             taken => panic!("{taken:?}"),
         }
     }
-    let told: Vec<_> = acks.iter().map(|(link, _)| link.port()).collect();
-    assert_eq!(told, [1, 1, 1, 2]);
+    let expected: Vec<_> = acks.iter().map(|(link, _)| link.port()).collect();
+    assert_eq!(expected, [1, 1, 1, 2]);
     let numbers = |ack: &[u8]| -> Vec<u32> {
         let numbers = ack[4..].chunks(4);
         numbers

@@ -42,7 +42,7 @@ impl PictureExtractor {
             if packet.is_opaque() {
                 continue;
             }
-            self.tables.note(packet);
+            self.tables.record(packet);
             let Some(video) = self
                 .tables
                 .video()

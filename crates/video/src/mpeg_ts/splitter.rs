@@ -280,10 +280,10 @@ impl TransportUnitSplitter {
         self.unit.tables_at = is_table.then(|| self.unit.tables_at.unwrap_or(offset));
         self.unit.bytes.extend_from_slice(bytes);
         if !packet.is_opaque() {
-            self.tables.note(packet);
+            self.tables.record(packet);
         }
         if let Some(video) = self.video_in(packet) {
-            self.note_video(packet, video);
+            self.record_video(packet, video);
             self.unit.video_at = now;
             self.unit.video_len = self.unit.bytes.len();
         }
@@ -328,11 +328,11 @@ impl TransportUnitSplitter {
     }
 
     /// Records a packet of the video, already in the unit.
-    fn note_video(&mut self, packet: Packet<'_>, video: VideoStream) {
-        self.note_progress(packet);
+    fn record_video(&mut self, packet: Packet<'_>, video: VideoStream) {
+        self.record_progress(packet);
         let unit = &mut self.unit;
         if packet.is_random_access() {
-            unit.slices.note_key();
+            unit.slices.record_key();
         }
         unit.has_video = true;
         if packet.is_opaque() {
@@ -355,7 +355,7 @@ impl TransportUnitSplitter {
             payload = &payload[header_len..];
         }
         self.count_pes(payload.len());
-        self.note_start_codes(payload, video.codec);
+        self.record_start_codes(payload, video.codec);
         let is_end = self.stuffing == Stuffing::EndsPictures && packet.is_stuffed();
         if is_end && self.remaining_pes_len.is_none() {
             self.remaining_pes_len = Some(0);
@@ -365,7 +365,7 @@ impl TransportUnitSplitter {
 
     /// Records a packet of video, which begins a picture or continues one that may have been handed
     /// over.
-    fn note_progress(&mut self, packet: Packet<'_>) {
+    fn record_progress(&mut self, packet: Packet<'_>) {
         self.progress.packet_count += 1;
         let has_ended = self.stuffing == Stuffing::HasEndedPicture;
         if packet.starts_unit() {
@@ -391,13 +391,13 @@ impl TransportUnitSplitter {
     }
 
     /// Searches for start codes of slices, and of points at which decoding can start.
-    fn note_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
+    fn record_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
         // A start code may start in the packet before.
         let mut at = payload.len().min(8);
         for &byte in &payload[..at] {
-            self.note_byte(byte, codec);
+            self.record_byte(byte, codec);
         }
-        at = self.note_sei(payload, at, codec);
+        at = self.record_sei(payload, at, codec);
         loop {
             let from = at.saturating_sub(START_LEN - 1);
             let Some(found) = nal::find_start_code(&payload[from..]) else {
@@ -407,9 +407,9 @@ impl TransportUnitSplitter {
             let end = (from + found + START_LEN).min(payload.len());
             for position in at.max(header_at)..end {
                 self.video_tail = tail_of(&payload[..position]);
-                self.note_byte(payload[position], codec);
+                self.record_byte(payload[position], codec);
             }
-            at = self.note_sei(payload, at.max(end), codec);
+            at = self.record_sei(payload, at.max(end), codec);
             if at == payload.len() {
                 break;
             }
@@ -420,31 +420,31 @@ impl TransportUnitSplitter {
     }
 
     /// Records SEI messages that continue at `at`; returns their end.
-    fn note_sei(&mut self, payload: &[u8], mut at: usize, codec: VideoCodec) -> usize {
+    fn record_sei(&mut self, payload: &[u8], mut at: usize, codec: VideoCodec) -> usize {
         while self.sei.is_some() && at < payload.len() {
-            self.note_byte(payload[at], codec);
+            self.record_byte(payload[at], codec);
             at += 1;
         }
         at
     }
 
     /// Records a byte of video behind those of `video_tail`.
-    fn note_byte(&mut self, byte: u8, codec: VideoCodec) {
-        self.note_sei_byte(byte, codec);
+    fn record_byte(&mut self, byte: u8, codec: VideoCodec) {
+        self.record_sei_byte(byte, codec);
         let slices = &mut self.unit.slices;
         let is_header = self.video_tail & 0x00ff_ffff == 1;
         let is_after_header = self.video_tail >> 8 & 0x00ff_ffff == 1;
         match codec {
-            VideoCodec::H264 if is_header => slices.note_h264(byte),
+            VideoCodec::H264 if is_header => slices.record_h264(byte),
             VideoCodec::Hevc if is_after_header => {
                 let header = [self.video_tail as u8, byte];
-                slices.note_hevc(header, &mut self.highest_layer);
+                slices.record_hevc(header, &mut self.highest_layer);
             }
             VideoCodec::Mpeg2 if is_header && byte == mpeg2::SEQUENCE_HEADER => {
-                slices.note_key();
+                slices.record_key();
             }
             VideoCodec::Mpeg2 if self.video_tail >> 8 & 0xffff_ffff == MPEG2_PICTURE_START => {
-                slices.note_mpeg2(mpeg2::coding_type(byte));
+                slices.record_mpeg2(mpeg2::coding_type(byte));
             }
             _ => {}
         }
@@ -452,13 +452,13 @@ impl TransportUnitSplitter {
     }
 
     /// Records a byte that may belong to SEI messages, or to the header of their NAL unit.
-    fn note_sei_byte(&mut self, byte: u8, codec: VideoCodec) {
+    fn record_sei_byte(&mut self, byte: u8, codec: VideoCodec) {
         if self.video_tail & 0x00ff_ffff == 1 {
             self.sei = None;
         }
         if let Some(sei) = &mut self.sei {
             if sei.push(byte) {
-                self.unit.slices.note_key();
+                self.unit.slices.record_key();
                 self.sei = None;
             } else if sei.is_over() {
                 self.sei = None;

@@ -87,7 +87,7 @@ impl ProgramTables {
     }
 
     /// Records a packet, if it carries PAT or PMT.
-    pub(super) fn note(&mut self, packet: Packet<'_>) {
+    pub(super) fn record(&mut self, packet: Packet<'_>) {
         if packet.pid() == PAT_PID {
             if let Some(section) = self.association.push(packet) {
                 self.first = read_association(section).or(self.first);
@@ -277,7 +277,7 @@ mod tests {
         let mut tables = ProgramTables::default();
         packets
             .iter()
-            .for_each(|packet| tables.note(Packet::new(packet)));
+            .for_each(|packet| tables.record(Packet::new(packet)));
         tables.video()
     }
 
@@ -299,18 +299,18 @@ mod tests {
         let mut all = packets(PAT_PID, association(0x100));
         all.extend(packets(0x100, map(0)));
         let mut tables = ProgramTables::default();
-        let mut note = |all: Vec<[u8; PACKET_LEN]>| {
+        let mut record = |all: Vec<[u8; PACKET_LEN]>| {
             all.iter()
-                .for_each(|packet| tables.note(Packet::new(packet)));
+                .for_each(|packet| tables.record(Packet::new(packet)));
             let streams = [0x100, 0x101, 0x102].map(|pid| tables.has_stream(pid));
             (tables.reference_pid(), streams)
         };
-        assert_eq!(note(all), (Some(0x102), [false, true, true]));
+        assert_eq!(record(all), (Some(0x102), [false, true, true]));
         let mut without_clock = map(0);
         without_clock[8] = 0xff;
         without_clock[9] = 0xff;
         let all = packets(0x100, without_clock);
-        assert_eq!(note(all), (None, [false, true, true]));
+        assert_eq!(record(all), (None, [false, true, true]));
     }
 
     #[test]

@@ -102,12 +102,12 @@ impl Timeline {
     /// Takes the stream's next packet; `tables` are those before it. Returns the time of its first
     /// byte if it carries the leader's next value.
     pub(super) fn push(&mut self, packet: Packet<'_>, tables: &ProgramTables) -> Option<Duration> {
-        let told = self.note_clocks(packet, tables);
+        let has_advanced = self.read_clocks(packet, tables);
         self.position += PACKET_LEN as u64;
         if self.position - self.last().map_or(0, |last| last.position) > MAX_UNTIMED_BYTES {
             self.extrapolate();
         }
-        told.then(|| self.last().map(|last| last.time.saturating_sub(ORIGIN)))?
+        has_advanced.then(|| self.last().map(|last| last.time.saturating_sub(ORIGIN)))?
     }
 
     /// Ends the stream: all times are known from now on.
@@ -166,27 +166,27 @@ impl Timeline {
     }
 
     /// Reads the packet's clocks. Returns whether the leader advanced.
-    fn note_clocks(&mut self, packet: Packet<'_>, tables: &ProgramTables) -> bool {
+    fn read_clocks(&mut self, packet: Packet<'_>, tables: &ProgramTables) -> bool {
         let pid = packet.pid();
         if packet.is_damaged() || pid == NULL_PID {
             return false;
         }
-        let mut told = false;
+        let mut has_advanced = false;
         if packet.is_discontinuous()
             && let Some(index) = self.index_of(Kind::Reference, pid)
         {
             self.clocks[index].is_new_base = true;
         }
         if let Some(value) = packet.clock_reference() {
-            told |= self.note(Kind::Reference, pid, value, tables);
+            has_advanced |= self.record(Kind::Reference, pid, value, tables);
         }
         if packet.starts_unit() && !packet.is_opaque() {
             let header = PesHeader::read(packet.payload());
             if let Some(value) = header.and_then(|header| header.timestamp) {
-                told |= self.note(Kind::Timestamp, pid, value, tables);
+                has_advanced |= self.record(Kind::Timestamp, pid, value, tables);
             }
         }
-        told
+        has_advanced
     }
 
     fn index_of(&self, kind: Kind, pid: u16) -> Option<usize> {
@@ -195,7 +195,7 @@ impl Timeline {
     }
 
     /// Takes the next value of a clock. Returns whether it gives the stream's time.
-    fn note(&mut self, kind: Kind, pid: u16, value: u64, tables: &ProgramTables) -> bool {
+    fn record(&mut self, kind: Kind, pid: u16, value: u64, tables: &ProgramTables) -> bool {
         let (index, step) = match self.index_of(kind, pid) {
             Some(index) => (index, self.clocks[index].advance(value)),
             None => (self.insert(kind, pid, value), Step::Jump),
@@ -270,8 +270,8 @@ impl Timeline {
         let had_leader = self.leader.replace(index).is_some();
         let clock = self.clocks[index];
         // One value alone measures no time.
-        let has_told = self.rate.get().is_some() || self.anchors.len() > 1;
-        let starts_over = had_leader && !has_told && clock.silence().is_none();
+        let has_rate = self.rate.get().is_some() || self.anchors.len() > 1;
+        let starts_over = had_leader && !has_rate && clock.silence().is_none();
         let Some(last) = self.last().filter(|_| !starts_over) else {
             self.anchors.clear();
             self.clocks.iter_mut().for_each(|clock| clock.time = None);
@@ -289,7 +289,7 @@ impl Timeline {
         self.mark(index, own.unwrap_or(estimate));
     }
 
-    /// Notes that the next byte is due at `time` by the leader, which is at `index`.
+    /// Records that the next byte is due at `time` by the leader, which is at `index`.
     fn mark(&mut self, index: usize, time: Duration) {
         let time = time.max(self.last().map_or(time, |last| last.time));
         self.add_anchor(time);

@@ -285,7 +285,7 @@ fn memory_is_bounded_and_told_once() {
     assert!(
         playout
             .overflow()
-            .is_some_and(|told| told.contains("256 MiB"))
+            .is_some_and(|message| message.contains("256 MiB"))
     );
     assert_eq!(playout.overflow(), None);
 }

@@ -126,7 +126,7 @@ fn obs(address: SocketAddr, password: Option<&str>) -> Obs {
         address,
         password: password.map(str::to_owned),
         profile: PROFILE.to_owned(),
-        news: News::every(INTERVAL),
+        report_filter: ReportFilter::every(INTERVAL),
         link: None,
         retry_at: Instant::ZERO,
         said: String::new(),
@@ -141,7 +141,7 @@ fn a_running_encoder_takes_what_the_links_carry() {
     let mut obs = obs(address, Some("secretword"));
     for megabits in [4, 2, 1] {
         let target = DataRate::from_megabits_per_second(megabits);
-        obs.tell(target).unwrap();
+        obs.send_bitrate(target).unwrap();
     }
     drop(obs);
     let fake = served.join().unwrap();
@@ -155,7 +155,8 @@ fn a_running_encoder_takes_what_the_links_carry() {
 fn without_a_duplicate_it_counts_from_the_next_start_and_that_is_said() {
     let (address, served) = Fake::with_profiles(&["Mine"]).serve();
     let mut obs = obs(address, None);
-    obs.tell(DataRate::from_megabits_per_second(2)).unwrap();
+    obs.send_bitrate(DataRate::from_megabits_per_second(2))
+        .unwrap();
     assert!(obs.said.contains("Profile, Duplicate"), "{}", obs.said);
     drop(obs);
     let fake = served.join().unwrap();
@@ -168,7 +169,8 @@ fn a_stream_that_does_not_run_needs_no_other_profile() {
     fake.is_streaming = false;
     let (address, served) = fake.serve();
     let mut obs = obs(address, None);
-    obs.tell(DataRate::from_megabits_per_second(2)).unwrap();
+    obs.send_bitrate(DataRate::from_megabits_per_second(2))
+        .unwrap();
     assert_eq!(obs.said, "");
     drop(obs);
     assert_eq!(served.join().unwrap().bitrates["Mine"], 1_744);
@@ -179,7 +181,7 @@ fn what_is_wrong_with_it_is_said() {
     let target = DataRate::from_megabits_per_second(2);
     let error = |fake: Fake, password| {
         let (address, served) = fake.serve();
-        let error = obs(address, password).tell(target).unwrap_err();
+        let error = obs(address, password).send_bitrate(target).unwrap_err();
         served.join().unwrap();
         format!("{error:#}")
     };
@@ -197,7 +199,7 @@ fn what_is_wrong_with_it_is_said() {
     fake.chosen = PROFILE.to_owned();
     assert!(error(fake, None).contains("choose yours"));
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    let error = obs(nowhere, None).tell(target).unwrap_err();
+    let error = obs(nowhere, None).send_bitrate(target).unwrap_err();
     assert!(error.to_string().contains("cannot reach it"), "{error:#}");
 }
 

@@ -152,8 +152,8 @@ mod tests {
             "fd00::2/129",
             "x/24",
         ] {
-            let told = wrong.parse::<InnerAddress>().unwrap_err();
-            assert!(told.contains("expected an address"), "{told}");
+            let error_text = wrong.parse::<InnerAddress>().unwrap_err();
+            assert!(error_text.contains("expected an address"), "{error_text}");
         }
         for wrong in [
             "10.99.0.0/24",
@@ -170,8 +170,11 @@ mod tests {
             "ff02::1/64",
             "::ffff:10.0.0.1/120",
         ] {
-            let told = wrong.parse::<InnerAddress>().unwrap_err();
-            assert!(told.contains("not the address of a host"), "{told}");
+            let error_text = wrong.parse::<InnerAddress>().unwrap_err();
+            assert!(
+                error_text.contains("not the address of a host"),
+                "{error_text}"
+            );
         }
     }
 

@@ -144,18 +144,21 @@ mod tests {
             "a:1",
             "a\n",
         ] {
-            let told = name(wrong).unwrap_err();
-            assert!(told.contains("expected an interface's name"), "{told}");
+            let error_text = name(wrong).unwrap_err();
+            assert!(
+                error_text.contains("expected an interface's name"),
+                "{error_text}"
+            );
         }
     }
 
     #[test]
     fn errors_say_what_to_do() {
         use rustix::io::Errno;
-        let told = |errno: Errno| cause(&io::Error::from(errno)).unwrap_or("nothing");
-        assert!(told(Errno::PERM).contains("root"));
-        assert!(told(Errno::NOENT).contains("/dev/net/tun"));
-        assert!(told(Errno::BUSY).contains("another program"));
-        assert_eq!(told(Errno::INVAL), "nothing");
+        let error_text = |errno: Errno| cause(&io::Error::from(errno)).unwrap_or("nothing");
+        assert!(error_text(Errno::PERM).contains("root"));
+        assert!(error_text(Errno::NOENT).contains("/dev/net/tun"));
+        assert!(error_text(Errno::BUSY).contains("another program"));
+        assert_eq!(error_text(Errno::INVAL), "nothing");
     }
 }

@@ -232,14 +232,14 @@ mod tests {
         assert_eq!(routes.route(ip("10.99.0.77")), None);
         let refused = Verdict::NotYours(Some(ip("10.99.0.3")));
         assert_eq!(claim(&mut routes, b, "b", "10.99.0.77"), refused);
-        let again = (keys[0], routes.open());
+        let newer = (keys[0], routes.open());
         assert_eq!(
-            claim(&mut routes, again, "a", "10.99.0.78"),
+            claim(&mut routes, newer, "a", "10.99.0.78"),
             Verdict::Granted
         );
         assert_eq!(claim(&mut routes, b, "b", "10.99.0.77"), Verdict::Granted);
         assert_eq!(
-            claim(&mut routes, again, "a", "10.99.0.2"),
+            claim(&mut routes, newer, "a", "10.99.0.2"),
             Verdict::Granted
         );
         assert_eq!(routes.owners.len(), 4, "a key has one beside its own");

@@ -17,10 +17,10 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use super::far::{self, Far, Flow, MAX_QUEUED_BYTES};
-use super::{MAX_FLOWS, Rule, near};
+use super::server::{self, Flow, MAX_QUEUED_BYTES, ServerEnd};
+use super::{MAX_FLOWS, Rule, client};
 use crate::tunnel::policy::Policy;
-use crate::tunnel::tun::far::Member;
+use crate::tunnel::tun::server::Member;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -111,18 +111,18 @@ async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
     // A rule for a port does not reach this machine.
     let any = format!("*:{}", forbidden.port());
     let policy = policy(&[&target.to_string(), &any], ends.client_key);
-    tokio::spawn(far::serve_all(accepted, policy, None));
+    tokio::spawn(server::serve_all(accepted, policy, None));
     let rules = [target, forbidden].map(|to| Rule {
         listen: (LOOPBACK, 0).into(),
         target: to.to_string(),
     });
-    let ports = near::Ports::open(&rules).await.unwrap();
+    let ports = client::Ports::open(&rules).await.unwrap();
     let proxies: Vec<_> = ports
         .0
         .iter()
         .map(|port| port.1.local_addr().unwrap())
         .collect();
-    tokio::spawn(near::run(ports, None, ends.client.channel().clone()));
+    tokio::spawn(client::run(ports, None, ends.client.channel().clone()));
     let (first, second) = (application(proxies[0]).await, application(proxies[0]).await);
     let mut from = [None; 2];
     for round in 0..20_usize {
@@ -147,7 +147,7 @@ async fn a_flood_of_flows_is_bounded() {
     let (ends, mut accepted) = start();
     let target = target().await.to_string();
     let AcceptedDatagrams { peer, channel } = accepted.recv().await.unwrap();
-    let mut far = Far {
+    let mut server = ServerEnd {
         tun: Member::new(None, peer, channel.clone()),
         channel,
         peer,
@@ -159,19 +159,19 @@ async fn a_flood_of_flows_is_bounded() {
     // No task runs meanwhile, as if all targets' names were being resolved.
     let long = Bytes::from(vec![7; 60_000]);
     for number in 0..1_000 {
-        far.open(number, &target, long.clone());
+        server.open(number, &target, long.clone());
     }
     let queued = |flow: &Flow| flow.queue.max_capacity() - flow.queue.capacity();
-    let queued: usize = far.flows.values().map(queued).sum();
+    let queued: usize = server.flows.values().map(queued).sum();
     let max = MAX_QUEUED_BYTES / long.len();
     assert_eq!(queued, max, "datagrams in queues");
     for number in 0..3_000 {
-        far.open(number, &target, Bytes::from_static(b"x"));
+        server.open(number, &target, Bytes::from_static(b"x"));
         // The first flow is the one in use.
         tokio::time::sleep(Duration::from_micros(10)).await;
-        far.flows[&0].used.set();
+        server.flows[&0].used.set();
     }
-    assert_eq!(far.flows.len(), MAX_FLOWS);
-    assert!(far.flows.contains_key(&0));
+    assert_eq!(server.flows.len(), MAX_FLOWS);
+    assert!(server.flows.contains_key(&0));
     drop(ends);
 }

@@ -6,14 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::reached;
+use crate::local_address;
 
 /// The socket of a port.
 #[derive(Debug)]
 pub(super) struct Port {
     socket: UdpSocket,
     /// Whether the socket reports the local address of each datagram.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Port {
@@ -23,8 +23,11 @@ impl Port {
     /// The socket is bound to the unspecified address, and the system does not report local
     /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
-        let is_told = reached::be_told(&socket, socket.local_addr()?)?;
-        Ok(Port { socket, is_told })
+        let is_reported = local_address::enable(&socket, socket.local_addr()?)?;
+        Ok(Port {
+            socket,
+            is_reported,
+        })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -41,12 +44,13 @@ impl Port {
         &self,
         buffer: &mut [u8],
     ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
-        if !self.is_told {
+        if !self.is_reported {
             let (length, from) = self.socket.try_recv_from(buffer)?;
             return Ok((length, from, None));
         }
-        self.socket
-            .try_io(Interest::READABLE, || reached::recv(&self.socket, buffer))
+        self.socket.try_io(Interest::READABLE, || {
+            local_address::recv(&self.socket, buffer)
+        })
     }
 
     /// Sends a datagram from the local address of an earlier one.
@@ -60,7 +64,7 @@ impl Port {
             self.socket.send_to(bytes, to).await?;
             return Ok(());
         }
-        let send = || reached::send(&self.socket, bytes, to, from);
+        let send = || local_address::send(&self.socket, bytes, to, from);
         self.socket.async_io(Interest::WRITABLE, send).await
     }
 }

@@ -12,7 +12,7 @@ const LOSS_THRESHOLD: u64 = 50;
 const SAME_RATIO: u64 = 8;
 const SAME_RATE: DataRate = DataRate::from_kilobits_per_second(4);
 /// `bbr_lt_bw_max_rtts`: rounds of ProbeBW for which the rate is believed.
-const BELIEVED_ROUNDS: u32 = 48;
+const MAX_RATE_ROUNDS: u32 = 48;
 
 /// `bbr_lt_bw_sampling`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +49,7 @@ impl Policer {
     pub(super) fn on_sample(&mut self, facts: &PolicerFacts) -> bool {
         if self.is_found {
             self.round_count += u32::from(facts.is_in_probe_bw && facts.is_round_start);
-            let is_over = self.round_count >= BELIEVED_ROUNDS;
+            let is_over = self.round_count >= MAX_RATE_ROUNDS;
             if is_over {
                 *self = Policer::default();
             }

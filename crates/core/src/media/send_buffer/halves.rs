@@ -28,7 +28,7 @@ impl SendBuffer {
         self.frame(id)?.fragments[usize::from(fragment)].acked_half
     }
 
-    /// Notes that a half has arrived. The fragment has when both have.
+    /// Records that a half has arrived. The fragment has when both have.
     pub(crate) fn on_half_acked(&mut self, id: FrameId, fragment: u16, half: Half, path: PathId) {
         let Some(frame) = self.frame_mut(id) else {
             return;

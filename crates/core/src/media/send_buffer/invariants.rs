@@ -109,11 +109,11 @@ fn check_fragment(
                 .iter()
                 .all(|path| state.in_flight_on.contains(path)));
     checker.require(Invariant::InFlight, is_flight_true, &details);
-    let is_under_way = state.state == State::Waiting
+    let is_in_progress = state.state == State::Waiting
         || !all_on.is_empty()
         || !place.copies_bound_to.is_empty()
         || frame.is_protected;
-    checker.require(Invariant::NotForgotten, is_under_way, &details);
+    checker.require(Invariant::NotForgotten, is_in_progress, &details);
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl SendBuffer {
     /// Returns the last call of a fragment in flight. Frames that no other needs get no copy while
     /// the first may still arrive.
     fn last_call(&self, id: FragmentId, reason: SendReason) -> Option<LastCall> {
-        let in_flight_on = self.under_way(id)?.in_flight_on;
+        let in_flight_on = self.copies_in_flight(id)?.in_flight_on;
         let is_needed = self.frame(id.frame)?.importance != Importance::Disposable;
         (is_needed && !in_flight_on.is_empty()).then_some(LastCall {
             id,

@@ -3,7 +3,7 @@
 //! A fragment gets another copy if three conditions hold. The probability that those in flight
 //! arrive in time is less than its frame deserves, no later moment would do, and a path makes the
 //! deadline. If no path does and nothing is in flight, its frame is given up. The loss of a copy, a
-//! path that is in doubt or congested, an overdue report: all these only change the probability.
+//! path that is suspect or congested, an overdue report: all these only change the probability.
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -21,7 +21,7 @@ pub(crate) struct FragmentId {
 
 /// Copies in flight of a fragment that has neither arrived nor waits to be sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct CopiesInFlight {
     pub(crate) in_flight_on: PathSet,
     /// Paths among these on which two copies are in flight.
     twice_on: PathSet,
@@ -32,7 +32,7 @@ pub(crate) struct UnderWay {
     pub(crate) due_at: Instant,
 }
 
-impl UnderWay {
+impl CopiesInFlight {
     /// Returns the number of copies in flight on the path; three stand for more.
     pub(crate) fn copies_on(&self, path: PathId) -> u32 {
         let sets = [self.in_flight_on, self.twice_on, self.thrice_on];
@@ -46,18 +46,18 @@ pub(crate) struct Outlook {
     pub(crate) now: Instant,
     /// The probability that one of the copies under way arrives in time.
     pub(crate) chance: f64,
-    /// Time until the fates of the copies in flight are known.
+    /// Time until the outcomes of the copies in flight are known.
     pub(crate) known_after: Duration,
     /// Time until another copy that leaves now arrives.
     pub(crate) arrives_after: Duration,
     /// Possible excess over this time.
-    pub(crate) doubt: Duration,
+    pub(crate) delay_margin: Duration,
     /// Time until the loss of another copy would be reported.
-    pub(crate) told_after: Duration,
+    pub(crate) loss_reported_after: Duration,
 }
 
 impl Outlook {
-    /// Returns whether another copy, sent when the fates of those in flight are known, arrives by
+    /// Returns whether another copy, sent when the outcomes of those in flight are known, arrives by
     /// `due_at`.
     fn is_there_time(&self, due_at: Instant) -> bool {
         self.now + self.known_after + self.arrives_after <= due_at
@@ -70,7 +70,7 @@ pub(crate) enum Verdict {
     /// Nothing to do: it has arrived, waits already, or its copies in flight suffice for now.
     Settled,
     /// Another copy is sent.
-    SendAgain,
+    SendCopy,
     /// Repairs that cover it are under way: it is judged again when they have arrived or not.
     Wait,
     /// It would come too late: its frame is given up.
@@ -95,7 +95,7 @@ fn may_wait(reason: SendReason) -> bool {
 }
 
 impl SendBuffer {
-    /// Notes that a copy of the fragment on `path` is lost.
+    /// Records that a copy of the fragment on `path` is lost.
     pub(crate) fn on_lost(&mut self, id: FragmentId, path: PathId) {
         let Some(state) = self.state_mut(id) else {
             return;
@@ -113,10 +113,10 @@ impl SendBuffer {
 
     /// Returns the copies in flight of a fragment. `None` if there is nothing to decide: it has
     /// arrived or waits, or its frame is not wanted any more.
-    pub(crate) fn under_way(&self, id: FragmentId) -> Option<UnderWay> {
+    pub(crate) fn copies_in_flight(&self, id: FragmentId) -> Option<CopiesInFlight> {
         let frame = self.frame(id.frame).filter(|frame| !frame.is_given_up)?;
         let fragment = frame.fragments[usize::from(id.fragment)];
-        (fragment.state == State::Sent).then_some(UnderWay {
+        (fragment.state == State::Sent).then_some(CopiesInFlight {
             in_flight_on: fragment.in_flight_on,
             twice_on: fragment.twice_on,
             thrice_on: fragment.thrice_on,
@@ -125,7 +125,7 @@ impl SendBuffer {
         })
     }
 
-    /// Decides about a fragment. On `SendAgain`, the caller queues a copy, or schedules it for its
+    /// Decides about a fragment. On `SendCopy`, the caller queues a copy, or schedules it for its
     /// moment.
     pub(crate) fn reconsider(
         &mut self,
@@ -133,7 +133,7 @@ impl SendBuffer {
         reason: SendReason,
         outlook: &Outlook,
     ) -> Verdict {
-        let Some(under_way) = self.under_way(id) else {
+        let Some(copies_in_flight) = self.copies_in_flight(id) else {
             return Verdict::Settled;
         };
         let frame = self.frame(id.frame).expect("it is under way");
@@ -141,23 +141,23 @@ impl SendBuffer {
         if outlook.chance >= enough(importance) {
             return Verdict::Settled;
         }
-        let is_late = outlook.now + outlook.arrives_after > under_way.due_at;
+        let is_late = outlook.now + outlook.arrives_after > copies_in_flight.due_at;
         if is_late && !self.groups.outlives_deadline(id.frame) {
             // Copies in flight, or repairs, may still complete it.
-            return match under_way.in_flight_on.is_empty() && !is_protected {
+            return match copies_in_flight.in_flight_on.is_empty() && !is_protected {
                 true => Verdict::GiveUp,
                 false => Verdict::Settled,
             };
         }
-        if outlook.chance > 0.0 && outlook.is_there_time(under_way.due_at) {
+        if outlook.chance > 0.0 && outlook.is_there_time(copies_in_flight.due_at) {
             return Verdict::Settled;
         }
         let waits = is_protected
             && may_wait(reason)
-            && self.wait_for_repairs(id, outlook, under_way.due_at);
+            && self.wait_for_repairs(id, outlook, copies_in_flight.due_at);
         match waits {
             true => Verdict::Wait,
-            false => Verdict::SendAgain,
+            false => Verdict::SendCopy,
         }
     }
 

@@ -289,9 +289,9 @@ impl SendBuffer {
         let Some(repairs) = &mut self.repairs else {
             return false;
         };
-        let arrives_at = outlook.now + outlook.arrives_after + outlook.doubt;
+        let arrives_at = outlook.now + outlook.arrives_after + outlook.delay_margin;
         let latest_at = outlook.now + due_at.saturating_since(arrives_at);
-        let until = latest_at.min(outlook.now + outlook.told_after);
+        let until = latest_at.min(outlook.now + outlook.loss_reported_after);
         let waits = until > outlook.now && repairs.is_covered(symbol);
         if waits {
             repairs.waiting.push((id, until));
@@ -300,14 +300,14 @@ impl SendBuffer {
         waits
     }
 
-    /// Returns when [`SendBuffer::next_disappointed`] surely returns a fragment.
+    /// Returns when [`SendBuffer::next_unrepaired`] surely returns a fragment.
     pub(crate) fn waits_until(&self) -> Option<Instant> {
         let waiting = &self.repairs.as_ref()?.waiting;
         waiting.iter().map(|(_, until)| *until).min()
     }
 
     /// Returns a lost fragment that has waited in vain, or long enough, to be judged again.
-    pub(crate) fn next_disappointed(&mut self, now: Instant) -> Option<FragmentId> {
+    pub(crate) fn next_unrepaired(&mut self, now: Instant) -> Option<FragmentId> {
         loop {
             let is_over = |(id, until): &(FragmentId, Instant)| {
                 let repairs = self.repairs.as_ref()?;

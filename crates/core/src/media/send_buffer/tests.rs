@@ -1,6 +1,6 @@
 mod copies;
+mod dependencies;
 mod waits;
-mod worth;
 
 use super::*;
 use crate::scheduler::PacketKind;
@@ -28,8 +28,8 @@ fn hopeless(now: Instant, arrives_at: Instant) -> Outlook {
         chance: 0.0,
         known_after: Duration::ZERO,
         arrives_after: arrives_at.saturating_since(now),
-        doubt: Duration::ZERO,
-        told_after: Duration::from_millis(100),
+        delay_margin: Duration::ZERO,
+        loss_reported_after: Duration::from_millis(100),
     }
 }
 
@@ -41,8 +41,8 @@ fn reconsider(
     outlook: &Outlook,
 ) -> Verdict {
     let verdict = buffer.reconsider(id, reason, outlook);
-    if verdict == Verdict::SendAgain {
-        buffer.queue_again(id, PathSet::only(A), reason);
+    if verdict == Verdict::SendCopy {
+        buffer.queue_retransmission(id, PathSet::only(A), reason);
     }
     verdict
 }
@@ -65,8 +65,8 @@ fn lose(
         }
     };
     let mut outlook = hopeless(Instant::ZERO, arrives_at);
-    if let Some(under_way) = buffer.under_way(id) {
-        let mut elsewhere = under_way.in_flight_on;
+    if let Some(copies_in_flight) = buffer.copies_in_flight(id) {
+        let mut elsewhere = copies_in_flight.in_flight_on;
         if is_stuck {
             elsewhere.remove(path);
         }
@@ -128,15 +128,15 @@ fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
         })
         .unwrap();
     let verdict = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
-    assert_eq!(verdict, Verdict::SendAgain);
+    assert_eq!(verdict, Verdict::SendCopy);
     let first = buffer.waiting()[0];
     assert_eq!(
         (first.fragment, first.kind()),
         (1, PacketKind::Retransmission)
     );
     assert!(first.avoid.contains(A) && first.in_flight_on.is_empty());
-    let again = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
-    assert_eq!(again, Verdict::Settled, "it waits already");
+    let second = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    assert_eq!(second, Verdict::Settled, "it waits already");
 }
 
 #[test]
@@ -145,10 +145,7 @@ fn arq_what_would_come_late_is_given_up_but_not_a_key_frame() {
     send_all(&mut buffer);
     let late = Instant::from_millis(501);
     assert_eq!(lose(&mut buffer, (0, 0), A, false, late), Verdict::GiveUp);
-    assert_eq!(
-        lose(&mut buffer, (1, 0), A, false, late),
-        Verdict::SendAgain
-    );
+    assert_eq!(lose(&mut buffer, (1, 0), A, false, late), Verdict::SendCopy);
 }
 
 #[test]
@@ -158,7 +155,7 @@ fn arq_a_fragment_is_sent_again_as_often_as_there_is_time() {
     for _ in 0..9 {
         assert_eq!(
             lose(&mut buffer, (0, 0), A, false, NEVER_LATE),
-            Verdict::SendAgain
+            Verdict::SendCopy
         );
         send_all(&mut buffer);
     }
@@ -172,7 +169,7 @@ fn a_stuck_copy_is_doubled_once_and_its_loss_then_changes_nothing() {
     send_all(&mut buffer);
     assert_eq!(
         lose(&mut buffer, (0, 0), A, true, NEVER_LATE),
-        Verdict::SendAgain
+        Verdict::SendCopy
     );
     buffer.on_sent(FrameId(0), 0, B, SendReason::New);
     buffer.retain_waiting(|_| true);
@@ -186,7 +183,7 @@ fn a_stuck_copy_is_doubled_once_and_its_loss_then_changes_nothing() {
     );
     assert_eq!(
         lose(&mut buffer, (0, 0), B, false, NEVER_LATE),
-        Verdict::SendAgain
+        Verdict::SendCopy
     );
 }
 
@@ -281,16 +278,16 @@ fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
         Instant::from_millis(100),
     ));
     assert_eq!(buffer.waits_until(), Some(Instant::from_millis(100)));
-    assert!(buffer.next_disappointed(Instant::from_millis(99)).is_none());
+    assert!(buffer.next_unrepaired(Instant::from_millis(99)).is_none());
     assert!(buffer.waiting().is_empty());
     // The repair is lost too.
     buffer.on_repair_settled(FrameId(0), 0);
-    let waited = buffer.next_disappointed(Instant::from_millis(99)).unwrap();
+    let waited = buffer.next_unrepaired(Instant::from_millis(99)).unwrap();
     assert_eq!(waited, id(0, 1));
-    assert!(buffer.next_disappointed(Instant::from_millis(99)).is_none());
+    assert!(buffer.next_unrepaired(Instant::from_millis(99)).is_none());
     let outlook = hopeless(Instant::from_millis(99), Instant::from_millis(150));
     let verdict = reconsider(&mut buffer, waited, SendReason::NotRecovered, &outlook);
-    assert_eq!(verdict, Verdict::SendAgain);
+    assert_eq!(verdict, Verdict::SendCopy);
 }
 
 #[test]
@@ -306,7 +303,7 @@ fn arq_what_a_repair_has_saved_is_not_sent_again() {
     assert!(buffer.on_recovered(1) && !buffer.on_recovered(1));
     assert!(!buffer.on_recovered(3) && !buffer.on_recovered(u64::MAX));
     buffer.on_repair_settled(FrameId(0), 0);
-    let waited = buffer.next_disappointed(Instant::from_millis(200)).unwrap();
+    let waited = buffer.next_unrepaired(Instant::from_millis(200)).unwrap();
     let outlook = hopeless(Instant::from_millis(200), Instant::from_millis(250));
     let verdict = reconsider(&mut buffer, waited, SendReason::NotRecovered, &outlook);
     assert_eq!(verdict, Verdict::Settled);
@@ -320,7 +317,7 @@ fn arq_a_lost_fragment_does_not_wait_when_that_would_cost_its_last_try() {
     let mut buffer = protected(1);
     let at_the_deadline = Instant::from_millis(500);
     let verdict = lose(&mut buffer, (0, 1), A, false, at_the_deadline);
-    assert_eq!(verdict, Verdict::SendAgain);
+    assert_eq!(verdict, Verdict::SendCopy);
 }
 
 #[test]
@@ -400,7 +397,7 @@ fn arq_the_loss_of_one_of_two_copies_on_a_path_changes_nothing() {
         buffer.on_sent(FrameId(0), 1, B, SendReason::New);
     }
     let mut lost = || lose(&mut buffer, (0, 1), B, false, NEVER_LATE);
-    assert_eq!((lost(), lost()), (Verdict::Settled, Verdict::SendAgain));
+    assert_eq!((lost(), lost()), (Verdict::Settled, Verdict::SendCopy));
 }
 
 fn given_up(buffer: &mut SendBuffer, frame: u64) -> Vec<u64> {

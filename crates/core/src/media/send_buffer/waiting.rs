@@ -63,9 +63,9 @@ impl SendBuffer {
         }
     }
 
-    /// Takes back a packet that was bound to a path: the path has died or is in doubt, or another
+    /// Takes back a packet that was bound to a path: the path has died or is suspect, or another
     /// is faster. One of the scheduler's copies is dropped if another copy has left or waits
-    /// already: the fate of the one that has left decides about a retransmission.
+    /// already: the outcome of the one that has left decides about a retransmission.
     pub(crate) fn unbind(&mut self, packet: PacketView) {
         if packet.kind() != PacketKind::Source {
             return self.take_back(packet);

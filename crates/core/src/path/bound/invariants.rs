@@ -22,17 +22,17 @@ impl Bound {
         let sum = |packets: &mut dyn Iterator<Item = &PacketView>| -> u64 {
             packets.map(|packet| u64::from(packet.bytes)).sum()
         };
-        let again = sum(&mut self.retransmissions.iter());
-        let all = again + sum(&mut self.sources.iter());
+        let retransmitted = sum(&mut self.retransmissions.iter());
+        let all = retransmitted + sum(&mut self.sources.iter());
         checker.sum("bound bytes", self.bytes, all);
         checker.sum(
             "bound retransmission bytes",
             self.retransmission_bytes,
-            again,
+            retransmitted,
         );
-        let is_again = |packet: &PacketView| packet.kind() == PacketKind::Retransmission;
-        let is_sorted =
-            self.retransmissions.iter().all(is_again) && !self.sources.iter().any(is_again);
+        let is_retransmission = |packet: &PacketView| packet.kind() == PacketKind::Retransmission;
+        let is_sorted = self.retransmissions.iter().all(is_retransmission)
+            && !self.sources.iter().any(is_retransmission);
         checker.require(Invariant::Lists, is_sorted, || {
             "retransmissions and sources are mixed".to_owned()
         });

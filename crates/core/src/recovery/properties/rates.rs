@@ -95,7 +95,7 @@ impl<D: Fn(Instant) -> Instant> Flow<D> {
             }
             Event::Reported(report) => {
                 self.pair.hear(now, &report);
-                self.note_sample(now);
+                self.record_sample(now);
                 if let Source::Window(_) = self.source {
                     self.wake(now);
                 }
@@ -137,7 +137,7 @@ impl<D: Fn(Instant) -> Instant> Flow<D> {
         }
     }
 
-    fn note_sample(&mut self, now: Instant) {
+    fn record_sample(&mut self, now: Instant) {
         let digest = &self.pair.digest;
         let (Some(sample), Some(newest)) = (digest.delivery, digest.acked.last()) else {
             return;

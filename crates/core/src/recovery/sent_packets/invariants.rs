@@ -1,6 +1,6 @@
 //! Check of the records of sent packets.
 
-use super::{Fate, Record, SentPackets};
+use super::{Outcome, Record, SentPackets};
 use crate::invariants::{Checker, Invariant};
 use crate::recovery::Recovery;
 
@@ -34,7 +34,7 @@ impl SentPackets {
             format!("packets from {} on are not in order", self.first)
         });
         let below = numbers.filter(|(_, number)| *number < self.acked_until);
-        let open = below.filter(|(record, _)| record.fate() != Fate::Acked);
+        let open = below.filter(|(record, _)| record.outcome() != Outcome::Acked);
         let open: Vec<u64> = open.map(|(_, number)| number).collect();
         // A packet that a stream's offset settled stays a hole until it is forgotten.
         let mut holes = self.holes.iter();

@@ -2,10 +2,10 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{DeliverySnapshot, Fate, PacketContent, SentPacket};
+use super::{DeliverySnapshot, Outcome, PacketContent, SentPacket};
 use crate::media::{FrameId, Half};
 
-/// A [`SentPacket`] without its number, and its fate.
+/// A [`SentPacket`] without its number, and its outcome.
 ///
 /// Counters are kept by their lowest 32 bits, or as distances: they are compared with those of the
 /// newest packet, before which less than 4 GiB were sent, delivered and lost. The time between an
@@ -13,7 +13,7 @@ use crate::media::{FrameId, Half};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     sent_at: Instant,
-    /// Content and flags: the kind in the lowest 3 bits, then the fate in 2, the
+    /// Content and flags: the kind in the lowest 3 bits, then the outcome in 2, the
     /// application-limited flag in 1, the train in 2, and from [`CONTENT_SHIFT`] on the number
     /// within the kind.
     content: u64,
@@ -47,8 +47,8 @@ impl Span {
 }
 
 const KIND_MASK: u64 = 0b111;
-const FATE_SHIFT: u32 = 3;
-const FATE_MASK: u64 = 0b11 << FATE_SHIFT;
+const OUTCOME_SHIFT: u32 = 3;
+const OUTCOME_MASK: u64 = 0b11 << OUTCOME_SHIFT;
 const APP_LIMITED: u64 = 1 << 5;
 const TRAIN_SHIFT: u32 = 6;
 const TRAIN_MASK: u64 = 0b11 << TRAIN_SHIFT;
@@ -112,25 +112,25 @@ impl Record {
         u64::from(self.bytes)
     }
 
-    pub(super) fn fate(&self) -> Fate {
-        match (self.content & FATE_MASK) >> FATE_SHIFT {
-            0 => Fate::Outstanding,
-            1 => Fate::Acked,
-            _ => Fate::Lost,
+    pub(super) fn outcome(&self) -> Outcome {
+        match (self.content & OUTCOME_MASK) >> OUTCOME_SHIFT {
+            0 => Outcome::Outstanding,
+            1 => Outcome::Acked,
+            _ => Outcome::Lost,
         }
     }
 
     pub(super) fn is_outstanding(&self) -> bool {
-        self.content & FATE_MASK == 0
+        self.content & OUTCOME_MASK == 0
     }
 
-    pub(super) fn set_fate(&mut self, fate: Fate) {
-        let bits = match fate {
-            Fate::Outstanding => 0,
-            Fate::Acked => 1,
-            Fate::Lost => 2,
+    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
+        let bits = match outcome {
+            Outcome::Outstanding => 0,
+            Outcome::Acked => 1,
+            Outcome::Lost => 2,
         };
-        self.content = self.content & !FATE_MASK | bits << FATE_SHIFT;
+        self.content = self.content & !OUTCOME_MASK | bits << OUTCOME_SHIFT;
     }
 }
 
@@ -145,7 +145,7 @@ impl Wanted {
 
     /// Returns whether the record is an outstanding packet with this content.
     pub(super) fn is_outstanding_in(self, record: &Record) -> bool {
-        const COMPARED: u64 = KIND_MASK | FATE_MASK | !0 << CONTENT_SHIFT;
+        const COMPARED: u64 = KIND_MASK | OUTCOME_MASK | !0 << CONTENT_SHIFT;
         record.content & COMPARED == self.0
     }
 }
@@ -275,12 +275,12 @@ mod tests {
                         let is_it = Wanted::of(other).is_outstanding_in(&record);
                         assert_eq!(is_it, other == content, "{other:?} in {content:?}");
                     }
-                    for fate in [Fate::Outstanding, Fate::Lost, Fate::Acked] {
-                        record.set_fate(fate);
-                        assert_eq!(record.fate(), fate);
+                    for outcome in [Outcome::Outstanding, Outcome::Lost, Outcome::Acked] {
+                        record.set_outcome(outcome);
+                        assert_eq!(record.outcome(), outcome);
                         assert_eq!(record.packet(77, &newest), packet);
                         let is_it = Wanted::of(content).is_outstanding_in(&record);
-                        assert_eq!(is_it, fate == Fate::Outstanding);
+                        assert_eq!(is_it, outcome == Outcome::Outstanding);
                     }
                 }
             }
@@ -293,7 +293,10 @@ mod tests {
         let mut long_ago = packet(1, content);
         long_ago.delivery.delivered_at = Instant::ZERO;
         let record = Record::new(&long_ago);
-        let told = record.packet(77, &long_ago.delivery).delivery.delivered_at;
-        assert_eq!(long_ago.sent_at - told, Duration::from_nanos((1 << 40) - 1));
+        let kept_at = record.packet(77, &long_ago.delivery).delivery.delivered_at;
+        assert_eq!(
+            long_ago.sent_at - kept_at,
+            Duration::from_nanos((1 << 40) - 1)
+        );
     }
 }

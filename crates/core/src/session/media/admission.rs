@@ -10,7 +10,7 @@ use anabranch_units::{Duration, Importance, Instant};
 use super::MediaSession;
 use crate::config::SourceLimits;
 use crate::media::{FrameId, Group, Unsent};
-use crate::path::{Level, Path, SPARE_LIFETIME};
+use crate::path::{FluidModel, Path, SPARE_LIFETIME};
 use crate::path_view::PathState;
 
 /// Inverse of the part of its lifetime that an unfinished frame waits before the session is
@@ -35,8 +35,8 @@ struct Admission {
 
 impl Admission {
     /// Returns whether to give up a frame that leaves behind `ahead_bytes`.
-    fn refuses(&self, frame: &Unsent, ahead_bytes: u64, level: &Level) -> bool {
-        let arrives_at = self.now + level.time_for(ahead_bytes + frame.bytes);
+    fn refuses(&self, frame: &Unsent, ahead_bytes: u64, model: &FluidModel) -> bool {
+        let arrives_at = self.now + model.time_for(ahead_bytes + frame.bytes);
         let is_new = self.new == Some(frame.frame);
         let spare = match frame.is_begun {
             true => Duration::ZERO,
@@ -48,12 +48,12 @@ impl Admission {
             return true;
         }
         // A path that comes back may have room for it.
-        if level.is_interrupted() {
+        if model.is_interrupted() {
             return false;
         }
         // A frame that cannot be decoded may only use spare capacity.
         let is_undecodable = is_new && !frame.importance.is_key() && self.is_chain_broken;
-        is_undecodable && level.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME
+        is_undecodable && model.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME
     }
 }
 
@@ -83,7 +83,7 @@ impl MediaSession {
         if !self.content.is_overloaded || !self.paths.iter().any(is_active) {
             return;
         }
-        let level = Level::of(self.paths.iter(), now, lifetime);
+        let model = FluidModel::of(self.paths.iter(), now, lifetime);
         let mut admission = Admission {
             now,
             lifetime,
@@ -91,11 +91,11 @@ impl MediaSession {
             new,
         };
         if let Some(key) = new.filter(|id| self.content.send_buffer.is_key(*id)) {
-            self.end_group_before(now, key, &level);
+            self.end_group_before(now, key, &model);
         }
-        while let Some(refused) = self.first_refused(&admission, &level) {
+        while let Some(refused) = self.first_refused(&admission, &model) {
             let frame = self.least_needed_before(refused);
-            match level.is_interrupted() {
+            match model.is_interrupted() {
                 true => self.give_up_alone(now, frame),
                 false => self.give_up_for_good(now, frame),
             }
@@ -105,12 +105,13 @@ impl MediaSession {
 
     /// Returns the largest backlog at the next key frame, as the time to drain it; `None` if the
     /// paths carry whole groups.
-    fn backlog_at_key(&self, group: &Group, level: &Level) -> Option<Duration> {
+    fn backlog_at_key(&self, group: &Group, model: &FluidModel) -> Option<Duration> {
         let payload_share =
             f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
-        let carried = level.rate().mul_f64(payload_share);
+        let carried = model.rate().mul_f64(payload_share);
         let lifetime = self.config.media.deadline;
-        let longest = (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(level.least_transit());
+        let longest =
+            (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.min_one_way_delay());
         let needed = carried.time_for(group.key_bytes + group.other_bytes);
         if needed <= group.span || group.span <= longest {
             return None;
@@ -124,10 +125,10 @@ impl MediaSession {
         Some(longest.saturating_sub(growth) / 2)
     }
 
-    fn first_refused(&self, admission: &Admission, level: &Level) -> Option<FrameId> {
-        let mut ahead_bytes = self.bound_again_bytes();
+    fn first_refused(&self, admission: &Admission, model: &FluidModel) -> Option<FrameId> {
+        let mut ahead_bytes = self.bound_retransmission_bytes();
         for frame in self.content.send_buffer.unsent() {
-            if admission.refuses(&frame, ahead_bytes, level) {
+            if admission.refuses(&frame, ahead_bytes, model) {
                 return Some(frame.frame);
             }
             ahead_bytes += frame.bytes;
@@ -136,8 +137,11 @@ impl MediaSession {
     }
 
     /// Returns the bytes of bound retransmissions, which leave before all other packets.
-    fn bound_again_bytes(&self) -> u64 {
-        let bound = self.paths.iter().map(|path| path.bound_again_bytes());
+    fn bound_retransmission_bytes(&self) -> u64 {
+        let bound = self
+            .paths
+            .iter()
+            .map(|path| path.bound_retransmission_bytes());
         bound.sum()
     }
 
@@ -162,18 +166,18 @@ impl MediaSession {
     /// the end of a group the queue drains until the next key frame; a queue that is empty earlier
     /// wastes capacity. So a group ends as late as the next one still has room to grow the queue
     /// again.
-    fn end_group_before(&mut self, now: Instant, key: FrameId, level: &Level) {
+    fn end_group_before(&mut self, now: Instant, key: FrameId, model: &FluidModel) {
         let Some(group) = self.content.send_buffer.group(now) else {
             return;
         };
-        let Some(backlog) = self.backlog_at_key(&group, level) else {
+        let Some(backlog) = self.backlog_at_key(&group, model) else {
             return;
         };
-        let mut ahead_bytes = self.bound_again_bytes();
+        let mut ahead_bytes = self.bound_retransmission_bytes();
         let mut unsent = self.content.send_buffer.unsent();
         let first_too_many = unsent.find(|frame| {
             ahead_bytes += frame.bytes;
-            frame.frame < key && !frame.is_begun && level.drain_time(ahead_bytes) > backlog
+            frame.frame < key && !frame.is_begun && model.drain_time(ahead_bytes) > backlog
         });
         let ends_at = first_too_many.map(|frame| frame.frame);
         drop(unsent);

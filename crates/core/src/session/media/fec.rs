@@ -6,7 +6,7 @@ use anabranch_units::Instant;
 
 use super::MediaSession;
 use crate::config::SourceLimits;
-use crate::fec::{self, Decoder, Dispersal, FecPolicy, FrameToProtect, MediaShares};
+use crate::fec::{self, Decoder, FecPolicy, FrameToProtect, MediaShares, RepairPlacement};
 use crate::media::{self, Bandwidth, Frame, FrameId, Symbol, Taken};
 use crate::path_view::{PathId, PathView};
 use crate::recovery::PacketContent;
@@ -14,7 +14,7 @@ use crate::scheduler::{Assignment, PacketKind, PacketView, fastest};
 use crate::wire::{self, MAX_RECOVERED, RecoveredSymbols, RepairHead};
 
 /// Number of reports that list a recovered symbol, so that a lost report costs little.
-const TELLINGS: u8 = 3;
+const REPETITIONS: u8 = 3;
 
 /// Received symbols of the peer.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(super) struct Receiver {
 pub(super) struct Sender {
     policy: Box<dyn FecPolicy>,
     media_shares: MediaShares,
-    dispersal: Dispersal,
+    repair_placement: RepairPlacement,
 }
 
 impl Sender {
@@ -41,7 +41,7 @@ impl Sender {
         Box::new(Sender {
             policy,
             media_shares: MediaShares::new(),
-            dispersal: Dispersal::new(),
+            repair_placement: RepairPlacement::new(),
         })
     }
 
@@ -81,7 +81,7 @@ impl MediaSession {
             if self.on_fragment(now, &symbol) == Taken::New {
                 self.counters.recovered_fragments += 1;
             }
-            receiver.recovered.push_back((number, TELLINGS));
+            receiver.recovered.push_back((number, REPETITIONS));
             if receiver.recovered.len() > MAX_RECOVERED {
                 receiver.recovered.pop_front();
             }
@@ -98,9 +98,9 @@ impl MediaSession {
             return;
         }
         wire::write_symbols_recovered(recovered.iter().map(|(number, _)| *number), buf);
-        recovered.retain_mut(|(_, tellings)| {
-            *tellings -= 1;
-            *tellings > 0
+        recovered.retain_mut(|(_, repetitions)| {
+            *repetitions -= 1;
+            *repetitions > 0
         });
     }
 
@@ -119,7 +119,7 @@ impl MediaSession {
             return;
         };
         self.refresh_views(now);
-        sender.media_shares.tell(now, &mut self.views);
+        sender.media_shares.write_shares(now, &mut self.views);
         let to_protect = FrameToProtect {
             id,
             importance: frame.importance,
@@ -139,7 +139,7 @@ impl MediaSession {
     }
 
     /// Records the paths of symbols, and adds bound bytes to the views.
-    pub(super) fn note_symbols(&mut self, views: &mut [PathView], assignments: &[Assignment]) {
+    pub(super) fn record_symbols(&mut self, views: &mut [PathView], assignments: &[Assignment]) {
         let Some(sender) = self.content.fec_sender.as_deref_mut() else {
             return;
         };
@@ -156,7 +156,7 @@ impl MediaSession {
                     .send_buffer
                     .symbol(packet.frame, packet.fragment)
             {
-                sender.dispersal.on_symbol(symbol, path);
+                sender.repair_placement.on_symbol(symbol, path);
             }
         }
     }
@@ -179,11 +179,13 @@ impl MediaSession {
             let Some(window) = self.content.send_buffer.repair_window(frame, repair) else {
                 return false;
             };
-            let elsewhere = sender.dispersal.path_for(now, packet, &window, views);
+            let elsewhere = sender
+                .repair_placement
+                .path_for(now, packet, &window, views);
             let Some(path) = elsewhere.or_else(|| fastest(packet, views)) else {
                 return true;
             };
-            sender.dispersal.on_repair(&window, path);
+            sender.repair_placement.on_repair(&window, path);
             views[path.index()].queued_bytes += u64::from(packet.bytes);
             self.paths[path.index()].bind(now, *packet, self.content.held_since);
             false
@@ -193,7 +195,7 @@ impl MediaSession {
 
     /// Records the paths' bandwidth, which bounds the repairs. Returns the cost of repairs and
     /// retransmissions as a share of the media.
-    pub(super) fn note_bandwidth(&mut self, bandwidth: Bandwidth, backlog_bytes: u64) -> f64 {
+    pub(super) fn record_bandwidth(&mut self, bandwidth: Bandwidth, backlog_bytes: u64) -> f64 {
         if self.content.fec_sender.is_none() {
             return self.content.budget.overhead();
         }

@@ -15,18 +15,18 @@ impl MediaSession {
         for packet in &digest.acked {
             self.on_acked(now, about, packet);
         }
-        self.note_standstill(now, about);
+        self.on_standstill(now, about);
         self.on_losses(now, about, digest, SendReason::Lost);
-        self.retry_disappointed(now);
-        self.tell_controller(now, about, digest);
+        self.reconsider_unrepaired(now);
+        self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
-        self.rescue(now);
+        self.reinject(now);
         self.admit(now, None);
     }
 
     /// Restarts the outflow of an only path that answers again after a standstill. With several
     /// paths the returning one must not look good yet, and its packets have moved to the others.
-    fn note_standstill(&mut self, now: Instant, path: PathId) {
+    fn on_standstill(&mut self, now: Instant, path: PathId) {
         if self.config.media.endpoint.is_bare() {
             return;
         }
@@ -123,7 +123,7 @@ impl MediaSession {
         self.content.is_schedule_due = true;
     }
 
-    /// Handles a copy that is lost, or stuck on a path in doubt: another one may be worth sending.
+    /// Handles a copy that is lost, or stuck on a suspect path: another one may be worth sending.
     pub(super) fn on_copy_lost(
         &mut self,
         now: Instant,
@@ -146,20 +146,20 @@ impl MediaSession {
             _ => return,
         };
         let id = FragmentId { frame, fragment };
-        let doubted = match reason {
+        let suspected = match reason {
             SendReason::PathSuspect => PathSet::only(path),
             _ => {
                 self.content.send_buffer.on_lost(id, path);
                 PathSet::EMPTY
             }
         };
-        self.reconsider(now, id, doubted, reason, packet.bytes);
+        self.reconsider(now, id, suspected, reason, packet.bytes);
     }
 
-    pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
+    pub(super) fn notify_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
         if self.is_of_probe(path, digest) {
-            // Fates are reported in the order of packet numbers; later ones would wait for ever.
-            return self.paths[path.index()].note_fates(now, digest);
+            // Outcomes are reported in the order of packet numbers; later ones would wait for ever.
+            return self.paths[path.index()].update_loss_history(now, digest);
         }
         let session = self.session_view();
         self.paths[path.index()].fade_outflow(now);
@@ -167,8 +167,8 @@ impl MediaSession {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {
                 let views = [only.view(u64::from(self.max_packet_bytes), now)];
-                only.note_fates(now, digest);
-                only.note_outflow(now, digest);
+                only.update_loss_history(now, digest);
+                only.record_outflow(now, digest);
                 only.on_feedback(now, digest, &session, &views);
                 self.update_last_call_lead(&views);
             }
@@ -176,8 +176,8 @@ impl MediaSession {
                 self.refresh_views(now);
                 let views = core::mem::take(&mut self.views);
                 let path = &mut self.paths[path.index()];
-                path.note_fates(now, digest);
-                path.note_outflow(now, digest);
+                path.update_loss_history(now, digest);
+                path.record_outflow(now, digest);
                 path.on_feedback(now, digest, &session, &views);
                 self.update_last_call_lead(&views);
                 self.views = views;

@@ -61,7 +61,7 @@ impl MediaSession {
     /// round-trip time, but would lower a controller's estimate of the rate.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
         let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
-        // A path in doubt is challenged too.
+        // A suspect path is challenged too.
         let may_be = self.is_standby(id) || self.paths[id.index()].state() == PathState::Active;
         may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
     }

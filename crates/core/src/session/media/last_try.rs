@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
-use crate::forecast::Turn;
+use crate::forecast::Priority;
 use crate::media::{FragmentId, Verdict};
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
@@ -24,17 +24,17 @@ impl MediaSession {
         }
         self.refresh_views(now);
         let (id, reason) = (packet.id(), SendReason::LastTry);
-        let (verdict, way) = self.verdict(now, id, PathSet::EMPTY, reason, packet.bytes);
-        if verdict != Verdict::SendAgain || !self.may_copy_blindly(now, packet.bytes) {
+        let (verdict, copy_path) = self.verdict(now, id, PathSet::EMPTY, reason, packet.bytes);
+        if verdict != Verdict::SendCopy || !self.may_copy_blindly(now, packet.bytes) {
             return;
         }
-        let is_elsewhere = way.is_some_and(|way| way.path != path);
+        let is_elsewhere = copy_path.is_some_and(|copy_path| copy_path.path != path);
         let wait = match is_elsewhere {
             true => Duration::ZERO,
             false => self.burst_wait(now, packet, &self.views[path.index()]),
         };
         match wait.is_zero() {
-            true => self.send_again(id, way, reason_of_copy(is_elsewhere)),
+            true => self.queue_copy(id, copy_path, reason_of_copy(is_elsewhere)),
             false => self.content.send_buffer.call_copy(now + wait, id),
         }
     }
@@ -83,35 +83,37 @@ impl MediaSession {
         let bytes = self.max_packet_bytes;
         for call in &calls {
             let overdue = |path: &PathId| self.is_overdue(now, *path, call.id);
-            let doubted: PathSet = call.in_flight_on.iter().filter(overdue).collect();
+            let suspected: PathSet = call.in_flight_on.iter().filter(overdue).collect();
             // The packet may be on its way as usual, and a copy would use up others' capacity.
             // Before an answer is possible, its absence means nothing.
-            let is_usual = doubted.is_empty() && call.reason == SendReason::LastCall;
+            let is_usual = suspected.is_empty() && call.reason == SendReason::LastCall;
             let mut paths = call.in_flight_on.iter();
-            let tells = |path| self.is_answer_possible(now, path, call.id);
-            if is_usual && !(self.content.budget.has_room_for_copy(bytes) && paths.all(tells)) {
+            let can_answer = |path| self.is_answer_possible(now, path, call.id);
+            if is_usual && !(self.content.budget.has_room_for_copy(bytes) && paths.all(can_answer))
+            {
                 continue;
             }
-            let (verdict, way) = self.verdict(now, call.id, doubted, call.reason, bytes);
-            if verdict != Verdict::SendAgain || !self.may_copy_blindly(now, bytes) {
+            let (verdict, copy_path) = self.verdict(now, call.id, suspected, call.reason, bytes);
+            if verdict != Verdict::SendCopy || !self.may_copy_blindly(now, bytes) {
                 continue;
             }
             if is_usual {
                 self.content.budget.on_copy(bytes);
             }
-            let is_elsewhere = way.is_some_and(|way| !call.in_flight_on.contains(way.path));
+            let is_elsewhere =
+                copy_path.is_some_and(|copy_path| !call.in_flight_on.contains(copy_path.path));
             let reason = match call.reason {
                 SendReason::LastTry => reason_of_copy(is_elsewhere),
                 reason => reason,
             };
-            self.send_again(call.id, way, reason);
+            self.queue_copy(call.id, copy_path, reason);
         }
         self.content.scratch.last_calls = calls;
     }
 
     /// Returns whether the path could have reported this copy by now.
     fn is_answer_possible(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
-        let least_rtt = self.views[path.index()].forecast.least_transit * 2;
+        let least_rtt = self.views[path.index()].forecast.min_one_way_delay * 2;
         self.is_out_for(now, path, id, least_rtt)
     }
 
@@ -119,10 +121,10 @@ impl MediaSession {
     /// usual, and longer than the newest answer took, since that queue is also ahead of this
     /// packet.
     fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
-        let doubt = self.views[path.index()].forecast.doubt;
+        let delay_margin = self.views[path.index()].forecast.delay_margin;
         let recovery = &self.paths[path.index()].recovery;
         let answer_time = recovery.latest_answer_time();
-        let usual = recovery.usual_answer_time() + doubt;
+        let usual = recovery.usual_answer_time() + delay_margin;
         self.is_out_for(now, path, id, usual.max(answer_time))
     }
 
@@ -147,11 +149,11 @@ fn reason_of_copy(is_elsewhere: bool) -> SendReason {
 }
 
 /// Returns the time before its deadline at which a packet has to leave on a path. It consists of
-/// its delivery, the pacer's gap behind another packet, and the forecast's doubt, which is at least
+/// its delivery, the pacer's gap behind another packet, and the forecast's delay margin, which is at least
 /// the granularity of timers.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
-    let doubt = view.forecast.doubt.max(RttEstimator::GRANULARITY);
-    view.arrival(Turn::Again, u64::from(bytes)) + gap_of(view, bytes) + doubt
+    let delay_margin = view.forecast.delay_margin.max(RttEstimator::GRANULARITY);
+    view.arrival(Priority::Retransmission, u64::from(bytes)) + gap_of(view, bytes) + delay_margin
 }
 
 /// Returns the pacer's gap between two packets.
@@ -166,16 +168,16 @@ mod tests {
 
     #[test]
     fn a_last_call_allows_for_doubt_or_the_granularity_of_timers() {
-        let lead = |doubt_micros| {
+        let lead = |margin_micros| {
             let forecast = Forecast {
-                doubt: Duration::from_micros(doubt_micros),
+                delay_margin: Duration::from_micros(margin_micros),
                 ..Forecast::default()
             };
             let view = PathView {
                 forecast,
                 ..PathView::default()
             };
-            let arrival = view.arrival(Turn::Again, 1_000);
+            let arrival = view.arrival(Priority::Retransmission, 1_000);
             (lead_of(&view, 1_000) - arrival - gap_of(&view, 1_000)).as_micros()
         };
         assert_eq!(lead(6_000), 6_000);

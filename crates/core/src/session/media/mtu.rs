@@ -114,7 +114,7 @@ impl MediaSession {
         !self.paths[id.index()].carries(longest_bytes as u32 + self.header_bytes())
     }
 
-    /// Takes note of a copy that has left, with the half that follows the other if it is in two.
+    /// Records a copy that has left, with the half that follows the other if it is in two.
     pub(super) fn on_fragment_left(
         &mut self,
         now: Instant,

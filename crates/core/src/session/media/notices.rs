@@ -12,7 +12,7 @@ use crate::wire;
 
 /// Number of notices per frame, on one usable path after the other. If all are lost, the receiver
 /// only waits until its budget expires.
-const TELLINGS: u8 = 3;
+const REPETITIONS: u8 = 3;
 /// Interval of these notices.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// The most ranges that wait; the oldest make way.
@@ -31,7 +31,7 @@ pub(super) struct Notices {
 struct Range {
     first: u64,
     count: u64,
-    tellings: u8,
+    repetitions: u8,
 }
 
 impl Notices {
@@ -40,7 +40,7 @@ impl Notices {
             self.next_at = self.next_at.max(now);
         }
         if let Some(last) = self.ranges.back_mut()
-            && last.tellings == TELLINGS
+            && last.repetitions == REPETITIONS
             && last.first + last.count == frame.0
         {
             last.count += 1;
@@ -52,16 +52,16 @@ impl Notices {
         self.ranges.push_back(Range {
             first: frame.0,
             count: 1,
-            tellings: TELLINGS,
+            repetitions: REPETITIONS,
         });
     }
 
     fn write(&mut self, now: Instant, buf: &mut Vec<u8>) {
         for range in &mut self.ranges {
             wire::write_frames_given_up(FrameId(range.first), range.count, buf);
-            range.tellings -= 1;
+            range.repetitions -= 1;
         }
-        self.ranges.retain(|range| range.tellings > 0);
+        self.ranges.retain(|range| range.repetitions > 0);
         self.next_at = now + INTERVAL;
         self.turn = self.turn.wrapping_add(1);
     }

@@ -61,7 +61,7 @@ impl Probing {
         self.span_bytes += bytes as u64;
     }
 
-    /// Takes note of the rate of all paths.
+    /// Records the rate of all paths.
     pub(super) fn on_rate(&mut self, now: Instant, rate: DataRate) {
         let [rate_bits, reference] =
             [rate, self.reference].map(|rate| rate.bits_per_second() as f64);

@@ -68,7 +68,7 @@ impl MediaSession {
         let frames = first.0..first.0.saturating_add(count);
         let outcomes = &mut self.content.scratch.outcomes;
         self.content.reassembly.give_up(now, frames, outcomes);
-        self.tell_outcomes();
+        self.report_outcomes();
     }
 
     /// Handles a fragment that has arrived, or been recovered.
@@ -93,12 +93,12 @@ impl MediaSession {
         self.counters.reassembly_peak_frames = peak.frames as u64;
         self.counters.reassembly_peak_bytes = peak.bytes as u64;
         if !self.content.scratch.outcomes.is_empty() {
-            self.tell_outcomes();
+            self.report_outcomes();
         }
         taken
     }
 
-    fn tell_outcomes(&mut self) {
+    fn report_outcomes(&mut self) {
         for outcome in self.content.scratch.outcomes.drain(..) {
             self.events.push_back(match outcome {
                 Outcome::Part(part) => Event::FramePart(part),
@@ -119,7 +119,7 @@ impl MediaSession {
     pub(super) fn finish_reassembly(&mut self) {
         let outcomes = &mut self.content.scratch.outcomes;
         self.content.reassembly.finish(outcomes);
-        self.tell_outcomes();
+        self.report_outcomes();
     }
 
     /// Hands out frames that have waited long enough.
@@ -128,7 +128,7 @@ impl MediaSession {
         if expires_at.is_some_and(|at| at <= now) {
             let outcomes = &mut self.content.scratch.outcomes;
             self.content.reassembly.deliver(now, outcomes);
-            self.tell_outcomes();
+            self.report_outcomes();
         }
     }
 }

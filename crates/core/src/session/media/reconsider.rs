@@ -4,8 +4,8 @@
 use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
-use crate::forecast::Turn;
-use crate::media::{FragmentId, FrameId, Outlook, UnderWay, Verdict};
+use crate::forecast::Priority;
+use crate::media::{CopiesInFlight, FragmentId, FrameId, Outlook, Verdict};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::send_reason::SendReason;
 
@@ -19,7 +19,7 @@ const SHORT_BURST: f64 = 1.5;
 
 /// The way of another copy.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
+pub(super) struct CopyPath {
     pub(super) path: PathId,
     /// The paths that it must not take unless no other is left.
     pub(super) avoid: PathSet,
@@ -29,43 +29,43 @@ pub(super) struct Way {
 #[derive(Clone, Copy, Debug)]
 struct Search {
     now: Instant,
-    under_way: UnderWay,
-    doubted: PathSet,
+    copies_in_flight: CopiesInFlight,
+    suspected: PathSet,
     bytes: u32,
 }
 
 impl Search {
     fn arrival(&self, view: &PathView) -> Duration {
-        view.arrival(Turn::Again, u64::from(self.bytes))
+        view.arrival(Priority::Retransmission, u64::from(self.bytes))
     }
 
     fn is_late(&self, view: &PathView) -> bool {
-        self.now + self.arrival(view) > self.under_way.due_at
+        self.now + self.arrival(view) > self.copies_in_flight.due_at
     }
 
     fn has_copy(&self, view: &PathView) -> bool {
-        self.doubted.contains(view.id) || self.under_way.in_flight_on.contains(view.id)
+        self.suspected.contains(view.id) || self.copies_in_flight.in_flight_on.contains(view.id)
     }
 
     fn has_lost(&self, view: &PathView) -> bool {
-        self.under_way.lost_on.contains(view.id)
+        self.copies_in_flight.lost_on.contains(view.id)
     }
 }
 
 impl MediaSession {
     /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
-    /// `doubted` paths no longer count. It is resent, for this reason, if the rule says so.
+    /// `suspected` paths no longer count. It is resent, for this reason, if the rule says so.
     pub(super) fn reconsider(
         &mut self,
         now: Instant,
         id: FragmentId,
-        doubted: PathSet,
+        suspected: PathSet,
         reason: SendReason,
         bytes: u32,
     ) -> Verdict {
-        let (verdict, way) = self.verdict(now, id, doubted, reason, bytes);
+        let (verdict, copy_path) = self.verdict(now, id, suspected, reason, bytes);
         match verdict {
-            Verdict::SendAgain => self.send_again(id, way, reason),
+            Verdict::SendCopy => self.queue_copy(id, copy_path, reason),
             Verdict::GiveUp => self.give_up(now, id.frame),
             Verdict::Settled | Verdict::Wait => {}
         }
@@ -77,23 +77,23 @@ impl MediaSession {
         &mut self,
         now: Instant,
         id: FragmentId,
-        doubted: PathSet,
+        suspected: PathSet,
         reason: SendReason,
         bytes: u32,
-    ) -> (Verdict, Option<Way>) {
-        let Some(under_way) = self.content.send_buffer.under_way(id) else {
+    ) -> (Verdict, Option<CopyPath>) {
+        let Some(copies_in_flight) = self.content.send_buffer.copies_in_flight(id) else {
             return (Verdict::Settled, None);
         };
         let search = Search {
             now,
-            under_way,
-            doubted,
+            copies_in_flight,
+            suspected,
             bytes,
         };
         let best = self.best_for_copy(&search);
-        let (mut chance, known_after) = self.chance(&under_way, doubted);
+        let (mut chance, known_after) = self.chance(&copies_in_flight, suspected);
         // A path that keeps this many to itself keeps the next one, too.
-        if best.is_some_and(|best| under_way.copies_on(best.id) >= MOST_COPIES) {
+        if best.is_some_and(|best| copies_in_flight.copies_on(best.id) >= MOST_COPIES) {
             chance = 1.0;
         }
         let mut outlook = Outlook {
@@ -101,39 +101,46 @@ impl MediaSession {
             chance,
             known_after,
             arrives_after: Duration::ZERO,
-            doubt: Duration::ZERO,
-            told_after: Duration::ZERO,
+            delay_margin: Duration::ZERO,
+            loss_reported_after: Duration::ZERO,
         };
         // Without a path the copy waits for one; whether that is too late is decided then.
         if let Some(best) = best {
             outlook.arrives_after = search.arrival(best);
-            outlook.doubt = best.forecast.doubt;
-            outlook.told_after = self.paths[best.id.index()].recovery.loss_delay();
+            outlook.delay_margin = best.forecast.delay_margin;
+            outlook.loss_reported_after = self.paths[best.id.index()].recovery.loss_delay();
         }
         let best = best.map(|best| best.id);
         let verdict = self.content.send_buffer.reconsider(id, reason, &outlook);
-        let way = match verdict {
-            Verdict::SendAgain => best.map(|best| self.way(&search, best)),
+        let copy_path = match verdict {
+            Verdict::SendCopy => best.map(|best| self.copy_path(&search, best)),
             Verdict::Settled | Verdict::Wait | Verdict::GiveUp => None,
         };
-        (verdict, way)
+        (verdict, copy_path)
     }
 
     /// Queues another copy.
-    pub(super) fn send_again(&mut self, id: FragmentId, way: Option<Way>, reason: SendReason) {
-        let avoid = way.map_or(PathSet::EMPTY, |way| way.avoid);
-        self.content.send_buffer.queue_again(id, avoid, reason);
+    pub(super) fn queue_copy(
+        &mut self,
+        id: FragmentId,
+        copy_path: Option<CopyPath>,
+        reason: SendReason,
+    ) {
+        let avoid = copy_path.map_or(PathSet::EMPTY, |copy_path| copy_path.avoid);
+        self.content
+            .send_buffer
+            .queue_retransmission(id, avoid, reason);
         self.content.is_schedule_due = true;
     }
 
     /// Judges again the lost fragments for which repairs have come too late or not at all.
-    pub(super) fn retry_disappointed(&mut self, now: Instant) {
+    pub(super) fn reconsider_unrepaired(&mut self, now: Instant) {
         if self.content.send_buffer.waits_until().is_none() {
             return;
         }
         self.refresh_views(now);
         let (bytes, reason) = (self.max_packet_bytes, SendReason::NotRecovered);
-        while let Some(id) = self.content.send_buffer.next_disappointed(now) {
+        while let Some(id) = self.content.send_buffer.next_unrepaired(now) {
             self.reconsider(now, id, PathSet::EMPTY, reason, bytes);
         }
     }
@@ -145,24 +152,24 @@ impl MediaSession {
     }
 
     /// Returns the probability that one of the copies in flight arrives in time, without those on
-    /// `doubted` paths, and the time until that is known.
-    fn chance(&self, under_way: &UnderWay, doubted: PathSet) -> (f64, Duration) {
+    /// `suspected` paths, and the time until that is known.
+    fn chance(&self, copies_in_flight: &CopiesInFlight, suspected: PathSet) -> (f64, Duration) {
         let (mut missing, mut copies, mut known_after) = (1.0, 0, Duration::ZERO);
         let mut most_copies = match self.config.media.endpoint.is_bare() {
             true => 1,
             false => MOST_COPIES,
         };
-        for path in under_way.in_flight_on.iter() {
+        for path in copies_in_flight.in_flight_on.iter() {
             let view = &self.views[path.index()];
-            if doubted.contains(path) || view.state != PathState::Active {
+            if suspected.contains(path) || view.state != PathState::Active {
                 continue;
             }
-            let count = under_way.copies_on(path);
+            let count = copies_in_flight.copies_on(path);
             copies += count;
             if view.risk.loss_burst_packets >= SHORT_BURST {
                 most_copies = most_copies.min(MOST_COPIES_IN_BURSTS);
             }
-            missing *= loss_of_copy(view, under_way.lost_on).powi(count as i32);
+            missing *= loss_of_copy(view, copies_in_flight.lost_on).powi(count as i32);
             known_after = known_after.max(self.paths[path.index()].recovery.loss_delay());
         }
         match copies >= most_copies {
@@ -177,20 +184,21 @@ impl MediaSession {
     fn best_for_copy(&self, search: &Search) -> Option<&PathView> {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let rank = |view: &&PathView| {
-            let told_after = self.paths[view.id.index()].recovery.loss_delay();
-            let again = told_after.mul_f64(loss_of_copy(view, search.under_way.lost_on));
+            let loss_reported_after = self.paths[view.id.index()].recovery.loss_delay();
+            let retry_delay =
+                loss_reported_after.mul_f64(loss_of_copy(view, search.copies_in_flight.lost_on));
             (
                 view.state != PathState::Active,
                 search.is_late(view),
                 search.has_copy(view),
-                search.arrival(view) + again,
+                search.arrival(view) + retry_delay,
             )
         };
         self.views.iter().filter(usable).min_by_key(rank)
     }
 
     /// Returns the way by the best path. Other paths that are equally good need not be avoided.
-    fn way(&self, search: &Search, best: PathId) -> Way {
+    fn copy_path(&self, search: &Search, best: PathId) -> CopyPath {
         let best = &self.views[best.index()];
         let is_worse = |view: &&PathView| {
             let has_more =
@@ -200,7 +208,7 @@ impl MediaSession {
             view.id != best.id && is_worse
         };
         let worse = self.views.iter().filter(is_worse);
-        Way {
+        CopyPath {
             path: best.id,
             avoid: worse.map(|view| view.id).collect(),
         }

@@ -64,9 +64,9 @@ impl MediaSession {
             .scheduler
             .schedule(now, &queue, &session, views, &mut assignments);
         assignments.iter_mut().for_each(|it| it.index += held);
-        self.note_symbols(views, &assignments);
+        self.record_symbols(views, &assignments);
         if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
-            self.paths.iter_mut().for_each(Path::note_rate);
+            self.paths.iter_mut().for_each(Path::record_rate);
         }
         for assignment in &assignments {
             let packet = &self.content.send_buffer.waiting()[assignment.index];

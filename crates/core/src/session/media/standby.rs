@@ -9,7 +9,7 @@ use crate::standby::{Standby, Unmetered};
 
 impl MediaSession {
     /// Handles a path that has joined, metered or not.
-    pub(super) fn meet_meter(&mut self, now: Instant, is_metered: bool) {
+    pub(super) fn on_path_joined(&mut self, now: Instant, is_metered: bool) {
         if is_metered {
             self.content
                 .standby

@@ -21,7 +21,7 @@ impl MediaSession {
             .map(|path| path.control().target_rate);
         let rate = rates.fold(DataRate::ZERO, |sum, rate| sum + rate);
         self.content.probing.on_rate(now, rate);
-        let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
+        let overhead = self.record_bandwidth(bandwidth, backlog_bytes);
         let demand = Demand::new(bandwidth, backlog_bytes, overhead);
         if self.content.demand.replace(demand) == Some(demand) {
             return;
@@ -31,12 +31,12 @@ impl MediaSession {
         self.content.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.
         if target.bits_per_second().abs_diff(before) * 100 > before {
-            self.tell_target(target);
+            self.report_target(target);
         }
     }
 
     #[cold]
-    fn tell_target(&mut self, target: DataRate) {
+    fn report_target(&mut self, target: DataRate) {
         match self.events.back_mut() {
             Some(Event::TargetBitrate(last)) => *last = target,
             _ => self.events.push_back(Event::TargetBitrate(target)),
@@ -93,7 +93,7 @@ impl MediaSession {
     }
 
     /// Reports to the controllers the rate of a source that does not follow the target.
-    pub(super) fn tell_source_rate(&mut self, now: Instant, frame_bytes: usize) {
+    pub(super) fn report_source_rate(&mut self, now: Instant, frame_bytes: usize) {
         let media = &self.config.media;
         if media.source != SourceLimits::Fixed || media.endpoint.is_bare() {
             return;

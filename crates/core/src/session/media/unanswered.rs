@@ -54,15 +54,15 @@ impl MediaSession {
             return true;
         }
         let waiting = self.content.send_buffer.waiting().iter();
-        let again = waiting.take_while(|packet| is_again(packet));
-        let bytes = again.map(|packet| packet.bytes).sum::<u32>() + bytes;
+        let retransmitted = waiting.take_while(|packet| is_retransmission(packet));
+        let bytes = retransmitted.map(|packet| packet.bytes).sum::<u32>() + bytes;
         self.content.budget.has_room_without_answer(bytes)
     }
 
     /// Returns whether copies wait though no path answers.
     pub(super) fn has_blind_copies(&self, now: Instant) -> bool {
         let first = self.content.send_buffer.waiting().first();
-        first.is_some_and(is_again) && self.is_unanswered(now)
+        first.is_some_and(is_retransmission) && self.is_unanswered(now)
     }
 
     /// Returns the number of waiting packets, from the first on, that are held until a path
@@ -70,14 +70,18 @@ impl MediaSession {
     /// others.
     pub(super) fn held_copies(&self) -> usize {
         let waiting = self.content.send_buffer.waiting();
-        let again_count = waiting.partition_point(is_again);
+        let retransmission_count = waiting.partition_point(is_retransmission);
         let mut bytes = 0;
         let fits = |packet: &&PacketView| {
             bytes += packet.bytes;
             self.content.budget.has_room_without_answer(bytes)
         };
-        let paid_count = waiting[..again_count].iter().rev().take_while(fits).count();
-        again_count - paid_count
+        let paid_count = waiting[..retransmission_count]
+            .iter()
+            .rev()
+            .take_while(fits)
+            .count();
+        retransmission_count - paid_count
     }
 }
 
@@ -89,6 +93,6 @@ fn answers(path: &Path, missed_at: Instant, now: Instant) -> bool {
     path.state() == PathState::Active && is_heard && misses_none()
 }
 
-fn is_again(packet: &PacketView) -> bool {
+fn is_retransmission(packet: &PacketView) -> bool {
     packet.kind() == PacketKind::Retransmission
 }

@@ -17,7 +17,7 @@ impl StreamSession {
         let stream = &mut self.content;
         stream.is_window_due = false;
         let offset = stream.receive.acked_offset();
-        wire::write_stream_ack(offset, stream.receive.tell_window(), is_prompted, buf);
+        wire::write_stream_ack(offset, stream.receive.announce_window(), is_prompted, buf);
     }
 
     /// Handles an acknowledgement of all data below an offset, whose low 32 bits it carries.
@@ -63,7 +63,7 @@ impl StreamSession {
         settled.clear();
         let stream = &mut self.content;
         stream.settled = settled;
-        stream.schedule_anew();
+        stream.request_scheduling();
         if stream.send.take_writable() {
             self.events.push_back(Event::StreamWritable);
         }
@@ -97,7 +97,7 @@ impl StreamSession {
             let is_outstanding = path.recovery.outstanding_bytes() > 0;
             own.timer.on_progress(now, is_outstanding);
             path.counters.acked_packets += digest.acked.len() as u64;
-            self.tell_controller(now, on, &digest);
+            self.notify_controller(now, on, &digest);
         }
         self.scratch.digest = Some(digest);
     }
@@ -127,7 +127,7 @@ impl StreamSession {
         if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
             self.on_losses(now, on, &digest, SendReason::Lost);
-            self.tell_controller(now, on, &digest);
+            self.notify_controller(now, on, &digest);
         }
         self.scratch.digest = Some(digest);
     }
@@ -143,11 +143,11 @@ impl StreamSession {
                 path: about,
                 bytes: acked.sent.bytes,
             };
-            self.content.tell_scheduler(now, &event);
+            self.content.notify_scheduler(now, &event);
         }
-        self.note_open_window(now, about, digest.prior_bytes_in_flight);
+        self.record_open_window(now, about, digest.prior_bytes_in_flight);
         self.on_losses(now, about, digest, SendReason::Lost);
-        self.tell_controller(now, about, digest);
+        self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
         self.on_stream_feedback(now, about, digest);
     }
@@ -155,7 +155,7 @@ impl StreamSession {
     /// Handles packets that are declared lost, since no report listed them.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
         self.on_losses(now, id, digest, SendReason::Lost);
-        self.tell_controller(now, id, digest);
+        self.notify_controller(now, id, digest);
         self.on_stream_feedback(now, id, digest);
     }
 
@@ -180,15 +180,15 @@ impl StreamSession {
                 path: id,
                 bytes: packet.bytes,
             };
-            self.content.tell_scheduler(now, &event);
+            self.content.notify_scheduler(now, &event);
         }
     }
 
-    fn tell_controller(&mut self, now: Instant, id: PathId, digest: &Digest) {
+    fn notify_controller(&mut self, now: Instant, id: PathId, digest: &Digest) {
         if digest.acked.is_empty() && digest.lost.is_empty() {
             return;
         }
-        self.content.schedule_anew();
+        self.content.request_scheduling();
         let is_probe = |acked: &AckedPacket| acked.sent.content.is_probe();
         let is_active = self.paths[id.index()].state() == PathState::Active;
         if is_active && digest.lost.is_empty() && digest.acked.iter().all(is_probe) {
@@ -205,7 +205,7 @@ impl StreamSession {
         }
         let path = &mut self.paths[id.index()];
         if is_one_of_several {
-            path.note_outflow(now, digest);
+            path.record_outflow(now, digest);
         }
         match looks_at_paths {
             false => path.on_feedback(now, digest, &session, &[]),

@@ -22,7 +22,7 @@ impl StreamSession {
             path.state().is_usable() && (is_only || path.recovery.rtt().has_sample())
         };
         let used = self.paths.iter().filter(is_used);
-        let room = used.map(|path| path.recovery.carried_bytes() - path.untold_bytes());
+        let room = used.map(|path| path.recovery.carried_bytes() - path.unannounced_bytes());
         let bytes = room.min().unwrap_or(limits.base_bytes);
         usize::from(self.fragment_bytes_in(bytes))
     }
@@ -42,7 +42,7 @@ impl StreamSession {
         if chunk.length <= first_bytes || chunk.half.is_some() {
             return chunk;
         }
-        self.content.schedule_anew();
+        self.content.request_scheduling();
         self.content.send.halve(&chunk, first_bytes)
     }
 

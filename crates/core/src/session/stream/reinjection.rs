@@ -26,13 +26,13 @@ impl StreamSession {
         if self.config.stream.reinjection != Reinjection::Xlink {
             return false;
         }
-        self.content.feedback.tell(now, left);
+        self.content.feedback.on_play_time_left(now, left);
         let is_wanted = self
             .content
             .feedback
             .wants_copies(now, self.longest_delivery());
         if is_wanted {
-            self.content.schedule_anew();
+            self.content.request_scheduling();
         }
         is_wanted
     }
@@ -93,13 +93,13 @@ impl StreamSession {
     /// takes over bound packets that would arrive later elsewhere. It also takes a copy, the only
     /// one, of each segment in flight that it delivers earlier.
     pub(super) fn reinject_tail(&mut self, now: Instant) {
-        let Some(by) = &self.soonest() else {
+        let Some(by) = &self.earliest() else {
             return;
         };
         let mut bytes = self.move_later_ones(by);
         let is_other = |view: &PathView| view.id != by.id && view.bytes_in_flight > 0;
-        let soonest = self.latest_arrival(by, bytes);
-        let has_later = |view: &PathView| soonest < self.latest_in_flight(now, view);
+        let earliest = self.latest_arrival(by, bytes);
+        let has_later = |view: &PathView| earliest < self.latest_in_flight(now, view);
         if !self.views.iter().any(is_other) || !self.views.iter().any(has_later) {
             return;
         }
@@ -125,13 +125,13 @@ impl StreamSession {
     /// later elsewhere. Used when no new data can be bound, since the limit is reached. Returns
     /// whether it moved any.
     pub(super) fn rebind_later_ones(&mut self) -> bool {
-        let soonest = self.soonest();
-        soonest.is_some_and(|by| self.move_later_ones(&by) > 0)
+        let earliest = self.earliest();
+        earliest.is_some_and(|by| self.move_later_ones(&by) > 0)
     }
 
     /// Returns whether no sample of the path's round-trip time has come since it was idle: the last
     /// one describes its last queue.
-    pub(super) fn is_rested(&self, id: PathId) -> bool {
+    pub(super) fn has_idle_rtt(&self, id: PathId) -> bool {
         let recovery = &self.paths[id.index()].recovery;
         let sampled_at = recovery.rtt().sampled_at();
         recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)
@@ -139,7 +139,7 @@ impl StreamSession {
 
     /// Returns the path's estimate, or zero if it was idle, since its queue is gone.
     pub(super) fn queue_drains_in(&self, now: Instant, on: PathId, bytes: u64) -> Duration {
-        match self.is_rested(on) {
+        match self.has_idle_rtt(on) {
             true => Duration::ZERO,
             false => self.paths[on.index()].queue_drains_in(now, bytes),
         }
@@ -148,28 +148,28 @@ impl StreamSession {
     /// Returns the time until the last of `bytes` bytes arrives that leave a path from now on.
     fn arrival(&self, view: &PathView, bytes: u64) -> Duration {
         let forecast = &view.forecast;
-        let transit = match self.is_rested(view.id) {
-            true => forecast.least_transit,
-            false => forecast.transit,
+        let one_way_delay = match self.has_idle_rtt(view.id) {
+            true => forecast.min_one_way_delay,
+            false => forecast.one_way_delay,
         };
-        forecast.ready_in() + transit + forecast.rate.time_for(bytes)
+        forecast.ready_in() + one_way_delay + forecast.rate.time_for(bytes)
     }
 
     /// Returns the latest arrival of `bytes` more bytes that are bound to a path now.
     fn latest_arrival(&self, view: &PathView, bytes: u64) -> Duration {
-        let most = match self.is_rested(view.id) {
-            true => view.forecast.least_transit * 2,
+        let most = match self.has_idle_rtt(view.id) {
+            true => view.forecast.min_one_way_delay * 2,
             false => Duration::MAX,
         };
-        self.arrival(view, view.queued_bytes + bytes) + view.forecast.doubt.min(most)
+        self.arrival(view, view.queued_bytes + bytes) + view.forecast.delay_margin.min(most)
     }
 
     /// Returns the path with room that delivers a packet first.
-    fn soonest(&self) -> Option<PathView> {
+    fn earliest(&self) -> Option<PathView> {
         let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
         let views = self.views.iter().filter(could_send);
-        let soonest = views.min_by_key(|view| self.latest_arrival(view, 0));
-        soonest.copied()
+        let earliest = views.min_by_key(|view| self.latest_arrival(view, 0));
+        earliest.copied()
     }
 
     /// Binds to a path, as far as it has room, packets that wait for others' windows or pacers and
@@ -209,7 +209,8 @@ impl StreamSession {
     /// Returns whether a packet in flight for `age` should have been acknowledged.
     fn is_overdue(&self, on: PathId, age: Duration) -> bool {
         let forecast = &self.views[on.index()].forecast;
-        let patience = forecast.transit * 2 + forecast.doubt + self.content.config.delayed_ack;
+        let patience =
+            forecast.one_way_delay * 2 + forecast.delay_margin + self.content.config.delayed_ack;
         age > patience || self.content.paths[on.index()].probe.is_wanted()
     }
 
@@ -217,12 +218,12 @@ impl StreamSession {
     /// [`arrival_in_flight`](Self::arrival_in_flight).
     fn latest_in_flight(&self, now: Instant, view: &PathView) -> Duration {
         let forecast = &view.forecast;
-        let latest = forecast.transit.max(forecast.least_transit);
+        let latest = forecast.one_way_delay.max(forecast.min_one_way_delay);
         // If nothing is outstanding, a copy may be remembered that is lost.
         let oldest_at = self.paths[view.id.index()].recovery.oldest_sent_at();
         let age = oldest_at.map_or(Duration::MAX, |at| now.saturating_since(at));
         match self.is_overdue(view.id, age) {
-            true => latest.max(forecast.transit * 2),
+            true => latest.max(forecast.one_way_delay * 2),
             false => latest,
         }
     }
@@ -240,12 +241,12 @@ impl StreamSession {
         let forecast = &self.views[on.index()].forecast;
         let age = now.saturating_since(packet.sent_at);
         if self.is_overdue(on, age) {
-            return forecast.transit * 2;
+            return forecast.one_way_delay * 2;
         }
         // Older samples may be of a queue that the packet has not met.
-        let transit = match recovery.rtt().sampled_at() > packet.sent_at {
-            true => forecast.transit,
-            false => forecast.least_transit,
+        let one_way_delay = match recovery.rtt().sampled_at() > packet.sent_at {
+            true => forecast.one_way_delay,
+            false => forecast.min_one_way_delay,
         };
         let bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
         let ahead_by = match forecast.is_congested() {
@@ -254,8 +255,8 @@ impl StreamSession {
         };
         let bytes_ahead = recovery.bytes_in_flight().saturating_sub(bytes_behind);
         let drained = self.queue_drains_in(now, on, bytes_ahead);
-        let arrives = transit.saturating_sub(ahead_by);
-        arrives.max(drained.saturating_sub(forecast.least_transit))
+        let arrives = one_way_delay.saturating_sub(ahead_by);
+        arrives.max(drained.saturating_sub(forecast.min_one_way_delay))
     }
 
     /// Handles a full peer's window though a path could send. A slower path that should have

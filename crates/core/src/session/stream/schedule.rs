@@ -23,7 +23,7 @@ use crate::wire;
 const MAX_BOUND_BYTES: u64 = 64 << 10;
 
 /// Number of packets on each path before one has answered: the initial window of RFC 6928.
-const RACED_PACKETS: u64 = 10;
+const DUPLICATED_PACKETS: u64 = 10;
 
 /// The scheduler, and when to ask it.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Binding {
 
 impl Stream {
     /// Makes a call of the scheduler due, after an event that it may act upon.
-    pub(super) fn schedule_anew(&mut self) {
+    pub(super) fn request_scheduling(&mut self) {
         if let Some(binding) = &mut self.binding {
             binding.is_due = true;
         }
@@ -75,14 +75,14 @@ impl Stream {
 
     /// Handles a packet that has left a path, which takes the next at once if its pacer lets bursts
     /// through. Waiting segments are held, and without a pacer there is no more room than before.
-    pub(super) fn tell_sent(&mut self, now: Instant, event: &SchedulerEvent, is_paced: bool) {
+    pub(super) fn on_packet_sent(&mut self, now: Instant, event: &SchedulerEvent, is_paced: bool) {
         if let Some(binding) = &mut self.binding {
             binding.scheduler.on_event(now, event);
             binding.is_due |= is_paced || !self.send.has_waiting();
         }
     }
 
-    pub(super) fn tell_scheduler(&mut self, now: Instant, event: &SchedulerEvent) {
+    pub(super) fn notify_scheduler(&mut self, now: Instant, event: &SchedulerEvent) {
         if let Some(binding) = &mut self.binding {
             binding.scheduler.on_event(now, event);
             binding.is_due = true;
@@ -136,11 +136,11 @@ impl StreamSession {
                 && path.recovery.rtt().has_sample()
                 && path.control().is_usable
         };
-        let is_race = self.config.stream.reinjection == Reinjection::Tail;
-        let is_over = is_race && self.paths.iter().any(is_answered);
+        let is_duplicating = self.config.stream.reinjection == Reinjection::Tail;
+        let is_over = is_duplicating && self.paths.iter().any(is_answered);
         for index in usize::from(!is_over)..self.paths.len() {
             let path = &self.paths[index];
-            let is_carrying = is_race && path.has_unanswered_segments();
+            let is_carrying = is_duplicating && path.has_unanswered_segments();
             self.views[index].is_standby |= is_carrying || self.is_unanswered(path);
         }
     }
@@ -148,30 +148,30 @@ impl StreamSession {
     /// Adds the queue in the network to the forecasts: a new packet arrives after those in flight,
     /// which drain at the queue's rate. Samples of a path at rest, and their deviation, describe a
     /// queue that is gone.
-    pub(super) fn note_queues(&mut self, now: Instant) {
+    pub(super) fn add_network_queues(&mut self, now: Instant) {
         if self.config.stream.reinjection != Reinjection::Tail {
             return;
         }
         for index in 0..self.paths.len() {
             let path = &self.paths[index];
-            if self.is_rested(path.id) {
-                let doubt = path.recovery.rtt().doubt_at_rest();
+            if self.has_idle_rtt(path.id) {
+                let delay_margin = path.recovery.rtt().idle_delay_margin();
                 let forecast = &mut self.views[index].forecast;
-                forecast.doubt = forecast.doubt.min(doubt);
+                forecast.delay_margin = forecast.delay_margin.min(delay_margin);
                 continue;
             }
             let drained = self.queue_drains_in(now, path.id, path.recovery.bytes_in_flight());
             if !drained.is_zero() {
                 let forecast = &mut self.views[index].forecast;
-                let least = forecast.least_transit;
-                forecast.transit = drained.saturating_sub(least).max(least);
+                let least = forecast.min_one_way_delay;
+                forecast.one_way_delay = drained.saturating_sub(least).max(least);
             }
         }
     }
 
     /// Sends the first packets by all paths. While no path has answered, none is known to be
     /// better.
-    fn race(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
+    fn duplicate_start(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
         let is_answered = |path: &Path| path.recovery.rtt().has_sample();
         let is_new = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
         if !is_new
@@ -180,7 +180,7 @@ impl StreamSession {
         {
             return;
         }
-        let most = RACED_PACKETS * u64::from(self.max_packet_bytes);
+        let most = DUPLICATED_PACKETS * u64::from(self.max_packet_bytes);
         for path in &mut self.paths {
             let is_other = path.state() == PathState::Active && !bound_to.contains(path.id);
             let bytes = path.queued_bytes() + u64::from(packet.bytes);
@@ -218,8 +218,8 @@ impl StreamSession {
         let send = &self.content.send;
         let reinjection = self.config.stream.reinjection;
         if send.has_waiting() || send.next_new(max_bytes).is_some() {
-            let is_in_vain = self.is_in_vain(now, &binding);
-            if !is_in_vain {
+            let is_unschedulable = self.is_unschedulable(now, &binding);
+            if !is_unschedulable {
                 self.refresh_views(now);
             }
             if reinjection == Reinjection::Xlink && self.reinject_start(now) {
@@ -227,9 +227,9 @@ impl StreamSession {
             }
             self.cut_segments(now, &mut binding);
             if reinjection == Reinjection::Tail && !self.content.send.has_waiting() {
-                binding.is_due = !is_in_vain && self.rebind_later_ones();
+                binding.is_due = !is_unschedulable && self.rebind_later_ones();
             } else {
-                self.bind_waiting(now, &mut binding, is_in_vain);
+                self.bind_waiting(now, &mut binding, is_unschedulable);
             }
         } else if is_for_windows(reinjection) && send.is_blocked(max_bytes) {
             self.refresh_views(now);
@@ -258,7 +258,7 @@ impl StreamSession {
 
     /// Returns whether neither the scheduler nor a reinjection will bind anything: over paced paths
     /// nothing has room after each packet, until the next pacer is ready.
-    fn is_in_vain(&self, now: Instant, binding: &Binding) -> bool {
+    fn is_unschedulable(&self, now: Instant, binding: &Binding) -> bool {
         binding.scheduler.needs_room()
             && self.config.stream.reinjection != Reinjection::Xlink
             && !self.has_room(now)
@@ -320,9 +320,9 @@ impl StreamSession {
     fn list(&self, queue: &mut VecDeque<PacketView>, assignments: &mut Vec<Assignment>) {
         let send = &self.content.send;
         queue.clear();
-        for is_again in [true, false] {
+        for is_retransmission in [true, false] {
             let waiting = send.waiting();
-            let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_again);
+            let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
             for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
                 if let Some(path) = self.same_path(&waiting) {
                     let paths = PathSet::only(path);
@@ -333,14 +333,14 @@ impl StreamSession {
         }
     }
 
-    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_in_vain: bool) {
+    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_unschedulable: bool) {
         self.list_waiting(binding);
         let mut queue = core::mem::take(&mut binding.queue);
         let offered: &[PacketView] = queue.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
         if assignments.is_empty() {
-            self.note_limits(offered);
-            if !is_in_vain {
+            self.record_limits(offered);
+            if !is_unschedulable {
                 let session = self.session_view();
                 let queue = SendQueue::new(offered);
                 binding
@@ -376,8 +376,8 @@ impl StreamSession {
         (self.paths[path.index()].state() == PathState::Active).then_some(path)
     }
 
-    /// Notes the paths that are limited by their windows, which keep waiting segments from them.
-    fn note_limits(&mut self, queue: &[PacketView]) {
+    /// Records the paths that are limited by their windows, which keep waiting segments from them.
+    fn record_limits(&mut self, queue: &[PacketView]) {
         let Some(first) = queue.first() else {
             return;
         };
@@ -407,7 +407,7 @@ impl StreamSession {
                 path.bind_next(PacketView { reason, ..*packet });
                 self.content.send.on_bound(packet.frame.0);
             }
-            self.race(now, packet, assignment.paths);
+            self.duplicate_start(now, packet, assignment.paths);
         }
     }
 
@@ -428,8 +428,8 @@ impl StreamSession {
             .min()
     }
 
-    /// Notes, at a report, the time since which the window lets packets go.
-    pub(super) fn note_open_window(&mut self, now: Instant, id: PathId, bytes_in_flight: u64) {
+    /// Records, at a report, the time since which the window lets packets go.
+    pub(super) fn record_open_window(&mut self, now: Instant, id: PathId, bytes_in_flight: u64) {
         if let Some(binding) = &mut self.content.binding {
             let window = self.paths[id.index()].control().congestion_window;
             let bytes = bytes_in_flight + u64::from(self.max_packet_bytes);
@@ -446,7 +446,7 @@ impl StreamSession {
                 .send
                 .on_taken_back(packet.frame.0, packet.reason);
         }
-        self.content.schedule_anew();
+        self.content.request_scheduling();
     }
 }
 

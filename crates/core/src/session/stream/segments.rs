@@ -137,7 +137,7 @@ impl StreamSession {
         {
             stream.send.on_unbound(first.frame.0, first.reason);
             path.pop_first_bound();
-            stream.schedule_anew();
+            stream.request_scheduling();
         }
     }
 
@@ -166,7 +166,7 @@ impl StreamSession {
             bytes: packet.bytes,
             queued_bytes: path.queued_bytes(),
         };
-        stream.tell_sent(now, &event, path.control().pacing_rate.is_some());
+        stream.on_packet_sent(now, &event, path.control().pacing_rate.is_some());
         let own = &mut stream.paths[id.index()];
         if stream.send.take_writable() {
             self.events.push_back(Event::StreamWritable);
@@ -214,11 +214,12 @@ impl StreamSession {
         path.arrivals.on_segment(now, delay);
         let arrived = stream.receive.readable_bytes() - before;
         self.counters.stream_bytes_received += arrived as u64;
-        let has_news = arrived > 0 || stream.receive.has_message();
-        if has_news && !core::mem::replace(&mut stream.is_readable_told, true) {
+        let has_data = arrived > 0 || stream.receive.has_message();
+        if has_data && !core::mem::replace(&mut stream.is_readable_reported, true) {
             self.events.push_back(Event::StreamReadable);
         }
-        if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_told, true) {
+        if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_reported, true)
+        {
             self.events.push_back(Event::StreamFinished);
         }
     }

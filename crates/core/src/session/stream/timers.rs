@@ -62,7 +62,7 @@ impl StreamSession {
                     // All of it has arrived by other paths.
                     None => self.ask(id, SendReason::TailLossProbe),
                 }
-                self.content.schedule_anew();
+                self.content.request_scheduling();
             }
         }
         let own = &mut self.content.paths[id.index()];
@@ -150,7 +150,7 @@ impl StreamSession {
     }
 
     /// Asks it again, if it is time.
-    pub(super) fn challenge_again(&mut self, now: Instant, id: PathId) {
+    pub(super) fn repeat_challenge(&mut self, now: Instant, id: PathId) {
         let path = &self.paths[id.index()];
         if self.challenge_at(path).is_none_or(|at| at > now) {
             return;

@@ -80,7 +80,7 @@ impl StreamSession {
         let is_idle = stream.send.next(max_bytes).is_none();
         let taken = write(&mut stream.send);
         if is_idle && taken > 0 {
-            self.content.schedule_anew();
+            self.content.request_scheduling();
             self.paths
                 .iter_mut()
                 .for_each(|path| path.leave_idleness(now));
@@ -94,7 +94,7 @@ impl StreamSession {
     pub fn expect_further(&mut self, bytes: u64) {
         let before = core::mem::replace(&mut self.content.further_bytes, bytes);
         if bytes > before {
-            self.content.schedule_anew();
+            self.content.request_scheduling();
         }
     }
 
@@ -113,7 +113,7 @@ impl StreamSession {
     pub fn finish(&mut self) -> Result<(), WriteStreamError> {
         let stream = self.open_stream()?;
         stream.send.finish();
-        stream.schedule_anew();
+        stream.request_scheduling();
         Ok(())
     }
 
@@ -140,12 +140,12 @@ impl StreamSession {
 
     fn consume<T>(&mut self, consume: impl FnOnce(&mut ReceiveStream) -> Option<T>) -> Option<T> {
         let stream = &mut self.content;
-        stream.is_readable_told = false;
+        stream.is_readable_reported = false;
         let consumed = consume(&mut stream.receive)?;
         // An acknowledgement that is due anyway also carries the window.
         let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
         stream.is_window_due |=
-            stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
+            stream.receive.should_announce_window() && !self.paths.iter().any(is_ack_due);
         Some(consumed)
     }
 

@@ -33,7 +33,7 @@ impl SendStream {
         })
     }
 
-    /// Notes that the segment at `offset` is bound to a path, and waits no longer.
+    /// Records that the segment at `offset` is bound to a path, and waits no longer.
     pub(crate) fn on_bound(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.bound_copies = segment.bound_copies.saturating_add(1);
@@ -126,7 +126,7 @@ impl SendStream {
         Some((segment.last_on, segment.packet_number))
     }
 
-    /// Notes that the segment at `offset` is bound to another path as well, for a tail's or its
+    /// Records that the segment at `offset` is bound to another path as well, for a tail's or its
     /// viewer's sake.
     pub(crate) fn on_reinjected(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {

@@ -175,7 +175,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
     let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
     Ok(MediaConfig {
         hands_out_parts: false,
-        tells_send_times: false,
+        includes_send_times: false,
         fec: table.or("fec", usual.fec, fec)?,
         retransmission_copies: table.or(
             "retransmission-copies",

@@ -82,7 +82,7 @@ fn rfc8289_5_3_drops_follow_each_other_by_the_control_law() {
 
 /// Returns the times of drops after dropping began, for the second time, at this instant. The next
 /// drop of the first time would have been at 383.4 ms, the fifth.
-fn drops_again_from(millis: u64) -> Vec<u64> {
+fn drops_from(millis: u64) -> Vec<u64> {
     let mut bed = Bed::default();
     bed.push(0, 1_000, PACKET_BYTES);
     bed.serve_each_ms(1, 340);
@@ -99,9 +99,9 @@ fn drops_again_from(millis: u64) -> Vec<u64> {
 fn rfc8289_5_5_within_16_intervals_dropping_goes_on_where_it_was() {
     // Of four drops, three were after the first: 100 / √3, then 100 / √4 and 100 / √5 more.
     for soon in [500, 1_983] {
-        assert_eq!(drops_again_from(soon), [0, 58, 108, 153], "{soon}");
+        assert_eq!(drops_from(soon), [0, 58, 108, 153], "{soon}");
     }
     for late in [1_984, 5_000] {
-        assert_eq!(drops_again_from(late), [0, 100], "{late}");
+        assert_eq!(drops_from(late), [0, 100], "{late}");
     }
 }

@@ -12,8 +12,14 @@ fn pairing() -> (Ends, PairingCode, SecretKey) {
 }
 
 fn with_code(ends: &Ends, stranger: &SecretKey, code: &PairingCode) -> Initiator {
-    let wishes = Wishes::of(Cargo::Frames);
-    Initiator::pairing(stranger, &ends.responder_key, INITIATOR_INDEX, wishes, code)
+    let parameters = SessionParameters::of(SessionKind::Frames);
+    Initiator::pairing(
+        stranger,
+        &ends.responder_key,
+        INITIATOR_INDEX,
+        parameters,
+        code,
+    )
 }
 
 #[test]
@@ -35,8 +41,11 @@ fn a_code_lets_in_the_holder_of_the_key_that_came_with_it() {
     let mut ours = agreed(initiator.handle_response(&answer.response));
     assert_carries(&mut ours, &mut theirs);
     // The code is over; the peer is let in with it and without.
-    let again = with_code(&ends, &stranger, &code);
-    let request = ends.responder.read_initiation(again.message()).unwrap();
+    let second_initiator = with_code(&ends, &stranger, &code);
+    let request = ends
+        .responder
+        .read_initiation(second_initiator.message())
+        .unwrap();
     assert!(!request.is_paired());
     let other = with_code(&ends, &SecretKey::generate(), &code);
     let refused = ends.refusal(other.message());
@@ -52,8 +61,8 @@ fn a_wrong_code_lets_nobody_in_and_a_known_peer_needs_none() {
         ends.refusal(guess.message()),
         HandshakeError::WrongCode(key)
     );
-    let wishes = Wishes::of(Cargo::Frames);
-    let without = Initiator::new(&stranger, &ends.responder_key, 1, wishes);
+    let parameters = SessionParameters::of(SessionKind::Frames);
+    let without = Initiator::new(&stranger, &ends.responder_key, 1, parameters);
     assert_eq!(
         ends.refusal(without.message()),
         HandshakeError::NotAllowed(key)

@@ -250,7 +250,7 @@ fn the_first_programs_reference_is_preferred() {
 fn tables(map_pid: u16, reference_pid: u16) -> ProgramTables {
     let mut tables = ProgramTables::default();
     for bytes in super::super::tables::testing::of_program(map_pid, reference_pid) {
-        tables.note(Packet::new(&bytes));
+        tables.record(Packet::new(&bytes));
     }
     tables
 }

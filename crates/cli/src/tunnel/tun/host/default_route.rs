@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, bail};
 
 use super::super::TunArguments;
+use super::super::client::Interface;
 use super::super::message::OfEach;
-use super::super::near::Interface;
 use super::act::find;
 use super::record::{Record, clean_up};
 use super::{names, routes};

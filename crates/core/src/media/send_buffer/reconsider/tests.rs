@@ -13,8 +13,8 @@ fn outlook(chance: f64, arrives_after_millis: u64) -> Outlook {
         chance,
         known_after: Duration::from_millis(100),
         arrives_after: Duration::from_millis(arrives_after_millis),
-        doubt: Duration::ZERO,
-        told_after: Duration::from_millis(100),
+        delay_margin: Duration::ZERO,
+        loss_reported_after: Duration::from_millis(100),
     }
 }
 
@@ -29,23 +29,23 @@ fn verdict(importance: Importance, chance: f64, arrives_after_millis: u64) -> Ve
 fn a_chance_that_is_enough_asks_for_nothing() {
     for importance in [Importance::Key, Importance::Reference] {
         assert_eq!(verdict(importance, 0.999, DUE_MILLIS), Verdict::Settled);
-        assert_eq!(verdict(importance, 0.998, DUE_MILLIS), Verdict::SendAgain);
+        assert_eq!(verdict(importance, 0.998, DUE_MILLIS), Verdict::SendCopy);
     }
     let disposable = |chance| verdict(Importance::Disposable, chance, DUE_MILLIS);
     assert_eq!(disposable(0.5), Verdict::Settled);
-    assert_eq!(disposable(0.49), Verdict::SendAgain);
+    assert_eq!(disposable(0.49), Verdict::SendCopy);
 }
 
 #[test]
 fn what_may_arrive_is_waited_for_while_there_is_time_for_another_copy_after_that() {
     let verdict = |arrives_after| verdict(Importance::Reference, 0.5, arrives_after);
     assert_eq!(verdict(400), Verdict::Settled);
-    assert_eq!(verdict(401), Verdict::SendAgain, "the last moment");
+    assert_eq!(verdict(401), Verdict::SendCopy, "the last moment");
 }
 
 #[test]
 fn of_what_will_not_arrive_another_copy_leaves_at_once() {
-    assert_eq!(verdict(Importance::Reference, 0.0, 10), Verdict::SendAgain);
+    assert_eq!(verdict(Importance::Reference, 0.0, 10), Verdict::SendCopy);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_would_come_late_is_not_sent_and_given_up_if_nothing_is_under_way() {
     // Others need a key frame at any age.
     assert_eq!(
         verdict(Importance::Key, 0.0, DUE_MILLIS + 1),
-        Verdict::SendAgain
+        Verdict::SendCopy
     );
 }
 
@@ -69,16 +69,16 @@ fn what_would_come_late_is_not_sent_and_given_up_if_nothing_is_under_way() {
 fn of_a_fragment_that_waits_or_has_arrived_there_is_nothing_to_decide() {
     let mut buffer = buffer_of(Importance::Reference);
     let none = outlook(0.0, 10);
-    buffer.queue_again(id(0, 1), PathSet::EMPTY, SendReason::Lost);
+    buffer.queue_retransmission(id(0, 1), PathSet::EMPTY, SendReason::Lost);
     buffer.on_acked(FrameId(0), 2, PathId(0));
     for fragment in [1, 2] {
         let id = id(0, fragment);
-        assert!(buffer.under_way(id).is_none());
+        assert!(buffer.copies_in_flight(id).is_none());
         let verdict = buffer.reconsider(id, SendReason::Lost, &none);
         assert_eq!(verdict, Verdict::Settled);
     }
     assert!(
-        buffer.under_way(id(7, 0)).is_none(),
+        buffer.copies_in_flight(id(7, 0)).is_none(),
         "there is no such frame"
     );
 }
@@ -93,10 +93,10 @@ fn where_copies_were_lost_and_how_many_fly_is_known() {
     buffer.on_lost(id(0, 1), a);
     for copies in [2, 1] {
         buffer.on_lost(id(0, 1), b);
-        let under_way = buffer.under_way(id(0, 1)).unwrap();
-        assert_eq!(under_way.in_flight_on, PathSet::only(b));
-        assert_eq!(under_way.copies_on(b), copies);
-        assert_eq!(under_way.copies_on(a), 0);
-        assert_eq!(under_way.lost_on, [a, b].into_iter().collect());
+        let copies_in_flight = buffer.copies_in_flight(id(0, 1)).unwrap();
+        assert_eq!(copies_in_flight.in_flight_on, PathSet::only(b));
+        assert_eq!(copies_in_flight.copies_on(b), copies);
+        assert_eq!(copies_in_flight.copies_on(a), 0);
+        assert_eq!(copies_in_flight.lost_on, [a, b].into_iter().collect());
     }
 }

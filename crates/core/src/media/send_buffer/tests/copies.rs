@@ -7,12 +7,12 @@ fn the_loss_of_another_copy_counts_after_a_retransmission_was_dropped() {
     let mut buffer = buffer_with(&[(0, false)]);
     send_all(&mut buffer);
     let stuck = lose(&mut buffer, (0, 1), A, true, NEVER_LATE);
-    assert_eq!(stuck, Verdict::SendAgain);
+    assert_eq!(stuck, Verdict::SendCopy);
     let packet = buffer.waiting()[0];
     buffer.retain_waiting(|_| true);
     // It is bound: the loss of the stuck copy asks for no other.
     buffer.on_sent(FrameId(0), 1, B, packet.reason);
-    buffer.queue_again(id(0, 1), PathSet::EMPTY, SendReason::LastCall);
+    buffer.queue_retransmission(id(0, 1), PathSet::EMPTY, SendReason::LastCall);
     buffer.retain_waiting(|_| true);
     buffer.on_dropped(&packet);
     assert_eq!(
@@ -22,7 +22,7 @@ fn the_loss_of_another_copy_counts_after_a_retransmission_was_dropped() {
     );
     assert_eq!(
         lose(&mut buffer, (0, 1), B, false, NEVER_LATE),
-        Verdict::SendAgain
+        Verdict::SendCopy
     );
 }
 
@@ -93,5 +93,5 @@ fn of_two_copies_on_each_of_two_paths_the_first_loss_leaves_one_in_flight() {
         assert_eq!(verdict, Verdict::Settled);
     }
     let last = lose(&mut buffer, (0, 0), B, false, NEVER_LATE);
-    assert_eq!(last, Verdict::SendAgain);
+    assert_eq!(last, Verdict::SendCopy);
 }

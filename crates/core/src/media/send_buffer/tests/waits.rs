@@ -196,13 +196,11 @@ fn a_lost_fragment_of_a_later_frame_waits_for_its_repairs_too() {
     let verdict = lose(&mut buffer, (1, 2), A, false, Instant::from_millis(100));
     assert_eq!(verdict, Verdict::Wait);
     assert_eq!(
-        buffer
-            .next_disappointed(Instant::from_millis(9))
-            .map(|_| ()),
+        buffer.next_unrepaired(Instant::from_millis(9)).map(|_| ()),
         None
     );
     for index in 0..2 {
         buffer.on_repair_settled(FrameId(1), index);
     }
-    assert!(buffer.next_disappointed(Instant::from_millis(9)).is_some());
+    assert!(buffer.next_unrepaired(Instant::from_millis(9)).is_some());
 }

@@ -1,0 +1,313 @@
+//! Events, as lines between those of the statistics. Code that reacts to them subscribes.
+
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_net::{Clock, Event};
+use serde::Serialize;
+
+/// An event of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum StreamEvent {
+    SessionBegan {
+        session: u64,
+    },
+    SessionEnded {
+        session: u64,
+    },
+    PathState {
+        path: usize,
+        name: String,
+        state: String,
+    },
+    /// The interface or address of a path is absent.
+    PathAbsent {
+        path: usize,
+        name: String,
+        reason: String,
+    },
+    PathPresent {
+        path: usize,
+        name: String,
+    },
+    /// A name of the receiver cannot be resolved now.
+    NameUnresolved {
+        host: String,
+        reason: String,
+    },
+    /// A name of the receiver can be resolved again, or has other addresses.
+    NameResolved {
+        host: String,
+        addresses: Vec<String>,
+    },
+    /// TCP answers, but UDP does not on any path.
+    UdpBlocked {
+        remote: String,
+    },
+    /// A path uses another carrier: `UDP` or `TCP`.
+    PathCarrier {
+        path: usize,
+        name: String,
+        carrier: String,
+    },
+    /// The peer is silent, so another session is requested.
+    Reconnecting {
+        silent_for_s: f64,
+    },
+    Reconnected {
+        silent_for_s: f64,
+    },
+    PeerLeft,
+    /// No path delivers packets.
+    AllLinksDown,
+    /// The links work, but no frame arrives.
+    SourceGone,
+    /// A path has carried the volume that its user allows.
+    CapReached {
+        path: usize,
+        name: String,
+    },
+    Recovered {
+        from: Cause,
+        lasted_s: f64,
+    },
+    /// An output cannot be written, and is retried.
+    OutputFailed {
+        output: String,
+        reason: String,
+    },
+    /// An output that had failed is written again.
+    OutputResumed {
+        output: String,
+        failed_for_s: f64,
+        left_out_bytes: u64,
+    },
+    /// A path is of little or no use, for a cause that its user can remove.
+    PathProblem {
+        path: usize,
+        name: String,
+        /// The path watch's name of the problem.
+        problem: &'static str,
+    },
+    /// A peer's request was connected to a target.
+    Connection {
+        peer: String,
+        transport: &'static str,
+        target: String,
+        address: String,
+        /// Number of suppressed events of the same peer before this one.
+        left_out: u64,
+    },
+    /// A peer requested a target that no rule permits.
+    ConnectionRefused {
+        peer: String,
+        transport: &'static str,
+        target: String,
+        reason: &'static str,
+        left_out: u64,
+    },
+    /// A peer requested a target that could not be connected to.
+    ConnectionFailed {
+        peer: String,
+        transport: &'static str,
+        target: String,
+        reason: &'static str,
+        left_out: u64,
+    },
+    /// The encoder sends more than the links carry, so frames are given up.
+    Overload {
+        encoder_bps: u64,
+        links_bps: u64,
+        frames_given_up: u64,
+        frames: u64,
+    },
+}
+
+/// Cause of an outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Cause {
+    AllLinksDown,
+    SourceGone,
+}
+
+impl Cause {
+    pub(super) fn stream_event(self) -> StreamEvent {
+        match self {
+            Cause::AllLinksDown => StreamEvent::AllLinksDown,
+            Cause::SourceGone => StreamEvent::SourceGone,
+        }
+    }
+}
+
+impl StreamEvent {
+    /// Returns the event's word for a command, if commands run for it.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            StreamEvent::SessionBegan { .. } => "connected",
+            StreamEvent::SessionEnded { .. } => "ended",
+            StreamEvent::PathState { state, .. } if state == "out" || state == "removed" => {
+                "path-down"
+            }
+            StreamEvent::PathState { state, .. } if state == "active" => "path-up",
+            StreamEvent::PathAbsent { .. } => "path-down",
+            StreamEvent::AllLinksDown => "all-links-down",
+            StreamEvent::SourceGone => "source-gone",
+            StreamEvent::Recovered { .. } => "recovered",
+            StreamEvent::UdpBlocked { .. } => "udp-blocked",
+            StreamEvent::PeerLeft => "peer-left",
+            StreamEvent::CapReached { .. } => "cap-reached",
+            StreamEvent::OutputFailed { .. } => "output-failed",
+            StreamEvent::OutputResumed { .. } => "output-resumed",
+            StreamEvent::PathProblem { .. } => "path-problem",
+            _ => "",
+        }
+    }
+
+    /// Returns the path that the event is about, with its name.
+    pub(super) fn path(&self) -> Option<(usize, &str)> {
+        match self {
+            StreamEvent::PathState { path, name, .. }
+            | StreamEvent::PathAbsent { path, name, .. }
+            | StreamEvent::CapReached { path, name }
+            | StreamEvent::PathProblem { path, name, .. }
+            | StreamEvent::PathCarrier { path, name, .. }
+            | StreamEvent::PathPresent { path, name } => Some((*path, name)),
+            _ => None,
+        }
+    }
+
+    /// Converts an event of the network, unless the sampler detects it.
+    pub(super) fn of(event: &Event, names: &[String]) -> Option<StreamEvent> {
+        let name = |index: usize| names.get(index).cloned().unwrap_or_default();
+        Some(match event {
+            Event::PathAbsent { path, reason } => StreamEvent::PathAbsent {
+                path: path.index(),
+                name: name(path.index()),
+                reason: reason.clone(),
+            },
+            Event::PathPresent { path } => StreamEvent::PathPresent {
+                path: path.index(),
+                name: name(path.index()),
+            },
+            Event::NameUnresolved { name, reason } => StreamEvent::NameUnresolved {
+                host: name.clone(),
+                reason: reason.clone(),
+            },
+            Event::NameResolved { name, addresses } => StreamEvent::NameResolved {
+                host: name.clone(),
+                addresses: addresses.iter().map(ToString::to_string).collect(),
+            },
+            Event::UdpBlocked { remote } => StreamEvent::UdpBlocked {
+                remote: remote.to_string(),
+            },
+            Event::PathCarrier { path, carrier } => StreamEvent::PathCarrier {
+                path: path.index(),
+                name: name(path.index()),
+                carrier: carrier.to_string(),
+            },
+            Event::Reconnecting { silent_for } => StreamEvent::Reconnecting {
+                silent_for_s: silent_for.as_secs_f64(),
+            },
+            Event::Reconnected { silent_for } => StreamEvent::Reconnected {
+                silent_for_s: silent_for.as_secs_f64(),
+            },
+            Event::ReceiverLeft => StreamEvent::PeerLeft,
+            _ => return None,
+        })
+    }
+}
+
+/// An event with its time and stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct TimedEvent {
+    #[serde(flatten)]
+    pub(crate) stream_event: StreamEvent,
+    /// Seconds since 1970.
+    pub(crate) unix_time_s: f64,
+    /// Seconds since the program's start.
+    pub(crate) uptime_s: f64,
+    /// The stream's name.
+    pub(crate) stream: String,
+}
+
+type Listener = Box<dyn FnMut(&TimedEvent) + Send>;
+
+/// Subscribers of events.
+pub(crate) struct Listeners {
+    clock: Clock,
+    all: Mutex<Vec<Listener>>,
+}
+
+impl Listeners {
+    pub(super) fn new(clock: Clock) -> Self {
+        Listeners {
+            clock,
+            all: Mutex::default(),
+        }
+    }
+
+    /// Adds a subscriber.
+    pub(crate) fn subscribe(&self, listener: impl FnMut(&TimedEvent) + Send + 'static) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Box::new(listener));
+    }
+
+    pub(super) fn emit(&self, stream: &str, stream_event: StreamEvent) {
+        let timed = TimedEvent {
+            stream_event,
+            unix_time_s: unix_time_s(),
+            uptime_s: self.clock.now().as_secs_f64(),
+            stream: stream.to_owned(),
+        };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter_mut().for_each(|listener| listener(&timed));
+    }
+}
+
+/// Returns the seconds since 1970, by the wall clock.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other programs' logs count by the wall clock"
+)]
+pub(super) fn unix_time_s() -> f64 {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn all_listeners_are_told_in_the_words_of_the_stream() {
+        let listeners = Listeners::new(Clock::start());
+        let (sender, heard) = mpsc::channel();
+        for _ in 0..2 {
+            let sender = sender.clone();
+            listeners.subscribe(move |timed| sender.send(timed.clone()).unwrap());
+        }
+        let state = StreamEvent::PathState {
+            path: 1,
+            name: "wwan0".to_owned(),
+            state: "out".to_owned(),
+        };
+        listeners.emit("camera", state);
+        let timed = heard.try_recv().unwrap();
+        assert_eq!(heard.try_recv().unwrap(), timed);
+        let line = serde_json::to_value(&timed).unwrap();
+        let expected = [
+            ("event", "path-state"),
+            ("name", "wwan0"),
+            ("state", "out"),
+            ("stream", "camera"),
+        ];
+        for (field, value) in expected {
+            assert_eq!(line[field], value, "{line}");
+        }
+        assert!(line["unix_time_s"].as_f64().unwrap() > 1e9, "{line}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Parsing of `--via`, which describes a path.
+
+use core::str::FromStr;
+
+use anabranch_core::PathOptions;
+use anabranch_net::Via;
+use anabranch_units::{ByteCount, DataRate};
+
+/// An interface or address, with the user's options.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ViaArgument {
+    /// Interface or address. An interface's name may contain `*` and `?`, and then stands for all
+    /// that match.
+    pub(crate) via: Via,
+    pub(crate) options: PathOptions,
+    /// Volume in both directions and across restarts after which the path is on standby.
+    pub(crate) cap: Option<ByteCount>,
+}
+
+impl ViaArgument {
+    /// Returns the pattern for interfaces' names, if it has one.
+    pub(crate) fn pattern(&self) -> Option<&str> {
+        match &self.via {
+            Via::Interface(name) if name.contains(['*', '?']) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a name matches a pattern: `*` stands for any characters, `?` for one.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let Some(first) = pattern.chars().next() else {
+        return name.is_empty();
+    };
+    let rest = &pattern[first.len_utf8()..];
+    let mut chars = name.chars();
+    match first {
+        '*' => {
+            let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            starts.into_iter().any(|at| matches(rest, &name[at..]))
+        }
+        '?' => chars.next().is_some() && matches(rest, chars.as_str()),
+        first => chars.next() == Some(first) && matches(rest, chars.as_str()),
+    }
+}
+
+impl FromStr for ViaArgument {
+    type Err = String;
+
+    /// Parses `wlan0`, `192.0.2.7`, `wlan0,weight=2`, `wwan0,metered`, or a combination.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(',');
+        let Ok(via) = parts.next().unwrap_or_default().parse();
+        let mut options = PathOptions::default();
+        let mut cap = None;
+        for part in parts {
+            match part.split_once('=') {
+                None if part == "metered" => options.is_metered = true,
+                Some(("weight", number)) => {
+                    let weight = number.parse().ok();
+                    options.weight = weight
+                        .filter(|weight: &f64| weight.is_finite() && *weight > 0.0)
+                        .ok_or_else(|| {
+                            format!("weight={number}: it must be a number above zero")
+                        })?;
+                }
+                Some(("max", rate)) => {
+                    let rate: DataRate = rate.parse().map_err(|error| format!("max={error}"))?;
+                    if rate == DataRate::ZERO {
+                        return Err("max=0: it must be above zero".to_owned());
+                    }
+                    options.max_rate = Some(rate);
+                }
+                Some(("cap", bytes)) => {
+                    cap = Some(bytes.parse().map_err(|error| format!("cap={error}"))?);
+                }
+                _ => {
+                    return Err(format!(
+                        "{part:?}: known are weight=N, metered, max=RATE and cap=AMOUNT"
+                    ));
+                }
+            }
+        }
+        Ok(ViaArgument { via, options, cap })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_out_has_options_behind_commas() {
+        let argument: ViaArgument = "wwan0,metered,weight=0.5".parse().unwrap();
+        assert_eq!(argument.via, Via::Interface("wwan0".to_owned()));
+        assert_eq!(
+            (argument.options.weight, argument.options.is_metered),
+            (0.5, true)
+        );
+        let plain: ViaArgument = "192.0.2.7".parse().unwrap();
+        assert_eq!(plain.options, PathOptions::default());
+        assert!(matches!(plain.via, Via::Address(_)));
+    }
+
+    #[test]
+    fn a_way_out_has_limits() {
+        let argument: ViaArgument = "wwan*,max=3Mbit/s,cap=10GB".parse().unwrap();
+        let max = DataRate::from_megabits_per_second(3);
+        assert_eq!(argument.options.max_rate, Some(max));
+        assert_eq!(argument.cap, Some(ByteCount(10_000_000_000)));
+        assert_eq!(argument.pattern(), Some("wwan*"));
+        assert_eq!("wwan0".parse::<ViaArgument>().unwrap().pattern(), None);
+    }
+
+    #[test]
+    fn patterns_stand_for_names() {
+        for (pattern, name, expected) in [
+            ("wwan*", "wwan0", true),
+            ("wwan*", "wwan", true),
+            ("wwan*", "wlan0", false),
+            ("*", "eth0", true),
+            ("w*n?", "wlan0", true),
+            ("w*n?", "wlan", false),
+            ("e*0*", "enp0s31f6", true),
+            ("eth?", "eth10", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_told() {
+        for (text, part) in [
+            ("wlan0,weight=0", "weight=0"),
+            ("wlan0,weight=-1", "above zero"),
+            ("wlan0,weight=much", "much"),
+            ("wlan0,meter", "known are"),
+            ("wlan0,weight", "known are"),
+            ("wlan0,max=3", "units"),
+            ("wlan0,max=0", "above zero"),
+            ("wlan0,cap=much", "cap="),
+        ] {
+            let parse_error = text.parse::<ViaArgument>().unwrap_err();
+            assert!(parse_error.contains(part), "{parse_error}");
+        }
+    }
+}

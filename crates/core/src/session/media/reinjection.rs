@@ -1,0 +1,148 @@
+//! Reinjects packets that would miss their deadline on their own path.
+//!
+//! A path that slows down still answers, so it is not silent, and its round-trip time shows the
+//! queue only after a packet has passed it. But bytes in flight divided by the delivery rate
+//! predict which packets will be late. Those are copied to another path, and unsent packets are
+//! rebound to it. The same holds for a long queue at the sender, if another path has become faster.
+
+use anabranch_units::{Duration, Instant};
+
+use super::MediaSession;
+use crate::forecast::{Forecast, Priority};
+use crate::media::{FragmentId, Verdict};
+use crate::path::SPARE_LIFETIME;
+use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::recovery::PacketContent;
+use crate::send_reason::SendReason;
+
+/// Inverse of the share of the deadline that a queue at the sender takes before it is rebound.
+const LONG_WAIT: u64 = 4;
+
+impl MediaSession {
+    /// Checks the packets on paths that have slowed down or have a long queue.
+    pub(super) fn reinject(&mut self, now: Instant) {
+        if self.paths.len() < 2 || self.content.scheduler.is_redundant() {
+            return;
+        }
+        let long_wait = self.config.media.deadline / LONG_WAIT;
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            if self.paths[index].state() != PathState::Active {
+                continue;
+            }
+            let forecast = self.paths[index].forecast(now);
+            if forecast.is_congested() {
+                self.reinject_late_packets(now, id, &forecast);
+            }
+            let queued_bytes = self.paths[index].queued_bytes();
+            if forecast.arrival(queued_bytes) > forecast.min_one_way_delay + long_wait {
+                self.rebind(now, id);
+            }
+        }
+    }
+
+    /// Reinjects packets in flight on the path that will be late there and earlier elsewhere.
+    fn reinject_late_packets(&mut self, now: Instant, id: PathId, forecast: &Forecast) {
+        self.refresh_views(now);
+        let path = &self.paths[id.index()];
+        // Reports are at least half a round trip old.
+        let since = now.saturating_sub(forecast.min_one_way_delay);
+        let mut ahead_bytes = 0;
+        let mut late = Vec::new();
+        for packet in path.recovery.outstanding() {
+            ahead_bytes += u64::from(packet.bytes);
+            let arrives_at = since + forecast.rate.time_for(ahead_bytes);
+            if let PacketContent::Fragment { frame, fragment } = packet.content
+                && let Some(due_at) = self.content.send_buffer.due_at(frame)
+                && arrives_at > due_at
+            {
+                late.push((frame, fragment, packet.bytes, arrives_at));
+            }
+        }
+        for (frame, fragment, bytes, arrives_at) in late {
+            let arrival =
+                |view: &PathView| view.arrival(Priority::Retransmission, u64::from(bytes));
+            let Some(other) = self.best_other_view(id, arrival) else {
+                return;
+            };
+            if now + arrival(&self.views[other.index()]) >= arrives_at {
+                continue;
+            }
+            let late_fragment = FragmentId { frame, fragment };
+            let (suspected, reason) = (PathSet::only(id), SendReason::PathCongested);
+            if self.reconsider(now, late_fragment, suspected, reason, bytes) == Verdict::SendCopy {
+                let view = &mut self.views[other.index()];
+                view.forecast.retransmission_bytes += u64::from(bytes);
+                view.queued_bytes += u64::from(bytes);
+            }
+        }
+    }
+
+    /// Rebinds packets of this path, oldest first, if many of them would be late there but not
+    /// elsewhere.
+    fn rebind(&mut self, now: Instant, id: PathId) {
+        self.refresh_views(now);
+        let spare = self.config.media.deadline / SPARE_LIFETIME;
+        let view = self.views[id.index()];
+        let path = &self.paths[id.index()];
+        let Some(fastest) = self.best_other_view(id, end_of_queue) else {
+            return;
+        };
+        let mut other = self.views[fastest.index()];
+        let mut ahead_bytes = view.forecast.retransmission_bytes;
+        let mut better_bytes = 0;
+        for packet in path.bound_sources() {
+            let bytes = u64::from(packet.bytes);
+            let Some(due_at) = self.content.send_buffer.due_at(packet.frame) else {
+                continue;
+            };
+            if now + view.forecast.arrival(ahead_bytes + bytes) + spare <= due_at {
+                ahead_bytes += bytes;
+                continue;
+            }
+            if now + other.arrival(Priority::New, bytes) + spare <= due_at {
+                other.queued_bytes += bytes;
+                better_bytes += bytes;
+            }
+        }
+        let is_misplaced = view.forecast.rate.time_for(better_bytes) > spare;
+        if !is_misplaced && !self.has_rate_changed(id, fastest) {
+            return;
+        }
+        let is_congested = |view: &&PathView| view.forecast.is_congested();
+        let congested = self.views.iter().filter(is_congested);
+        let congested: PathSet = congested.map(|view| view.id).collect();
+        for index in 0..self.paths.len() {
+            self.paths[index].record_rate();
+            for mut packet in self.paths[index].unbind_sources() {
+                // It has not left yet, and the reason to avoid a path may be over.
+                packet.avoid = congested;
+                self.content.send_buffer.unbind(packet);
+            }
+        }
+        self.content.is_schedule_due = true;
+    }
+
+    /// Returns whether the rate of one of these paths is much lower or higher than when the present
+    /// queues were bound, so that they end far apart.
+    fn has_rate_changed(&self, one: PathId, other: PathId) -> bool {
+        let end = |id: PathId| end_of_queue(&self.views[id.index()]);
+        let is_changed = |id: PathId| self.paths[id.index()].has_rate_changed();
+        let is_apart = end(one) > end(other) + self.config.media.deadline / SPARE_LIFETIME;
+        is_apart && (is_changed(one) || is_changed(other))
+    }
+
+    /// Returns the active path other than `id` of the least cost.
+    fn best_other_view(&self, id: PathId, cost: impl Fn(&PathView) -> Duration) -> Option<PathId> {
+        let others = self
+            .views
+            .iter()
+            .filter(|view| view.id != id && view.is_in_service());
+        others.min_by_key(|view| cost(view)).map(|view| view.id)
+    }
+}
+
+/// Returns the time until all packets that wait on the path have arrived.
+fn end_of_queue(view: &PathView) -> Duration {
+    view.arrival(Priority::New, 0)
+}

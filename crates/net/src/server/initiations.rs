@@ -1,0 +1,176 @@
+//! Initiations and their answers.
+
+use anabranch_secure::{HandshakeError, Mac, Refusal, Responder};
+use anabranch_units::{Ecn, Instant};
+
+use super::ServerRole;
+use super::candidates::Resent;
+use super::sessions::Owner;
+use crate::gate::Verdict;
+use crate::port::Port;
+use crate::random;
+use crate::served::Offer;
+use crate::socket::{Arrival, Batch};
+use crate::tcp::Carrier;
+
+impl ServerRole {
+    /// Answers an initiation. Cheap checks come first: the first mark, then a resend, then the room
+    /// for a handshake.
+    pub(super) fn handle_initiation(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) {
+        let is_accepted = match self.responder.screen(datagram) {
+            Ok(()) => self.answer_initiation(now, arrival, datagram, ports),
+            Err(error) => {
+                self.send_version_notice(now, error, arrival, datagram, ports);
+                false
+            }
+        };
+        self.edge.refused_handshakes += u64::from(!is_accepted);
+    }
+
+    /// Answers an initiation that bears the first mark. Returns whether it is accepted.
+    fn answer_initiation(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) -> bool {
+        if self.gate.is_rotation_due(now) {
+            self.responder.rotate_cookies();
+        }
+        let source = arrival.from;
+        let Some(mark) = Responder::mark(datagram) else {
+            return false;
+        };
+        if let Some(resent) = self.candidates.resent(now, &mark) {
+            return self.resend(now, &resent, arrival, ports);
+        }
+        let responder = &self.responder;
+        // A connection's address is proven by its own handshake.
+        let is_proven =
+            || arrival.carrier == Carrier::Tcp || responder.proves_address(source, datagram);
+        let has_session = !self.sessions.is_empty();
+        match self.gate.judge(now, source.ip(), has_session, is_proven) {
+            Verdict::Admit => self.shake_hands(now, mark, arrival, datagram, ports),
+            Verdict::AskForProof => {
+                if let Some(reply) = self.responder.cookie_reply(source, datagram) {
+                    answer_to(arrival, &reply, ports);
+                }
+                false
+            }
+            Verdict::Refuse => false,
+        }
+    }
+
+    fn resend(&mut self, now: Instant, resent: &Resent, arrival: &Arrival, ports: &[Port]) -> bool {
+        // Another peer may have taken the place meanwhile.
+        let is_accepted = resent
+            .accepted
+            .is_some_and(|owner| self.may_enter(now, owner));
+        let is_still_true = is_accepted == resent.accepted.is_some();
+        if is_still_true && self.gate.may_answer(now) {
+            answer_to(arrival, &resent.response, ports);
+        }
+        is_accepted
+    }
+
+    /// Performs a handshake's public-key work. Returns whether the session is accepted.
+    fn shake_hands(
+        &mut self,
+        now: Instant,
+        mark: Mac,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) -> bool {
+        self.expire_code(now);
+        let request = match self.responder.read_initiation(datagram) {
+            Ok(request) => request,
+            Err(error) => {
+                self.count_wrong_code(error);
+                self.refused_sender.add(arrival.from, error);
+                return false;
+            }
+        };
+        let peer = request.peer();
+        if request.is_paired() {
+            self.pair(peer);
+        }
+        let is_offered = |session_kind: &_| {
+            self.offers
+                .iter()
+                .map(Offer::session_kind)
+                .any(|it| it == *session_kind)
+        };
+        let session_kind = request.session_kind().filter(is_offered);
+        let owner: Result<Owner, Refusal> =
+            match session_kind.map(|session_kind| (peer, session_kind)) {
+                Some(owner) if self.may_enter(now, owner) => Ok(owner),
+                Some(_) => Err(Refusal::NoPlace),
+                None => Err(Refusal::NotCarried),
+            };
+        let (response, session) = match owner {
+            Ok(owner) => {
+                let index = self.new_session_index();
+                let mut held = self.sessions.iter().map(|(_, held)| held.owner());
+                let had_session = held.any(|held| held == owner);
+                let answer = self.responder.accept(request, index, had_session);
+                (answer.response, Some((owner, answer.agreed)))
+            }
+            // A sender without a place asks again, and is accepted when it is its turn.
+            Err(reason) => {
+                self.refused_sender.add_refused(peer, reason);
+                (self.responder.refuse(request, reason), None)
+            }
+        };
+        self.candidates.add(now, (peer, mark), response, session);
+        answer_to(arrival, &response, ports);
+        owner.is_ok()
+    }
+
+    /// Notifies a program of another version of this end's protocol version.
+    fn send_version_notice(
+        &mut self,
+        now: Instant,
+        error: HandshakeError,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) {
+        if !matches!(error, HandshakeError::OtherVersion(_)) {
+            return;
+        }
+        self.refused_sender.add(arrival.from, error);
+        if self.gate.may_answer(now)
+            && let Some(notice) = self.responder.version_notice(datagram)
+        {
+            answer_to(arrival, &notice, ports);
+        }
+    }
+
+    fn new_session_index(&self) -> u32 {
+        loop {
+            let index = random::session_index();
+            if !self.sessions.has(index) && !self.candidates.has(index) {
+                return index;
+            }
+        }
+    }
+}
+
+fn answer_to(arrival: &Arrival, answer: &[u8], ports: &[Port]) {
+    // A lost answer is requested again.
+    let _ = ports[arrival.socket].send(&Batch {
+        to: arrival.from,
+        from: arrival.to,
+        ecn: Ecn::NotEct,
+        bytes: answer,
+        datagram_bytes: answer.len(),
+    });
+}
