@@ -2,7 +2,6 @@
 
 mod obs;
 mod outlet;
-mod report_filter;
 
 use core::fmt;
 use core::str::FromStr;
@@ -18,9 +17,9 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use crate::io::{CaptureName, Encoder, sound_source, video_source};
+use crate::keygen::discreet;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
-use report_filter::ReportFilter;
 
 /// How often the transport is asked. It changes its mind with each report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -52,7 +51,7 @@ pub(crate) struct TargetArguments {
     /// to a socket, udp://ADDR:PORT for one in each datagram,
     /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
     #[arg(long, value_name = "WHERE", requires = "encoder_range",
-          value_parser = outlet::TargetParser)]
+          value_parser = discreet::<TargetName>())]
     target_to: Vec<TargetName>,
 }
 
