@@ -2,7 +2,6 @@
 
 use core::str::FromStr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,9 +11,6 @@ use anabranch_secure::PublicKey;
 use anabranch_tunnel::{Destination, Peer};
 use anabranch_units::DataRate;
 use anyhow::{Context, anyhow, bail, ensure};
-use clap::builder::TypedValueParser;
-
-use crate::keygen::discreetly;
 
 /// The longest name of a stream.
 const MAX_NAME_BYTES: usize = 64;
@@ -191,24 +187,6 @@ impl FromStr for Allowed {
             }
         }
         Ok(allowed)
-    }
-}
-
-/// Reads peers on the command line. A message about a key does not repeat it, since it may be a
-/// secret one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AllowedParser;
-
-impl TypedValueParser for AllowedParser {
-    type Value = Allowed;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<Allowed, clap::Error> {
-        discreetly(command, argument, value.to_string_lossy().parse())
     }
 }
 

@@ -31,7 +31,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::command_line::{allow_many_files, socket_addr};
-use crate::keygen::{PublicKeyParser, ensure_other, read_key};
+use crate::keygen::{discreet, ensure_other, read_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
 use crate::summary::{Datagrams, End};
@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", required = true)]
     key: Option<PathBuf>,
     /// The server's public key.
-    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser, required = true)]
+    #[arg(long, value_name = "PUBKEY", value_parser = discreet::<PublicKey>(), required = true)]
     peer: Option<PublicKey>,
     /// Takes connections for the target that the server forwards to (its --forward).
     #[arg(long, value_name = "ADDR")]

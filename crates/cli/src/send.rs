@@ -24,9 +24,8 @@ use anabranch_video::mpeg_ts::PACKET_LEN;
 use anyhow::bail;
 
 use crate::delivery::Delivery;
-use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
+use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, describe_latency};
-use crate::link::CodeParser;
 use crate::message;
 use crate::observe_arguments::ObserveArguments;
 use crate::overload::OverloadWatch;
@@ -100,10 +99,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// The receiver's public key.
-    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
+    #[arg(long, value_name = "PUBKEY", value_parser = discreet::<PublicKey>())]
     peer: PublicKey,
     /// The code of a link, in place of which it stands.
-    #[arg(long, value_name = "CODE", value_parser = CodeParser, hide = true)]
+    #[arg(long, value_name = "CODE", value_parser = discreet::<PairingCode>(), hide = true)]
     code: Option<PairingCode>,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch list controllers` lists them.

@@ -21,9 +21,9 @@ use anabranch_tunnel::{Destination, Target, streams};
 use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
-use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
+use crate::allowed::{AllowList, Allowed, Door};
 use crate::command_line::{allow_many_files, describe_tcp, listen_addr, tcp_addr};
-use crate::keygen::read_key;
+use crate::keygen::{discreet, read_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
     /// Public key of an allowed proxy, and its name; may be given several times.
     /// `connect=HOST:PORT` is a rule for this key alone. `streams=2` limits the number of keys of
     /// the same name with sessions at a time.
-    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
+    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = discreet::<Allowed>())]
     allow: Vec<Allowed>,
     /// File with a line for each allowed proxy: its public key, its name, its limits.
     #[arg(long, value_name = "FILE")]

@@ -2,7 +2,6 @@
 
 mod obs;
 mod outlet;
-mod report_filter;
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,9 +18,9 @@ use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::Value;
 
+use crate::keygen::discreet;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
-use report_filter::ReportFilter;
 
 /// Interval between reads of the target, which may change with each report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -53,7 +52,7 @@ pub(crate) struct TargetArguments {
     /// same to a socket, udp://ADDR:PORT for one in each datagram,
     /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
     #[arg(long, value_name = "WHERE", requires = "encoder_range",
-          value_parser = outlet::TargetParser)]
+          value_parser = discreet::<TargetName>())]
     target_to: Vec<TargetName>,
 }
 

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use anabranch_terminal::clean::one_line;
 use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_video::target_filter::TargetFilter;
 use anyhow::{Context, anyhow, bail};
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};
@@ -23,7 +24,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-use super::{LOOK_INTERVAL, Look, ReportFilter, wait};
+use super::{LOOK_INTERVAL, Look, wait};
 use crate::command_line::socket_addr;
 
 /// Default name of the profile's duplicate.
@@ -85,7 +86,7 @@ pub(super) struct Obs {
     address: SocketAddr,
     password: Option<String>,
     profile: String,
-    report_filter: ReportFilter,
+    report_filter: TargetFilter,
     link: Option<Link>,
     retry_at: Instant,
     /// Last error that was printed.
@@ -111,7 +112,7 @@ impl Obs {
             address: socket_addr("--target-to obs://", &name.address)?,
             password: password.transpose()?,
             profile: name.profile.clone(),
-            report_filter: ReportFilter::every(INTERVAL),
+            report_filter: TargetFilter::every(INTERVAL),
             link: None,
             retry_at: Instant::ZERO,
             said: String::new(),

@@ -2,7 +2,6 @@
 
 use core::str::FromStr;
 use core::time::Duration as StdDuration;
-use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -11,12 +10,11 @@ use std::sync::mpsc;
 
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
+use anabranch_video::target_filter::TargetFilter;
 use anyhow::Context;
-use clap::builder::TypedValueParser;
 
-use super::{LOOK_INTERVAL, Look, Obs, ReportFilter, Target, wait};
+use super::{LOOK_INTERVAL, Look, Obs, Target, wait};
 use crate::command_line::socket_addr;
-use crate::keygen::discreetly;
 
 /// Time between repetitions of UDP datagrams. They may be lost, and listeners may start late.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
@@ -36,23 +34,6 @@ pub(super) enum TargetName {
     Udp(String),
     /// `obs://ADDR:PORT?…`
     Obs(super::obs::ObsName),
-}
-
-/// Parser of `--target-to` that does not repeat it in errors, because it may contain a password.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TargetParser;
-
-impl TypedValueParser for TargetParser {
-    type Value = TargetName;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<TargetName, clap::Error> {
-        discreetly(command, argument, value.to_string_lossy().parse())
-    }
 }
 
 impl FromStr for TargetName {
@@ -106,7 +87,7 @@ impl TargetName {
         };
         Ok(Outlet::Lines(Lines {
             channel,
-            report_filter: ReportFilter::default(),
+            report_filter: TargetFilter::default(),
         }))
     }
 }
@@ -122,7 +103,7 @@ pub(super) enum Outlet {
 #[derive(Debug)]
 pub(super) struct Lines {
     channel: Channel,
-    report_filter: ReportFilter,
+    report_filter: TargetFilter,
 }
 
 #[derive(Debug)]

@@ -126,7 +126,7 @@ fn obs(address: SocketAddr, password: Option<&str>) -> Obs {
         address,
         password: password.map(str::to_owned),
         profile: PROFILE.to_owned(),
-        report_filter: ReportFilter::every(INTERVAL),
+        report_filter: TargetFilter::every(INTERVAL),
         link: None,
         retry_at: Instant::ZERO,
         said: String::new(),

@@ -1,4 +1,5 @@
-//! The choice of target changes that an encoder should follow.
+//! The choice of target changes that an encoder should follow, for all programs and models of
+//! encoders.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -10,21 +11,21 @@ const MIN_CHANGE_PERCENT: u64 = 3;
 
 /// The last reported target.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReportFilter {
+pub struct TargetFilter {
     interval: Duration,
     reported: Option<(Instant, DataRate)>,
 }
 
-impl Default for ReportFilter {
+impl Default for TargetFilter {
     fn default() -> Self {
-        ReportFilter::every(INTERVAL)
+        TargetFilter::every(INTERVAL)
     }
 }
 
-impl ReportFilter {
+impl TargetFilter {
     /// Creates the state. Increases are reported at most once in this interval.
-    pub(super) fn every(interval: Duration) -> Self {
-        ReportFilter {
+    pub fn every(interval: Duration) -> Self {
+        TargetFilter {
             interval,
             reported: None,
         }
@@ -32,8 +33,8 @@ impl ReportFilter {
 
     /// Returns whether to report `target` now. A drop is reported at once: excess packets would be
     /// late.
-    pub(super) fn should_report(&mut self, now: Instant, target: DataRate) -> bool {
-        let should_report = match self.reported {
+    pub fn should_report(&mut self, now: Instant, target: DataRate) -> bool {
+        let is_new = match self.reported {
             None => true,
             Some((at, reported)) => {
                 let change = target
@@ -43,24 +44,29 @@ impl ReportFilter {
                 is_large && change > 0 && (target < reported || now >= at + self.interval)
             }
         };
-        if should_report {
+        if is_new {
             self.reported = Some((now, target));
         }
-        should_report
+        is_new
+    }
+
+    /// Returns the last reported target; `None` before the first.
+    pub fn reported(&self) -> Option<DataRate> {
+        self.reported.map(|(_, reported)| reported)
     }
 
     /// Returns the time of the last report.
-    pub(super) fn reported_at(&self) -> Option<Instant> {
+    pub fn reported_at(&self) -> Option<Instant> {
         self.reported.map(|(at, _)| at)
     }
 
     /// Forgets the last report, because its reader has gone.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.reported = None;
     }
 
     /// Records a repetition of the last report.
-    pub(super) fn repeat(&mut self, now: Instant) {
+    pub fn repeat(&mut self, now: Instant) {
         if let Some((at, _)) = &mut self.reported {
             *at = now;
         }
@@ -75,27 +81,27 @@ mod tests {
 
     #[test]
     fn growth_is_told_twice_a_second_and_drops_at_once() {
-        let mut report_filter = ReportFilter::default();
-        let mut send =
-            |millis, kbit| report_filter.should_report(Instant::from_millis(millis), KBIT(kbit));
-        assert!(send(0, 1_000));
-        assert!(!send(100, 2_000));
-        assert!(send(500, 2_000));
-        assert!(send(550, 1_940));
-        assert!(send(600, 1_000));
-        assert!(!send(1_050, 1_100));
-        assert!(send(1_100, 1_100));
+        let mut filter = TargetFilter::default();
+        let mut should_report =
+            |millis, kbit| filter.should_report(Instant::from_millis(millis), KBIT(kbit));
+        assert!(should_report(0, 1_000));
+        assert!(!should_report(100, 2_000));
+        assert!(should_report(500, 2_000));
+        assert!(should_report(550, 1_940));
+        assert!(should_report(600, 1_000));
+        assert!(!should_report(1_050, 1_100));
+        assert!(should_report(1_100, 1_100));
     }
 
     #[test]
     fn a_change_of_less_than_three_percent_is_not_told() {
-        let mut report_filter = ReportFilter::default();
-        assert!(report_filter.should_report(Instant::ZERO, KBIT(1_000)));
+        let mut filter = TargetFilter::default();
+        assert!(filter.should_report(Instant::ZERO, KBIT(1_000)));
         for (second, kbit) in [(1, 1_029), (2, 971), (3, 1_000)] {
-            assert!(!report_filter.should_report(Instant::from_millis(1_000 * second), KBIT(kbit)));
+            assert!(!filter.should_report(Instant::from_millis(1_000 * second), KBIT(kbit)));
         }
-        assert!(report_filter.should_report(Instant::from_millis(4_000), KBIT(1_030)));
-        report_filter.forget();
-        assert!(report_filter.should_report(Instant::from_millis(4_001), KBIT(1_030)));
+        assert!(filter.should_report(Instant::from_millis(4_000), KBIT(1_030)));
+        filter.forget();
+        assert!(filter.should_report(Instant::from_millis(4_001), KBIT(1_030)));
     }
 }
