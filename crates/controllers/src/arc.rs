@@ -26,7 +26,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, HoleReports, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -45,38 +45,29 @@ const FILTER_TAU: f64 = 0.5;
 /// changes of the round-trip time above an eighth only, so reports may come that much earlier.
 const MIN_SAMPLE_SHARE: f64 = 0.85;
 
-const GAIN: AlgorithmOption = AlgorithmOption {
-    name: "k",
-    summary: "gain of eq. 1, 1/s (Grieco & Mascolo §4)",
-    values: OptionValues::Number {
-        usual: 0.5,
-        min: 0.01,
-        max: 10.0,
-    },
-};
-const ALPHA: AlgorithmOption = AlgorithmOption {
-    name: "alpha",
-    summary: "seconds in which the window grows by a packet, eq. 3",
-    values: OptionValues::Number {
-        usual: 0.3,
-        min: 0.001,
-        max: 100.0,
-    },
-};
-const BACKLOG_THRESHOLD: AlgorithmOption = AlgorithmOption {
-    name: "qthresh",
-    summary: "own backlog at which the window stops growing, packets (§3.1.2)",
-    values: OptionValues::Number {
-        usual: 10.0,
-        min: 0.0,
-        max: 10_000.0,
-    },
-};
-const CLAMP_DOWN: AlgorithmOption = AlgorithmOption {
-    name: "clamp-down",
-    summary: "whether a loss may only lower the window, which eq. 2 alone does not ensure",
-    values: OptionValues::Words(&["off", "on"]),
-};
+const GAIN: AlgorithmOption = AlgorithmOption::number(
+    "k",
+    "gain of eq. 1, 1/s (Grieco & Mascolo §4)",
+    0.5,
+    0.01..=10.0,
+);
+const ALPHA: AlgorithmOption = AlgorithmOption::number(
+    "alpha",
+    "seconds in which the window grows by a packet, eq. 3",
+    0.3,
+    0.001..=100.0,
+);
+const BACKLOG_THRESHOLD: AlgorithmOption = AlgorithmOption::number(
+    "qthresh",
+    "own backlog at which the window stops growing, packets (§3.1.2)",
+    10.0,
+    0.0..=10_000.0,
+);
+const CLAMP_DOWN: AlgorithmOption = AlgorithmOption::words(
+    "clamp-down",
+    "whether a loss may only lower the window, which eq. 2 alone does not ensure",
+    &["off", "on"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[GAIN, ALPHA, BACKLOG_THRESHOLD, CLAMP_DOWN];
 

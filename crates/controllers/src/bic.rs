@@ -15,7 +15,7 @@
 //! 4. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::Instant;
@@ -35,11 +35,11 @@ const SEARCH_DIVISOR: f64 = 4.0;
 /// Inverse of the least growth of the window per round trip before the first loss (Linux).
 const FIRST_GROWTH_DIVISOR: f64 = 20.0;
 
-const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
-    name: "fast-convergence",
-    summary: "whether a flow with a loss below its last maximum yields as in the paper",
-    values: OptionValues::Words(&["on", "off"]),
-};
+const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption::words(
+    "fast-convergence",
+    "whether a flow with a loss below its last maximum yields as in the paper",
+    &["on", "off"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[FAST_CONVERGENCE];
 

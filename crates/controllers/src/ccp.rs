@@ -31,7 +31,7 @@ mod path_model;
 use core::fmt::Debug;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{Ecn, Instant};
@@ -42,20 +42,13 @@ use super::window::{DELAYED_ACKNOWLEDGEMENTS, Window};
 /// In segments.
 const MIN_WINDOW: f64 = 2.0;
 
-const GAIN: AlgorithmOption = AlgorithmOption {
-    name: "kp",
-    summary: "Kp, the gain of the free storage",
-    values: OptionValues::Number {
-        usual: 2.0,
-        min: 0.0,
-        max: 10.0,
-    },
-};
-const LIMITER: AlgorithmOption = AlgorithmOption {
-    name: "limiter",
-    summary: "whether the window grows by at most the acknowledged packets",
-    values: OptionValues::Words(&["on", "off"]),
-};
+const GAIN: AlgorithmOption =
+    AlgorithmOption::number("kp", "Kp, the gain of the free storage", 2.0, 0.0..=10.0);
+const LIMITER: AlgorithmOption = AlgorithmOption::words(
+    "limiter",
+    "whether the window grows by at most the acknowledged packets",
+    &["on", "off"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[GAIN, LIMITER];
 

@@ -16,7 +16,7 @@
 //! flows until it overflows, and only CCP's safety yields to losses.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_units::{Duration, Instant};
 
 use super::ccp::{Law, PathModel, Probing};
@@ -24,33 +24,20 @@ use super::ccp::{Law, PathModel, Probing};
 /// Derivative samples per round trip.
 const SAMPLES_PER_ROUND_TRIP: f64 = 4.0;
 
-const GAIN: AlgorithmOption = AlgorithmOption {
-    name: "kp",
-    summary: "Kp, the gain of the free storage",
-    values: OptionValues::Number {
-        usual: 0.5,
-        min: 0.01,
-        max: 2.0,
-    },
-};
-const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption {
-    name: "kd",
-    summary: "Kd / Δt, the gain of the fall of backlog and flight since the last sample",
-    values: OptionValues::Number {
-        usual: 0.25,
-        min: 0.0,
-        max: 2.0,
-    },
-};
-const QUEUE_SHARE: AlgorithmOption = AlgorithmOption {
-    name: "phi",
-    summary: "the part of the buffer to be filled",
-    values: OptionValues::Number {
-        usual: 0.25,
-        min: 0.0,
-        max: 1.0,
-    },
-};
+const GAIN: AlgorithmOption =
+    AlgorithmOption::number("kp", "Kp, the gain of the free storage", 0.5, 0.01..=2.0);
+const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption::number(
+    "kd",
+    "Kd / Δt, the gain of the fall of backlog and flight since the last sample",
+    0.25,
+    0.0..=2.0,
+);
+const QUEUE_SHARE: AlgorithmOption = AlgorithmOption::number(
+    "phi",
+    "the part of the buffer to be filled",
+    0.25,
+    0.0..=1.0,
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[GAIN, DERIVATIVE_GAIN, QUEUE_SHARE];
 

@@ -21,7 +21,7 @@
 //! 7. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{Duration, Instant};
@@ -41,29 +41,23 @@ const MAX_TUNED_GAMMA: f64 = 30.0;
 const GAMMA_SHARE: f64 = 0.75;
 const GAMMA_WEIGHT: f64 = 0.25;
 
-const GAMMA: AlgorithmOption = AlgorithmOption {
-    name: "gamma",
-    summary: "the backlog at which the delay part yields, in packets",
-    values: OptionValues::Number {
-        usual: 30.0,
-        min: 1.0,
-        max: 1_000.0,
-    },
-};
-const LOW_WINDOW: AlgorithmOption = AlgorithmOption {
-    name: "low-window",
-    summary: "the window up to which it is Reno, in packets (ns-2: 0)",
-    values: OptionValues::Number {
-        usual: 38.0,
-        min: 0.0,
-        max: 1e6,
-    },
-};
-const GAMMA_TUNING: AlgorithmOption = AlgorithmOption {
-    name: "gamma-tuning",
-    summary: "whether losses tune gamma, as in the draft",
-    values: OptionValues::Words(&["off", "on"]),
-};
+const GAMMA: AlgorithmOption = AlgorithmOption::number(
+    "gamma",
+    "the backlog at which the delay part yields, in packets",
+    30.0,
+    1.0..=1_000.0,
+);
+const LOW_WINDOW: AlgorithmOption = AlgorithmOption::number(
+    "low-window",
+    "the window up to which it is Reno, in packets (ns-2: 0)",
+    38.0,
+    0.0..=1e6,
+);
+const GAMMA_TUNING: AlgorithmOption = AlgorithmOption::words(
+    "gamma-tuning",
+    "whether losses tune gamma, as in the draft",
+    &["off", "on"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[GAMMA, LOW_WINDOW, GAMMA_TUNING];
 

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -46,20 +46,17 @@ const MIN_WINDOW: f64 = 2.0;
 /// Pacing rate in windows per round trip (§2.1).
 const PACING_FACTOR: f64 = 2.0;
 
-const DELTA: AlgorithmOption = AlgorithmOption {
-    name: "delta",
-    summary: "δ of default mode: 1/δ is the target of its own queued packets (paper: 0.5)",
-    values: OptionValues::Number {
-        usual: 0.5,
-        min: 0.01,
-        max: 10.0,
-    },
-};
-const MODE_SWITCHING: AlgorithmOption = AlgorithmOption {
-    name: "mode-switching",
-    summary: "whether it turns competitive beside full queues (§2.2); auto: in streams alone",
-    values: OptionValues::Words(&["auto", "on", "off"]),
-};
+const DELTA: AlgorithmOption = AlgorithmOption::number(
+    "delta",
+    "δ of default mode: 1/δ is the target of its own queued packets (paper: 0.5)",
+    0.5,
+    0.01..=10.0,
+);
+const MODE_SWITCHING: AlgorithmOption = AlgorithmOption::words(
+    "mode-switching",
+    "whether it turns competitive beside full queues (§2.2); auto: in streams alone",
+    &["auto", "on", "off"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[DELTA, MODE_SWITCHING];
 

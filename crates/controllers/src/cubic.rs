@@ -25,7 +25,7 @@ mod hystart;
 mod linux;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{Duration, Instant};
@@ -37,40 +37,34 @@ use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Window};
 /// Bound of the growth per round trip (RFC 9438 §4.2).
 const MAX_TARGET: f64 = 1.5;
 
-const HYSTART: AlgorithmOption = AlgorithmOption {
-    name: "hystart",
-    summary: "end of slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
-    values: OptionValues::Words(&["hystart++", "classic", "off"]),
-};
-const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
-    name: "friendliness",
-    summary: "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or \
+const HYSTART: AlgorithmOption = AlgorithmOption::words(
+    "hystart",
+    "end of slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
+    &["hystart++", "classic", "off"],
+);
+const FRIENDLINESS: AlgorithmOption = AlgorithmOption::words(
+    "friendliness",
+    "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or \
               goes on as before, and all in whole segments (linux)",
-    values: OptionValues::Words(&["rfc9438", "linux"]),
-};
-const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
-    name: "fast-convergence",
-    summary: "whether a flow with a loss below its last maximum yields (RFC 9438 §4.7)",
-    values: OptionValues::Words(&["on", "off"]),
-};
-const SCALE: AlgorithmOption = AlgorithmOption {
-    name: "c",
-    summary: "C, the steepness of the window's curve, in segments/s³ (RFC 9438 §4.1)",
-    values: OptionValues::Number {
-        usual: 0.4,
-        min: 0.001,
-        max: 100.0,
-    },
-};
-const BETA: AlgorithmOption = AlgorithmOption {
-    name: "beta",
-    summary: "factor that a loss applies to the window (RFC 9438 §4.6)",
-    values: OptionValues::Number {
-        usual: 0.7,
-        min: 0.1,
-        max: 0.95,
-    },
-};
+    &["rfc9438", "linux"],
+);
+const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption::words(
+    "fast-convergence",
+    "whether a flow with a loss below its last maximum yields (RFC 9438 §4.7)",
+    &["on", "off"],
+);
+const SCALE: AlgorithmOption = AlgorithmOption::number(
+    "c",
+    "C, the steepness of the window's curve, in segments/s³ (RFC 9438 §4.1)",
+    0.4,
+    0.001..=100.0,
+);
+const BETA: AlgorithmOption = AlgorithmOption::number(
+    "beta",
+    "factor that a loss applies to the window (RFC 9438 §4.6)",
+    0.7,
+    0.1..=0.95,
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] =
     &[HYSTART, FRIENDLINESS, FAST_CONVERGENCE, SCALE, BETA];

@@ -26,7 +26,7 @@ mod trains;
 mod v5;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{AckedPacket, Feedback, FeedbackSchedule, RateSample, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant, Rng};
@@ -63,19 +63,19 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
-const CYCLE: AlgorithmOption = AlgorithmOption {
-    name: "cycle",
-    summary: "gains of ProbeBW: 1.11 and 0.9 (gentle, Zhang & Lei) or 1.25 and 0.75 (bbr)",
-    values: OptionValues::Words(&["gentle", "bbr"]),
-};
+const CYCLE: AlgorithmOption = AlgorithmOption::words(
+    "cycle",
+    "gains of ProbeBW: 1.11 and 0.9 (gentle, Zhang & Lei) or 1.25 and 0.75 (bbr)",
+    &["gentle", "bbr"],
+);
 
 /// The reset of the smoothed round-trip time at the back-off (Algorithm 5, lines 3 to 5), which is
 /// to keep the flow from backing off too often (§5.1).
-const RESET: AlgorithmOption = AlgorithmOption {
-    name: "reset",
-    summary: "whether ProbeRTT forgets packets that left before it (on, Zhang & Lei)",
-    values: OptionValues::Words(&["on", "off"]),
-};
+const RESET: AlgorithmOption = AlgorithmOption::words(
+    "reset",
+    "whether ProbeRTT forgets packets that left before it (on, Zhang & Lei)",
+    &["on", "off"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[CYCLE, RESET];
 

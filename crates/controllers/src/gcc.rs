@@ -32,7 +32,7 @@ mod throughput;
 mod trendline;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{AckedPacket, Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -59,43 +59,34 @@ const SILENCE_FACTOR: f64 = 0.8;
 /// Packets until a report is due, before the receiver has to forget arrival times.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
-const PACING: AlgorithmOption = AlgorithmOption {
-    name: "pacing",
-    summary: "pacing rate by the target rate (WebRTC: 2.5)",
-    values: OptionValues::Number {
-        usual: 1.0,
-        min: 1.0,
-        max: 4.0,
-    },
-};
-const BACKOFF: AlgorithmOption = AlgorithmOption {
-    name: "backoff",
-    summary: "share of the received rate after overuse (draft: 0.8 to 0.95)",
-    values: OptionValues::Number {
-        usual: 0.85,
-        min: 0.5,
-        max: 0.95,
-    },
-};
-const INTERVAL: AlgorithmOption = AlgorithmOption {
-    name: "interval",
-    summary: "time between reports, in milliseconds",
-    values: OptionValues::Number {
-        usual: 100.0,
-        min: 10.0,
-        max: 1_000.0,
-    },
-};
-const PROBING: AlgorithmOption = AlgorithmOption {
-    name: "probing",
-    summary: "whether it probes for bandwidth at the start and after outages",
-    values: OptionValues::Words(&["on", "off"]),
-};
-const THRESHOLD: AlgorithmOption = AlgorithmOption {
-    name: "threshold",
-    summary: "whether the overuse detector's threshold adapts (Carlucci et al. 2016)",
-    values: OptionValues::Words(&["adaptive", "fixed"]),
-};
+const PACING: AlgorithmOption = AlgorithmOption::number(
+    "pacing",
+    "pacing rate by the target rate (WebRTC: 2.5)",
+    1.0,
+    1.0..=4.0,
+);
+const BACKOFF: AlgorithmOption = AlgorithmOption::number(
+    "backoff",
+    "share of the received rate after overuse (draft: 0.8 to 0.95)",
+    0.85,
+    0.5..=0.95,
+);
+const INTERVAL: AlgorithmOption = AlgorithmOption::number(
+    "interval",
+    "time between reports, in milliseconds",
+    100.0,
+    10.0..=1_000.0,
+);
+const PROBING: AlgorithmOption = AlgorithmOption::words(
+    "probing",
+    "whether it probes for bandwidth at the start and after outages",
+    &["on", "off"],
+);
+const THRESHOLD: AlgorithmOption = AlgorithmOption::words(
+    "threshold",
+    "whether the overuse detector's threshold adapts (Carlucci et al. 2016)",
+    &["adaptive", "fixed"],
+);
 pub(super) const OPTIONS: &[AlgorithmOption] = &[PACING, BACKOFF, INTERVAL, PROBING, THRESHOLD];
 
 pub(super) fn build_trendline(config: &ControllerConfig) -> Box<dyn CongestionController> {

@@ -26,7 +26,7 @@ mod signals;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
@@ -73,29 +73,19 @@ const SOURCE_LIMITED: f64 = 0.75;
 /// Packets until a report is due, before the receiver has to forget arrival times.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
-const PRIORITY: AlgorithmOption = AlgorithmOption {
-    name: "priority",
-    summary: "PRIO: weight among NADA flows",
-    values: OptionValues::Number {
-        usual: 1.0,
-        min: 0.1,
-        max: 10.0,
-    },
-};
-const XREF: AlgorithmOption = AlgorithmOption {
-    name: "xref",
-    summary: "XREF: reference congestion level, in milliseconds",
-    values: OptionValues::Number {
-        usual: 10.0,
-        min: 1.0,
-        max: 100.0,
-    },
-};
-const LOSS_INTERVAL: AlgorithmOption = AlgorithmOption {
-    name: "loss-interval",
-    summary: "whether loss_int counts the interval since the last loss (RFC 5348 §5.4)",
-    values: OptionValues::Words(&["open", "closed"]),
-};
+const PRIORITY: AlgorithmOption =
+    AlgorithmOption::number("priority", "PRIO: weight among NADA flows", 1.0, 0.1..=10.0);
+const XREF: AlgorithmOption = AlgorithmOption::number(
+    "xref",
+    "XREF: reference congestion level, in milliseconds",
+    10.0,
+    1.0..=100.0,
+);
+const LOSS_INTERVAL: AlgorithmOption = AlgorithmOption::words(
+    "loss-interval",
+    "whether loss_int counts the interval since the last loss (RFC 5348 §5.4)",
+    &["open", "closed"],
+);
 pub(super) const OPTIONS: &[AlgorithmOption] = &[PRIORITY, XREF, LOSS_INTERVAL];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {

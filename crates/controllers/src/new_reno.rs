@@ -18,7 +18,7 @@
 //!    per report after it (RFC 5681 eq. 3), as in the years before 2003 and in ns-2.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
@@ -32,11 +32,11 @@ const INITIAL_SEGMENT_BYTES: u64 = 1_460;
 /// Least idle time after which the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-const APPROPRIATE_BYTE_COUNTING: AlgorithmOption = AlgorithmOption {
-    name: "abc",
-    summary: "whether windows grow by bytes (RFC 3465) or by acknowledgements (RFC 5681 eqs. 2, 3)",
-    values: OptionValues::Words(&["on", "off"]),
-};
+const APPROPRIATE_BYTE_COUNTING: AlgorithmOption = AlgorithmOption::words(
+    "abc",
+    "whether windows grow by bytes (RFC 3465) or by acknowledgements (RFC 5681 eqs. 2, 3)",
+    &["on", "off"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[APPROPRIATE_BYTE_COUNTING];
 

@@ -15,7 +15,7 @@
 //!    second, and at most the gap of the configured minimum rate.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -28,11 +28,11 @@ const DECREASE_FACTOR: f64 = 0.5;
 const SHORT_TERM_WEIGHT: f64 = 0.9;
 const LONG_TERM_WEIGHT: f64 = 0.01;
 
-const FINE_GRAIN: AlgorithmOption = AlgorithmOption {
-    name: "fine-grain",
-    summary: "whether the gap follows short-term round-trip times between the steps (§III-D)",
-    values: OptionValues::Words(&["off", "on"]),
-};
+const FINE_GRAIN: AlgorithmOption = AlgorithmOption::words(
+    "fine-grain",
+    "whether the gap follows short-term round-trip times between the steps (§III-D)",
+    &["off", "on"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[FINE_GRAIN];
 

@@ -41,7 +41,7 @@ mod sender;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, HoleReports, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -62,15 +62,12 @@ const MAX_BACKOFF_SECONDS: f64 = 64.0;
 /// Lower bound of round-trip times, in seconds.
 const MIN_RTT: f64 = 0.000_1;
 
-const SELF_CLOCKING: AlgorithmOption = AlgorithmOption {
-    name: "c",
-    summary: "multiple of the receive rate allowed without loss (Bansal et al.: 1.1; ns-2: 1.5)",
-    values: OptionValues::Number {
-        usual: 1.1,
-        min: 1.0,
-        max: 2.0,
-    },
-};
+const SELF_CLOCKING: AlgorithmOption = AlgorithmOption::number(
+    "c",
+    "multiple of the receive rate allowed without loss (Bansal et al.: 1.1; ns-2: 1.5)",
+    1.1,
+    1.0..=2.0,
+);
 
 pub(super) const CONSERVATIVE_OPTIONS: &[AlgorithmOption] = &[SELF_CLOCKING];
 

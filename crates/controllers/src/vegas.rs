@@ -20,7 +20,7 @@
 use core::fmt::Debug;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{Duration, Instant};
@@ -35,33 +35,24 @@ const FEW_SAMPLES: u32 = 2;
 /// Time in which every round must take more than twice the base before the base is discarded.
 const STALE_BASE: Duration = Duration::from_secs(10);
 
-const ALPHA: AlgorithmOption = AlgorithmOption {
-    name: "alpha",
-    summary: "the backlog below which the window grows, in packets",
-    values: OptionValues::Number {
-        usual: 2.0,
-        min: 0.0,
-        max: 1_000.0,
-    },
-};
-const BETA: AlgorithmOption = AlgorithmOption {
-    name: "beta",
-    summary: "the backlog above which the window shrinks, in packets",
-    values: OptionValues::Number {
-        usual: 4.0,
-        min: 0.0,
-        max: 1_000.0,
-    },
-};
-const GAMMA: AlgorithmOption = AlgorithmOption {
-    name: "gamma",
-    summary: "the backlog that ends slow start, in packets",
-    values: OptionValues::Number {
-        usual: 1.0,
-        min: 0.0,
-        max: 1_000.0,
-    },
-};
+const ALPHA: AlgorithmOption = AlgorithmOption::number(
+    "alpha",
+    "the backlog below which the window grows, in packets",
+    2.0,
+    0.0..=1_000.0,
+);
+const BETA: AlgorithmOption = AlgorithmOption::number(
+    "beta",
+    "the backlog above which the window shrinks, in packets",
+    4.0,
+    0.0..=1_000.0,
+);
+const GAMMA: AlgorithmOption = AlgorithmOption::number(
+    "gamma",
+    "the backlog that ends slow start, in packets",
+    1.0,
+    0.0..=1_000.0,
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[ALPHA, BETA, GAMMA];
 

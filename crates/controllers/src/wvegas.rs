@@ -25,7 +25,7 @@
 //! 4. diff and alpha_i are whole packets, as in Linux: within a packet the window stays.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_units::Duration;
 
 use super::vegas::{Avoidance, Seen, Vegas};
@@ -36,20 +36,17 @@ const GAMMA: f64 = 1.0;
 /// Least value of `alpha`, and its initial one, in packets.
 const MIN_ALPHA: f64 = 2.0;
 
-const TOTAL_ALPHA: AlgorithmOption = AlgorithmOption {
-    name: "total-alpha",
-    summary: "the backlog of all paths together, in packets",
-    values: OptionValues::Number {
-        usual: 10.0,
-        min: 2.0,
-        max: 1_000.0,
-    },
-};
-const DRAIN: AlgorithmOption = AlgorithmOption {
-    name: "drain",
-    summary: "rounds after which a queueing delay of twice the least drains the queue",
-    values: OptionValues::Words(&["settled", "any", "off"]),
-};
+const TOTAL_ALPHA: AlgorithmOption = AlgorithmOption::number(
+    "total-alpha",
+    "the backlog of all paths together, in packets",
+    10.0,
+    2.0..=1_000.0,
+);
+const DRAIN: AlgorithmOption = AlgorithmOption::words(
+    "drain",
+    "rounds after which a queueing delay of twice the least drains the queue",
+    &["settled", "any", "off"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[TOTAL_ALPHA, DRAIN];
 

@@ -35,7 +35,7 @@
 mod allocation;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{AckedPacket, Feedback};
 use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -63,38 +63,25 @@ const USUAL_DEADLINE: Duration = Duration::from_millis(500);
 /// Slack of a deadline that is shorter than the path's delay, in seconds.
 const LEAST_SLACK: f64 = 0.01;
 
-const THETA: AlgorithmOption = AlgorithmOption {
-    name: "theta",
-    summary: "θ of D = θ / (R - R0) + κ P, in kbit/s of distortion",
-    values: OptionValues::Number {
-        usual: 1000.0,
-        min: 1.0,
-        max: 1e6,
-    },
-};
-const LEAST_RATE: AlgorithmOption = AlgorithmOption {
-    name: "r0",
-    summary: "R0 of D = θ / (R - R0) + κ P, in kbit/s",
-    values: OptionValues::Number {
-        usual: 20.0,
-        min: 0.0,
-        max: 1e5,
-    },
-};
-const LOSS_SENSITIVITY: AlgorithmOption = AlgorithmOption {
-    name: "kappa",
-    summary: "κ of D = θ / (R - R0) + κ P",
-    values: OptionValues::Number {
-        usual: 500.0,
-        min: 1.0,
-        max: 1e6,
-    },
-};
-const POLICY: AlgorithmOption = AlgorithmOption {
-    name: "policy",
-    summary: "whether rates minimise distortion or follow TCP's law",
-    values: OptionValues::Words(&["media-aware", "aimd"]),
-};
+const THETA: AlgorithmOption = AlgorithmOption::number(
+    "theta",
+    "θ of D = θ / (R - R0) + κ P, in kbit/s of distortion",
+    1000.0,
+    1.0..=1e6,
+);
+const LEAST_RATE: AlgorithmOption = AlgorithmOption::number(
+    "r0",
+    "R0 of D = θ / (R - R0) + κ P, in kbit/s",
+    20.0,
+    0.0..=1e5,
+);
+const LOSS_SENSITIVITY: AlgorithmOption =
+    AlgorithmOption::number("kappa", "κ of D = θ / (R - R0) + κ P", 500.0, 1.0..=1e6);
+const POLICY: AlgorithmOption = AlgorithmOption::words(
+    "policy",
+    "whether rates minimise distortion or follow TCP's law",
+    &["media-aware", "aimd"],
+);
 
 pub(super) const OPTIONS: &[AlgorithmOption] = &[THETA, LEAST_RATE, LOSS_SENSITIVITY, POLICY];
 

@@ -1,5 +1,7 @@
 //! Options of an algorithm that its user may set: `cubic:hystart=classic`.
 
+use core::ops::RangeInclusive;
+
 use anabranch_units::known_names;
 
 /// Something that may be set of an algorithm.
@@ -11,6 +13,44 @@ pub struct AlgorithmOption {
     pub summary: &'static str,
     /// Permitted values.
     pub values: OptionValues,
+}
+
+impl AlgorithmOption {
+    /// Returns an option that is one of `words`; the first is the usual one.
+    ///
+    /// # Panics
+    /// Panics if there are no words: in a constant, when it is compiled.
+    pub const fn words(
+        name: &'static str,
+        summary: &'static str,
+        words: &'static [&'static str],
+    ) -> AlgorithmOption {
+        assert!(!words.is_empty(), "an option has a usual word");
+        AlgorithmOption {
+            name,
+            summary,
+            values: OptionValues::Words(words),
+        }
+    }
+
+    /// Returns an option that is a number in `range`, and `usual` unless set.
+    ///
+    /// # Panics
+    /// Panics if `usual` is outside `range`: in a constant, when it is compiled.
+    pub const fn number(
+        name: &'static str,
+        summary: &'static str,
+        usual: f64,
+        range: RangeInclusive<f64>,
+    ) -> AlgorithmOption {
+        let (min, max) = (*range.start(), *range.end());
+        assert!(min <= usual && usual <= max, "the usual value is permitted");
+        AlgorithmOption {
+            name,
+            summary,
+            values: OptionValues::Number { usual, min, max },
+        }
+    }
 }
 
 /// The values of a [`AlgorithmOption`], and the one it has unless set.
@@ -145,20 +185,9 @@ fn unknown(name: &str, known: &[AlgorithmOption]) -> OptionError {
 mod tests {
     use super::*;
 
-    const START: AlgorithmOption = AlgorithmOption {
-        name: "start",
-        summary: "how it starts",
-        values: OptionValues::Words(&["slow", "fast"]),
-    };
-    const GAIN: AlgorithmOption = AlgorithmOption {
-        name: "gain",
-        summary: "how much",
-        values: OptionValues::Number {
-            usual: 2.0,
-            min: 1.0,
-            max: 3.0,
-        },
-    };
+    const START: AlgorithmOption =
+        AlgorithmOption::words("start", "how it starts", &["slow", "fast"]);
+    const GAIN: AlgorithmOption = AlgorithmOption::number("gain", "how much", 2.0, 1.0..=3.0);
     const ALL: [AlgorithmOption; 2] = [START, GAIN];
 
     #[test]

@@ -27,7 +27,7 @@ mod profile;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, RateSample, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant, Rng};
@@ -56,16 +56,16 @@ const INITIAL_PRODUCT_PACKETS: u64 = 10;
 /// Round-trip time that the first pacing rate assumes.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
-const DEPARTURE_TIMES: AlgorithmOption = AlgorithmOption {
-    name: "departure-times",
-    summary: "whether phases end by what is in flight at the next departure (since 4.20)",
-    values: OptionValues::Words(&["off", "on"]),
-};
-const SEGMENTS: AlgorithmOption = AlgorithmOption {
-    name: "segments",
-    summary: "whether packets leave together in offloaded segments",
-    values: OptionValues::Words(&["on", "off"]),
-};
+const DEPARTURE_TIMES: AlgorithmOption = AlgorithmOption::words(
+    "departure-times",
+    "whether phases end by what is in flight at the next departure (since 4.20)",
+    &["off", "on"],
+);
+const SEGMENTS: AlgorithmOption = AlgorithmOption::words(
+    "segments",
+    "whether packets leave together in offloaded segments",
+    &["on", "off"],
+);
 
 pub(crate) const OPTIONS: &[AlgorithmOption] = &[DEPARTURE_TIMES, SEGMENTS];
 

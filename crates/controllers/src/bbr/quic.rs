@@ -19,7 +19,7 @@ mod recovery_window;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{AckedPacket, Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant, Rng};
@@ -49,33 +49,30 @@ const STARTUP_LOSS_THRESHOLD: f64 = 0.02;
 const PACKETS_ACKED_AT_ONCE: u64 = 100;
 
 /// `high_cwnd_gain`.
-pub(crate) const STARTUP_CWND_GAIN: AlgorithmOption = AlgorithmOption {
-    name: "startup-cwnd-gain",
-    summary: "window gain in Startup: 2.885 as in 2018, 2.0 as in quiche today",
-    values: OptionValues::Words(&["2.885", "2.0"]),
-};
+pub(crate) const STARTUP_CWND_GAIN: AlgorithmOption = AlgorithmOption::words(
+    "startup-cwnd-gain",
+    "window gain in Startup: 2.885 as in 2018, 2.0 as in quiche today",
+    &["2.885", "2.0"],
+);
 /// `kInitialCongestionWindow`.
-pub(crate) const INITIAL_WINDOW: AlgorithmOption = AlgorithmOption {
-    name: "initial-window",
-    summary: "initial window in segments (Chromium: 32)",
-    values: OptionValues::Number {
-        usual: 32.0,
-        min: 1.0,
-        max: 1_000.0,
-    },
-};
+pub(crate) const INITIAL_WINDOW: AlgorithmOption = AlgorithmOption::number(
+    "initial-window",
+    "initial window in segments (Chromium: 32)",
+    32.0,
+    1.0..=1_000.0,
+);
 /// `exit_startup_on_loss`.
-pub(crate) const EXIT_STARTUP_ON_LOSS: AlgorithmOption = AlgorithmOption {
-    name: "exit-startup-on-loss",
-    summary: "whether a round in recovery (2018), or one with 8 loss events and 2 % lost (quiche)",
-    values: OptionValues::Words(&["off", "recovery", "excess"]),
-};
+pub(crate) const EXIT_STARTUP_ON_LOSS: AlgorithmOption = AlgorithmOption::words(
+    "exit-startup-on-loss",
+    "whether a round in recovery (2018), or one with 8 loss events and 2 % lost (quiche)",
+    &["off", "recovery", "excess"],
+);
 /// `drain_to_target`.
-pub(crate) const DRAIN_TO_TARGET: AlgorithmOption = AlgorithmOption {
-    name: "drain-to-target",
-    summary: "whether ProbeBW's draining phase lasts until no excess is in flight (BBR3)",
-    values: OptionValues::Words(&["off", "on"]),
-};
+pub(crate) const DRAIN_TO_TARGET: AlgorithmOption = AlgorithmOption::words(
+    "drain-to-target",
+    "whether ProbeBW's draining phase lasts until no excess is in flight (BBR3)",
+    &["off", "on"],
+);
 
 /// The options of `bbr-quic`.
 pub(crate) const OPTIONS: &[AlgorithmOption] = &[

@@ -22,7 +22,7 @@ mod round_trips;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant, Rng};
@@ -59,34 +59,28 @@ const STARTING_WINDOW_BYTES: u64 = 6_000;
 /// `kMinimumCongestionWindowBytes`.
 const MIN_WINDOW_BYTES: u64 = 4_000;
 
-const FORM: AlgorithmOption = AlgorithmOption {
-    name: "form",
-    summary: "Zhang & Lei's version (ported), or WebRTC's module of 2018",
-    values: OptionValues::Words(&["ported", "chromium-2018"]),
-};
-const ENFORCE_CWND: AlgorithmOption = AlgorithmOption {
-    name: "enforce-cwnd",
-    summary: "whether the window limits the sender; usual: not as ported, but in 2018's form",
-    values: OptionValues::Words(&["usual", "off", "on"]),
-};
-const FEEDBACK_INTERVAL: AlgorithmOption = AlgorithmOption {
-    name: "feedback-interval",
-    summary: "interval of the receiver's reports, in ms",
-    values: OptionValues::Number {
-        usual: 100.0,
-        min: 1.0,
-        max: 1_000.0,
-    },
-};
-const MIN_PACING_RATE: AlgorithmOption = AlgorithmOption {
-    name: "min-pacing-rate",
-    summary: "the least pacing rate, in kbit/s",
-    values: OptionValues::Number {
-        usual: 50.0,
-        min: 1.0,
-        max: 1_000_000.0,
-    },
-};
+const FORM: AlgorithmOption = AlgorithmOption::words(
+    "form",
+    "Zhang & Lei's version (ported), or WebRTC's module of 2018",
+    &["ported", "chromium-2018"],
+);
+const ENFORCE_CWND: AlgorithmOption = AlgorithmOption::words(
+    "enforce-cwnd",
+    "whether the window limits the sender; usual: not as ported, but in 2018's form",
+    &["usual", "off", "on"],
+);
+const FEEDBACK_INTERVAL: AlgorithmOption = AlgorithmOption::number(
+    "feedback-interval",
+    "interval of the receiver's reports, in ms",
+    100.0,
+    1.0..=1_000.0,
+);
+const MIN_PACING_RATE: AlgorithmOption = AlgorithmOption::number(
+    "min-pacing-rate",
+    "the least pacing rate, in kbit/s",
+    50.0,
+    1.0..=1_000_000.0,
+);
 
 /// The options of `bbr-webrtc`.
 pub(crate) const OPTIONS: &[AlgorithmOption] =

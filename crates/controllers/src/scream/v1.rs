@@ -16,7 +16,7 @@
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
@@ -65,11 +65,11 @@ const MEDIA_HISTORY: usize = 50;
 /// Factor that an outage applies to the target rate.
 const OUTAGE_FACTOR: f64 = 0.5;
 
-const COMPETING: AlgorithmOption = AlgorithmOption {
-    name: "competing",
-    summary: "whether the delay target rises beside loss-based flows (RFC 8298 §4.1.2.1)",
-    values: OptionValues::Words(&["on", "off"]),
-};
+const COMPETING: AlgorithmOption = AlgorithmOption::words(
+    "competing",
+    "whether the delay target rises beside loss-based flows (RFC 8298 §4.1.2.1)",
+    &["on", "off"],
+);
 pub(crate) const OPTIONS: &[AlgorithmOption] = &[COMPETING];
 
 pub(crate) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {

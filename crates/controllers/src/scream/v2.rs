@@ -21,7 +21,7 @@
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
@@ -76,15 +76,12 @@ const FRAME_SECONDS: f64 = 0.02;
 /// Window of the least send queue, which a new frame finds. More is a frame that is being sent.
 const QUEUE_SPAN: Duration = Duration::from_millis(100);
 
-const PACING: AlgorithmOption = AlgorithmOption {
-    name: "pacing",
-    summary: "pacing rate by the target rate (WebRTC 1.1, draft 1.5)",
-    values: OptionValues::Number {
-        usual: 1.1,
-        min: 1.0,
-        max: 4.0,
-    },
-};
+const PACING: AlgorithmOption = AlgorithmOption::number(
+    "pacing",
+    "pacing rate by the target rate (WebRTC 1.1, draft 1.5)",
+    1.1,
+    1.0..=4.0,
+);
 pub(crate) const OPTIONS: &[AlgorithmOption] = &[PACING];
 
 pub(crate) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {

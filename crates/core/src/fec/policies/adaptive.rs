@@ -12,7 +12,7 @@ use super::pace::Pace;
 use super::{Allowance, carriers, frame_repairs, longest_rtt, losses, residual};
 use crate::fec::rate::is_retransmission_enough;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
-use crate::options::{AlgorithmOption, AlgorithmOptions, OptionValues};
+use crate::options::{AlgorithmOption, AlgorithmOptions};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -24,15 +24,12 @@ const REORDER_WAIT: Duration = Duration::from_millis(10);
 /// One try fits: the repairs leave no more than this to it.
 const MAX_RESIDUAL: f64 = 0.25;
 
-const CAP: AlgorithmOption = AlgorithmOption {
-    name: "cap",
-    summary: "most repairs for a packet, over time",
-    values: OptionValues::Number {
-        usual: 0.5,
-        min: 0.0,
-        max: 0.5,
-    },
-};
+const CAP: AlgorithmOption = AlgorithmOption::number(
+    "cap",
+    "most repairs for a packet, over time",
+    0.5,
+    0.0..=0.5,
+);
 pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[CAP];
 
 #[derive(Debug)]

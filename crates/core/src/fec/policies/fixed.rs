@@ -8,28 +8,22 @@
 use anabranch_units::{Importance, Instant};
 
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
-use crate::options::{AlgorithmOption, AlgorithmOptions, OptionValues};
+use crate::options::{AlgorithmOption, AlgorithmOptions};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
-const OVERHEAD: AlgorithmOption = AlgorithmOption {
-    name: "overhead",
-    summary: "repairs per source: twice as many for key frames, none for disposable ones",
-    values: OptionValues::Number {
-        usual: 0.2,
-        min: 0.0,
-        max: 1.0,
-    },
-};
-const WINDOW: AlgorithmOption = AlgorithmOption {
-    name: "window",
-    summary: "symbols that a repair covers, but for larger frames",
-    values: OptionValues::Number {
-        usual: 20.0,
-        min: 1.0,
-        max: 128.0,
-    },
-};
+const OVERHEAD: AlgorithmOption = AlgorithmOption::number(
+    "overhead",
+    "repairs per source: twice as many for key frames, none for disposable ones",
+    0.2,
+    0.0..=1.0,
+);
+const WINDOW: AlgorithmOption = AlgorithmOption::number(
+    "window",
+    "symbols that a repair covers, but for larger frames",
+    20.0,
+    1.0..=128.0,
+);
 pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[OVERHEAD, WINDOW];
 
 /// Factor of the repairs per symbol of a key frame, which are at most one: later frames need it.
