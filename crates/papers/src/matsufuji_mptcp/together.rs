@@ -4,10 +4,9 @@ use anabranch_lab::metrics::Unit;
 
 use super::PAPER;
 use super::bench::{At, NETWORKS, OTHER_LET, Plan, VARIANTS};
-use super::figures::{CRITERION, FIGURES};
+use super::figures::{CRITERION, FIGURE_COUNT, seen};
 use super::space::SPACE;
 use crate::claim::{Basis, Claim, Subject};
-use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 
 const PLAN: Plan<'_> = Plan {
@@ -15,18 +14,6 @@ const PLAN: Plan<'_> = Plan {
     variants: &VARIANTS,
     schedulers: &["spd", "lpc", "let", OTHER_LET],
 };
-
-/// Returns the figures that are seen at each point, with a reading of LET.
-fn seen(evidence: &Evidence, reading: usize) -> Vec<Vec<u8>> {
-    let points = SPACE.points();
-    let at = points.iter().map(|point| At { evidence, point });
-    at.map(|at| {
-        let seen = FIGURES[reading].iter();
-        let seen = seen.filter(|(_, parts)| parts.iter().all(|part| (part.is_so)(&at)));
-        seen.map(|(number, _)| *number).collect()
-    })
-    .collect()
-}
 
 pub(super) const TOGETHER: Claim = Claim {
     id: "S3-all",
@@ -40,26 +27,28 @@ pub(super) const TOGETHER: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let mut best = (0, String::new());
-        for (reading, name) in ["LET", "LET by delivery rate"].into_iter().enumerate() {
-            let seen = seen(evidence, reading);
+        let points = SPACE.points();
+        for (reading, name) in [("let", "LET"), (OTHER_LET, "LET by delivery rate")] {
+            let at = points.iter().map(|point| At { evidence, point });
+            let seen: Vec<Vec<u8>> = at.map(|at| seen(&at, reading)).collect();
             let counts: Vec<f64> = seen.iter().map(|seen| seen.len() as f64).collect();
             let text = format!("figures at a point, {name}");
             judgement.report(&Measured::new(text, Unit::Number, Samples(counts)));
-            for (seen, point) in seen.iter().zip(SPACE.points()) {
+            for (seen, point) in seen.iter().zip(&points) {
                 if seen.len() > best.0 {
                     let figures: Vec<String> = seen.iter().map(u8::to_string).collect();
-                    let (count, point) = (seen.len(), SPACE.describe(&point));
+                    let (count, point) = (seen.len(), SPACE.describe(point));
                     let figures = figures.join(", ");
                     let text = format!(
-                        "{count} of 9 figures at one point (Figs. {figures}, {name}), with {point}."
+                        "{count} of {FIGURE_COUNT} figures at one point (Figs. {figures}, {name}), with {point}."
                     );
                     best = (count, text);
                 }
             }
         }
         let (most, text) = best;
-        let all = format!("{most} figures at one point, expected all 9");
-        judgement.expect(Expect::by(all, most as f64 - 9.0));
+        let all = format!("{most} figures at one point, expected all {FIGURE_COUNT}");
+        judgement.expect(Expect::by(all, most as f64 - FIGURE_COUNT as f64));
         judgement.headline(&text).because(text)
     },
 };
