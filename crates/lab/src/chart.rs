@@ -4,10 +4,12 @@
 mod bars;
 mod canvas;
 mod lines;
+mod playing;
 
 pub(crate) use canvas::COLOURS;
 pub use canvas::escape;
 use canvas::{HEIGHT, NARROW, WIDE};
+pub use playing::playing_page;
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]

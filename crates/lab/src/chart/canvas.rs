@@ -16,6 +16,8 @@ pub(super) const WIDE: f64 = 1_200.0;
 pub(super) const HEIGHT: f64 = 320.0;
 pub(super) const LEFT: f64 = 64.0;
 pub(super) const BOTTOM: f64 = 276.0;
+/// Length of a tick below the horizontal axis.
+pub(super) const TICK: f64 = 4.0;
 /// Distance between the right border and the plot.
 const MARGIN: f64 = 16.0;
 /// Position of the legend's first row if there is one row, and if there are more.

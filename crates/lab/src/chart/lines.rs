@@ -1,13 +1,16 @@
 //! Lines, areas, dots and crosses over a common axis.
 
-use super::canvas::{Axis, BOTTOM, COLOURS, Canvas, Entry, HEIGHT, LEFT, NARROW, WIDE, escape};
+use super::canvas::{
+    Axis, BOTTOM, COLOURS, Canvas, Entry, HEIGHT, LEFT, NARROW, TICK, WIDE, escape,
+};
 use super::{Line, Lines, Mark, Shade};
 
 /// Largest number of points per unit of width; more would be indistinguishable.
 const MAX_POINTS: f64 = 600.0 / 640.0;
 
 impl Lines {
-    pub(super) fn svg(&self) -> String {
+    /// Returns the picture's title and legend, and the legend's entries.
+    pub(super) fn begun(&self) -> (Canvas, Vec<Entry<'_>>) {
         let width = if self.is_wide { WIDE } else { NARROW };
         let entries = self.lines.iter().zip(COLOURS.iter().cycle());
         let entries = entries.map(|(line, colour)| Entry {
@@ -16,7 +19,11 @@ impl Lines {
             mark: line.mark,
         });
         let entries: Vec<Entry<'_>> = entries.collect();
-        let mut canvas = Canvas::new(&self.title, width, &entries);
+        (Canvas::new(&self.title, width, &entries), entries)
+    }
+
+    pub(super) fn svg(&self) -> String {
+        let (mut canvas, entries) = self.begun();
         let (begin, end) = self.x_range();
         let x_axis = Axis {
             begin,
@@ -95,7 +102,7 @@ impl Canvas {
     fn x_axis(&mut self, label: &str, axis: &Axis) {
         for tick in axis.ticks() {
             let x = axis.at(tick);
-            self.line((x, BOTTOM), (x, BOTTOM + 4.0), 0.5);
+            self.line((x, BOTTOM), (x, BOTTOM + TICK), 0.5);
             self.text(x, BOTTOM + 17.0, "middle", &axis.label(tick), "");
         }
         self.line((LEFT, BOTTOM), (self.right, BOTTOM), 0.5);
