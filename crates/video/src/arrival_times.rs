@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Instant};
 
 use crate::mpeg_ts::PACKET_LEN;
+use crate::varint;
 
 /// Last byte of the arrival times.
 const MARK: u8 = 0xA7;
@@ -149,11 +150,11 @@ impl ArrivalTimes {
         let mut put = |bytes: &mut Vec<u8>, time: Duration| {
             exact += time;
             let until = (exact + TICK / 2).as_nanos() / TICK.as_nanos();
-            put_varint(until - ticks, bytes);
+            varint::put(until - ticks, bytes);
             ticks = until;
         };
         for run in &self.runs {
-            put_varint(run.packet_count, &mut bytes);
+            varint::put(run.packet_count, &mut bytes);
             put(&mut bytes, run.span);
             put(&mut bytes, run.pause);
         }
@@ -169,7 +170,8 @@ impl ArrivalTimes {
         let mut runs = Vec::with_capacity(usize::from(run_count));
         for _ in 0..run_count {
             runs.push(Run {
-                packet_count: take_varint(&mut rest).filter(|count| *count <= MAX_PACKETS)?,
+                packet_count: varint::take(&mut rest, MAX_VARINT_LEN)
+                    .filter(|count| *count <= MAX_PACKETS)?,
                 span: take_time(&mut rest)?,
                 pause: take_time(&mut rest)?,
             });
@@ -182,6 +184,8 @@ impl ArrivalTimes {
 const MAX_PACKETS: u64 = 1 << 16;
 /// Longest time: units are handed over much earlier.
 const MAX_TICKS: u64 = 600_000;
+/// Bytes of a varint below 2^35.
+const MAX_VARINT_LEN: usize = 5;
 
 /// Slopes of the lines from a run's first packet that pass all others within the tolerance: the
 /// "swinging door" of Bristol (1990).
@@ -236,29 +240,8 @@ impl Door {
     }
 }
 
-fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..35).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
 fn take_time(bytes: &mut &[u8]) -> Option<Duration> {
-    let ticks = take_varint(bytes).filter(|ticks| *ticks <= MAX_TICKS)?;
+    let ticks = varint::take(bytes, MAX_VARINT_LEN).filter(|ticks| *ticks <= MAX_TICKS)?;
     Some(TICK * ticks)
 }
 

@@ -40,3 +40,4 @@ pub mod picture_types;
 pub mod player;
 pub mod source;
 pub mod stored_player;
+mod varint;

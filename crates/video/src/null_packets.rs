@@ -16,6 +16,7 @@
 //! modulo 188 is its length. The arrival times are those of the whole unit.
 
 use crate::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
+use crate::varint;
 
 /// Last byte of a frame of which null packets were left out.
 const MARK: u8 = 0xA8;
@@ -111,16 +112,16 @@ fn leave_out(unit: &mut Vec<u8>, times_len: usize) -> Option<(u64, Vec<u8>)> {
             continue;
         }
         if gap > 0 {
-            put_varint(before, &mut described);
-            put_varint(gap, &mut described);
+            varint::put(before, &mut described);
+            varint::put(gap, &mut described);
             (before, gap) = (0, 0);
         }
         before += 1;
         kept.extend_from_slice(packet);
     }
     if gap > 0 {
-        put_varint(before, &mut described);
-        put_varint(gap, &mut described);
+        varint::put(before, &mut described);
+        varint::put(gap, &mut described);
     }
     if total == 0 {
         return None;
@@ -220,7 +221,10 @@ fn gaps(nulls: &[u8]) -> Option<(Pattern, Vec<(u64, u64)>)> {
     };
     let (mut gaps, mut total) = (Vec::new(), 0);
     while !rest.is_empty() {
-        let gap = (take_varint(&mut rest)?, take_varint(&mut rest)?);
+        let gap = (
+            varint::take(&mut rest, MAX_VARINT_LEN)?,
+            varint::take(&mut rest, MAX_VARINT_LEN)?,
+        );
         total += gap.1;
         if total > MAX_NULLS as u64 {
             return None;
@@ -232,27 +236,6 @@ fn gaps(nulls: &[u8]) -> Option<(Pattern, Vec<(u64, u64)>)> {
 
 /// Bytes of a varint below 2^21, as all numbers of packets in a frame are.
 const MAX_VARINT_LEN: usize = 3;
-
-fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..7 * MAX_VARINT_LEN).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
 
 #[cfg(test)]
 mod tests {
