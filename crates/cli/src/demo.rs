@@ -3,24 +3,20 @@
 //! measurements.
 //!
 //! ```text
-//! camera.rs or file.rs ─▶ feed.rs ─▶ Sender ═▶ network.rs (Relay) ═▶ Receiver ─▶ viewer.rs
-//!          └────────── ledger.rs: each frame from capture to check ─────────────┘
+//! Input ─▶ Sender ═▶ network.rs (Relay) ═▶ Receiver ─▶ viewer.rs
+//!   └───── ledger.rs: each frame from capture to check ────┘
 //! monitor.rs samples all of it ─▶ view.rs, page.rs while it runs;
-//! recording.rs ─▶ judge.rs, report.rs, plot.rs, moving.rs at the end; of two runs comparison.rs
+//! recording.rs ─▶ judge.rs, report.rs, plot.rs at the end; of two runs comparison.rs
 //! ```
 //!
 //! Both ends count time from one origin. A frame's delay, from the capture of the picture to the
 //! delivery of the whole frame, is therefore measured and not estimated.
 
-mod camera;
 mod comparison;
 mod expectation;
-mod feed;
-mod file;
 mod judge;
 mod ledger;
 mod monitor;
-mod moving;
 mod network;
 mod page;
 mod plot;
@@ -72,7 +68,7 @@ pub(crate) struct Arguments {
     /// fails from 10 s to 15 s.
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
-    /// Seed for the camera's grain and the transport's random choices.
+    /// Seed for the links' and the transport's random choices.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Send this video at its own bitrate instead of the camera's: MPEG-TS, H.264 Annex B, or any
@@ -259,10 +255,8 @@ fn record(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result
     drop(view);
     let recording = recording?;
     let path = drawing.path;
-    plot::draw(path, &recording).with_context(|| format!("cannot draw {}", path.display()))?;
-    if drawing.is_moving {
-        moving::set_moving(path)?;
-    }
+    plot::draw(path, &recording, drawing.is_moving)
+        .with_context(|| format!("cannot draw {}", path.display()))?;
     Ok(recording)
 }
 

@@ -7,6 +7,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::network::OUTAGE_AT;
 use super::recording::Recording;
+use crate::summary::repair_share;
 
 /// Longest one-way delay that people in a conversation do not notice (ITU-T G.114).
 pub(super) const CONVERSATION: Duration = Duration::from_millis(150);
@@ -87,23 +88,17 @@ impl Comparison<'_> {
 
     fn write_cost(&self, text: &mut String) {
         let runs = [self.without, self.with];
-        let last = |run: &Recording| run.samples.last().cloned();
-        let cells = |of: &dyn Fn(&Recording) -> Option<String>| {
-            runs.map(|run| of(run).unwrap_or_else(|| "–".to_owned()))
-        };
+        let cells = |of: &dyn Fn(&Recording) -> String| runs.map(of);
         row(text, "the cost", runs.map(|_| String::new()));
-        let repairs = cells(&|run| Some(format!("{:.1} %", last(run)?.repair_share() * 100.0)));
+        let repairs = cells(&|run| format!("{:.1} %", repair_share(&run.sent()) * 100.0));
         row(text, "  repairs, of all else sent", repairs);
-        let recovered = cells(&|run| Some(last(run)?.recovered_packets.to_string()));
+        let recovered = cells(&|run| run.receiver.session.recovered_fragments.to_string());
         row(text, "  lost packets computed from repairs", recovered);
-        let again = cells(&|run| {
-            let again = last(run)?.sent().retransmitted_packets;
-            Some(again.to_string())
-        });
+        let again = cells(&|run| run.sent().retransmitted_packets.to_string());
         row(text, "  packets sent again", again);
         let video = cells(&|run| {
             let rate = run.video_rate(run.started_at, run.ended_at);
-            Some(format!("{:.2} Mbit/s", rate.megabits_per_second()))
+            format!("{:.2} Mbit/s", rate.megabits_per_second())
         });
         row(text, "  video, which makes room for repairs", video);
     }
@@ -124,6 +119,7 @@ fn row(text: &mut String, what: &str, [without, with]: [String; 2]) {
 mod tests {
     use super::super::recording::testing::flawless;
     use super::*;
+    use anabranch_net::PathSnapshot;
     use anabranch_units::Importance;
 
     #[test]
@@ -136,10 +132,11 @@ mod tests {
         without.frames[100].delivered_at = None;
         without.frames[100].importance = Importance::Disposable;
         without.frames[300].delivered_at = Some(Instant::from_millis(12_255));
-        let last = with.samples.last_mut().unwrap();
-        last.recovered_packets = 77;
-        last.paths[0].sent.sent_bytes = 1_100;
-        last.paths[0].sent.repair_bytes = 100;
+        with.receiver.session.recovered_fragments = 77;
+        let mut path = PathSnapshot::default();
+        path.counters.sent_bytes = 1_100;
+        path.counters.repair_bytes = 100;
+        with.sender.paths.push(path);
         let comparison = Comparison {
             fec: "adaptive",
             without: &without,

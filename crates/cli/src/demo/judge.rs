@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Duration};
 
 use super::ledger::Check;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
-use super::recording::{Recording, Source};
+use super::recording::{Recording, Sample, Source};
 
 /// Promised share of captured frames that are decodable within the deadline.
 const DECODABLE_SHARE: f64 = 0.995;
@@ -31,6 +31,15 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
+    /// Returns the verdict's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Verdict::Kept => "kept",
+            Verdict::Broken => "BROKEN",
+            Verdict::NotJudged => "not judged",
+        }
+    }
+
     fn kept_if(is_kept: bool) -> Self {
         match is_kept {
             true => Verdict::Kept,
@@ -160,8 +169,7 @@ fn link_return(recording: &Recording) -> Promise {
         measured,
         verdict,
     };
-    let video_bytes =
-        |sample: &super::recording::Sample| sample.paths[FAILING].received.received_media_bytes;
+    let video_bytes = |sample: &Sample| sample.received[FAILING].media_bytes;
     let (before, after): (Vec<_>, Vec<_>) = recording
         .samples
         .iter()

@@ -140,12 +140,10 @@ fn padding_is_no_return_of_the_link() {
         .samples
         .iter_mut()
         .partition(|sample| sample.at <= RETURN_AT);
-    let bytes = before.last().unwrap().paths[FAILING]
-        .received
-        .received_media_bytes;
+    let bytes = before.last().unwrap().received[FAILING].media_bytes;
     for sample in after {
         if sample.at <= RETURN_AT + RETURN_WITHIN {
-            sample.paths[FAILING].received.received_media_bytes = bytes;
+            sample.received[FAILING].media_bytes = bytes;
         }
     }
     assert_eq!(verdict(&recording, "returned"), Verdict::Broken);

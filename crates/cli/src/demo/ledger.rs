@@ -2,10 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anabranch_core::FrameId;
+use anabranch_core::{Frame, FrameId};
 use anabranch_units::{Duration, Importance, Instant};
 use anabranch_video::fidelity::Fidelity;
 use anabranch_video::player::Decodability;
+use bytes::Bytes;
 
 use crate::view::Picture;
 
@@ -53,10 +54,9 @@ pub(super) struct Ledger(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     frames: Vec<FrameRecord>,
-    /// Index of each frame that the transport accepted; the transport numbers them from zero.
-    indices: Vec<usize>,
-    /// Sent content, if it is compared with the received content.
-    contents: Vec<Option<Vec<u8>>>,
+    /// Index and content of each frame that the transport accepted; the transport numbers them from
+    /// zero.
+    sent: Vec<(usize, Bytes)>,
     /// Frames that the transport accepted and that were neither delivered nor given up.
     pending_count: u64,
     /// Decodability by index, so that a frame that was never sent breaks the chain too.
@@ -64,20 +64,8 @@ struct Entries {
     /// Index of the first frame that `decodability` has not seen. Frames before the first delivered
     /// one do not count.
     next_index: Option<usize>,
-    displayable_count: u64,
     /// Thumbnail of the last delivered key frame, until the view takes it.
     key_picture: Option<Picture>,
-}
-
-/// Totals for the live view.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FrameTotals {
-    pub(super) captured_count: usize,
-    pub(super) delivered_count: usize,
-    pub(super) displayable_count: u64,
-    /// Mean delay of delivered frames captured in the last second.
-    pub(super) mean_delay: Option<Duration>,
-    pub(super) max_delay: Option<Duration>,
 }
 
 impl Ledger {
@@ -85,51 +73,32 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a picture was captured, and returns its index. Nothing is recorded as sent yet.
-    pub(super) fn on_captured(&self, captured_at: Instant) -> usize {
+    /// Records that a frame is about to be given to the transport.
+    pub(super) fn on_sending(&self, frame: &Frame) {
         let mut entries = self.lock();
+        let index = entries.frames.len();
         entries.frames.push(FrameRecord {
-            captured_at,
+            captured_at: frame.captured_at,
+            importance: frame.importance,
+            payload_bytes: frame.bytes.len() as u64,
             ..FrameRecord::default()
         });
-        entries.frames.len() - 1
-    }
-
-    /// Records that the frame is about to be given to the transport. `content` is kept for the
-    /// comparison.
-    pub(super) fn on_sending(
-        &self,
-        index: usize,
-        importance: Importance,
-        payload_bytes: u64,
-        content: &[u8],
-    ) {
-        let mut entries = self.lock();
-        let frame = &mut entries.frames[index];
-        frame.importance = importance;
-        frame.payload_bytes = payload_bytes;
-        entries.indices.push(index);
-        entries.contents.push(Some(content.to_vec()));
+        entries.sent.push((index, frame.bytes.clone()));
         entries.pending_count += 1;
     }
 
     /// Records that the transport refused the last frame.
     pub(super) fn on_refused(&self) {
         let mut entries = self.lock();
-        entries.indices.pop();
-        entries.contents.pop();
+        entries.sent.pop();
         entries.pending_count -= 1;
     }
 
-    /// Returns the number of frames that the transport accepted.
-    pub(super) fn sent_count(&self) -> usize {
-        self.lock().indices.len()
-    }
-
-    /// Records that the receiver handed over a frame. Returns whether it is displayable.
-    pub(super) fn on_delivered(&self, id: FrameId, delivered_at: Instant) -> bool {
+    /// Records that the receiver handed over a frame. Returns its index, and whether it is
+    /// displayable.
+    pub(super) fn on_delivered(&self, id: FrameId, delivered_at: Instant) -> (usize, bool) {
         let entries = &mut *self.lock();
-        let index = entries.indices[id.0 as usize];
+        let (index, _) = entries.sent[id.0 as usize];
         entries.frames[index].delivered_at = Some(delivered_at);
         // The importance of missing frames determines whether this one is displayable.
         let next = entries.next_index.unwrap_or(index);
@@ -138,11 +107,10 @@ impl Ledger {
             let is_complete = frame.delivered_at.is_some();
             let decodability = &mut entries.decodability;
             is_displayable = decodability.on_frame(frame.importance, is_complete);
-            entries.displayable_count += u64::from(is_displayable);
         }
         entries.next_index = Some(next.max(index + 1));
         entries.pending_count -= 1;
-        is_displayable
+        (index, is_displayable)
     }
 
     /// Records that the receiver gave up a frame.
@@ -151,23 +119,24 @@ impl Ledger {
         entries.pending_count = entries.pending_count.saturating_sub(1);
     }
 
-    /// Takes the content that was sent as `id`.
-    pub(super) fn take_content(&self, id: FrameId) -> Option<Vec<u8>> {
-        self.lock().contents[id.0 as usize].take()
+    /// Takes the content that was sent as `id`; it is empty if it was taken before.
+    pub(super) fn take_content(&self, id: FrameId) -> Bytes {
+        core::mem::take(&mut self.lock().sent[id.0 as usize].1)
     }
 
-    /// Records the result of a content check.
-    pub(super) fn on_checked(&self, id: FrameId, check: Check) {
-        let mut entries = self.lock();
-        let index = entries.indices[id.0 as usize];
-        entries.frames[index].check = Some(check);
+    /// Records the result of the content check of the frame at `index`.
+    pub(super) fn on_checked(&self, index: usize, check: Check) {
+        self.lock().frames[index].check = Some(check);
     }
 
-    /// Records the similarity of the picture displayed in the place of a frame.
-    pub(super) fn on_seen(&self, id: FrameId, fidelity: Fidelity) {
-        let mut entries = self.lock();
-        let index = entries.indices[id.0 as usize];
-        entries.frames[index].fidelity = Some(fidelity);
+    /// Records the similarity of the picture displayed in the place of the frame at `index`.
+    pub(super) fn on_seen(&self, index: usize, fidelity: Fidelity) {
+        self.lock().frames[index].fidelity = Some(fidelity);
+    }
+
+    /// Returns the time of the frame's capture.
+    pub(super) fn captured_at(&self, index: usize) -> Instant {
+        self.lock().frames[index].captured_at
     }
 
     /// Records that a key frame was decoded.
@@ -186,45 +155,10 @@ impl Ledger {
         self.lock().pending_count == 0
     }
 
-    /// Returns the totals so far, and the mean delay of the last second.
-    pub(super) fn totals(&self, now: Instant) -> FrameTotals {
-        let entries = self.lock();
-        let second_ago = now.saturating_sub(Duration::from_secs(1));
-        let recent = entries.frames.iter().rev();
-        let delays: Vec<Duration> = recent
-            .take_while(|frame| frame.captured_at >= second_ago)
-            .filter_map(FrameRecord::delay)
-            .collect();
-        let delivered = |frame: &&FrameRecord| frame.delivered_at.is_some();
-        FrameTotals {
-            captured_count: entries.frames.len(),
-            delivered_count: entries.frames.iter().filter(delivered).count(),
-            displayable_count: entries.displayable_count,
-            mean_delay: mean(&delays),
-            max_delay: delays.iter().max().copied(),
-        }
+    /// Returns a copy of all records.
+    pub(super) fn frames(&self) -> Vec<FrameRecord> {
+        self.lock().frames.clone()
     }
-
-    /// Returns a copy of the records of frames captured before `at`.
-    pub(super) fn frames_before(&self, at: Instant) -> Vec<FrameRecord> {
-        let entries = self.lock();
-        let count = entries
-            .frames
-            .partition_point(|frame| frame.captured_at < at);
-        entries.frames[..count].to_vec()
-    }
-
-    /// Returns the records of all frames, once the threads have ended.
-    pub(super) fn into_frames(self) -> Vec<FrameRecord> {
-        let entries = self.0.into_inner();
-        entries.unwrap_or_else(PoisonError::into_inner).frames
-    }
-}
-
-/// Returns the mean of some durations; `None` if there are none.
-fn mean(spans: &[Duration]) -> Option<Duration> {
-    let count = spans.len() as u64;
-    (count > 0).then(|| spans.iter().copied().sum::<Duration>() / count)
 }
 
 #[cfg(test)]
@@ -233,10 +167,12 @@ mod tests {
 
     /// Captures and sends frames at 40 ms intervals.
     fn send(ledger: &Ledger, is_key: bool) {
-        let count = ledger.lock().frames.len() as u64;
-        let index = ledger.on_captured(Instant::from_millis(40 * count));
-        let importance = Importance::key_if(is_key);
-        ledger.on_sending(index, importance, 1_000, &[count as u8]);
+        let count = ledger.frames().len() as u64;
+        ledger.on_sending(&Frame {
+            bytes: vec![count as u8].into(),
+            importance: Importance::key_if(is_key),
+            captured_at: Instant::from_millis(40 * count),
+        });
     }
 
     #[test]
@@ -248,12 +184,12 @@ mod tests {
         send(&ledger, false);
         send(&ledger, true);
         let at = Instant::from_millis(200);
-        let displayable: Vec<bool> = (0..3)
+        let delivered: Vec<_> = (0..3)
             .map(|id| ledger.on_delivered(FrameId(id), at))
             .collect();
-        assert_eq!(displayable, [true, false, true]);
+        assert_eq!(delivered, [(0, true), (2, false), (3, true)]);
         assert!(ledger.is_settled());
-        let frames = ledger.into_frames();
+        let frames = ledger.frames();
         assert_eq!(frames.len(), 4);
         assert_eq!(frames[1].delivered_at, None);
         assert_eq!(frames[2].delay(), Some(Duration::from_millis(120)));
@@ -268,24 +204,13 @@ mod tests {
         assert!(!ledger.is_settled());
         ledger.on_dropped();
         assert!(ledger.is_settled());
-        let totals = ledger.totals(Instant::from_millis(500));
-        assert_eq!((totals.captured_count, totals.delivered_count), (2, 1));
-        assert_eq!(totals.mean_delay, Some(Duration::from_millis(70)));
-    }
-
-    #[test]
-    fn frames_are_those_taken_before() {
-        let ledger = Ledger::default();
-        (0..5).for_each(|_| send(&ledger, false));
-        assert_eq!(ledger.frames_before(Instant::from_millis(80)).len(), 2);
-        assert_eq!(ledger.frames_before(Instant::from_millis(81)).len(), 3);
     }
 
     #[test]
     fn content_is_kept_until_it_is_compared() {
         let ledger = Ledger::default();
         send(&ledger, true);
-        assert_eq!(ledger.take_content(FrameId(0)), Some(vec![0]));
-        assert_eq!(ledger.take_content(FrameId(0)), None);
+        assert_eq!(ledger.take_content(FrameId(0)), [0][..]);
+        assert!(ledger.take_content(FrameId(0)).is_empty());
     }
 }

@@ -4,8 +4,8 @@ use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
 use anabranch_units::{Duration, Instant, Lateness};
 
-use super::network::{LINKS, SCRIPT, scripted};
-use super::recording::{Happening, PathSample, Recording, Sample};
+use super::network::{LINKS, SCRIPT, names, scripted};
+use super::recording::{Happening, Received, Recording, Sample};
 use crate::observe::Look;
 use crate::observe::sampler::Sampler;
 use crate::observe::status::Status;
@@ -111,38 +111,26 @@ impl<'a> Monitor<'a> {
         // therefore happened before `at`.
         let receiver = self.receiver.snapshot();
         let at = self.clock.now();
-        let paths = LINKS.iter().enumerate().map(|(index, link)| {
-            let mut path = PathSample::default();
-            if let Some(sent) = sender.paths.get(index) {
-                path.state = sent.view.state;
-                path.controller_state = sent.controller_state;
-                path.bandwidth = sent.view.bandwidth;
-                path.smoothed_rtt = sent.view.rtt.smoothed;
-                path.loss_ratio = sent.view.risk.loss_ratio;
-                path.sent = sent.counters;
-            }
-            if let Some(received) = receiver.paths.get(index) {
-                path.received = received.counters;
-            }
-            let forward = self.relay.statistics(index).forward.link;
-            path.link_queue = link.rate.time_for(forward.queued_bytes);
-            path
-        });
-        let sample = Sample {
-            at,
-            target_bitrate: sender.target_bitrate,
-            recovered_packets: receiver.session.recovered_fragments,
-            paths: paths.collect(),
-        };
+        let mut received = [Received::default(); LINKS.len()];
+        for (received, path) in received.iter_mut().zip(&receiver.paths) {
+            received.bytes = path.counters.received_bytes;
+            received.media_bytes = path.counters.received_media_bytes;
+        }
         let look = Look {
             name: STREAM.to_owned(),
-            path_names: LINKS.iter().map(|link| link.name.to_owned()).collect(),
-            snapshot: sender,
+            path_names: names(),
+            snapshot: sender.clone(),
             foreign: None,
         };
         // The sender's events report path changes.
         let _ = self.sampler.sample(at, vec![look]);
-        sample
+        let target_bitrate = sender.target_bitrate;
+        (self.recording.sender, self.recording.receiver) = (sender, receiver);
+        Sample {
+            at,
+            target_bitrate,
+            received,
+        }
     }
 
     /// Records an event of the sender.

@@ -45,6 +45,11 @@ pub(super) const SCRIPT: [(Instant, &str); 2] = [(OUTAGE_AT, "goes down"), (RETU
 /// End of the interval that counts as the outage: one second after the return.
 pub(super) const SETTLED_AT: Instant = Instant::from_secs(16);
 
+/// Returns the links' names.
+pub(super) fn names() -> Vec<String> {
+    LINKS.map(|link| link.name.to_owned()).into()
+}
+
 /// Describes an entry of the script.
 pub(super) fn scripted(what: &str) -> String {
     format!("the {} link {what}", LINKS[FAILING].name)

@@ -9,8 +9,8 @@ use ratatui::widgets::{Gauge, Paragraph};
 
 use super::judge::{Promise, Verdict};
 use super::network::{LINKS, SCRIPT, scripted};
-use super::recording::Source;
-use super::view::{Moment, milliseconds};
+use super::recording::{Source, displayable};
+use super::view::{Moment, delays};
 use crate::observe::status::Stream;
 use crate::view::{StreamView, megabits, ruled, why_sent};
 
@@ -89,13 +89,14 @@ fn about(moment: &Moment<'_>, stream: &Stream) -> Vec<Line<'static>> {
     vec![
         Line::raw(format!("emulated links: {}", links.join("; "))),
         Line::raw(format!(
-            "{encoder}frames: {} taken, {} there, {} displayable",
-            frames.captured_count, frames.delivered_count, frames.displayable_count
+            "{encoder}frames: {} taken, {} there, {:.0} displayable",
+            frames.captured,
+            frames.complete,
+            displayable(frames)
         )),
         Line::raw(format!(
-            "from capture to viewer, frames of the last second: mean {}, longest {}",
-            milliseconds(frames.mean_delay),
-            milliseconds(frames.max_delay),
+            "from capture to viewer, frames of the last second: {}",
+            delays(&moment.recent)
         )),
         Line::raw(why_sent(stream)),
     ]
@@ -131,13 +132,12 @@ fn draw_promises(frame: &mut Frame<'_>, area: Rect, promises: &[Promise]) {
             measured,
             verdict,
         } = promise;
-        let (word, style) = judged(*verdict);
         let rest = match verdict {
             Verdict::NotJudged => text.clone(),
             _ => format!("{text}: {measured}"),
         };
         Line::from(vec![
-            Span::styled(format!("{word:<12}"), style),
+            Span::styled(format!("{:<12}", verdict.name()), style(*verdict)),
             Span::raw(rest),
         ])
     });
@@ -146,12 +146,12 @@ fn draw_promises(frame: &mut Frame<'_>, area: Rect, promises: &[Promise]) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Returns the word and style of a preliminary verdict.
-fn judged(verdict: Verdict) -> (&'static str, Style) {
+/// Returns the style of a preliminary verdict.
+fn style(verdict: Verdict) -> Style {
     match verdict {
-        Verdict::Kept => ("kept", Style::new().green()),
-        Verdict::Broken => ("BROKEN", Style::new().red().bold()),
-        Verdict::NotJudged => ("not judged", Style::new().dim()),
+        Verdict::Kept => Style::new().green(),
+        Verdict::Broken => Style::new().red().bold(),
+        Verdict::NotJudged => Style::new().dim(),
     }
 }
 
@@ -160,7 +160,7 @@ fn summary(promises: &[Promise]) -> String {
     let verdicts = [Verdict::Kept, Verdict::Broken, Verdict::NotJudged];
     let counts = verdicts.map(|verdict| {
         let same = promises.iter().filter(|promise| promise.verdict == verdict);
-        (same.count(), judged(verdict).0)
+        (same.count(), verdict.name())
     });
     let occur = counts.iter().filter(|(count, _)| *count > 0);
     let words: Vec<String> = occur
@@ -175,10 +175,10 @@ fn summary(promises: &[Promise]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::judge::judge;
-    use super::super::ledger::FrameTotals;
     use super::super::recording::{Happening, Recording, testing::flawless};
     use super::*;
     use crate::observe::status::{Path, Status};
+    use anabranch_lab::metrics::FrameStatistics;
     use anabranch_units::Instant;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -217,10 +217,11 @@ mod tests {
             promises: &judge(&recording),
             status: &status(),
             recording: &recording,
-            frames: FrameTotals {
-                captured_count: 497,
-                ..FrameTotals::default()
+            frames: FrameStatistics {
+                captured: 497,
+                ..FrameStatistics::default()
             },
+            recent: FrameStatistics::default(),
         };
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, &view, &moment)).unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anabranch_lab::{Chart, Line, Lines, Mark, Shade, page};
+use anabranch_lab::{Chart, Line, Lines, Mark, Shade, page, playing_page};
 use anabranch_units::{DataRate, Duration};
 
 use super::ledger::FrameRecord;
@@ -22,11 +22,19 @@ const TARGET: &str = "#000000";
 const FRAME: &str = "#009e73";
 const LATE: &str = "#d55e00";
 
-/// Draws the run into an SVG file.
+/// Draws the run into an SVG file, which plays it in a loop if `is_moving`.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(super) fn draw(path: &Path, recording: &Recording) -> std::io::Result<()> {
+pub(super) fn draw(path: &Path, recording: &Recording, is_moving: bool) -> std::io::Result<()> {
+    let draw = match is_moving {
+        true => playing_page,
+        false => page,
+    };
+    std::fs::write(path, draw(&charts(recording)))
+}
+
+fn charts(recording: &Recording) -> [Chart; 2] {
     let links = LINKS.map(|link| format!("{} ({}, {})", link.name, link.rate, link.delay));
     let charts = [rates(recording), delays(recording)];
     let mut charts = charts.map(|lines| Lines {
@@ -37,7 +45,7 @@ pub(super) fn draw(path: &Path, recording: &Recording) -> std::io::Result<()> {
         ..lines
     });
     charts[0].title = format!("Anabranch: live video over {}", links.join(" and "));
-    std::fs::write(path, page(&charts.map(Chart::Lines)))
+    charts.map(Chart::Lines)
 }
 
 fn outage(recording: &Recording) -> Option<Shade> {
@@ -52,19 +60,13 @@ fn outage(recording: &Recording) -> Option<Shade> {
 /// that each layer covers the one behind it.
 fn layers(recording: &Recording) -> Vec<Line> {
     let samples = &recording.samples;
-    let sum = |sample: &Sample| {
-        sample
-            .paths
-            .iter()
-            .map(|path| path.received.received_bytes)
-            .sum()
-    };
+    let sum = |sample: &Sample| sample.received.iter().map(|path| path.bytes).sum();
     let mut layers = vec![Vec::new(); LINKS.len() + 1];
     for index in (0..samples.len()).step_by(SAMPLES_PER_POINT) {
         let at = samples[index].at.as_secs_f64();
         let mut edge = DataRate::ZERO;
         for (path, layer) in layers[..LINKS.len()].iter_mut().enumerate() {
-            let video = |sample: &Sample| sample.paths[path].received.received_media_bytes;
+            let video = |sample: &Sample| sample.received[path].media_bytes;
             edge += rate(samples, index, RATE_WINDOW, video);
             layer.push((at, edge.megabits_per_second()));
         }
@@ -157,10 +159,7 @@ mod tests {
     use super::*;
 
     fn svg(recording: &Recording) -> String {
-        let folder = tempfile::TempDir::new().expect("a folder");
-        let path = folder.path().join("demo.svg");
-        draw(&path, recording).expect("a picture");
-        std::fs::read_to_string(path).expect("a picture")
+        page(&charts(recording))
     }
 
     #[test]
@@ -204,5 +203,14 @@ mod tests {
         for (edge, expected) in edges.iter().zip([1.0, 2.0, 2.16]) {
             assert!((edge - expected).abs() < 1e-6, "{edges:?}");
         }
+    }
+
+    #[test]
+    fn the_picture_of_the_readme_plays_over_the_same_plots() {
+        let shown = include_str!("../../../../docs/demo.svg");
+        let playing = playing_page(&charts(&flawless()));
+        let player = |svg: &str| svg.find("<style>@media").map(|at| svg[at..].to_owned());
+        assert_eq!(player(shown), player(&playing));
+        assert!(player(shown).is_some());
     }
 }

@@ -1,13 +1,13 @@
 //! The data of a demo run: the source of verdicts, table and plot.
 
-use anabranch_core::{PathCounters, PathState};
+use anabranch_core::PathCounters;
 use anabranch_lab::metrics::{FrameMeter, FrameStatistics, Window};
+use anabranch_net::Snapshot;
 use anabranch_units::{DataRate, Duration, Instant};
 use anabranch_video::player::PlayerFrame;
 
 use super::ledger::FrameRecord;
-use super::network::{OUTAGE_AT, SETTLED_AT};
-use crate::summary::repair_share;
+use super::network::{LINKS, OUTAGE_AT, SETTLED_AT};
 
 /// Video source of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,9 @@ pub(super) struct Recording {
     pub(super) frames: Vec<FrameRecord>,
     /// Samples in the order of time, about 20 ms apart.
     pub(super) samples: Vec<Sample>,
+    /// The ends at the last sample.
+    pub(super) sender: Snapshot,
+    pub(super) receiver: Snapshot,
     /// Changes of the paths.
     pub(super) happenings: Vec<Happening>,
     /// Number of seconds in which the machine was too slow to keep time.
@@ -47,50 +50,28 @@ pub(super) struct Happening {
     pub(super) text: String,
 }
 
-/// Both ends and the links at one time.
-#[derive(Clone, Debug)]
+/// Target and reception at one time.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     pub(super) at: Instant,
     /// Target bitrate of the encoder.
     pub(super) target_bitrate: DataRate,
-    /// Lost packets that the receiver has restored from repairs since the start.
-    pub(super) recovered_packets: u64,
-    /// Samples of the paths; the index is the path's number.
-    pub(super) paths: Vec<PathSample>,
+    /// Receptions by path.
+    pub(super) received: [Received; LINKS.len()],
 }
 
-impl Sample {
-    /// Returns the bytes of repairs divided by all other sent bytes.
-    pub(super) fn repair_share(&self) -> f64 {
-        repair_share(&self.sent())
-    }
-
-    /// Returns the sender's counters, summed over all paths.
-    pub(super) fn sent(&self) -> PathCounters {
-        let paths = self.paths.iter().map(|path| &path.sent);
-        paths.fold(PathCounters::default(), |sum, path| sum.plus(path))
-    }
-}
-
-/// One path at one time. Counters start with the run.
+/// Bytes that have arrived on a path since the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PathSample {
-    /// State of the path at the sender.
-    pub(super) state: PathState,
-    /// The controller's phase at the sender.
-    pub(super) controller_state: &'static str,
-    /// The controller's estimate at the sender.
-    pub(super) bandwidth: DataRate,
-    /// Smoothed round-trip time at the sender; `None` before the first answer.
-    pub(super) smoothed_rtt: Option<Duration>,
-    /// Share of recent packets lost, at the sender.
-    pub(super) loss_ratio: f64,
-    /// Counters of the sender.
-    pub(super) sent: PathCounters,
-    /// Counters of the receiver.
-    pub(super) received: PathCounters,
-    /// Queueing delay in the link's queue, towards the receiver.
-    pub(super) link_queue: Duration,
+pub(super) struct Received {
+    /// All bytes on the wire.
+    pub(super) bytes: u64,
+    /// Media alone.
+    pub(super) media_bytes: u64,
+}
+
+/// Returns the number of frames that could be displayed.
+pub(super) fn displayable(seen: &FrameStatistics) -> f64 {
+    seen.decodable_ratio.unwrap_or(0.0) * seen.captured as f64
 }
 
 /// Returns the rate at which a byte count grew in the `window` before sample `index`.
@@ -124,9 +105,17 @@ impl Recording {
             is_interrupted: false,
             frames: Vec::new(),
             samples: Vec::new(),
+            sender: Snapshot::default(),
+            receiver: Snapshot::default(),
             happenings: Vec::new(),
             slow_seconds: 0,
         }
+    }
+
+    /// Returns the sender's counters, summed over all paths.
+    pub(super) fn sent(&self) -> PathCounters {
+        let paths = self.sender.paths.iter().map(|path| &path.counters);
+        paths.fold(PathCounters::default(), |sum, path| sum.plus(path))
     }
 
     /// Returns whether the run was still active at `at`.
@@ -194,7 +183,7 @@ pub(super) mod testing {
     use anabranch_video::fidelity::Fidelity;
 
     use super::super::ledger::Check;
-    use super::super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
+    use super::super::network::{FAILING, OUTAGE_AT, RETURN_AT};
     use super::*;
 
     /// Returns a run of 30 s without faults: frames 40 ms apart, each delivered after 70 ms.
@@ -214,36 +203,26 @@ pub(super) mod testing {
                 }),
             }
         };
-        let mut samples: Vec<Sample> = Vec::new();
-        for number in 0..1_500 {
-            let at = Instant::from_millis(number * 20);
-            let is_out = (OUTAGE_AT..RETURN_AT).contains(&at);
-            let mut paths = vec![PathSample::default(); LINKS.len()];
-            for (index, path) in paths.iter_mut().enumerate() {
-                let before = samples.last().map(|last| last.paths[index]);
-                *path = before.unwrap_or_default();
-                if !(is_out && index == FAILING) {
-                    path.received.received_media_bytes += 2_500;
-                    path.received.received_bytes += 2_700;
+        let mut last = Sample {
+            target_bitrate: DataRate::from_megabits_per_second(2),
+            ..Sample::default()
+        };
+        let samples = (0..1_500).map(|number| {
+            last.at = Instant::from_millis(number * 20);
+            for (index, path) in last.received.iter_mut().enumerate() {
+                if index != FAILING || !(OUTAGE_AT..RETURN_AT).contains(&last.at) {
+                    path.media_bytes += 2_500;
+                    path.bytes += 2_700;
                 }
             }
-            samples.push(Sample {
-                at,
-                target_bitrate: DataRate::from_megabits_per_second(2),
-                recovered_packets: 0,
-                paths,
-            });
-        }
+            last
+        });
+        let samples = samples.collect();
         Recording {
-            source: Source::Camera,
-            deadline: Duration::from_millis(500),
-            started_at,
             ended_at: Instant::from_secs(30),
-            is_interrupted: false,
             frames: (0..747).map(frame).collect(),
             samples,
-            happenings: Vec::new(),
-            slow_seconds: 0,
+            ..Recording::begun(Source::Camera, Duration::from_millis(500), started_at)
         }
     }
 }
@@ -257,7 +236,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_window() {
         let recording = testing::flawless();
-        let received = |sample: &Sample| sample.paths[1].received.received_bytes;
+        let received = |sample: &Sample| sample.received[1].bytes;
         let measured = rate(&recording.samples, 700, WINDOW, received);
         assert_eq!(
             measured,

@@ -1,4 +1,4 @@
-//! The demo's final report: a table, and the promises with the measured values.
+//! The demo's final report: the tables of both ends, and the promises with the measured values.
 
 use core::fmt::Write;
 
@@ -6,16 +6,19 @@ use anabranch_core::MediaConfig;
 use anabranch_video::fidelity::{Fidelity, Spread};
 
 use super::judge::{Promise, Verdict};
-use super::network::{LINKS, OUTAGE_AT};
-use super::recording::{Recording, Sample};
-use super::view::milliseconds;
-use crate::summary::loss_share;
+use super::network::{OUTAGE_AT, names};
+use super::recording::{Recording, displayable};
+use crate::summary::{End, table};
 
-/// Returns the table and the promises.
+/// Returns the tables and the promises.
 pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
-    let mut text = String::new();
+    let ends = [
+        ("sender", End::Sender, &recording.sender),
+        ("receiver", End::Receiver, &recording.receiver),
+    ];
+    let ends = ends.map(|(name, end, seen)| format!("\n{name}: {}\n", table(end, seen, &names())));
+    let mut text = ends.concat();
     // Writing to a string does not fail.
-    let _ = write_paths(&mut text, recording);
     let _ = write_frames(&mut text, recording);
     let _ = write_fidelity(&mut text, recording);
     let _ = write_happenings(&mut text, recording);
@@ -23,53 +26,9 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
     text
 }
 
-fn write_paths(text: &mut String, recording: &Recording) -> core::fmt::Result {
-    writeln!(
-        text,
-        "\n{:<8}{:>10}{:>12}{:>12}{:>10}{:>14}{:>9}",
-        "path", "sent", "received", "video", "lost", "retransmitted", "RTT"
-    )?;
-    let Some(last) = recording.samples.last() else {
-        return Ok(());
-    };
-    for (link, path) in LINKS.iter().zip(&last.paths) {
-        writeln!(
-            text,
-            "{:<8}{:>10}{:>12}{:>12}{:>10}{:>14}{:>9}",
-            link.name,
-            megabytes(path.sent.sent_bytes),
-            megabytes(path.received.received_bytes),
-            megabytes(path.received.received_media_bytes),
-            format!("{:.2} %", loss_share(&path.sent) * 100.0),
-            path.sent.retransmitted_packets,
-            milliseconds(path.smoothed_rtt),
-        )?;
-    }
-    write_repairs(text, last)
-}
-
-/// Writes cost and effect of forward error correction, if it was on.
-fn write_repairs(text: &mut String, last: &Sample) -> core::fmt::Result {
-    let repair_bytes = last.sent().repair_bytes;
-    let recovered = last.recovered_packets;
-    match repair_bytes {
-        0 => Ok(()),
-        _ => writeln!(
-            text,
-            "\nrepairs {}, {:.1} % of the rest; {recovered} lost packets computed from them",
-            megabytes(repair_bytes),
-            last.repair_share() * 100.0,
-        ),
-    }
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.2} MB", bytes as f64 / 1e6)
-}
-
 fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
     let seen = recording.seen(recording.whole());
-    let displayable = seen.decodable_ratio.unwrap_or(0.0) * seen.captured as f64;
+    let displayable = displayable(&seen);
     writeln!(
         text,
         "\nframes  {} taken, {} there, {displayable:.0} displayable; {:.2} Mbit/s of video",
@@ -130,17 +89,12 @@ fn write_promises(
 ) -> core::fmt::Result {
     writeln!(text, "\npromises")?;
     for promise in promises {
-        let verdict = match promise.verdict {
-            Verdict::Kept => "kept",
-            Verdict::Broken => "BROKEN",
-            Verdict::NotJudged => "not judged",
-        };
         let Promise {
             text: what,
             measured,
-            ..
+            verdict,
         } = promise;
-        writeln!(text, "  {verdict:<11}{what}: {measured}")?;
+        writeln!(text, "  {:<11}{what}: {measured}", verdict.name())?;
     }
     let is_broken = promises
         .iter()
@@ -193,8 +147,8 @@ mod tests {
         let promises = judge(&recording);
         let text = report(&recording, &promises);
         for part in [
-            "Wi-Fi",
-            "LTE",
+            "sender: session of",
+            "receiver: session of",
             "747 taken, 746 there",
             "median 70 ms",
             "PSNR    mean 38.0 dB, 5 % below 38.0 dB, least 12.0 dB",

@@ -7,10 +7,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
+use anabranch_core::media::SendFrameError;
+use anabranch_core::{Config, Frame, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
+use anabranch_lab::metrics::Window;
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Receptions, Sender,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Receptions, SendError, Sender,
     ServerConfig, Via,
 };
 use anabranch_schedulers::default_scheduler;
@@ -18,9 +20,6 @@ use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 use anyhow::{Context, bail};
 
-use super::camera::{self, BITRATE_RANGE};
-use super::feed::Feed;
-use super::file::VideoFile;
 use super::judge::{self, Promise};
 use super::ledger::Ledger;
 use super::monitor::Monitor;
@@ -28,6 +27,7 @@ use super::network::{self, LINKS};
 use super::recording::{Recording, Source};
 use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
+use crate::io::{Input, InputName, Unit, Wanted};
 use crate::stop::Stop;
 
 /// Time after the deadline in which the last frames are waited for. A frame that misses a fragment
@@ -54,6 +54,13 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    fn source(&self) -> Source {
+        match self.input {
+            None => Source::Camera,
+            Some(_) => Source::File,
+        }
+    }
+
     /// Returns a description of the source.
     fn source_name(&self) -> String {
         match &self.input {
@@ -61,11 +68,17 @@ impl Plan {
             Some(path) => path.display().to_string(),
         }
     }
+
+    fn input_name(&self) -> InputName {
+        match &self.input {
+            None => InputName::Test,
+            Some(path) => InputName::File(path.clone()),
+        }
+    }
 }
 
 /// A session that is up, and its links.
 struct Session {
-    clock: Clock,
     relay: Relay,
     receiver: Receiver,
     receptions: Receptions,
@@ -79,21 +92,18 @@ struct Session {
 /// A file that cannot be read or written, a socket that cannot be opened, or a source that fails.
 pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<Recording> {
     // Files are opened first, so that their errors appear before anything starts.
-    let file = plan.input.as_deref().map(VideoFile::open).transpose()?;
-    let (source, viewer) = match &file {
-        None => (Source::Camera, Viewer::of_camera(&plan.output)?),
-        Some(file) => (Source::File, Viewer::of_file(file.kind, &plan.output)?),
-    };
-    let session = connect(plan, source)?;
-    let (clock, sender, receiver) = (session.clock, &session.sender, &session.receiver);
+    let clock = Clock::start();
+    let input = Input::open(&plan.input_name(), Some(plan.duration), stop, &clock)?;
+    let viewer = Viewer::open(plan.source(), &plan.output)?;
+    let session = connect(plan, &clock, input.limits())?;
+    let (sender, receiver) = (&session.sender, &session.receiver);
     let started_at = clock.now();
     let end_at = Instant::ZERO + plan.duration;
     let ledger = Ledger::default();
     let is_key_wanted = AtomicBool::new(false);
-    let begun = Recording::begun(source, plan.deadline, started_at);
-    let relay = &session.relay;
+    let begun = Recording::begun(plan.source(), plan.deadline, started_at);
     let mut watch = Watch {
-        monitor: Monitor::new(clock, sender, receiver, relay, stop.clone(), begun),
+        monitor: Monitor::new(clock, sender, receiver, &session.relay, stop.clone(), begun),
         view,
         promises: Vec::new(),
         judge_at: started_at,
@@ -109,12 +119,12 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         sender,
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
-        stop: stop.clone(),
+        stop,
         end_at,
     };
     let (ended_at, is_interrupted) = thread::scope(|scope| {
         let _closing = Closing(sender, receiver, stop);
-        let source = spawn(scope, "source", || play(plan, file, feed));
+        let source = spawn(scope, "source", || play(input, &feed));
         let (deliveries, delivered) = mpsc::channel();
         let ledger = &ledger;
         let receptions = session.receptions;
@@ -123,11 +133,10 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
             Ok(())
         });
         let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
-        let watched = watch.until(|| {
-            stop.is_stopped() || source.as_ref().map_or(true, ScopedJoinHandle::is_finished)
-        });
-        let is_playing = source.as_ref().is_ok_and(|source| !source.is_finished());
-        let is_interrupted = is_playing || stop.is_stopped();
+        let is_over = || source.as_ref().map_or(true, ScopedJoinHandle::is_finished);
+        let is_past = || clock.now() >= end_at;
+        let watched = watch.until(|| stop.is_stopped() || is_past() || is_over());
+        let is_interrupted = stop.is_stopped() || !is_past() && !is_over();
         let ended_at = clock.now().min(end_at);
         stop.stop();
         let played = join(source);
@@ -145,7 +154,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     Ok(Recording {
         ended_at,
         is_interrupted,
-        frames: ledger.into_frames(),
+        frames: ledger.frames(),
         ..recording
     })
 }
@@ -166,18 +175,12 @@ impl Drop for Closing<'_> {
 }
 
 /// Starts the relay and both ends, and waits for the handshake.
-fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
-    let clock = Clock::start();
+fn connect(plan: &Plan, clock: &Clock, source: SourceLimits) -> anyhow::Result<Session> {
+    let clock = *clock;
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
     let transport = Config {
         media: MediaConfig {
-            source: match source {
-                Source::Camera => SourceLimits::Adaptive {
-                    min: BITRATE_RANGE.0,
-                    max: BITRATE_RANGE.1,
-                },
-                Source::File => SourceLimits::Fixed,
-            },
+            source,
             deadline: plan.deadline,
             reassembly_wait: plan.deadline,
             fec: plan.fec.clone(),
@@ -220,7 +223,6 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
         event => bail!("no session, but {event:?}"),
     }
     Ok(Session {
-        clock,
         relay,
         receiver,
         receptions,
@@ -229,10 +231,47 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
     })
 }
 
-fn play(plan: &Plan, file: Option<VideoFile>, feed: Feed<'_>) -> anyhow::Result<()> {
-    match file {
-        None => camera::film(&feed, plan.seed),
-        Some(file) => file.play(&feed),
+/// State that the source's thread works with.
+struct Feed<'a> {
+    clock: Clock,
+    sender: &'a Sender,
+    ledger: &'a Ledger,
+    /// Set when a frame was given up: nothing can be displayed before the next key frame.
+    is_key_wanted: &'a AtomicBool,
+    stop: &'a Stop,
+    /// End of the film; no picture is captured later.
+    end_at: Instant,
+}
+
+/// Plays the input until it or the film ends.
+fn play(input: Input, feed: &Feed<'_>) -> anyhow::Result<()> {
+    let wanted = || Wanted {
+        bitrate: feed.sender.target_bitrate(),
+        is_key: feed.is_key_wanted.swap(false, Ordering::Relaxed),
+    };
+    input.run(&feed.clock, feed.stop, wanted, |unit, captured_at| {
+        captured_at < feed.end_at && feed.send(unit, captured_at)
+    })
+}
+
+impl Feed<'_> {
+    /// Sends a unit as a frame. If there is no room, the ledger records that it was not sent.
+    /// Returns whether the session is still up.
+    fn send(&self, unit: Unit, captured_at: Instant) -> bool {
+        let frame = Frame {
+            bytes: unit.bytes.into(),
+            importance: unit.importance,
+            captured_at,
+        };
+        self.ledger.on_sending(&frame);
+        match self.sender.send_frame(&frame) {
+            Ok(_) => true,
+            Err(error) => {
+                self.ledger.on_refused();
+                self.is_key_wanted.store(true, Ordering::Relaxed);
+                matches!(error, SendError::Transport(refused) if refused != SendFrameError::Closed)
+            }
+        }
     }
 }
 
@@ -324,7 +363,10 @@ impl Watch<'_> {
         self.judge_at = now + JUDGE_INTERVAL;
         let recording = &mut self.monitor.recording;
         recording.ended_at = now.saturating_sub(recording.deadline).min(self.end_at);
-        recording.frames = self.ledger.frames_before(recording.ended_at);
+        let ended_at = recording.ended_at;
+        recording
+            .frames
+            .retain(|frame| frame.captured_at < ended_at);
         if !recording.frames.is_empty() {
             self.promises = judge::judge(recording);
         }
@@ -335,6 +377,15 @@ impl Watch<'_> {
         if !self.view.is_due(now) || self.monitor.recording.samples.is_empty() {
             return Ok(());
         }
+        let recording = &mut self.monitor.recording;
+        recording.frames = self.ledger.frames();
+        recording.ended_at = now;
+        let whole = recording.whole();
+        let frames = recording.seen(whole);
+        let recent = recording.seen(Window {
+            from: now.saturating_sub(Duration::from_secs(1)),
+            ..whole
+        });
         self.judge(now);
         if let Some(picture) = self.ledger.take_key_picture() {
             self.view.show_picture(picture);
@@ -346,7 +397,8 @@ impl Watch<'_> {
             recording: &self.monitor.recording,
             status: &self.monitor.status,
             promises: &self.promises,
-            frames: self.ledger.totals(now),
+            frames,
+            recent,
         };
         self.view.show(&moment).context("cannot show the demo")
     }

@@ -3,25 +3,22 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration as StdDuration;
 
+use anabranch_lab::metrics::FrameStatistics;
 use anabranch_units::{Duration, Instant};
 
 use super::judge::Promise;
-use super::ledger::FrameTotals;
-use super::network::LINKS;
+use super::network::names;
 use super::page;
-use super::recording::{Recording, Sample, rate};
+use super::recording::Recording;
 use crate::observe::status::Status;
-use crate::path_news::state_name;
 use crate::print;
+use crate::summary::{End, Meter};
 use crate::view::{Picture, Screen, StreamView, Wish};
 
 /// Time between updates of the screen.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Averaging time of a line's rates.
-const RATE_WINDOW: Duration = Duration::from_millis(500);
 
 /// State of the demo at one time.
 #[derive(Debug)]
@@ -36,7 +33,10 @@ pub(super) struct Moment<'a> {
     pub(super) status: &'a Status,
     /// Preliminary verdicts on the promises.
     pub(super) promises: &'a [Promise],
-    pub(super) frames: FrameTotals,
+    /// Frames so far.
+    pub(super) frames: FrameStatistics,
+    /// Frames of the last second.
+    pub(super) recent: FrameStatistics,
 }
 
 /// Display of the demo.
@@ -46,7 +46,11 @@ pub(super) enum View {
     #[cfg(test)]
     Hidden,
     /// Lines on standard output.
-    Lines { next_at: Instant, told_count: usize },
+    Lines {
+        next_at: Instant,
+        told_count: usize,
+        meter: Meter,
+    },
     /// A screen on a terminal.
     Screen {
         screen: Screen,
@@ -68,6 +72,7 @@ impl View {
             _ => View::Lines {
                 next_at: Instant::ZERO,
                 told_count: 0,
+                meter: Meter::new(None, Instant::ZERO),
             },
         }
     }
@@ -89,6 +94,7 @@ impl View {
             View::Lines {
                 next_at,
                 told_count,
+                meter,
             } => {
                 let happenings = &moment.recording.happenings;
                 for happening in &happenings[*told_count..] {
@@ -97,7 +103,7 @@ impl View {
                 }
                 *told_count = happenings.len();
                 *next_at = moment.now + LINE_INTERVAL;
-                print::line(line(moment))
+                print::line(line(meter, moment))
             }
             View::Screen {
                 screen,
@@ -139,54 +145,38 @@ impl View {
     }
 }
 
-/// Returns the rate at which a path delivers bytes on the wire, in Mbit/s.
-fn path_rate(samples: &[Sample], path: usize) -> f64 {
-    let last = samples.len() - 1;
-    let received = |sample: &Sample| sample.paths[path].received.received_bytes;
-    rate(samples, last, RATE_WINDOW, received).megabits_per_second()
-}
-
-/// Formats a duration as "61 ms", or a dash.
-pub(super) fn milliseconds(span: Option<Duration>) -> String {
-    span.map_or("–".to_owned(), |span| {
-        format!("{:.0} ms", span.as_millis_f64())
+/// Formats mean and maximum of frame delays, as in "mean 61 ms, longest 70 ms".
+pub(super) fn delays(frames: &FrameStatistics) -> String {
+    frames.delay_ms.map_or("unknown".to_owned(), |delay| {
+        format!("mean {:.0} ms, longest {:.0} ms", delay.mean, delay.max)
     })
 }
 
-fn line(moment: &Moment<'_>) -> String {
-    let samples = &moment.recording.samples;
-    let last = &samples[samples.len() - 1];
-    let mut line = format!(
-        "{:5.1} s  target {:.2} Mbit/s, frame delay {} (max {})",
-        moment.now.as_secs_f64(),
-        last.target_bitrate.megabits_per_second(),
-        milliseconds(moment.frames.mean_delay),
-        milliseconds(moment.frames.max_delay),
-    );
-    for (index, (link, path)) in LINKS.iter().zip(&last.paths).enumerate() {
-        line += &format!(
-            " | {} {:.2} Mbit/s, RTT {}, loss {:.1} %, queue {}, {} {}",
-            link.name,
-            path_rate(samples, index),
-            milliseconds(path.smoothed_rtt),
-            path.loss_ratio * 100.0,
-            milliseconds(Some(path.link_queue)),
-            state_name(path.state),
-            path.controller_state,
-        );
-    }
-    line
+/// Returns the sender's line, as `send --report` prints it, and the frame delays.
+fn line(meter: &mut Meter, moment: &Moment<'_>) -> String {
+    let sender = moment.recording.sender.clone();
+    let sent = meter.line(End::Sender, sender, &names());
+    format!("{sent} | frame delay: {}", delays(&moment.recent))
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_net::{PathSnapshot, Snapshot};
+    use anabranch_units::DataRate;
+
     use super::super::recording::testing::flawless;
     use super::*;
 
     #[test]
-    fn a_line_tells_target_and_both_paths() {
+    fn a_line_tells_target_paths_and_delays() {
         let mut recording = flawless();
-        recording.samples.truncate(450);
+        recording.sender = Snapshot {
+            at: Instant::from_secs(9),
+            connected_at: Some(Instant::ZERO),
+            target_bitrate: DataRate::from_megabits_per_second(2),
+            paths: vec![PathSnapshot::default(); 2],
+            ..Snapshot::default()
+        };
         let moment = Moment {
             now: Instant::from_secs(9),
             end_at: Instant::from_secs(30),
@@ -194,18 +184,15 @@ mod tests {
             recording: &recording,
             status: &Status::default(),
             promises: &[],
-            frames: FrameTotals {
-                mean_delay: Some(Duration::from_millis(70)),
-                ..FrameTotals::default()
-            },
+            frames: FrameStatistics::default(),
+            recent: recording.seen(recording.whole()),
         };
-        let line = line(&moment);
+        let line = line(&mut Meter::new(None, Instant::ZERO), &moment);
         for part in [
-            "  9.0 s",
-            "target 2.00 Mbit/s",
-            "frame delay 70 ms (max –)",
-            "Wi-Fi 1.08 Mbit/s",
-            "LTE 1.08 Mbit/s",
+            "9.0 s: target 2 Mbit/s",
+            "| Wi-Fi 0.00 Mbit/s",
+            "| LTE 0.00 Mbit/s",
+            "frame delay: mean 70 ms, longest 70 ms",
         ] {
             assert!(line.contains(part), "{part:?} in {line}");
         }
