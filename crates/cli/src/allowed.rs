@@ -2,7 +2,6 @@
 
 use core::str::FromStr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,9 +10,7 @@ use anabranch_net::Places;
 use anabranch_secure::PublicKey;
 use anabranch_units::DataRate;
 use anyhow::{Context, anyhow, bail, ensure};
-use clap::builder::TypedValueParser;
 
-use crate::keygen::discreetly;
 use crate::tunnel::Destination;
 
 /// The longest name of a stream.
@@ -191,24 +188,6 @@ impl FromStr for Allowed {
             }
         }
         Ok(allowed)
-    }
-}
-
-/// Reads peers on the command line. A message about a key does not repeat it, since it may be a
-/// secret one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AllowedParser;
-
-impl TypedValueParser for AllowedParser {
-    type Value = Allowed;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<Allowed, clap::Error> {
-        discreetly(command, argument, value.to_string_lossy().parse())
     }
 }
 

@@ -1,5 +1,8 @@
 //! `anabranch keygen`, and reading the key files that it writes.
 
+use core::fmt::Display;
+use core::marker::PhantomData;
+use core::str::FromStr;
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind as IoErrorKind, Write};
@@ -7,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use anabranch_secure::{ParseKeyError, PublicKey, SecretKey};
+use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::Duration;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
@@ -198,43 +201,34 @@ fn check_mode(path: &Path, mode: u32, is_credential: bool) -> anyhow::Result<()>
     )
 }
 
-/// Reads public keys on the command line. A message does not repeat the text, which may be a secret
-/// key, whole or in part.
+/// Parser of arguments that may contain a secret, whole or in part: its messages do not repeat the
+/// text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PublicKeyParser;
+pub(crate) struct Discreet<T>(PhantomData<fn() -> T>);
 
-impl TypedValueParser for PublicKeyParser {
-    type Value = PublicKey;
+/// Returns a parser of `T`.
+pub(crate) const fn discreet<T>() -> Discreet<T> {
+    Discreet(PhantomData)
+}
+
+impl<T> TypedValueParser for Discreet<T>
+where
+    T: FromStr<Err: Display> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
 
     fn parse_ref(
         &self,
         command: &clap::Command,
         argument: Option<&clap::Arg>,
         value: &OsStr,
-    ) -> Result<PublicKey, clap::Error> {
-        let key = value.to_string_lossy().parse();
-        discreetly(
-            command,
-            argument,
-            key.map_err(|error: ParseKeyError| error.to_string()),
-        )
+    ) -> Result<T, clap::Error> {
+        value.to_string_lossy().parse().map_err(|error| {
+            let argument = argument.map_or_else(|| "key".to_owned(), clap::Arg::to_string);
+            clap::Error::raw(ErrorKind::ValueValidation, format!("{argument}: {error}\n"))
+                .with_cmd(command)
+        })
     }
-}
-
-/// Returns the value of an argument, or clap's error about it, without the argument's text.
-///
-/// # Errors
-/// The argument could not be parsed.
-pub(crate) fn discreetly<T>(
-    command: &clap::Command,
-    argument: Option<&clap::Arg>,
-    parsed: Result<T, String>,
-) -> Result<T, clap::Error> {
-    parsed.map_err(|error| {
-        let argument = argument.map_or_else(|| "key".to_owned(), clap::Arg::to_string);
-        clap::Error::raw(ErrorKind::ValueValidation, format!("{argument}: {error}\n"))
-            .with_cmd(command)
-    })
 }
 
 #[cfg(test)]

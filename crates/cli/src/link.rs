@@ -6,10 +6,8 @@ use std::ffi::{OsStr, OsString};
 
 use anabranch_secure::{PairingCode, PublicKey};
 use anyhow::ensure;
-use clap::builder::TypedValueParser;
 
 use crate::command_line::with_port;
-use crate::keygen::discreetly;
 use crate::usage::usual_folder;
 
 /// Beginning of a link.
@@ -121,24 +119,6 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
     }
     words.splice(2..2, options);
     Ok(words)
-}
-
-/// Reads codes. An error does not repeat the text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CodeParser;
-
-impl TypedValueParser for CodeParser {
-    type Value = PairingCode;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<PairingCode, clap::Error> {
-        let code = value.to_string_lossy().parse::<PairingCode>();
-        discreetly(command, argument, code.map_err(|error| error.to_string()))
-    }
 }
 
 #[cfg(test)]

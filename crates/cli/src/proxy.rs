@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::exit::PeerLost;
-use crate::keygen::{PublicKeyParser, ensure_other, read_key};
+use crate::keygen::{discreet, ensure_other, read_key};
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
 use crate::stop::Stop;
@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", required = true)]
     key: Option<PathBuf>,
     /// The server's public key.
-    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser, required = true)]
+    #[arg(long, value_name = "PUBKEY", value_parser = discreet::<PublicKey>(), required = true)]
     peer: Option<PublicKey>,
     /// Takes connections for what the server forwards to (its --forward).
     #[arg(long, value_name = "ADDR")]

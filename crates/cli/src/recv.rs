@@ -23,10 +23,10 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
 
-use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
+use crate::allowed::{AllowList, Allowed, Door, StreamName};
 use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr};
 use crate::io::{Input, PARAMETERS, Rotation};
-use crate::keygen::{read_key, read_or_make_key};
+use crate::keygen::{discreet, read_key, read_or_make_key};
 use crate::latency::Latency;
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::slowness::Slowness;
@@ -128,7 +128,7 @@ pub(crate) struct Arguments {
     /// Public key of a sender that is let in, and the name of its stream. May be repeated.
     /// `max=8Mbit/s` limits the average bitrate of the name. `streams=2` limits the number of keys
     /// of the same name that may send at a time.
-    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
+    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = discreet::<Allowed>())]
     allow: Vec<Allowed>,
     /// A file with a line for each sender that is let in: its public key, name and limits.
     #[arg(long, value_name = "FILE")]

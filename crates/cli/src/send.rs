@@ -20,9 +20,8 @@ use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
-use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
+use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, told_latency};
-use crate::link::CodeParser;
 use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::old_frames::OldFrames;
@@ -98,10 +97,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// The receiver's public key.
-    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
+    #[arg(long, value_name = "PUBKEY", value_parser = discreet::<PublicKey>())]
     peer: PublicKey,
     /// The code of a link, in place of which it stands.
-    #[arg(long, value_name = "CODE", value_parser = CodeParser, hide = true)]
+    #[arg(long, value_name = "CODE", value_parser = discreet::<PairingCode>(), hide = true)]
     code: Option<PairingCode>,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.

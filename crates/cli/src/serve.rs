@@ -10,9 +10,9 @@ use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
-use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
+use crate::allowed::{AllowList, Allowed, Door};
 use crate::command_line::{allow_many_files, listen_addr, positive, tcp_addr, told_tcp};
-use crate::keygen::read_key;
+use crate::keygen::{discreet, read_key};
 use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// Public key of an allowed proxy, and its name; may be given several times.
     /// `connect=HOST:PORT` is a rule for this key alone. `streams=2` limits the number of keys of
     /// the same name with sessions at a time.
-    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
+    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = discreet::<Allowed>())]
     allow: Vec<Allowed>,
     /// File with a line for each allowed proxy: its public key, its name, its limits.
     #[arg(long, value_name = "FILE")]

@@ -1,6 +1,5 @@
 //! Tells encoders the bitrate that the links carry: `--encoder-range` and `--target-to`.
 
-mod news;
 mod obs;
 mod outlet;
 
@@ -18,7 +17,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use crate::io::{CaptureName, Encoder, sound_source, video_source};
-use news::News;
+use crate::keygen::discreet;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
 
@@ -52,7 +51,7 @@ pub(crate) struct TargetArguments {
     /// to a socket, udp://ADDR:PORT for one in each datagram,
     /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
     #[arg(long, value_name = "WHERE", requires = "encoder_range",
-          value_parser = outlet::TargetParser)]
+          value_parser = discreet::<TargetName>())]
     target_to: Vec<TargetName>,
 }
 

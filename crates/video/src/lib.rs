@@ -40,4 +40,5 @@ pub mod picture_types;
 pub mod player;
 pub mod source;
 pub mod stored_player;
+pub mod target_news;
 mod varint;

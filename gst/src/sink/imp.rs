@@ -10,6 +10,8 @@ use anabranch_core::Frame;
 use anabranch_net::{Clock, Event, Events, SendError, Sender};
 use anabranch_units::DataRate;
 use anabranch_video::mpeg_ts::{TransportUnit, TransportUnitSplitter};
+use anabranch_video::source::LEAST_KEY_FRAME_INTERVAL;
+use anabranch_video::target_news::TargetNews;
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
@@ -25,12 +27,6 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 
 /// Interval at which the target is checked.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// Least time between reports of growth; drops are reported at once.
-const INTERVAL: StdDuration = StdDuration::from_millis(500);
-/// Least change that is reported, in percent.
-const MIN_CHANGE_PERCENT: u64 = 3;
-/// Least time between requests for key frames.
-const KEY_FRAME_INTERVAL: StdDuration = StdDuration::from_millis(500);
 
 /// State between start and stop.
 struct Running {
@@ -113,7 +109,7 @@ impl AnabranchSink {
 fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender: &Arc<Sender>) {
     let sender = Arc::downgrade(sender);
     let clock = std::time::Instant::now;
-    let (mut told, mut told_at) = (DataRate::ZERO, clock());
+    let mut news = TargetNews::default();
     let mut key_asked_at = clock();
     loop {
         let event = events.recv_timeout(LOOK_INTERVAL);
@@ -128,7 +124,7 @@ fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender
                     event,
                     Event::FrameDropped { .. } | Event::Reconnected { .. }
                 );
-                if needs_key && key_asked_at.elapsed() >= KEY_FRAME_INTERVAL {
+                if needs_key && key_asked_at.elapsed() >= LEAST_KEY_FRAME_INTERVAL.to_std() {
                     key_asked_at = clock();
                     sink.ask_for_key_frame();
                 }
@@ -145,11 +141,7 @@ fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender
         let snapshot = sender.snapshot();
         drop(sender);
         let target = snapshot.target_bitrate;
-        let change = target.bits_per_second().abs_diff(told.bits_per_second());
-        let is_large = change * 100 >= told.bits_per_second() * MIN_CHANGE_PERCENT && change > 0;
-        let is_due = target < told || told.is_zero() || told_at.elapsed() >= INTERVAL;
-        if snapshot.connected_at.is_some() && is_large && is_due {
-            (told, told_at) = (target, clock());
+        if snapshot.connected_at.is_some() && news.is_news(snapshot.at, target) {
             sink.tell_target(target);
         }
     }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_video::target_news::TargetNews;
 use anyhow::{Context, anyhow, bail};
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};
@@ -21,7 +22,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-use super::{LOOK_INTERVAL, Look, News, wait};
+use super::{LOOK_INTERVAL, Look, wait};
 use crate::clean::one_line;
 use crate::command_line::socket_addr;
 use crate::print;
@@ -85,7 +86,7 @@ pub(super) struct Obs {
     address: SocketAddr,
     password: Option<String>,
     profile: String,
-    news: News,
+    news: TargetNews,
     link: Option<Link>,
     retry_at: Instant,
     /// Last error that was printed.
@@ -111,7 +112,7 @@ impl Obs {
             address: socket_addr("--target-to obs://", &name.address)?,
             password: password.transpose()?,
             profile: name.profile.clone(),
-            news: News::every(INTERVAL),
+            news: TargetNews::every(INTERVAL),
             link: None,
             retry_at: Instant::ZERO,
             said: String::new(),

@@ -2,7 +2,6 @@
 
 use core::str::FromStr;
 use core::time::Duration as StdDuration;
-use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -10,12 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use anabranch_units::{Duration, Instant};
+use anabranch_video::target_news::TargetNews;
 use anyhow::Context;
-use clap::builder::TypedValueParser;
 
-use super::{LOOK_INTERVAL, Look, News, Obs, Target, wait};
+use super::{LOOK_INTERVAL, Look, Obs, Target, wait};
 use crate::command_line::socket_addr;
-use crate::keygen::discreetly;
 use crate::print;
 
 /// Time between repetitions of UDP datagrams. They may be lost, and listeners may start late.
@@ -36,23 +34,6 @@ pub(super) enum TargetName {
     Udp(String),
     /// `obs://ADDR:PORT?…`
     Obs(super::obs::ObsName),
-}
-
-/// Parser of `--target-to` that does not repeat it in errors, because it may contain a password.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TargetParser;
-
-impl TypedValueParser for TargetParser {
-    type Value = TargetName;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<TargetName, clap::Error> {
-        discreetly(command, argument, value.to_string_lossy().parse())
-    }
 }
 
 impl FromStr for TargetName {
@@ -106,7 +87,7 @@ impl TargetName {
         };
         Ok(Outlet::Lines(Lines {
             way,
-            news: News::default(),
+            news: TargetNews::default(),
         }))
     }
 }
@@ -122,7 +103,7 @@ pub(super) enum Outlet {
 #[derive(Debug)]
 pub(super) struct Lines {
     way: Way,
-    news: News,
+    news: TargetNews,
 }
 
 #[derive(Debug)]

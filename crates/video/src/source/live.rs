@@ -4,7 +4,7 @@
 //! keeps its rate until the excess has filled the buffer, and then follows at once. If the bitrate
 //! grows, the encoder approaches it exponentially, in twice the buffer to 1/e. Key frames are
 //! larger, at the same average over a group, and all sizes vary. Growth is reported at most twice a
-//! second, drops at once, and changes of less than 3 % never: `crates/cli/src/target/news.rs`.
+//! second, drops at once, and changes of less than 3 % never ([`TargetNews`]).
 //!
 //! Calibrated with x264: `docs/decisions/0191-a-live-encoder.md`.
 
@@ -13,11 +13,8 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 use super::ipb::normal;
 use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, LEAST_KEY_FRAME_INTERVAL, SourceConfigError, check_rates};
+use crate::target_news::TargetNews;
 
-/// Least time between reports of growth, as in `crates/cli/src/target/news.rs`.
-const TELL_INTERVAL: Duration = Duration::from_millis(500);
-/// Least relative change that is reported, as in `crates/cli/src/target/news.rs`.
-const LEAST_CHANGE: f64 = 0.03;
 /// Share of the buffer that is free when the bitrate falls, as x264 has at first.
 const ROOM: f64 = 0.9;
 /// Time constant, in buffers, for following growth and for making up for an excess. Calibrated with
@@ -59,8 +56,7 @@ pub struct Live {
     rates: (DataRate, DataRate),
     control: RateControl,
     rng: Rng,
-    /// Last reported target and its time; `None` before the first frame.
-    told: Option<(Instant, f64)>,
+    news: TargetNews,
     /// The bitrate in force, in bit/s.
     rate: f64,
     /// Excess in the buffer, in bits.
@@ -98,7 +94,7 @@ impl Live {
             rates,
             control,
             rng: seed.rng(),
-            told: None,
+            news: TargetNews::default(),
             rate: 0.0,
             excess: 0.0,
             key_index: 0,
@@ -109,20 +105,15 @@ impl Live {
     /// Reports the target to the encoder if the change is large enough. Returns the encoder's
     /// target from now on.
     fn tell(&mut self, now: Instant, target: DataRate) -> f64 {
-        let target = target.clamp(self.rates.0, self.rates.1).bits_per_second() as f64;
-        let (at, told) = match self.told {
-            None => (now, target),
-            Some((_, told)) if (target - told).abs() < told * LEAST_CHANGE => return told,
-            Some((at, told)) if target > told && now < at + TELL_INTERVAL => return told,
-            Some(_) => (now, target),
-        };
-        self.told = Some((at, told));
-        told
+        self.news
+            .is_news(now, target.clamp(self.rates.0, self.rates.1));
+        let told = self.news.told().expect("the first target is reported");
+        told.bits_per_second() as f64
     }
 
     /// Returns the bitrate of the due frame.
     fn follow(&mut self, now: Instant, target: DataRate) -> f64 {
-        let is_first = self.told.is_none();
+        let is_first = self.news.told().is_none();
         let aim = self.tell(now, target);
         let interval = 1.0 / f64::from(self.schedule.frames_per_second());
         let buffer = self.control.buffer.as_secs_f64();

@@ -126,7 +126,7 @@ fn obs(address: SocketAddr, password: Option<&str>) -> Obs {
         address,
         password: password.map(str::to_owned),
         profile: PROFILE.to_owned(),
-        news: News::every(INTERVAL),
+        news: TargetNews::every(INTERVAL),
         link: None,
         retry_at: Instant::ZERO,
         said: String::new(),

@@ -1,4 +1,5 @@
-//! The choice of target changes that an encoder should follow.
+//! The choice of target changes that an encoder should follow, for all programs and models of
+//! encoders.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -10,21 +11,21 @@ const MIN_CHANGE_PERCENT: u64 = 3;
 
 /// The last reported target.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct News {
+pub struct TargetNews {
     interval: Duration,
     told: Option<(Instant, DataRate)>,
 }
 
-impl Default for News {
+impl Default for TargetNews {
     fn default() -> Self {
-        News::every(INTERVAL)
+        TargetNews::every(INTERVAL)
     }
 }
 
-impl News {
+impl TargetNews {
     /// Creates the state. Increases are reported at most once in this interval.
-    pub(super) fn every(interval: Duration) -> Self {
-        News {
+    pub fn every(interval: Duration) -> Self {
+        TargetNews {
             interval,
             told: None,
         }
@@ -32,7 +33,7 @@ impl News {
 
     /// Returns whether to report `target` now. A drop is reported at once: excess packets would be
     /// late.
-    pub(super) fn is_news(&mut self, now: Instant, target: DataRate) -> bool {
+    pub fn is_news(&mut self, now: Instant, target: DataRate) -> bool {
         let is_news = match self.told {
             None => true,
             Some((at, told)) => {
@@ -47,18 +48,23 @@ impl News {
         is_news
     }
 
+    /// Returns the last reported target; `None` before the first.
+    pub fn told(&self) -> Option<DataRate> {
+        self.told.map(|(_, told)| told)
+    }
+
     /// Returns the time of the last report.
-    pub(super) fn told_at(&self) -> Option<Instant> {
+    pub fn told_at(&self) -> Option<Instant> {
         self.told.map(|(at, _)| at)
     }
 
     /// Forgets the last report, because its reader has gone.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.told = None;
     }
 
     /// Records a repetition of the last report.
-    pub(super) fn repeat(&mut self, now: Instant) {
+    pub fn repeat(&mut self, now: Instant) {
         if let Some((at, _)) = &mut self.told {
             *at = now;
         }
@@ -73,7 +79,7 @@ mod tests {
 
     #[test]
     fn growth_is_told_twice_a_second_and_drops_at_once() {
-        let mut news = News::default();
+        let mut news = TargetNews::default();
         let mut tell = |millis, kbit| news.is_news(Instant::from_millis(millis), KBIT(kbit));
         assert!(tell(0, 1_000));
         assert!(!tell(100, 2_000));
@@ -86,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_change_of_less_than_three_percent_is_not_told() {
-        let mut news = News::default();
+        let mut news = TargetNews::default();
         assert!(news.is_news(Instant::ZERO, KBIT(1_000)));
         for (second, kbit) in [(1, 1_029), (2, 971), (3, 1_000)] {
             assert!(!news.is_news(Instant::from_millis(1_000 * second), KBIT(kbit)));
