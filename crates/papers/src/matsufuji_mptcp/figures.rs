@@ -151,7 +151,8 @@ const FIGURES: [Figure; 9] = [
         variant: "cubic",
         networks: &[EQUAL],
         schedulers: SPD,
-        claim: "SPD, 100/100 ms: Cubic and Compound deliver the best video; OLIA, CCP and LIA worse.",
+        claim: "SPD, 100/100 ms: Cubic and Compound deliver the best video; OLIA, CCP and LIA \
+                worse.",
         sentences: &[
             (
                 "Cubic and Compound better than LIA and OLIA",
@@ -233,8 +234,8 @@ const FIGURES: [Figure; 9] = [
         variant: "ccp",
         networks: &[FAR_SECOND],
         schedulers: LPC,
-        claim: "LPC instead of SPD, 100/200 ms: CCP improves and resends more; OLIA worsens; Cubic and \
-            Compound stay the same.",
+        claim: "LPC instead of SPD, 100/200 ms: CCP improves and resends more; OLIA worsens; \
+                Cubic and Compound stay the same.",
         sentences: &[
             ("CCP better with LPC than with SPD", Improves("ccp", "lpc")),
             (

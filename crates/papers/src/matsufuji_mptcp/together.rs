@@ -40,7 +40,8 @@ pub(super) const TOGETHER: Claim = Claim {
                     let (count, point) = (seen.len(), SPACE.describe(point));
                     let figures = figures.join(", ");
                     let text = format!(
-                        "{count} of {FIGURE_COUNT} figures at one point (Figs. {figures}, {name}), with {point}."
+                        "{count} of {FIGURE_COUNT} figures at one point (Figs. {figures}, {name}), \
+                         with {point}."
                     );
                     best = (count, text);
                 }
