@@ -7,6 +7,7 @@
 
 mod beside;
 mod cache;
+mod charts;
 mod claim;
 mod evidence;
 mod grieco_arc;

@@ -2,12 +2,13 @@
 //! This is no paper's claim, but a check that our algorithms are those that others call by these
 //! names.
 
+use super::charts::sending_rates;
 use super::claim::{Algorithms, Basis, Case, Claim, Paper, Subject};
 use super::evidence::Evidence;
 use super::judgement::{Judgement, Measured, Samples};
 use super::record::{RunRecord, Span};
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::{Unit, jain_index};
-use anabranch_lab::{Chart, Line, Lines};
 
 const PAPER: Paper = Paper {
     key: "ns3",
@@ -185,13 +186,5 @@ fn middle((least, largest): (f64, f64)) -> f64 {
 }
 
 fn picture(run: &RunRecord) -> Chart {
-    let flows = run.series().flows.iter();
-    let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
-    Chart::Lines(Lines {
-        title: "Three flows".to_owned(),
-        x: "time, s".to_owned(),
-        y: "sending rate, kbit/s".to_owned(),
-        lines: lines.collect(),
-        ..Lines::default()
-    })
+    Chart::Lines(sending_rates("Three flows", run, &run.series().flows))
 }

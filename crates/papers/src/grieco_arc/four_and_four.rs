@@ -1,12 +1,13 @@
 //! Fig. 5: four rate-based flows and four of Reno, with ten of Reno the other way.
 
 use super::{FOUR_AND_FOUR, PAPER, TFRC, controlled, group, mean_variation};
+use crate::charts::sending_rates;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Chart, Line, Lines};
+use anabranch_lab::{Chart, Lines};
 
 /// Time after the starts.
 pub(super) const STEADY: Span = (50.0, 1000.0);
@@ -84,16 +85,9 @@ pub(super) const FIGURE_5: Claim = Claim {
 };
 
 fn rates(name: &str, run: &RunRecord, flows: &str) -> Chart {
-    let lines = group(run, flows)
-        .into_iter()
-        .map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
     Chart::Lines(Lines {
-        title: format!("Fig. 5 {name}"),
-        x: "time, s".to_owned(),
-        y: "sending rate, kbit/s".to_owned(),
-        lines: lines.collect(),
         y_end: Some(1200.0),
-        ..Lines::default()
+        ..sending_rates(format!("Fig. 5 {name}"), run, group(run, flows))
     })
 }
 

@@ -1,6 +1,7 @@
 //! Figs. 3 and 4: ten flows of one controller, and UDP that takes half of the link in turns.
 
 use super::{PAPER, TEN_FLOWS, TFRC, TFRC_15, TFRC_15_NAME, TFRC_NS2, group, mean_variation};
+use crate::charts::sending_rates;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
@@ -91,15 +92,8 @@ fn sum(run: &RunRecord, span: Span) -> f64 {
 }
 
 fn rates(name: &str, run: &RunRecord) -> Chart {
-    let flows = run.series().flows.iter();
-    let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
-    Chart::Lines(Lines {
-        title: format!("Fig. 3: ten flows of {name}"),
-        x: "time, s".to_owned(),
-        y: "sending rate, kbit/s".to_owned(),
-        lines: lines.collect(),
-        ..Lines::default()
-    })
+    let title = format!("Fig. 3: ten flows of {name}");
+    Chart::Lines(sending_rates(title, run, &run.series().flows))
 }
 
 pub(super) const FIGURE_4: Claim = Claim {

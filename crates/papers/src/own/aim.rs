@@ -5,13 +5,13 @@ use anabranch_units::Duration;
 use super::PAPER;
 use super::experiment::{EXCESS, Experiment, LATE, OURS, OURS_WITH_FEC, OVERHEAD, labels, others};
 use super::scenarios::EXPERIMENTS;
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::zhang_multipath::CONFIGURATIONS;
-use anabranch_lab::Spread;
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 /// Target of the delay over the best other's: in the median scenario, and in the worst.
 const MEDIAN_RATIO: f64 = 0.8;
@@ -192,7 +192,7 @@ fn judge(evidence: &Evidence, label: &str) -> Judgement {
     for other in others().filter(|name| *name != DOUBLING) {
         judgement.expect(against(evidence, label, other).at_most(1.0));
     }
-    judgement.draw(bars(evidence, &duels));
+    judgement.draw(picture(evidence, &duels));
     judgement
 }
 
@@ -225,28 +225,20 @@ fn against(evidence: &Evidence, label: &str, other: &str) -> Measured {
     Measured::new(name, Unit::Number, ratios)
 }
 
-fn bars(evidence: &Evidence, duels: &[Duel]) -> Chart {
-    let bar = |samples: &Samples| samples.spread().map(|spread: Spread| Bar::from(spread));
-    let of_label = |label: &str| {
-        let of =
-            |experiment: Experiment| bar(&experiment.measured(evidence, label, &EXCESS).samples);
-        BarKind {
-            label: label.to_owned(),
-            bars: experiments().map(of).collect(),
-        }
+fn picture(evidence: &Evidence, duels: &[Duel]) -> Chart {
+    let of = |label: &str| {
+        let measured = |experiment: Experiment| experiment.measured(evidence, label, &EXCESS);
+        let samples = experiments().map(|experiment| measured(experiment).samples);
+        (label.to_owned(), samples.collect())
     };
-    Chart::Bars(Bars {
-        title: "Frame delay above propagation, every scenario of several paths".to_owned(),
-        y: "95th percentile, ms".to_owned(),
-        groups: duels.iter().map(|duel| duel.name.to_owned()).collect(),
-        kinds: vec![
-            of_label(OURS),
-            of_label(OURS_WITH_FEC),
-            of_label("min-cost"),
-            BarKind {
-                label: "the best other".to_owned(),
-                bars: duels.iter().map(|duel| bar(&duel.other.samples)).collect(),
-            },
-        ],
-    })
+    let others = duels.iter().map(|duel| duel.other.samples.clone());
+    let kinds = [
+        of(OURS),
+        of(OURS_WITH_FEC),
+        of("min-cost"),
+        ("the best other".to_owned(), others.collect()),
+    ];
+    let title = "Frame delay above propagation, every scenario of several paths";
+    let groups = duels.iter().map(|duel| duel.name.to_owned());
+    bars(title, "95th percentile, ms", 1.0, groups, kinds)
 }

@@ -4,11 +4,12 @@
 use super::PAPER;
 use super::experiment::{EXCESS, EXCESS_P99, Experiment, GOODPUT, OURS, labels};
 use super::scenarios::{EXPERIMENTS, USUAL};
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart, ORACLE};
+use anabranch_lab::{Chart, ORACLE};
 
 /// Target of the delay, over that of the best scheduler with key frames of five times the others.
 const RATIO: f64 = 0.7;
@@ -102,31 +103,25 @@ fn judge(evidence: &Evidence) -> Judgement {
         "goodput at most 10 % below that with key frames of five times the others",
         &goodput_holds,
     ));
-    judgement.draw(bars(evidence));
+    judgement.draw(picture(evidence));
     judgement
 }
 
-fn bars(evidence: &Evidence) -> Chart {
-    let kind = |label: &str, of: &dyn Fn(&Experiment) -> Measured| BarKind {
-        label: label.to_owned(),
-        bars: experiments()
-            .map(|experiment| of(&experiment).samples.spread().map(Bar::from))
-            .collect(),
+fn picture(evidence: &Evidence) -> Chart {
+    let kind = |label: &str, of: &dyn Fn(&Experiment) -> Measured| {
+        let samples = experiments().map(|experiment| of(&experiment).samples);
+        (label.to_owned(), samples.collect())
     };
     let measured = |label: &'static str| {
         move |experiment: &Experiment| experiment.measured(evidence, label, &EXCESS)
     };
-    Chart::Bars(Bars {
-        title: "Frame delay above propagation, by the size of key frames".to_owned(),
-        y: "95th percentile, ms".to_owned(),
-        groups: experiments()
-            .map(|experiment| experiment.name.to_owned())
-            .collect(),
-        kinds: vec![
-            kind("5 x, min-cost", &measured(USUAL)),
-            kind("5 x, the best scheduler", &|of| best(evidence, of)),
-            kind("2 x, min-cost", &measured(SHAPES[0].0)),
-            kind("1 x, min-cost", &measured(SHAPES[1].0)),
-        ],
-    })
+    let kinds = [
+        kind("5 x, min-cost", &measured(USUAL)),
+        kind("5 x, the best scheduler", &|of| best(evidence, of)),
+        kind("2 x, min-cost", &measured(SHAPES[0].0)),
+        kind("1 x, min-cost", &measured(SHAPES[1].0)),
+    ];
+    let title = "Frame delay above propagation, by the size of key frames";
+    let groups = experiments().map(|experiment| experiment.name.to_owned());
+    bars(title, "95th percentile, ms", 1.0, groups, kinds)
 }

@@ -7,10 +7,11 @@ use super::PAPER;
 use super::experiment::{
     EXCESS, Experiment, GAP, GOODPUT, LATE, OURS, OURS_WITH_FEC, OVERHEAD, labels,
 };
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::Judgement;
-use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
+use anabranch_lab::{Chart, Line, Lines};
 
 /// Scheduler of flows that name none.
 pub(super) const USUAL: &str = "min-cost";
@@ -176,28 +177,21 @@ fn judge(evidence: &Evidence, experiment: &Experiment) -> Judgement {
             .into_iter()
             .for_each(|expect| judgement.expect(expect));
     }
-    judgement.draw(bars(evidence, experiment));
+    judgement.draw(delays(evidence, experiment));
     judgement.draw(lines(evidence, experiment));
     judgement
 }
 
-fn bars(evidence: &Evidence, experiment: &Experiment) -> Chart {
-    let bar = |label: &str| {
-        let spread = experiment
-            .measured(evidence, label, &EXCESS)
-            .samples
-            .spread();
-        spread.map(Bar::from)
-    };
-    Chart::Bars(Bars {
-        title: format!("{}: frame delay above propagation", experiment.name),
-        y: "95th percentile, ms".to_owned(),
-        kinds: vec![BarKind {
-            label: "by scheduler; oracle knows rates and queues".to_owned(),
-            bars: labels().map(bar).collect(),
-        }],
-        groups: labels().map(str::to_owned).collect(),
-    })
+fn delays(evidence: &Evidence, experiment: &Experiment) -> Chart {
+    let samples = labels().map(|label| experiment.measured(evidence, label, &EXCESS).samples);
+    let kind = "by scheduler; oracle knows rates and queues".to_owned();
+    bars(
+        format!("{}: frame delay above propagation", experiment.name),
+        "95th percentile, ms",
+        1.0,
+        labels().map(str::to_owned),
+        [(kind, samples.collect())],
+    )
 }
 
 fn lines(evidence: &Evidence, experiment: &Experiment) -> Chart {

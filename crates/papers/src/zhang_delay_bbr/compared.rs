@@ -3,11 +3,12 @@
 
 use super::forms::PUBLISHED as DELAY_BBR;
 use super::{PAPER, SHOWN, WHOLE, setting};
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 /// Mean one-way delay in ms and loss of cases 1, 4 and 7.
 type Column = [(f64, f64); 3];
@@ -173,29 +174,12 @@ fn picture(
     factor: f64,
     measured: impl Fn(usize, usize) -> Measured,
 ) -> Chart {
-    let kind = |column: usize| BarKind {
-        label: COLUMNS[column].0.to_owned(),
-        bars: SHOWN
-            .iter()
-            .map(|number| {
-                let spread = measured(*number, column).samples.spread()?;
-                Some(Bar {
-                    value: spread.median * factor,
-                    low: spread.min * factor,
-                    high: spread.max * factor,
-                })
-            })
-            .collect(),
+    let kind = |column: usize| {
+        let samples = SHOWN.map(|number| measured(number, column).samples);
+        (COLUMNS[column].0.to_owned(), samples.into())
     };
-    Chart::Bars(Bars {
-        title: title.to_owned(),
-        y: unit.to_owned(),
-        groups: SHOWN
-            .iter()
-            .map(|number| format!("case {number}"))
-            .collect(),
-        kinds: (0..COLUMNS.len()).map(kind).collect(),
-    })
+    let groups = SHOWN.map(|number| format!("case {number}"));
+    bars(title, unit, factor, groups, ALL_COLUMNS.map(kind))
 }
 
 pub(super) const CONCLUSION: Claim = Claim {

@@ -1,12 +1,13 @@
 //! Figs. 3 and 4: delay and loss in all nine cases, Delay-BBR beside BBR as QUIC has it.
 
 use super::{PAPER, SETTINGS, Setting, WHOLE};
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
-use crate::judgement::{Judgement, Measured};
+use crate::judgement::{Judgement, Measured, Samples};
 use crate::record::RunRecord;
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 const QUIC_BBR: &str = "bbr-quic";
 
@@ -75,7 +76,7 @@ pub(super) const FIGURE_3: Claim = Claim {
             judgement.expect(quic[small].below(&quic[large]));
         }
         let title = "Fig. 3: mean one-way delay";
-        judgement.draw(bars(title, "ms", 1.0, [&ours, &quic], &FILES_DELAY_MS));
+        judgement.draw(picture(title, "ms", 1.0, [&ours, &quic], &FILES_DELAY_MS));
         judgement
     },
 };
@@ -102,7 +103,7 @@ pub(super) const FIGURE_4: Claim = Claim {
         for (small, large) in [(0, 1), (1, 2)] {
             judgement.expect(quic[large].below(&quic[small]));
         }
-        judgement.draw(bars(
+        judgement.draw(picture(
             "Fig. 4: loss",
             "%",
             100.0,
@@ -120,48 +121,25 @@ fn report(judgement: &mut Judgement, ours: &[Measured], quic: &[Measured], files
     }
 }
 
-fn bars(
+fn picture(
     title: &str,
     unit: &str,
     factor: f64,
     [ours, quic]: [&[Measured]; 2],
     files: &[f64; 9],
 ) -> Chart {
-    let scaled = |bar: Bar| Bar {
-        value: bar.value * factor,
-        low: bar.low * factor,
-        high: bar.high * factor,
-    };
     let kind = |label: &str, values: &[Measured]| {
-        let bars = values
-            .iter()
-            .map(|value| value.samples.spread().map(Bar::from).map(scaled));
-        BarKind {
-            label: label.to_owned(),
-            bars: bars.collect(),
-        }
+        let samples = values.iter().map(|value| value.samples.clone());
+        (label.to_owned(), samples.collect())
     };
-    let published = files.iter().map(|value| {
-        Some(scaled(Bar {
-            value: *value,
-            low: *value,
-            high: *value,
-        }))
-    });
-    Chart::Bars(Bars {
-        title: title.to_owned(),
-        y: unit.to_owned(),
-        groups: SETTINGS
-            .iter()
-            .map(|setting| format!("case {}", setting.number))
-            .collect(),
-        kinds: vec![
-            kind("QUIC-BBR", quic),
-            kind("Delay-BBR", ours),
-            BarKind {
-                label: "QUIC-BBR, authors' files".to_owned(),
-                bars: published.collect(),
-            },
-        ],
-    })
+    let published = files.iter().map(|value| Samples(vec![*value]));
+    let groups = SETTINGS
+        .iter()
+        .map(|setting| format!("case {}", setting.number));
+    let kinds = [
+        kind("QUIC-BBR", quic),
+        kind("Delay-BBR", ours),
+        ("QUIC-BBR, authors' files".to_owned(), published.collect()),
+    ];
+    bars(title, unit, factor, groups, kinds)
 }

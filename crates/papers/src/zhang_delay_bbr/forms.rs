@@ -2,11 +2,12 @@
 //! authors' published code, each over several seeds beside the paper's single runs.
 
 use super::{PAPER, SETTINGS, SHARED, SHOWN, Setting, WHOLE, setting};
+use crate::charts::bars;
 use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
-use crate::judgement::{Expect, Judgement, Measured};
+use crate::judgement::{Expect, Judgement, Measured, Samples};
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 /// Mean one-way delay of all packets in ms and lost over sent packets, of cases 1, 4 and 7.
 pub(super) const PUBLISHED: [(f64, f64); 3] =
@@ -147,50 +148,27 @@ fn picture(
     pick: impl Fn(&[Measured; 2]) -> &Measured,
     scale: f64,
 ) -> Chart {
-    let scaled = |bar: Bar| Bar {
-        value: bar.value * scale,
-        low: bar.low * scale,
-        high: bar.high * scale,
-    };
-    let ours = [OURS, FORMS[0].0, FORMS[1].0].map(|form| BarKind {
-        label: format!("Delay-BBR, {form}"),
-        bars: SETTINGS
-            .iter()
-            .map(|setting| {
-                let pair = measured(evidence, &name(setting, form));
-                pick(&pair).samples.spread().map(Bar::from).map(scaled)
-            })
-            .collect(),
+    let ours = [OURS, FORMS[0].0, FORMS[1].0].map(|form| {
+        let samples = SETTINGS.iter().map(|setting| {
+            let pair = measured(evidence, &name(setting, form));
+            pick(&pair).samples.clone()
+        });
+        (format!("Delay-BBR, {form}"), samples.collect())
     });
     let published = SETTINGS.iter().map(|setting| {
-        let place = SHOWN
-            .iter()
-            .position(|number| *number == usize::from(setting.number))?;
-        let is_delay = unit == "ms";
-        let value = if is_delay {
-            PUBLISHED[place].0
-        } else {
-            PUBLISHED[place].1 * scale
-        };
-        Some(Bar {
-            value,
-            low: value,
-            high: value,
-        })
+        let shown = SHOWN.iter().zip(PUBLISHED);
+        let mut shown = shown.filter(|(number, _)| **number == usize::from(setting.number));
+        let (delay_ms, loss_ratio) = shown.next().map_or((f64::NAN, f64::NAN), |(_, row)| row);
+        Samples(vec![if unit == "ms" { delay_ms } else { loss_ratio }])
     });
-    let published = BarKind {
-        label: "paper".to_owned(),
-        bars: published.collect(),
-    };
-    Chart::Bars(Bars {
-        title: format!("{title} by case"),
-        y: format!("{}, {unit}", title.to_lowercase()),
-        groups: SETTINGS
-            .iter()
-            .map(|setting| setting.number.to_string())
-            .collect(),
-        kinds: ours.into_iter().chain([published]).collect(),
-    })
+    bars(
+        format!("{title} by case"),
+        format!("{}, {unit}", title.to_lowercase()),
+        scale,
+        SETTINGS.iter().map(|setting| setting.number.to_string()),
+        ours.into_iter()
+            .chain([("paper".to_owned(), published.collect())]),
+    )
 }
 
 /// Causes of our differences from the paper, as traces of these runs show them.

@@ -2,12 +2,13 @@
 
 use super::compared::{GCC_CONTROLLER, WEBRTC_BBR_CONTROLLER, as_gcc, as_webrtc_bbr, lossy};
 use super::{PAPER, SHARED, SHOWN, Setting, setting};
+use crate::charts;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured, Samples};
 use crate::record::RunRecord;
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Chart, Line, Lines};
 
 pub(super) const FIGURE_6: Claim = Claim {
     id: "S0-F6",
@@ -137,15 +138,7 @@ fn worst_variation(run: &RunRecord) -> f64 {
 
 /// Draws sending rates over time, as the paper does.
 fn sending_rates(title: &str, run: &RunRecord) -> Chart {
-    let flows = run.series().flows.iter();
-    let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
-    Chart::Lines(Lines {
-        title: title.to_owned(),
-        x: "time, s".to_owned(),
-        y: "sending rate, kbit/s".to_owned(),
-        lines: lines.collect(),
-        ..Lines::default()
-    })
+    Chart::Lines(charts::sending_rates(title, run, &run.series().flows))
 }
 
 pub(super) const FIGURE_5: Claim = Claim {

@@ -1,10 +1,10 @@
 //! Check that low delay is not bought with capacity.
 
 use super::{PAPER, SETTINGS, WHOLE};
+use crate::charts::bars;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured, Samples};
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 pub(super) const CLAIM: Claim = Claim {
     id: "S0-C8",
@@ -31,19 +31,14 @@ pub(super) const CLAIM: Claim = Claim {
         judgement.expect(least.at_least(0.95));
         judgement.report(&least);
         each.iter().for_each(|measured| judgement.report(measured));
-        let bar = |measured: &Measured| measured.samples.spread().map(Bar::from);
-        judgement.draw(Chart::Bars(Bars {
-            title: "Utilisation by case".to_owned(),
-            y: "share of the time".to_owned(),
-            groups: SETTINGS
-                .iter()
-                .map(|setting| setting.number.to_string())
-                .collect(),
-            kinds: vec![BarKind {
-                label: "Delay-BBR".to_owned(),
-                bars: each.iter().map(bar).collect(),
-            }],
-        }));
+        let samples = each.iter().map(|measured| measured.samples.clone());
+        judgement.draw(bars(
+            "Utilisation by case",
+            "share of the time",
+            1.0,
+            SETTINGS.iter().map(|setting| setting.number.to_string()),
+            [("Delay-BBR".to_owned(), samples.collect())],
+        ));
         judgement
     },
 };

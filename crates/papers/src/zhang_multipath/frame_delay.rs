@@ -3,12 +3,13 @@
 use anabranch_units::Duration;
 
 use super::{CONFIGURATIONS, Configuration, OTHER_SCHEDULERS, PAPER, SCHEDULERS, frame_delay_ms};
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured};
 use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
-use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
+use anabranch_lab::{Chart, Line, Lines};
 
 /// Reason for claims about the configurations of Table 3.
 pub(super) const TABLE_IS_LOST: &str = "The paper's Table 3 is lost, and with it the networks of \
@@ -56,7 +57,7 @@ pub(super) const FIGURE_12: Claim = Claim {
         judgement.expect(in_most("the median of min-cost is the least", &least));
         let text = "the median of min-cost is below that of WRR";
         judgement.expect(in_most(text, &below_wrr));
-        judgement.draw(bars(evidence));
+        judgement.draw(picture(evidence));
         judgement
     },
 };
@@ -83,27 +84,17 @@ fn delay(evidence: &Evidence, configuration: &Configuration, label: &str) -> Mea
     Measured::new(format!("{name}: frame delay"), Unit::Milliseconds, samples)
 }
 
-fn bars(evidence: &Evidence) -> Chart {
+fn picture(evidence: &Evidence) -> Chart {
     let labels = SCHEDULERS.iter().map(|(label, _)| *label);
-    let kind = |label: &str| BarKind {
-        label: label.to_owned(),
-        bars: CONFIGURATIONS
-            .iter()
-            .map(|configuration| {
-                let spread = delay(evidence, configuration, label).samples.spread();
-                spread.map(Bar::from)
-            })
-            .collect(),
+    let kind = |label: &str| {
+        let configurations = CONFIGURATIONS.iter();
+        let samples = configurations.map(|of| delay(evidence, of, label).samples);
+        (label.to_owned(), samples.collect())
     };
-    Chart::Bars(Bars {
-        title: "Fig. 12: average frame delay, candidate Table 3".to_owned(),
-        y: "ms".to_owned(),
-        groups: CONFIGURATIONS
-            .iter()
-            .map(|configuration| configuration.number.to_string())
-            .collect(),
-        kinds: labels.chain(OTHER_SCHEDULERS).map(kind).collect(),
-    })
+    let title = "Fig. 12: average frame delay, candidate Table 3";
+    let groups = CONFIGURATIONS.iter().map(|of| of.number.to_string());
+    let kinds = labels.chain(OTHER_SCHEDULERS).map(kind);
+    bars(title, "ms", 1.0, groups, kinds)
 }
 
 /// Returns the configuration that Fig. 13 shows.

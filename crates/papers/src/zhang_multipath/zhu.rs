@@ -1,12 +1,13 @@
 //! §2: the paper's sentences about its reference 24, whose M/M/1 queues it doubts.
 
 use super::{CONFIGURATIONS, Configuration, PAPER, frame_delay_ms};
+use crate::charts::bars;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
+use anabranch_lab::Chart;
 use anabranch_lab::metrics::{LinkStatistics, Unit};
-use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 /// Delay-BBR, Zhu et al.'s allocation, and the AIMD that they compare it with.
 const LABELS: [&str; 3] = ["Delay-BBR", "Zhu et al.", "Zhu et al., AIMD"];
@@ -71,7 +72,7 @@ pub(super) const COMPARISON: Claim = Claim {
             );
             judgement.expect(Expect::at_least_of(text, off.len() / 2 + 1, off));
         }
-        judgement.draw(bars(evidence));
+        judgement.draw(picture(evidence));
         judgement
     },
 };
@@ -137,24 +138,13 @@ fn of_flows(judgement: &mut Judgement, evidence: &Evidence, configuration: &Conf
     });
 }
 
-fn bars(evidence: &Evidence) -> Chart {
-    let bar = |configuration: &Configuration, label: &str| {
-        let samples = evidence.each(&configuration.name(label), frame_delay_ms);
-        samples.spread().map(Bar::from)
+fn picture(evidence: &Evidence) -> Chart {
+    let kind = |label: &str| {
+        let configurations = CONFIGURATIONS.iter();
+        let samples = configurations.map(|of| evidence.each(&of.name(label), frame_delay_ms));
+        (label.to_owned(), samples.collect())
     };
-    Chart::Bars(Bars {
-        title: "Average frame delay, candidate Table 3".to_owned(),
-        y: "ms".to_owned(),
-        groups: CONFIGURATIONS
-            .iter()
-            .map(|configuration| configuration.number.to_string())
-            .collect(),
-        kinds: LABELS
-            .iter()
-            .map(|label| BarKind {
-                label: (*label).to_owned(),
-                bars: CONFIGURATIONS.iter().map(|of| bar(of, label)).collect(),
-            })
-            .collect(),
-    })
+    let title = "Average frame delay, candidate Table 3";
+    let groups = CONFIGURATIONS.iter().map(|of| of.number.to_string());
+    bars(title, "ms", 1.0, groups, LABELS.map(kind))
 }
