@@ -3,6 +3,7 @@
 use core::fmt::Write;
 
 use anabranch_core::MediaConfig;
+use anabranch_net::Snapshot;
 use anabranch_video::fidelity::{Fidelity, Spread};
 
 use super::judge::{Promise, Verdict};
@@ -16,7 +17,14 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
         ("sender", End::Sender, &recording.sender),
         ("receiver", End::Receiver, &recording.receiver),
     ];
-    let ends = ends.map(|(name, end, seen)| format!("\n{name}: {}\n", table(end, seen, &names())));
+    let ends = ends.map(|(name, end, seen)| {
+        // Both keys are of this run alone.
+        let seen = Snapshot {
+            peer: None,
+            ..seen.clone()
+        };
+        format!("\n{name}: {}\n", table(end, &seen, &names()))
+    });
     let mut text = ends.concat();
     // Writing to a string does not fail.
     let _ = write_frames(&mut text, recording);
