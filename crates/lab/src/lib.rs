@@ -25,9 +25,7 @@ mod sweep;
 mod trace;
 
 pub use anabranch_sim::ORACLE;
-pub use chart::{
-    Bar, BarKind, Bars, Chart, Line, Lines, Mark, Shade, escape, page, playing_page,
-};
+pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, Mark, Shade, escape, page, playing_page};
 pub use plot::{PlotError, plot};
 pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
