@@ -49,7 +49,7 @@ pub(super) enum View {
     Lines {
         next_at: Instant,
         reported_count: usize,
-        meter: Meter,
+        meter: Box<Meter>,
     },
     /// A screen on a terminal.
     Screen {
@@ -72,7 +72,7 @@ impl View {
             _ => View::Lines {
                 next_at: Instant::ZERO,
                 reported_count: 0,
-                meter: Meter::new(None, Instant::ZERO),
+                meter: Box::new(Meter::new(None, Instant::ZERO)),
             },
         }
     }
