@@ -140,15 +140,9 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let own = socket().local_addr().unwrap().to_string();
     let listen = format!("lte={own}");
     let fixed = ["emulate", file.to_str().unwrap(), "--to", &to];
-    let options = [
-        "--listen",
-        "127.0.0.1:0",
-        "--listen",
-        &listen,
-        "--control",
-        "0",
-    ];
-    let mut program = Running::start_with(&[&fixed[..], &options].concat(), Stdio::piped());
+    let listening_at = ["--listen", "127.0.0.1:0", "--listen", &listen];
+    let options = [&listening_at[..], &["--control", "0"]].concat();
+    let mut program = Running::start_with(&[&fixed[..], &options[..]].concat(), Stdio::piped());
     let wifi = listening(&mut program, "wifi");
     let lte = listening(&mut program, "lte");
     assert_eq!(lte.to_string(), own);
