@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::Shared;
 
 /// A reliable stream of bytes each way, carried by all paths of its session. Dropping it gives up a
-/// half that was not [shut down](tokio::io::AsyncWriteExt::shutdown), as a TCP reset does.
+/// half that was not [shut down](tokio::io::AsyncWrite::poll_shutdown), as a TCP reset does.
 ///
 /// # Errors
 /// Reading and writing fail with [`io::ErrorKind::ConnectionReset`] if the peer has given the
