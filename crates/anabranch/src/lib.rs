@@ -4,7 +4,14 @@
 //! If a network fails, the frames take the others. Lost packets are sent again while they can still
 //! arrive in time, and the encoder gets a target bitrate that follows the networks.
 //!
-//! The library carries frames of any codec. It does not capture, encode, decode or display.
+//! A frame is the encoder's output for one picture (an access unit), or any other bytes that are
+//! useless in part, up to 8 MiB. The library carries frames of any codec. It does not capture,
+//! encode, decode or display.
+//!
+//! ```toml
+//! [dependencies]
+//! anabranch = "0.1"
+//! ```
 //!
 //! | you want to | use |
 //! |---|---|
