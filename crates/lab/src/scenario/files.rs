@@ -103,6 +103,8 @@ mod tests {
         let error = text_of(endless, 1 << 20).expect_err("it never ends");
         assert_eq!(error.to_string(), "it is longer than 1024 KiB");
         let error = Scenario::load(endless, &[]).expect_err("it never ends");
-        assert_eq!(error.to_string(), "/dev/zero: it is longer than 256 KiB");
+        assert_eq!(error.to_string(), "cannot read /dev/zero");
+        let cause = std::error::Error::source(&error).expect("the cause");
+        assert_eq!(cause.to_string(), "it is longer than 256 KiB");
     }
 }
