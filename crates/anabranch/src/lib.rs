@@ -149,8 +149,8 @@
 //!
 //! # Platforms
 //!
-//! `net` needs a Unix system. Tests run on Linux; elsewhere, paths are bound to addresses instead of
-//! interfaces. Without `net` the library needs only `std`. The minimum Rust version is 1.89.
+//! `net` needs a Unix system. Tests run on Linux; elsewhere, paths are bound to addresses instead
+//! of interfaces. Without `net` the library needs only `std`. The minimum Rust version is 1.89.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
