@@ -9,12 +9,12 @@ use std::time::SystemTime;
 
 use anabranch_net::Places;
 use anabranch_secure::PublicKey;
+use anabranch_tunnel::{Destination, Peer};
 use anabranch_units::DataRate;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
 
 use crate::keygen::discreetly;
-use crate::tunnel::Destination;
 
 /// The longest name of a stream.
 const MAX_NAME_BYTES: usize = 64;
@@ -254,6 +254,16 @@ impl AllowList {
 
     pub(crate) fn keys(&self) -> Vec<PublicKey> {
         self.all.iter().map(|allowed| allowed.key).collect()
+    }
+
+    /// Returns the peers with their rules, for a tunnel.
+    pub(crate) fn tunnel_peers(&self) -> Vec<Peer> {
+        let peer = |allowed: &Allowed| Peer {
+            key: allowed.key,
+            name: allowed.name.as_str().to_owned(),
+            connect: allowed.connect.clone(),
+        };
+        self.all.iter().map(peer).collect()
     }
 
     /// Returns whether a peer may connect to anything, by its own rules or by those of --connect.

@@ -58,8 +58,8 @@ impl Delivery {
             }
             (End::Sender, Some(share)) if share < LEAST_SHARE => {
                 bail!(Failure::Undelivered(format!(
-                    "of {all} frames {failed} are not known to have arrived: too late or too many for \
-                 the paths, or lost. {:.1} % arrived in time at most",
+                    "of {all} frames {failed} are not known to have arrived: too late or too \
+                     many for the paths, or lost. {:.1} % arrived in time at most",
                     share * 100.0
                 )))
             }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use anabranch_emu::{DirectionStatistics, Relay, RelayConfig, RelayLink};
 use anabranch_lab::Scenario;
 use anabranch_net::Clock;
+use anabranch_observe::http::{HttpAddress, Server};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Seed};
 use anyhow::ensure;
 
-use crate::observe::http::{HttpAddress, Server};
 use crate::slowness::Slowness;
 use control::{CONTROL_HELP, Changes};
 use listen::ListenAt;

@@ -12,6 +12,11 @@ use anabranch_mpegts_io::rtp;
 use anabranch_mpegts_io::rtp_order::RtpOrder;
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_terminal::print;
+use anabranch_tunnel::tun::message::{Message as TunMessage, Verdict};
+use anabranch_tunnel::tun::packet;
+use anabranch_tunnel::tun::routes::{Admission, Routes};
+use anabranch_tunnel::udp::message::{self as udp, Message as UdpMessage};
+use anabranch_tunnel::{Target, http, request, socks5};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 use bytes::Bytes;
@@ -20,11 +25,6 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::allowed::{self, Door};
 use crate::config;
-use crate::tunnel::tun::message::{Message as TunMessage, Verdict};
-use crate::tunnel::tun::packet;
-use crate::tunnel::tun::routes::{Admission, Routes};
-use crate::tunnel::udp::message::{self as udp, Message as UdpMessage};
-use crate::tunnel::{Target, http, request, socks5};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread()

@@ -24,7 +24,7 @@ mod left_out;
 mod link;
 mod list;
 mod message;
-mod observe;
+mod observe_arguments;
 mod old_frames;
 mod overload;
 mod path_news;
@@ -37,14 +37,13 @@ mod recv;
 mod return_feed;
 mod send;
 mod serve;
-mod service;
 mod slowness;
 mod summary;
 mod target;
 mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
-mod tunnel;
+mod tunnel_arguments;
 mod turned_away;
 mod usage;
 #[cfg(any(feature = "demo", feature = "top"))]
@@ -97,7 +96,7 @@ enum Command {
     Demo(demo::Arguments),
     /// Draws a key frame, for `--metrics` only.
     #[cfg(feature = "codec")]
-    #[command(hide = true, name = observe::drawing::COMMAND)]
+    #[command(hide = true, name = anabranch_observe::drawing::COMMAND)]
     DrawKeyFrame,
     #[cfg(feature = "emulate")]
     Emulate(emulate::Arguments),
@@ -163,7 +162,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(feature = "codec")]
-        Command::DrawKeyFrame => observe::drawing::run(),
+        Command::DrawKeyFrame => anabranch_observe::drawing::run(),
         #[cfg(feature = "emulate")]
         Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),

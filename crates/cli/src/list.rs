@@ -1,11 +1,10 @@
 //! `anabranch list`: names of everything that can be chosen.
 
 use anabranch_core::SendReason;
+use anabranch_observe::metrics;
 use anabranch_terminal::names::{self, ALGORITHMS, Section};
 use anabranch_terminal::print;
 use clap::builder::PossibleValuesParser;
-
-use crate::observe::metrics;
 
 /// List all names that other commands accept or print: algorithms, reasons, statistics.
 #[derive(Debug, clap::Args)]

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{PathState, PathView};
 use anabranch_net::Snapshot;
+use anabranch_observe::Happening;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::summary::End;
@@ -30,11 +31,23 @@ pub(crate) struct Overload {
     is_encoder_informed: bool,
     /// Rate of the encoder. A receiver estimates it: frames that were given up count as much as
     /// those that have arrived.
-    pub(crate) encoder: DataRate,
+    encoder: DataRate,
     /// The part of it that the links carry.
-    pub(crate) links: DataRate,
-    pub(crate) given_up_count: u64,
-    pub(crate) frame_count: u64,
+    links: DataRate,
+    given_up_count: u64,
+    frame_count: u64,
+}
+
+impl Overload {
+    /// Returns the event, for statistics and commands.
+    pub(crate) fn happening(&self) -> Happening {
+        Happening::Overload {
+            encoder_bps: self.encoder.bits_per_second(),
+            links_bps: self.links.bits_per_second(),
+            frames_given_up: self.given_up_count,
+            frames: self.frame_count,
+        }
+    }
 }
 
 impl fmt::Display for Overload {

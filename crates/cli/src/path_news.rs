@@ -2,8 +2,7 @@
 //! pauses, a path is sometimes suspect for a moment, which is not reported.
 
 use anabranch_core::{PathId, PathState};
-use anabranch_net::{Event, PathSnapshot};
-use anabranch_terminal::clean::one_line;
+use anabranch_net::Event;
 use anabranch_terminal::print::Level;
 use anabranch_units::{Duration, Instant};
 
@@ -114,27 +113,6 @@ pub(crate) fn session_news(
         _ => return None,
     };
     Some((level, news))
-}
-
-/// Returns a name for people: this end's, otherwise the peer's, otherwise the peer's address.
-pub(crate) fn path_name(names: &[String], index: usize, path: &PathSnapshot) -> String {
-    let of_peer = path.link.as_ref().map(|link| one_line(&link.name));
-    match (names.get(index), of_peer, path.peer) {
-        (Some(name), ..) => name.clone(),
-        (None, Some(name), _) if !name.is_empty() => name.into_owned(),
-        (None, _, Some(peer)) => format!("from {peer}"),
-        (None, _, None) => index.to_string(),
-    }
-}
-
-/// Returns the user's word for a path's state.
-pub(crate) fn state_name(state: PathState) -> &'static str {
-    match state {
-        PathState::Active => "active",
-        PathState::Suspect => "suspect",
-        PathState::Out => "out",
-        PathState::Removed => "removed",
-    }
 }
 
 #[cfg(test)]

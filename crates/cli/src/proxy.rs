@@ -12,11 +12,19 @@ use anabranch_core::Config;
 use anabranch_net::{
     ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient,
 };
+use anabranch_observe::service;
+use anabranch_observe::{Opened, StandardOutput};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_tunnel::relay::Answered;
+use anabranch_tunnel::request::{self, Answer};
+use anabranch_tunnel::tun;
+use anabranch_tunnel::tun::host::default_route::DefaultRoute;
+use anabranch_tunnel::udp::{Rule, near};
+use anabranch_tunnel::{http, relay, socks5};
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
 use tokio::io::AsyncWriteExt;
@@ -24,16 +32,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::command_line::{allow_many_files, socket_addr};
 use crate::keygen::{PublicKeyParser, ensure_other, read_key};
-use crate::observe::{ObserveArguments, Opened, StandardOutput};
+use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
-use crate::service;
 use crate::summary::{Datagrams, End};
-use crate::tunnel::relay::Answered;
-use crate::tunnel::request::{self, Answer};
-use crate::tunnel::tun::host::default_route::{DefaultRoute, RouteArguments};
-use crate::tunnel::tun::{self, TunArguments};
-use crate::tunnel::udp::{DatagramArguments, Rule, near};
-use crate::tunnel::{self, TransportArguments, http, relay, socks5};
+use crate::tunnel_arguments::{
+    DatagramArguments, RouteArguments, TransportArguments, TunArguments,
+};
 use watch::{Client, Watch};
 
 /// A connection that comes while there is no session waits so long for one …
@@ -141,18 +145,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let names = arguments.paths.resolve()?;
     let names = names.iter().map(|path| path.via.to_string()).collect();
     let observed = arguments.observe.open(StandardOutput::Free)?;
-    let tasks = tunnel::tasks()?;
+    let tasks = anabranch_tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
-    let prepared = arguments.route.prepare()?;
+    let (tun, route) = (arguments.tun.options(), arguments.route.options());
+    let prepared = route.prepare()?;
     let interface = {
         let _is_within = tasks.enter();
-        tun::near::Interface::open(&arguments.tun)?
+        tun::near::Interface::open(&tun)?
     };
-    let route = arguments
-        .route
-        .through(prepared, interface.as_ref(), &arguments.tun);
-    let datagrams = Datagrams::of(!arguments.udp.is_empty(), arguments.tun.is_wanted());
+    let route = route.through(prepared, interface.as_ref(), &tun);
+    let datagrams = Datagrams::of(!arguments.udp.is_empty(), tun.is_wanted());
     let mut watch = Watch::new(End::Tunnel(datagrams), names, stop, clock, arguments.report);
     if !listeners.is_empty() {
         let config = config(arguments, arguments.transport.config()?, clock, &observed)?;

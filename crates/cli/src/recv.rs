@@ -19,6 +19,8 @@ use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
+use anabranch_observe::service;
+use anabranch_observe::{Opened, StandardOutput};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -31,8 +33,7 @@ use crate::allowed::{AllowList, Allowed, AllowedParser, Door, StreamName};
 use crate::command_line::{allow_many_files, listen_addr, tcp_addr};
 use crate::keygen::{read_key, read_or_make_key};
 use crate::latency::Latency;
-use crate::observe::{ObserveArguments, Opened, StandardOutput};
-use crate::service;
+use crate::observe_arguments::ObserveArguments;
 use crate::slowness::Slowness;
 use crate::turned_away::TurnedAwayNews;
 use allowance::{Allowances, Share};

@@ -12,6 +12,8 @@ use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
+use anabranch_observe::service;
+use anabranch_observe::{Happening, Look, Observation, StandardOutput};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
@@ -26,14 +28,13 @@ use crate::keygen::{PublicKeyParser, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, told_latency};
 use crate::link::CodeParser;
 use crate::message;
-use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
+use crate::observe_arguments::ObserveArguments;
 use crate::old_frames::OldFrames;
 use crate::overload::OverloadWatch;
 use crate::path_news::{PathNews, session_news};
 use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
-use crate::service;
 use crate::slowness::Slowness;
 use crate::summary::{self, End, Meter};
 use crate::target::TargetArguments;
@@ -430,8 +431,13 @@ impl Session<'_> {
         lines(problems).iter().for_each(print::warn);
         for told in problems {
             let (path, problem) = (told.path, told.problem.name());
-            self.observation
-                .on_path_problem(STREAM, path, &told.name, problem);
+            let name = told.name.clone();
+            let happening = Happening::PathProblem {
+                path,
+                name,
+                problem,
+            };
+            self.observation.on_happening(STREAM, happening);
         }
     }
 
@@ -475,7 +481,7 @@ impl Session<'_> {
                 && let Some(overload) = self.overload.news(now, &self.sender.snapshot())
             {
                 print::warn(overload);
-                self.observation.on_overload(STREAM, &overload);
+                self.observation.on_happening(STREAM, overload.happening());
             }
             self.watch_paths(now);
             self.tend_roads(now);

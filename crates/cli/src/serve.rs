@@ -6,25 +6,28 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
+use anabranch_observe::names::{cargo_name, session_name};
+use anabranch_observe::service;
+use anabranch_observe::{Look, StandardOutput};
 use anabranch_secure::{Cargo, PublicKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_tunnel::policy::Policy;
+use anabranch_tunnel::tun;
+use anabranch_tunnel::tun::host::nat::Nat;
+use anabranch_tunnel::udp::far;
+use anabranch_tunnel::{Destination, Target, streams};
 use anabranch_units::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::allowed::{AllowList, Allowed, AllowedParser, Door};
 use crate::command_line::{allow_many_files, listen_addr, tcp_addr, told_tcp};
 use crate::keygen::read_key;
-use crate::observe::{Look, ObserveArguments, StandardOutput};
-use crate::service;
+use crate::observe_arguments::ObserveArguments;
 use crate::slowness::Slowness;
 use crate::summary::{self, Datagrams, End, Meter};
-use crate::tunnel::policy::Policy;
-use crate::tunnel::tun::host::nat::Nat;
-use crate::tunnel::tun::{self, TunArguments};
-use crate::tunnel::udp::{DatagramArguments, far};
-use crate::tunnel::{self, Destination, Target, TransportArguments, streams};
+use crate::tunnel_arguments::{DatagramArguments, TransportArguments, TunArguments};
 use crate::turned_away::TurnedAwayNews;
 
 /// Time between the main thread's checks while it waits for events.
@@ -132,12 +135,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         listen_tcp: tcp_addr(arguments.listen_tcp.as_deref())?,
         ..ServerConfig::new(listen, local_key, allowed.keys())
     };
-    let tasks = tunnel::tasks()?;
+    let tasks = anabranch_tunnel::tasks()?;
     let gate = {
         let _is_within = tasks.enter();
-        tun::far::Gate::open(&arguments.tun, &allowed.keys())?
+        tun::far::Gate::open(&arguments.tun.options(), &allowed.keys())?
     };
-    let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun));
+    let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun.options()));
     let _nat = nat.transpose()?;
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
@@ -145,7 +148,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let server = Arc::new(server);
     let observation = Arc::new(observed.start("serve", clock, looks(&server))?);
     let (forward, connect) = (arguments.forward.clone(), arguments.connect.clone());
-    let policy = Policy::new(forward, connect, allowed.all(), observation);
+    let policy = Policy::new(forward, connect, &allowed.tunnel_peers(), observation);
     let policy = Arc::new(policy);
     tasks.spawn(streams::serve_all(accepted, Arc::clone(&policy)));
     tasks.spawn(streams::try_forward(Arc::clone(&policy)));
@@ -184,7 +187,7 @@ impl Doors<'_> {
     fn set_allowed(&self) {
         let list = &self.allowed;
         // The policy is set first, because a session takes a moment to end.
-        self.policy.set_allowed(list.all());
+        self.policy.set_allowed(&list.tunnel_peers());
         self.server.set_places(list.places());
         self.server.set_allowed(&list.keys());
         if let Some(gate) = self.gate {
@@ -242,7 +245,7 @@ impl Arguments {
     fn allowed(&self) -> anyhow::Result<AllowList> {
         let list = AllowList::new(Door::Serve, self.allow.clone(), self.allow_from.as_deref())?;
         let leads_somewhere = self.forward.is_some()
-            || self.tun.is_wanted()
+            || self.tun.options().is_wanted()
             || self.allow_from.is_some()
             || list.may_connect(&self.connect);
         ensure!(
@@ -260,7 +263,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
         let seen = server.upgrade().map(|server| server.snapshots());
         let look = |snapshot: Snapshot| Look {
             name: match (snapshot.cargo, snapshot.peer) {
-                (Some(cargo), Some(peer)) => tunnel::session_name(cargo, &peer),
+                (Some(cargo), Some(peer)) => session_name(cargo, &peer),
                 _ => String::new(),
             },
             path_names: Vec::new(),
@@ -279,13 +282,13 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
     let mut session_count: usize = 0;
     let server = doors.server;
     let has_udp = doors.allowed.may_connect(&arguments.connect);
-    let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.is_wanted()));
+    let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.options().is_wanted()));
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
             Ok(Event::Connected { peer, cargo }) => {
                 print::note(format_args!(
                     "connected to {peer}, for {}",
-                    tunnel::name(cargo)
+                    cargo_name(cargo)
                 ));
                 session_count += 1;
                 let owner = (peer, cargo);

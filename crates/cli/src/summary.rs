@@ -4,11 +4,11 @@ use core::fmt::Write;
 
 use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
 use anabranch_net::{Carrier, PathSnapshot, Snapshot};
+use anabranch_observe::names::path_name;
 use anabranch_secure::Cargo;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
 use crate::delivery::Delivery;
-use crate::path_news::path_name;
 
 /// Role of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,10 @@ use std::thread::JoinHandle;
 use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
 use anabranch_net::{Clock, Sender};
+use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use news::News;
 use obs::Obs;
@@ -141,14 +142,8 @@ struct Target {
 impl Target {
     fn line(&self) -> Value {
         let target = self.target.bits_per_second();
-        line(self.at.as_secs_f64(), target, self.media.bits_per_second())
+        target_line(self.at.as_secs_f64(), target, self.media.bits_per_second())
     }
-}
-
-/// What an encoder is told, in JSON.
-pub(crate) fn line(seconds: f64, target_bps: u64, media_bps: u64) -> Value {
-    let t = (seconds * 1e3).round() / 1e3;
-    json!({"event": "target", "t": t, "target_bps": target_bps, "media_bps": media_bps})
 }
 
 /// Tells targets, in a thread for each outlet, until this is dropped.

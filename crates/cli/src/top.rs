@@ -7,12 +7,12 @@ mod view;
 use std::io::{self, IsTerminal};
 
 use anabranch_net::Clock;
+use anabranch_observe::http::HttpAddress;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
 
-use crate::observe::http::HttpAddress;
 use crate::view::{Screen, Wish, width};
 use client::Client;
 use view::View;

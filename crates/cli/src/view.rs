@@ -9,13 +9,12 @@ mod picture;
 mod reasons;
 mod screen;
 
+use anabranch_observe::status::Stream;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph};
-
-use crate::observe::status::Stream;
 
 pub(crate) use history::History;
 pub(crate) use picture::Picture;

@@ -3,7 +3,9 @@
 //!
 //! A controller receives every packet sent, except probes of a path in use, every feedback report
 //! (digested once by [`crate::recovery`]) and timeouts. It answers with [`ControlParameters`]. It
-//! knows neither media nor streams nor schedulers. The algorithms are in a crate of their own,
+//! knows no scheduler and no frame. Of its content it knows the kind
+//! ([`ControllerConfig::is_media`]), the rate of a source that does not follow the target, and the
+//! session's deadline and backlog ([`SessionView`]). The algorithms are in a crate of their own,
 //! `anabranch-controllers`; the session is handed a [`Controller`] and knows none of them.
 
 mod controller;

@@ -1,8 +1,9 @@
-//! "When will this packet arrive?": the one answer for all decisions.
+//! Forecast of a packet's arrival by a path: [`crate::PathView::arrival`].
 //!
-//! Schedulers, retransmission, reinjection of packets on congested paths, late drops, forward error
-//! correction, the encoder's target and metered paths use it and nothing else; only the published
-//! schedulers have their sources' own estimates. [`crate::PathView::arrival`] is the question.
+//! Admission, retransmission, reinjection of packets on congested paths, placement of repairs, the
+//! encoder's target over several paths, metered paths and our schedulers share it. Published
+//! schedulers have their sources' own estimates. Late drops go by the path's least round-trip time,
+//! and the FEC policy `adaptive` by the longest round-trip time of the paths.
 
 use anabranch_units::{DataRate, Duration, Instant};
 

@@ -71,7 +71,7 @@ fn a_replaced_path_begins_without_the_estimates_and_counts_of_the_old_one() {
     let now = network.now;
     let view = network.sender.paths(now)[1];
     assert_eq!((view.state, view.rtt.least), (PathState::Active, None));
-    assert_eq!(view.bytes_in_flight, 0);
+    assert!(view.bytes_in_flight < 100, "nothing but the first probe");
     // Reports about the old path's packets are still under way.
     stream_until(&mut network, 2_400);
     network.run_until(Instant::from_millis(3_000));

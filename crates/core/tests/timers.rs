@@ -4,9 +4,11 @@
 
 mod support;
 
-use anabranch_core::{Config, MediaConfig, PaddingPolicy};
+use anabranch_core::{
+    Config, DatagramMeta, Frame, MediaConfig, MediaSession, PaddingPolicy, PathId, PathOptions,
+};
 use anabranch_schedulers::SCHEDULERS;
-use anabranch_units::{Duration, Importance, Instant, Rng, Seed};
+use anabranch_units::{Duration, Ecn, Importance, Instant, Rng, Seed};
 use support::{Network, TestPath};
 
 fn any_path(rng: &mut Rng) -> TestPath {
@@ -71,4 +73,55 @@ fn no_timer_is_in_the_past_with_any_scheduler() {
             live_through(seed, entry.name);
         }
     }
+}
+
+/// Sends all that the session has to send.
+fn drain(session: &mut MediaSession, now: Instant) {
+    session.handle_timeout(now);
+    let mut datagram = Vec::new();
+    while session.poll_transmit(now, &mut datagram).is_some() {
+        datagram.clear();
+    }
+}
+
+/// The path's packets are acknowledged without a sample of its round-trip time, and the others
+/// expire as they are about to leave. The path is then idle and unknown: its probe is due at once.
+#[test]
+fn a_path_that_is_idle_once_its_packets_have_expired_is_probed_in_the_same_turn() {
+    let mut config = support::usual();
+    config.controller = support::controller("gcc-kalman");
+    config.scheduler = support::scheduler("redundant");
+    config.padding = PaddingPolicy::Never;
+    config.media.deadline = Duration::from_millis(300);
+    let mut session = MediaSession::new(config, Seed(1), Instant::ZERO).unwrap();
+    session.add_path(Instant::ZERO, PathOptions::default());
+    let frame = |len| Frame {
+        bytes: vec![0; len].into(),
+        importance: Importance::Key,
+        captured_at: Instant::ZERO,
+    };
+    let send = |session: &mut MediaSession, len| {
+        let _ = session.send_frame(Instant::ZERO, &frame(len));
+        drain(session, Instant::ZERO);
+    };
+    send(&mut session, 400);
+    // A forged report, as a fuzzer found it.
+    let report = [
+        0x40, 0x05, 0x44, 0xc3, 0x0b, 0xc5, 0x6e, 0xd2, 0x82, 0xf3, 0x02, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0x01, 0, 0, 0, 0,
+    ];
+    let meta = DatagramMeta {
+        path: PathId(0),
+        received_at: Instant::ZERO,
+        ecn: Ecn::NotEct,
+    };
+    session.handle_datagram(Instant::ZERO, meta, &report);
+    drain(&mut session, Instant::ZERO);
+    for _ in 0..87 {
+        send(&mut session, 257);
+    }
+    let later = Instant::from_micros(1_044_448);
+    drain(&mut session, later);
+    let violations = session.check_invariants_at_rest(later);
+    assert!(violations.is_empty(), "{violations:#?}");
 }

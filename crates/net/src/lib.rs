@@ -6,20 +6,19 @@
 //!
 //! ```text
 //!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
-//! send_frame ───▶ │ Endpoint  │──▶│ Session │──▶│ batches (GSO)            │──▶
-//! events ◀─────── │           │◀──│         │◀──│ marks, kernel's stamps   │◀──
+//! send_frame ───▶ │ Session   │──▶│ Session │──▶│ batches (GSO)            │──▶
+//! events ◀─────── │ of frames │◀──│ of keys │◀──│ marks, kernel's stamps   │◀──
 //!                 └───────────┘   └─────────┘   └──────────────────────────┘
 //! ```
 //!
 //! | file | idea |
 //! |---|---|
 //! | `client.rs`, `server.rs` | the two roles: the time before, between and after sessions |
-//! | `load.rs` | the loads of sessions, as the roles see them |
 //! | `sender.rs`, `receiver.rs` | the roles with frames |
 //! | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
 //! | `handshake.rs` | the client's way to a session, and to another when that falls silent |
 //! | `displaced.rs` | notices to senders that another has displaced |
-//! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
+//! | `driver.rs` | a session that is up: transport, packet protection and routes |
 //! | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
 //! | `served.rs` | sessions of any load as a server holds them |
 //! | `runtime.rs` | the thread: wait, receive, advance |
@@ -36,8 +35,8 @@
 //! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
 //! | `waker.rs` | waking the thread |
 //!
-//! The thread waits by `ppoll`, exactly until the endpoint's next timer: an asynchronous runtime's
-//! timers are too coarse for a pacer. The endpoint spaces packets by exact gaps; packets due within
+//! The thread waits by `ppoll`, exactly until the session's next timer: an asynchronous runtime's
+//! timers are too coarse for a pacer. The session spaces packets by exact gaps; packets due within
 //! 250 µs leave together.
 //!
 //! Errors of sockets are no errors of a session. A path that cannot be sent on is silent, and the

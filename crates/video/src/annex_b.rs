@@ -188,10 +188,12 @@ pub fn frame_interval(annex_b: &[u8]) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Returns whether an access unit, an Annex B byte stream, holds an IDR slice.
+/// Returns whether an access unit, an Annex B byte stream, holds an IDR slice. A header that ends
+/// the bytes has no slice behind it.
 pub fn is_key(annex_b: &[u8]) -> bool {
-    nal::header_positions(annex_b)
-        .any(|position| nal::h264_type(annex_b[position]) == h264::IDR_SLICE)
+    nal::header_positions(annex_b).any(|position| {
+        nal::h264_type(annex_b[position]) == h264::IDR_SLICE && position + 1 < annex_b.len()
+    })
 }
 
 /// Returns a fingerprint of the coded picture in an access unit, an Annex B byte stream. It covers
@@ -307,6 +309,17 @@ mod tests {
             let units = split(&stream, chunk_len);
             let keys: Vec<_> = units.iter().map(|unit| unit.importance.is_key()).collect();
             assert_eq!(keys, [true, false, true, false], "{chunk_len}");
+        }
+    }
+
+    #[test]
+    fn a_header_at_the_end_of_a_stream_is_no_picture() {
+        let stream = [P_SLICE, &IDR[..5]].concat();
+        for len in 1..=stream.len() {
+            for unit in split(&stream[..len], 3) {
+                let is_key = is_key(&unit.annex_b);
+                assert!(!is_key || unit.importance.is_key(), "{:?}", unit.annex_b);
+            }
         }
     }
 

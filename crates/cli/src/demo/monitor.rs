@@ -2,15 +2,15 @@
 
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
+use anabranch_observe::Look;
+use anabranch_observe::names::state_name;
+use anabranch_observe::sampler::Sampler;
+use anabranch_observe::status::Status;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant, Lateness};
 
 use super::network::{LINKS, SCRIPT, scripted};
 use super::recording::{Happening, PathSample, Recording, Sample};
-use crate::observe::Look;
-use crate::observe::sampler::Sampler;
-use crate::observe::status::Status;
-use crate::path_news::state_name;
 use crate::slowness::Slowness;
 
 /// Time between samples, which is the resolution of the failed link's return.

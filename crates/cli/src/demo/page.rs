@@ -1,6 +1,7 @@
 //! The live view on a terminal: the sender as in `anabranch top`, and the demo's own data. These
 //! are the links, the viewer's picture, the coming events and the promises.
 
+use anabranch_observe::status::Stream;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
@@ -11,7 +12,6 @@ use super::judge::{Promise, Verdict};
 use super::network::{LINKS, SCRIPT, scripted};
 use super::recording::Source;
 use super::view::{Moment, milliseconds};
-use crate::observe::status::Stream;
 use crate::view::{StreamView, megabits, ruled, why_sent};
 
 /// Screen height from which the promises are shown.
@@ -178,7 +178,7 @@ mod tests {
     use super::super::ledger::FrameTotals;
     use super::super::recording::{Happening, Recording, testing::flawless};
     use super::*;
-    use crate::observe::status::{Path, Status};
+    use anabranch_observe::status::{Path, Status};
     use anabranch_units::Instant;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;

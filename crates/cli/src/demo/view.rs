@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration as StdDuration;
 
+use anabranch_observe::names::state_name;
+use anabranch_observe::status::Status;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 
@@ -11,8 +13,6 @@ use super::ledger::FrameTotals;
 use super::network::LINKS;
 use super::page;
 use super::recording::{Recording, Sample, rate};
-use crate::observe::status::Status;
-use crate::path_news::state_name;
 use crate::view::{Picture, Screen, StreamView, Wish};
 
 /// Time between updates of the screen.

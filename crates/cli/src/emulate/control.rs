@@ -7,6 +7,7 @@ use std::time::Duration as StdDuration;
 
 use anabranch_emu::{Relay, Way};
 use anabranch_link::{LinkChange, LossModel};
+use anabranch_observe::http::{Answer, Answerer, text};
 use anabranch_terminal::clean::one_line;
 use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, known_names};
@@ -16,8 +17,6 @@ use hyper::body::Incoming;
 use hyper::header::ORIGIN;
 use hyper::{Method, Request, StatusCode};
 use rustix::event::{PollFd, PollFlags, poll};
-
-use crate::observe::http::{Answer, Answerer, text};
 
 pub(super) const CONTROL_HELP: &str = "
 While it runs, lines on standard input change the network:

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
+use anabranch_observe::names::cargo_name;
+use anabranch_observe::service;
+use anabranch_observe::{Look, Observation, Opened};
 use anabranch_secure::Cargo;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Lateness};
 
-use crate::observe::{Look, Observation, Opened};
 use crate::path_news::{PathNews, session_news};
-use crate::service;
 use crate::slowness::Slowness;
 use crate::summary::{self, End, Meter};
-use crate::tunnel;
 
 /// Time between checks.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -125,7 +125,7 @@ impl Watch {
     /// Starts the observation of all clients that were added.
     pub(super) fn observe(&mut self, observed: Opened) -> anyhow::Result<()> {
         let looks = self.all.iter().map(|watched| {
-            let name = tunnel::name(watched.client.cargo());
+            let name = cargo_name(watched.client.cargo());
             (name, watched.client.looks())
         });
         let (looks, path_names): (Vec<_>, _) = (looks.collect(), self.names.clone());
@@ -193,7 +193,7 @@ impl Watch {
     fn look(&mut self, index: usize, mut patience: StdDuration) {
         let label = match self.all.len() {
             1 => String::new(),
-            _ => format!("{}: ", tunnel::name(self.all[index].client.cargo())),
+            _ => format!("{}: ", cargo_name(self.all[index].client.cargo())),
         };
         let watched = &mut self.all[index];
         while watched.ended.is_none() {
@@ -210,7 +210,7 @@ impl Watch {
                 }
                 Ok(event) => {
                     if let Some(observation) = &self.observation {
-                        let stream = tunnel::name(watched.client.cargo());
+                        let stream = cargo_name(watched.client.cargo());
                         observation.on_event(stream, &event, &self.names);
                     }
                     if let Some((level, news)) = session_news(&event, &self.names, "server") {

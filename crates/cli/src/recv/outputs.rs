@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Output, OutputName, OutputNews, Piece, RetriedOutput, Rotation};
 use anabranch_net::Clock;
+use anabranch_observe::{Happening, Observation};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::Instant;
@@ -14,7 +15,6 @@ use anyhow::{Context, anyhow};
 
 use super::stream::Manner;
 use crate::allowed::StreamName;
-use crate::observe::Observation;
 
 /// Maximum number of pieces that wait for an output. A piece is some milliseconds, so they are ten
 /// seconds and more.
@@ -183,7 +183,27 @@ impl Writer {
                 print::note(format_args!("output {name} {news}"));
             }
         }
-        self.observation.on_output(&self.stream, name, news);
+        let happening = happening(name, news);
+        self.observation.on_happening(&self.stream, happening);
+    }
+}
+
+/// Returns the event of an output, for statistics and commands.
+fn happening(output: &str, news: &OutputNews) -> Happening {
+    let output = output.to_owned();
+    match news {
+        OutputNews::Failed { reason } => Happening::OutputFailed {
+            output,
+            reason: reason.clone(),
+        },
+        OutputNews::Resumed {
+            failed_for,
+            left_out_bytes,
+        } => Happening::OutputResumed {
+            output,
+            failed_for_s: failed_for.as_secs_f64(),
+            left_out_bytes: *left_out_bytes,
+        },
     }
 }
 

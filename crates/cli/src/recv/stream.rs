@@ -7,6 +7,8 @@ use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
 use anabranch_mpegts_io::Playout;
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
+use anabranch_observe::Observation;
+use anabranch_observe::names::path_name;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -20,9 +22,8 @@ use crate::allowed::StreamName;
 use crate::delivery::Delivery;
 use crate::latency::told_latency;
 use crate::message;
-use crate::observe::Observation;
 use crate::overload::OverloadWatch;
-use crate::path_news::{PathNews, path_name};
+use crate::path_news::PathNews;
 use crate::summary::{self, End, Meter};
 
 /// Longest wait of a stream's thread for an event.
@@ -157,7 +158,9 @@ impl<'a> Session<'a> {
         if let Some(overload) = self.overload.news(now, seen) {
             self.note(overload);
             let name = self.name.as_str();
-            self.manner.observation.on_overload(name, &overload);
+            self.manner
+                .observation
+                .on_happening(name, overload.happening());
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
 use anabranch_mpegts_io::{Link, Links};
 use anabranch_net::{Clock, PathSnapshot, Receiver, Snapshot};
+use anabranch_observe::{Foreign, Look};
 use anabranch_units::{Duration, Instant};
 
 use crate::allowed::{self, Allowed, StreamName};
-use crate::observe::{Foreign, Look};
 
 /// Pause after which another session begins.
 const PAUSE_BETWEEN_SESSIONS: Duration = Duration::from_secs(10);

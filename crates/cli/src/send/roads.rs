@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::{PathCounters, PathId, PathState};
 use anabranch_net::{ClientPath, Clock, PathSnapshot, Sender, Snapshot, StartError};
+use anabranch_observe::service;
+use anabranch_observe::{Happening, Observation};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{ByteCount, Duration, Instant};
 
 use super::STREAM;
-use crate::observe::Observation;
 use crate::paths::{NamedPath, PathArguments, Ways};
-use crate::service;
 use crate::usage::{Caps, News};
 
 /// Time between checks for new interfaces.
@@ -321,7 +321,8 @@ impl Roads {
                 News::Reached(path, said) => {
                     print::warn(format_args!("{said}: it stands by"));
                     sender.set_metered(PathId(path as u8), true);
-                    observation.on_cap_reached(STREAM, path, &self.names[path]);
+                    let name = self.names[path].clone();
+                    observation.on_happening(STREAM, Happening::CapReached { path, name });
                 }
                 News::Free(path, said) => {
                     print::note(said);

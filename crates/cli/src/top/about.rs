@@ -1,9 +1,9 @@
 //! Summary of a stream beside its paths.
 
+use anabranch_observe::status::{Status, Stream};
 use ratatui::text::Line;
 
 use super::view::short;
-use crate::observe::status::{Status, Stream};
 use crate::view::{megabits, why_sent};
 
 /// Returns the received rate on the wire, or the payload's rate if another protocol hides the
@@ -65,9 +65,9 @@ pub(super) fn lines(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::observe::status::{Path, Spread, StreamCounters};
     use crate::top::view::{View, text};
     use crate::view::History;
+    use anabranch_observe::status::{Path, Spread, StreamCounters};
 
     use super::*;
 

@@ -3,6 +3,7 @@
 use core::time::Duration as StdDuration;
 use std::net::SocketAddr;
 
+use anabranch_observe::status::Status;
 use anyhow::{Context, ensure};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -12,7 +13,6 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use crate::observe::status::Status;
 use crate::view::Picture;
 
 /// Longest wait for an answer.

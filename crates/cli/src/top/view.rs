@@ -1,5 +1,6 @@
 //! The screen of a program: its streams, and the view of the chosen one.
 
+use anabranch_observe::status::Status;
 use ratatui::Frame;
 use ratatui::backend::TestBackend;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -8,7 +9,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::about;
-use crate::observe::status::Status;
 use crate::view::{StreamView, Wish, megabits, ruled};
 
 /// Known state of the program, and the user's choices.
@@ -164,8 +164,8 @@ pub(super) fn short(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use crate::observe::status::{Path, Spread, Stream};
     use crate::view::{History, Picture};
+    use anabranch_observe::status::{Path, Spread, Stream};
 
     use super::*;
 

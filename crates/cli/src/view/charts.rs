@@ -1,5 +1,6 @@
 //! Charts of the recent past of a stream's paths, all on one scale.
 
+use anabranch_observe::status::{Path, Stream};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -7,7 +8,6 @@ use ratatui::widgets::{Sparkline, SparklineBar};
 
 use super::columns::name;
 use super::{History, colour, rounded, ruled, span};
-use crate::observe::status::{Path, Stream};
 
 /// A value that is drawn for each path over time.
 struct Charted {

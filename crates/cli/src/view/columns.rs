@@ -1,5 +1,6 @@
 //! The table of a stream's paths, and the meaning of its columns.
 
+use anabranch_observe::status::{Path, Spread, Stream};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
@@ -7,7 +8,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::{colour, rounded, ruled, span};
-use crate::observe::status::{Path, Spread, Stream};
 
 /// A column of the table: head, minimum width, meaning and content.
 struct Column {

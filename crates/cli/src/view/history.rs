@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::observe::status::{Path, Status};
+use anabranch_observe::status::{Path, Status};
 
 /// Maximum number of intervals, equal to the columns of a wide terminal.
 const MAX_INTERVALS: usize = 600;

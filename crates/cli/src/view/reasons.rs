@@ -1,6 +1,6 @@
 //! Reasons for which bytes were sent, in words that need no explanation.
 
-use crate::observe::status::Stream;
+use anabranch_observe::status::Stream;
 
 /// Words and the reasons that they cover, by their names in reports.
 const GROUPS: [(&str, &[&str]); 9] = [

@@ -102,7 +102,7 @@ pub(crate) trait Hooks: Sized + Debug {
     }
 
     /// Returns whether another attempt to send may succeed, although no datagram was written.
-    fn is_stirred(_session: &Session<Self>, _now: Instant) -> bool {
+    fn is_stirred(_session: &mut Session<Self>, _now: Instant) -> bool {
         false
     }
 

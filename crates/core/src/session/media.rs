@@ -381,15 +381,18 @@ impl Hooks for Media {
     fn prepare(session: &mut MediaSession, now: Instant) -> bool {
         if session.content.is_schedule_due {
             session.schedule(now);
+            session.probe_idle_paths(now);
         }
         !session.is_quiet(now)
     }
 
     #[inline]
-    fn is_stirred(session: &MediaSession, now: Instant) -> bool {
-        // If all packets of a path were dropped, waiting ones can use it, and the receiver needs a
-        // notice about the dropped frames.
-        session.content.is_schedule_due || session.due_notice_on(now).is_some()
+    fn is_stirred(session: &mut MediaSession, now: Instant) -> bool {
+        // If all packets of a path were dropped, waiting ones can use it, the receiver needs a
+        // notice about the dropped frames, and the path may be idle.
+        session.content.is_schedule_due
+            || session.due_notice_on(now).is_some()
+            || session.probe_idle_paths(now)
     }
 
     #[inline]

@@ -222,7 +222,7 @@ impl Hooks for Stream {
         !session.is_quiet(now)
     }
 
-    fn is_stirred(session: &StreamSession, _now: Instant) -> bool {
+    fn is_stirred(session: &mut StreamSession, _now: Instant) -> bool {
         session.content.is_schedule_due()
     }
 

@@ -42,10 +42,19 @@ impl MediaSession {
         is_idle.then(|| path.last_sent_at + interval)
     }
 
-    /// Asks it, if it is time.
-    pub(super) fn probe_idle(&mut self, now: Instant, id: PathId) {
+    /// Queues the probes that are due. Returns whether there are any.
+    pub(super) fn probe_idle_paths(&mut self, now: Instant) -> bool {
+        let mut has_probe = false;
+        for index in 0..self.paths.len() {
+            has_probe |= self.probe_idle(now, PathId(index as u8));
+        }
+        has_probe
+    }
+
+    /// Queues a probe of an idle path if it is due. Returns whether it is.
+    pub(super) fn probe_idle(&mut self, now: Instant, id: PathId) -> bool {
         if self.idle_probe_at(id).is_none_or(|at| at > now) {
-            return;
+            return false;
         }
         let path = &mut self.paths[id.index()];
         path.unanswered_questions = match path.recovery.rtt().has_sample() {
@@ -55,6 +64,7 @@ impl MediaSession {
         // A packet this small is no sample of the path's rate.
         path.leave_idleness(now);
         self.ask(id, SendReason::IdleProbe);
+        true
     }
 
     /// Returns whether the report is only about a probe of an idle path. It is a sample of the

@@ -1,0 +1,272 @@
+//! `--on-event`: a command for each event. It must not delay anything: a separate thread runs a
+//! limited number at a time, each for a limited time.
+
+use core::time::Duration as StdDuration;
+use std::collections::{BTreeSet, VecDeque};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::thread;
+
+use anabranch_net::Clock;
+use anabranch_terminal::files::installed;
+use anabranch_terminal::print;
+use anabranch_units::{Duration, Instant};
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::happening::{Listeners, Told};
+
+/// Maximum number of running commands.
+const MAX_RUNNING: usize = 4;
+/// Maximum number of waiting commands.
+const MAX_WAITING: usize = 64;
+/// Longest runtime of a command.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Time that commands have when the program ends.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Time between checks of the running commands.
+const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+
+enum Message {
+    Told(Box<Told>),
+    End,
+}
+
+/// Runner of commands, until it is dropped.
+pub(super) struct Commands {
+    messages: SyncSender<Message>,
+    /// Whether the program ends.
+    is_over: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Commands {
+    /// Starts the thread.
+    pub(super) fn start(
+        command: String,
+        role: &'static str,
+        clock: Clock,
+        listeners: &Listeners,
+    ) -> anyhow::Result<Commands> {
+        let (messages, received) = mpsc::sync_channel(MAX_WAITING);
+        let sender = messages.clone();
+        listeners.subscribe(move |told| {
+            if sender
+                .try_send(Message::Told(Box::new(told.clone())))
+                .is_err()
+            {
+                print::warn("--on-event: too many events at once; one is left out");
+            }
+        });
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut runner = Runner {
+            is_over: Arc::clone(&is_over),
+            command,
+            role,
+            clock,
+            down: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+        };
+        let thread = thread::Builder::new().name("on-event".to_owned());
+        let thread = thread.spawn(move || runner.run(&received));
+        Ok(Commands {
+            messages,
+            is_over,
+            thread: Some(thread.context("cannot start a thread")?),
+        })
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let _ = self.messages.try_send(Message::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Runner {
+    is_over: Arc<AtomicBool>,
+    command: String,
+    role: &'static str,
+    clock: Clock,
+    /// Paths that are down, by stream.
+    down: BTreeSet<(String, usize)>,
+    waiting: VecDeque<Box<Told>>,
+    running: Vec<(Child, Instant)>,
+}
+
+impl Runner {
+    fn run(&mut self, messages: &mpsc::Receiver<Message>) {
+        loop {
+            let message = match self.running.is_empty() && self.waiting.is_empty() {
+                true => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                // The channel serves as the queue.
+                false if self.is_over.load(Ordering::SeqCst) => break,
+                false if self.waiting.len() >= MAX_RUNNING => {
+                    thread::park_timeout(LOOK_INTERVAL);
+                    self.turn(LONGEST);
+                    continue;
+                }
+                false => messages.recv_timeout(LOOK_INTERVAL),
+            };
+            match message {
+                Ok(Message::Told(told)) if self.is_wanted(&told) => self.waiting.push_back(told),
+                Ok(Message::Told(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.turn(LONGEST);
+        }
+        while let Ok(Message::Told(told)) = messages.try_recv() {
+            if self.is_wanted(&told) {
+                self.waiting.push_back(told);
+            }
+        }
+        let patience = self.clock.now() + FAREWELL;
+        while !(self.waiting.is_empty() && self.running.is_empty()) {
+            if self.clock.now() >= patience {
+                self.waiting.clear();
+                self.turn(Duration::ZERO);
+                return;
+            }
+            self.turn(LONGEST);
+            thread::park_timeout(LOOK_INTERVAL);
+        }
+    }
+
+    /// Returns whether a command runs for the event. A path counts as up only if it was down.
+    fn is_wanted(&mut self, told: &Told) -> bool {
+        let word = told.happening.word();
+        let path = told.happening.path();
+        let path = path.map(|(path, _)| (told.stream.clone(), path));
+        match (word, path) {
+            ("path-down", Some(path)) => self.down.insert(path),
+            ("path-up", Some(path)) => self.down.remove(&path),
+            (word, _) => !word.is_empty(),
+        }
+    }
+
+    /// Reaps commands that have ended, kills those that exceed `longest`, and starts others.
+    fn turn(&mut self, longest: Duration) {
+        let now = self.clock.now();
+        self.running.retain_mut(|(child, started_at)| {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return false;
+            }
+            let is_late = now.saturating_since(*started_at) >= longest;
+            if is_late {
+                print::warn("--on-event: a command takes too long and is killed");
+                let group = Pid::from_child(child);
+                let _ = kill_process_group(group, Signal::KILL);
+                let _ = child.wait();
+            }
+            !is_late
+        });
+        while self.running.len() < MAX_RUNNING
+            && let Some(told) = self.waiting.pop_front()
+        {
+            match self.start(&told) {
+                Ok(child) => self.running.push((child, now)),
+                Err(error) => print::warn(format_args!("--on-event: {error}")),
+            }
+        }
+    }
+
+    fn start(&self, told: &Told) -> std::io::Result<Child> {
+        let mut command = shell(&self.command);
+        // Names of peers and files are passed in variables, because a shell does not parse those.
+        command.env("ANABRANCH_EVENT", told.happening.word());
+        command.env("ANABRANCH_STREAM", &told.stream);
+        command.env("ANABRANCH_ROLE", self.role);
+        command.env("ANABRANCH_JSON", serde_json::to_string(told)?);
+        let (number, name) = match told.happening.path() {
+            Some((number, name)) => (number.to_string(), name),
+            None => (String::new(), ""),
+        };
+        command.env("ANABRANCH_PATH", name);
+        command.env("ANABRANCH_PATH_NUMBER", number);
+        // Standard output may carry video. The process group is the unit that is killed.
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.process_group(0).spawn()
+    }
+}
+
+/// Returns a shell for a command. With `setpriv`, the kernel ends it together with its starting
+/// thread, even if this program is killed. An outer shell then ends all of its children.
+fn shell(command: &str) -> Command {
+    const WITH_ALL: &str = "trap 'kill -KILL 0' TERM; sh -c \"$1\" & wait \"$!\"";
+    let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        return shell;
+    };
+    let mut shell = Command::new(setpriv);
+    shell.args(["--pdeathsig", "TERM", "sh", "-c", WITH_ALL, "sh", command]);
+    shell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::happening::Happening;
+
+    fn path(state: &str) -> Happening {
+        Happening::PathState {
+            path: 1,
+            name: "wwan0; exit".to_owned(),
+            state: state.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_command_learns_what_happened_and_ends_before_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let clock = Clock::start();
+        let listeners = Listeners::new(clock);
+        let line = "$ANABRANCH_ROLE $ANABRANCH_EVENT $ANABRANCH_STREAM $ANABRANCH_PATH";
+        let command = format!("echo \"{line}\" >> {}", log.display());
+        let commands = Commands::start(command, "send", clock, &listeners).unwrap();
+        for happening in [
+            path("active"),
+            path("suspect"),
+            path("out"),
+            path("active"),
+            Happening::SessionEnded { session: 1 },
+        ] {
+            listeners.tell("camera", happening);
+        }
+        drop(commands);
+        let said = std::fs::read_to_string(log).unwrap();
+        let mut said: Vec<_> = said.lines().collect();
+        // They run in parallel.
+        said.sort_unstable();
+        let expected = [
+            "send ended camera ",
+            "send path-down camera wwan0; exit",
+            "send path-up camera wwan0; exit",
+        ];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_flood_of_events_and_a_command_that_hangs_hold_up_nobody() {
+        let clock = Clock::start();
+        let listeners = Listeners::new(clock);
+        let commands = Commands::start("sleep 60".to_owned(), "send", clock, &listeners).unwrap();
+        let began_at = clock.now();
+        for session in 0..1_000 {
+            listeners.tell("camera", Happening::SessionBegan { session });
+        }
+        let told_at = clock.now();
+        assert!(told_at.saturating_since(began_at) < Duration::from_secs(2));
+        drop(commands);
+        assert!(clock.now().saturating_since(told_at) < FAREWELL + Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,122 @@
+//! Decodes a key frame in a separate process, because the key frame comes from an untrusted peer.
+//! The decoder is C++, and a fault in it must reach neither keys nor sessions.
+//!
+//! The process is this program with a hidden command. It reads a transport stream unit from
+//! standard input and answers with a portable pixmap. It has no environment, cannot open files or
+//! sockets or start programs, and has limits of time and memory.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Instant};
+use anabranch_video::decoder::H264Decoder;
+use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
+use anyhow::{Context, ensure};
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Name of the hidden command.
+pub const COMMAND: &str = "draw-key-frame";
+/// Width of the picture in pixels, if the video is not narrower.
+const WIDTH: usize = 160;
+/// Time limit in seconds; a 4K picture takes about a tenth.
+const MAX_SECONDS: u64 = 3;
+/// Limit of the address space. The decoder of 4K pictures holds 16 of 14 MB, and some more.
+const MAX_MEMORY_BYTES: u64 = 1 << 30;
+/// Maximum size of an answer. A square picture is 77 kB, and no picture is much taller.
+const MAX_PICTURE_BYTES: usize = 4 << 20;
+
+/// Returns the picture of a unit, if it has one and the process decodes it in time.
+pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
+    let deadline = clock.now() + Duration::from_secs(MAX_SECONDS);
+    let (mut ours, its) = UnixStream::pair().ok()?;
+    let its = OwnedFd::from(its);
+    let mut command = Command::new(program()?);
+    command.arg(COMMAND).env_clear();
+    command.stdin(its.try_clone().ok()?).stdout(its);
+    // Error messages about an untrusted picture are of no use.
+    let mut child = command.stderr(Stdio::null()).spawn().ok()?;
+    // The command also holds the other end.
+    drop(command);
+    let picture = exchange(&mut ours, unit, clock, deadline);
+    let _ = child.kill();
+    let _ = child.wait();
+    picture.ok().filter(|picture| !picture.is_empty())
+}
+
+/// Returns the path of this program, even if its file was replaced by another version.
+fn program() -> Option<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Some("/proc/self/exe".into()),
+        false => std::env::current_exe().ok(),
+    }
+}
+
+fn exchange(
+    stream: &mut UnixStream,
+    unit: &[u8],
+    clock: &Clock,
+    deadline: Instant,
+) -> io::Result<Vec<u8>> {
+    let rest = || {
+        let rest = deadline.saturating_since(clock.now());
+        // A timeout of zero would mean none.
+        let is_left = (!rest.is_zero()).then(|| rest.to_std());
+        is_left.ok_or(io::Error::from(ErrorKind::TimedOut))
+    };
+    let mut unsent = unit;
+    while !unsent.is_empty() {
+        stream.set_write_timeout(Some(rest()?))?;
+        let sent = stream.write(unsent)?;
+        unsent = &unsent[sent..];
+    }
+    stream.shutdown(Shutdown::Write)?;
+    let (mut picture, mut part) = (Vec::new(), [0; 16 << 10]);
+    loop {
+        stream.set_read_timeout(Some(rest()?))?;
+        match stream.read(&mut part)? {
+            0 => return Ok(picture),
+            count if picture.len() + count > MAX_PICTURE_BYTES => {
+                return Err(ErrorKind::FileTooLarge.into());
+            }
+            count => picture.extend_from_slice(&part[..count]),
+        }
+    }
+}
+
+/// Runs the hidden command.
+///
+/// # Errors
+/// The unit has no H.264 picture, or a limit cannot be set.
+pub fn run() -> anyhow::Result<()> {
+    let limits = [
+        (Resource::As, MAX_MEMORY_BYTES),
+        (Resource::Cpu, MAX_SECONDS),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, 0),
+        (Resource::Nproc, 0),
+    ];
+    for (resource, most) in limits {
+        let mut limit = getrlimit(resource);
+        let most = limit.maximum.map_or(most, |maximum| maximum.min(most));
+        (limit.current, limit.maximum) = (Some(most), Some(most));
+        setrlimit(resource, limit).context("cannot set a limit")?;
+    }
+    let mut unit = Vec::new();
+    io::stdin().lock().read_to_end(&mut unit)?;
+    let coded = PictureExtractor::new().extract(&unit);
+    let coded = coded.context("there is no picture")?;
+    ensure!(coded.codec == VideoCodec::H264, "it is not H.264");
+    let mut decoder = H264Decoder::new()?;
+    let picture = decoder.decode(&coded.bytes)?;
+    let small = picture.context("it is no whole picture")?.thumbnail(WIDTH);
+    let head = format!("P6\n{} {}\n255\n", small.width, small.height);
+    let mut output = io::stdout().lock();
+    output.write_all(head.as_bytes())?;
+    output.write_all(&small.rgb)?;
+    Ok(output.flush()?)
+}

@@ -1,0 +1,371 @@
+//! Events, as lines between those of the statistics. Code that reacts to them subscribes.
+
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_net::{Clock, Event};
+use serde::Serialize;
+
+/// An event of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Happening {
+    /// A session has begun.
+    SessionBegan {
+        /// Number of the session, from 1.
+        session: u64,
+    },
+    /// A session has ended.
+    SessionEnded {
+        /// Number of the session, from 1.
+        session: u64,
+    },
+    /// A path has another state.
+    PathState {
+        /// Number of the path.
+        path: usize,
+        /// Name of the path.
+        name: String,
+        /// Name of the state.
+        state: String,
+    },
+    /// The interface or address of a path is absent.
+    PathAbsent {
+        /// Number of the path.
+        path: usize,
+        /// Name of the path.
+        name: String,
+        /// Cause, as the system names it.
+        reason: String,
+    },
+    /// The interface or address of a path is present again.
+    PathPresent {
+        /// Number of the path.
+        path: usize,
+        /// Name of the path.
+        name: String,
+    },
+    /// A name of the receiver cannot be resolved now.
+    NameUnresolved {
+        /// The name.
+        host: String,
+        /// Cause, as the system names it.
+        reason: String,
+    },
+    /// A name of the receiver can be resolved again, or has other addresses.
+    NameResolved {
+        /// The name.
+        host: String,
+        /// Its addresses.
+        addresses: Vec<String>,
+    },
+    /// TCP answers, but UDP does not on any path.
+    UdpBlocked {
+        /// Address that answers by TCP.
+        remote: String,
+    },
+    /// A path uses another carrier: `UDP` or `TCP`.
+    PathCarrier {
+        /// Number of the path.
+        path: usize,
+        /// Name of the path.
+        name: String,
+        /// Name of the carrier.
+        carrier: String,
+    },
+    /// The peer is silent, so another session is requested.
+    Reconnecting {
+        /// Time since the peer's last datagram.
+        silent_for_s: f64,
+    },
+    /// The peer has answered after a request for another session.
+    Reconnected {
+        /// Time since the peer's last datagram.
+        silent_for_s: f64,
+    },
+    /// The peer has ended its program.
+    PeerLeft,
+    /// No path delivers packets.
+    AllLinksDown,
+    /// The links work, but no frame arrives.
+    SourceGone,
+    /// A path has carried the volume that its user allows.
+    CapReached {
+        /// Number of the path.
+        path: usize,
+        /// Name of the path.
+        name: String,
+    },
+    /// An outage has ended.
+    Recovered {
+        /// Cause of the outage.
+        from: Cause,
+        /// Duration of the outage.
+        lasted_s: f64,
+    },
+    /// An output cannot be written, and is retried.
+    OutputFailed {
+        /// Name of the output.
+        output: String,
+        /// Cause, as the system names it.
+        reason: String,
+    },
+    /// An output that had failed is written again.
+    OutputResumed {
+        /// Name of the output.
+        output: String,
+        /// Duration of the failure.
+        failed_for_s: f64,
+        /// Bytes that were not written.
+        left_out_bytes: u64,
+    },
+    /// A path is of little or no use, for a cause that its user can remove.
+    PathProblem {
+        /// Number of the path.
+        path: usize,
+        /// Name of the path.
+        name: String,
+        /// The path watch's name of the problem.
+        problem: &'static str,
+    },
+    /// A peer's request was connected to a target.
+    Connection {
+        /// Public key of the peer.
+        peer: String,
+        /// `tcp` or `udp`.
+        transport: &'static str,
+        /// Requested host and port.
+        target: String,
+        /// Address of the connection.
+        address: String,
+        /// Number of suppressed events of the same peer before this one.
+        left_out: u64,
+    },
+    /// A peer requested a target that no rule permits.
+    ConnectionRefused {
+        /// Public key of the peer.
+        peer: String,
+        /// `tcp` or `udp`.
+        transport: &'static str,
+        /// Requested host and port.
+        target: String,
+        /// Cause in words.
+        reason: &'static str,
+        /// Number of suppressed events of the same peer before this one.
+        left_out: u64,
+    },
+    /// A peer requested a target that could not be connected to.
+    ConnectionFailed {
+        /// Public key of the peer.
+        peer: String,
+        /// `tcp` or `udp`.
+        transport: &'static str,
+        /// Requested host and port.
+        target: String,
+        /// Cause in words.
+        reason: &'static str,
+        /// Number of suppressed events of the same peer before this one.
+        left_out: u64,
+    },
+    /// The encoder sends more than the links carry, so frames are given up.
+    Overload {
+        /// Rate of the encoder's frames.
+        encoder_bps: u64,
+        /// Rate that the links carry.
+        links_bps: u64,
+        /// Frames given up in the last seconds.
+        frames_given_up: u64,
+        /// All frames of the last seconds.
+        frames: u64,
+    },
+}
+
+/// Cause of an outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// No path delivered packets.
+    AllLinksDown,
+    /// No frame arrived.
+    SourceGone,
+}
+
+impl Cause {
+    pub(super) fn happening(self) -> Happening {
+        match self {
+            Cause::AllLinksDown => Happening::AllLinksDown,
+            Cause::SourceGone => Happening::SourceGone,
+        }
+    }
+}
+
+impl Happening {
+    /// Returns the event's word for a command, if commands run for it.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Happening::SessionBegan { .. } => "connected",
+            Happening::SessionEnded { .. } => "ended",
+            Happening::PathState { state, .. } if state == "out" || state == "removed" => {
+                "path-down"
+            }
+            Happening::PathState { state, .. } if state == "active" => "path-up",
+            Happening::PathAbsent { .. } => "path-down",
+            Happening::AllLinksDown => "all-links-down",
+            Happening::SourceGone => "source-gone",
+            Happening::Recovered { .. } => "recovered",
+            Happening::UdpBlocked { .. } => "udp-blocked",
+            Happening::PeerLeft => "peer-left",
+            Happening::CapReached { .. } => "cap-reached",
+            Happening::OutputFailed { .. } => "output-failed",
+            Happening::OutputResumed { .. } => "output-resumed",
+            Happening::PathProblem { .. } => "path-problem",
+            _ => "",
+        }
+    }
+
+    /// Returns the path that the event is about, with its name.
+    pub(super) fn path(&self) -> Option<(usize, &str)> {
+        match self {
+            Happening::PathState { path, name, .. }
+            | Happening::PathAbsent { path, name, .. }
+            | Happening::CapReached { path, name }
+            | Happening::PathProblem { path, name, .. }
+            | Happening::PathCarrier { path, name, .. }
+            | Happening::PathPresent { path, name } => Some((*path, name)),
+            _ => None,
+        }
+    }
+
+    /// Converts an event of the network, unless the sampler detects it.
+    pub(super) fn of(event: &Event, names: &[String]) -> Option<Happening> {
+        let name = |index: usize| names.get(index).cloned().unwrap_or_default();
+        Some(match event {
+            Event::PathAbsent { path, reason } => Happening::PathAbsent {
+                path: path.index(),
+                name: name(path.index()),
+                reason: reason.clone(),
+            },
+            Event::PathPresent { path } => Happening::PathPresent {
+                path: path.index(),
+                name: name(path.index()),
+            },
+            Event::NameUnresolved { name, reason } => Happening::NameUnresolved {
+                host: name.clone(),
+                reason: reason.clone(),
+            },
+            Event::NameResolved { name, addresses } => Happening::NameResolved {
+                host: name.clone(),
+                addresses: addresses.iter().map(ToString::to_string).collect(),
+            },
+            Event::UdpBlocked { remote } => Happening::UdpBlocked {
+                remote: remote.to_string(),
+            },
+            Event::PathCarrier { path, carrier } => Happening::PathCarrier {
+                path: path.index(),
+                name: name(path.index()),
+                carrier: carrier.to_string(),
+            },
+            Event::Reconnecting { silent_for } => Happening::Reconnecting {
+                silent_for_s: silent_for.as_secs_f64(),
+            },
+            Event::Reconnected { silent_for } => Happening::Reconnected {
+                silent_for_s: silent_for.as_secs_f64(),
+            },
+            Event::ReceiverLeft => Happening::PeerLeft,
+            _ => return None,
+        })
+    }
+}
+
+/// An event with its time and stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    #[serde(flatten)]
+    pub happening: Happening,
+    /// Seconds since 1970.
+    pub unix_time_s: f64,
+    /// Seconds since the program's start.
+    pub uptime_s: f64,
+    /// The stream's name.
+    pub stream: String,
+}
+
+type Listener = Box<dyn FnMut(&Told) + Send>;
+
+/// Subscribers of events.
+pub struct Listeners {
+    clock: Clock,
+    all: Mutex<Vec<Listener>>,
+}
+
+impl Listeners {
+    pub(super) fn new(clock: Clock) -> Self {
+        Listeners {
+            clock,
+            all: Mutex::default(),
+        }
+    }
+
+    /// Adds a subscriber.
+    pub fn subscribe(&self, listener: impl FnMut(&Told) + Send + 'static) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Box::new(listener));
+    }
+
+    pub(super) fn tell(&self, stream: &str, happening: Happening) {
+        let told = Told {
+            happening,
+            unix_time_s: unix_time_s(),
+            uptime_s: self.clock.now().as_secs_f64(),
+            stream: stream.to_owned(),
+        };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter_mut().for_each(|listener| listener(&told));
+    }
+}
+
+/// Returns the seconds since 1970, by the wall clock.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other programs' logs count by the wall clock"
+)]
+pub(super) fn unix_time_s() -> f64 {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn all_listeners_are_told_in_the_words_of_the_stream() {
+        let listeners = Listeners::new(Clock::start());
+        let (sender, heard) = mpsc::channel();
+        for _ in 0..2 {
+            let sender = sender.clone();
+            listeners.subscribe(move |told| sender.send(told.clone()).unwrap());
+        }
+        let state = Happening::PathState {
+            path: 1,
+            name: "wwan0".to_owned(),
+            state: "out".to_owned(),
+        };
+        listeners.tell("camera", state);
+        let told = heard.try_recv().unwrap();
+        assert_eq!(heard.try_recv().unwrap(), told);
+        let line = serde_json::to_value(&told).unwrap();
+        let expected = [
+            ("event", "path-state"),
+            ("name", "wwan0"),
+            ("state", "out"),
+            ("stream", "camera"),
+        ];
+        for (field, value) in expected {
+            assert_eq!(line[field], value, "{line}");
+        }
+        assert!(line["unix_time_s"].as_f64().unwrap() > 1e9, "{line}");
+    }
+}

@@ -1,0 +1,198 @@
+//! A small HTTP server, for `--metrics` and `emulate --control`.
+
+use core::convert::Infallible;
+use core::str::FromStr;
+use core::time::Duration as StdDuration;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::Context;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use super::connections::{Connections, Patience, Progress, Watched};
+use super::hosts::{HostName, Hosts};
+
+/// Pause after a connection could not be accepted. Chosen: short for a client, and long enough not
+/// to load the processor.
+const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
+
+const FOREIGN_HOST: &str = "\
+the requested host is not this machine: --metrics-host NAME adds a name\n";
+
+/// An answer with its body.
+pub type Answer = Response<Full<Bytes>>;
+
+/// The source of answers.
+pub trait Answerer: Send + Sync + 'static {
+    /// Returns the answer to a request for this machine.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
+}
+
+/// Address to listen at. A port alone is a port of 127.0.0.1, which no other machine reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpAddress {
+    /// The address.
+    pub address: SocketAddr,
+}
+
+impl FromStr for HttpAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+        let address = match port {
+            Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+            Err(_) => text.to_socket_addrs().ok().and_then(|mut all| all.next()),
+        };
+        let address =
+            address.ok_or("expected a port, or an address and a port, as 0.0.0.0:9100")?;
+        Ok(HttpAddress { address })
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Server {
+    listener: StdListener,
+    hosts: Hosts,
+    pub(super) patience: Patience,
+}
+
+impl Server {
+    /// Binds the address of an option. Requests may call this machine by `names`, too.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn bind(option: &str, wanted: &HttpAddress, names: &[HostName]) -> anyhow::Result<Server> {
+        let address = wanted.address;
+        let listener = StdListener::bind(address)
+            .with_context(|| format!("{option}: cannot listen at {address}"))?;
+        listener.set_nonblocking(true)?;
+        Ok(Server {
+            listener,
+            hosts: Hosts::new(names.to_vec()),
+            patience: Patience::default(),
+        })
+    }
+
+    /// Returns the address at which it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until the returned value is dropped.
+    pub fn start<A: Answerer>(self, name: &str, answerer: A) -> io::Result<Serving> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let answering = Arc::new(Answering {
+            answerer,
+            hosts: self.hosts,
+            patience: self.patience,
+        });
+        let listener = self.listener;
+        let thread = thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || {
+            runtime.block_on(async move {
+                let Ok(listener) = TcpListener::from_std(listener) else {
+                    return;
+                };
+                tokio::select! {
+                    () = accept_all(&listener, &answering) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Serving {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+/// A running server, until this is dropped.
+#[derive(Debug)]
+pub struct Serving {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The source of answers, and the conditions for them.
+struct Answering<A> {
+    answerer: A,
+    hosts: Hosts,
+    patience: Patience,
+}
+
+async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answering<A>>) {
+    let mut connections = Connections::default();
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => connections.add(|progress| {
+                let answering = Arc::clone(answering);
+                let serving = async move { serve(connection, progress, &answering).await };
+                tokio::spawn(serving).abort_handle()
+            }),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering: &Answering<A>) {
+    let answer = async |request: Request<Incoming>| {
+        let is_ours = answering.hosts.admit(request.uri(), request.headers());
+        Ok::<_, Infallible>(match is_ours {
+            true => answering.answerer.answer(request).await,
+            false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
+        })
+    };
+    let Patience {
+        progress: pause,
+        age,
+    } = answering.patience;
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(pause);
+    let connection = TokioIo::new(Watched::new(connection, pause, progress));
+    let served = server.serve_connection(connection, service_fn(answer));
+    let mut served = core::pin::pin!(served);
+    // A client that leaves, or speaks no HTTP, needs no report.
+    if tokio::time::timeout(age, served.as_mut()).await.is_err() {
+        served.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(pause, served).await;
+    }
+}
+
+/// Returns an answer of plain text.
+pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    body(status, "text/plain; charset=utf-8", text)
+}
+
+pub(super) fn body(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(bytes.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    let value = hyper::header::HeaderValue::from_static;
+    headers.insert(CONTENT_TYPE, value(kind));
+    headers.insert(CACHE_CONTROL, value("no-store"));
+    answer
+}

@@ -1,0 +1,419 @@
+//! Observation of a running program:
+//!
+//! - `--stats`: a line of JSON each second;
+//! - `--metrics`: an HTTP endpoint;
+//! - `--qlog`: a log of the session;
+//! - `--on-event`: commands on events;
+//! - a line for the service manager.
+//!
+//! All are made from samples, which a thread takes. Without any of them there is no thread.
+
+mod command;
+mod connections;
+#[cfg(feature = "codec")]
+pub mod drawing;
+mod happening;
+mod hosts;
+pub mod http;
+mod meter;
+pub mod metrics;
+pub mod names;
+mod noalbs;
+mod outage;
+mod qlog;
+pub mod sampler;
+mod server;
+pub mod service;
+mod stats;
+pub mod status;
+mod thumbnail;
+mod tracked;
+mod tunnelled;
+
+use core::time::Duration as StdDuration;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
+use anabranch_units::{Duration, Importance, Instant};
+
+use command::Commands;
+use happening::Listeners;
+use http::{HttpAddress, Server};
+use qlog::{OpenQlog, Qlog};
+use sampler::{Sampler, Seen};
+use server::Metrics;
+use stats::Stats;
+use status::{Status, TunnelCounters};
+use thumbnail::KeyFrames;
+
+pub use happening::{Cause, Happening};
+pub use hosts::HostName;
+pub use server::target_line;
+pub use stats::StatsName;
+pub use tunnelled::{Outcome, Transport, Tunnelled};
+
+/// Interval between two statuses.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between two samples. Ten a second distinguish a burst from an even flow.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of seconds that are kept for `anabranch top` …
+const REMEMBERED_SECONDS: usize = 120;
+/// … unless there are more streams than this. A second of one stream takes some kilobytes.
+const MAX_REMEMBERED_STREAMS: usize = 8;
+/// Maximum number of streams that are sampled ten times a second; more are sampled once. Each
+/// sample delays its session by some microseconds.
+const MAX_OFTEN_SAMPLED: usize = 32;
+
+/// Files, addresses and commands of an observation. None of them is used by default.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// File of the statistics.
+    pub stats: Option<StatsName>,
+    /// Address of the HTTP endpoint.
+    pub metrics: Option<HttpAddress>,
+    /// Names of this machine in requests to it, beside its addresses and localhost.
+    pub metrics_hosts: Vec<HostName>,
+    /// File of the log of packets.
+    pub qlog: Option<PathBuf>,
+    /// Command that a shell runs on each event.
+    pub on_event: Option<String>,
+}
+
+/// Use of standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandardOutput {
+    /// Text may be written to it.
+    Free,
+    /// It carries the received video.
+    CarriesVideo,
+}
+
+/// State of one stream at one time.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Unique name among the program's streams.
+    pub name: String,
+    /// Names of its paths, if this end knows them.
+    pub path_names: Vec<String>,
+    /// State of its session.
+    pub snapshot: Snapshot,
+    /// Details of a stream by another protocol than ours.
+    pub foreign: Option<Foreign>,
+}
+
+/// Details of a stream by another protocol, in addition to its snapshot.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// Name of the protocol.
+    pub protocol: &'static str,
+    /// Time of the last arrival; `None`: nothing has arrived.
+    pub heard_at: Option<Instant>,
+    /// Time of the last arrival by each link.
+    pub links_heard_at: Vec<Instant>,
+}
+
+/// Files and sockets of the observation, opened before the sessions begin.
+#[derive(Debug)]
+pub struct Opened {
+    stats: Option<Stats>,
+    server: Option<Server>,
+    qlog: Option<OpenQlog>,
+    on_event: Option<String>,
+}
+
+impl Options {
+    /// Opens the requested files and sockets, so that errors are reported before the work begins.
+    ///
+    /// # Errors
+    /// A file cannot be written, or an address cannot be used.
+    pub fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
+        let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
+        let server = self.metrics.as_ref();
+        let server = server.map(|address| server::listen(address, &self.metrics_hosts));
+        let qlog = self.qlog.as_deref().map(OpenQlog::open);
+        Ok(Opened {
+            stats: stats.transpose()?,
+            server: server.transpose()?,
+            qlog: qlog.transpose()?,
+            on_event: self.on_event.clone(),
+        })
+    }
+}
+
+/// State that the threads share.
+pub struct Shared {
+    listeners: Listeners,
+    key_frames: KeyFrames,
+    tunnelled: Mutex<TunnelCounters>,
+    /// Statuses of the last seconds, the newest last. Never empty.
+    recent: Mutex<VecDeque<Arc<Status>>>,
+}
+
+impl Shared {
+    fn status(&self) -> Arc<Status> {
+        self.recent().pop().unwrap_or_default()
+    }
+
+    /// Returns the statuses of the last seconds, the newest last.
+    fn recent(&self) -> Vec<Arc<Status>> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().cloned().collect()
+    }
+
+    fn publish(&self, status: Arc<Status>) {
+        let kept = match status.streams.len() > MAX_REMEMBERED_STREAMS {
+            true => 1,
+            false => REMEMBERED_SECONDS,
+        };
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.push_back(status);
+        let surplus = recent.len().saturating_sub(kept);
+        recent.drain(..surplus);
+    }
+}
+
+/// Observation of the program, until this is dropped.
+#[derive(Default)]
+pub struct Observation {
+    /// `None`: no option asks for it.
+    running: Option<Running>,
+}
+
+struct Running {
+    shared: Arc<Shared>,
+    stop: Option<mpsc::Sender<()>>,
+    sampling: Option<thread::JoinHandle<()>>,
+    logging: Option<(Qlog, thread::JoinHandle<()>)>,
+    _commands: Option<Commands>,
+    _serving: Option<http::Serving>,
+}
+
+impl Opened {
+    /// Returns the observer of packets for the sessions' configuration.
+    pub fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        let qlog = self.qlog.as_ref()?.qlog();
+        Some(Arc::new(qlog))
+    }
+
+    /// Starts to sample by calls of `look`. `look` must not keep the sessions alive, since it is
+    /// dropped with the returned observation.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(
+        self,
+        role: &'static str,
+        clock: Clock,
+        look: impl Fn() -> Vec<Look> + Send + 'static,
+    ) -> anyhow::Result<Observation> {
+        let is_for_people = self.stats.is_some() || self.server.is_some() || self.qlog.is_some();
+        if !is_for_people && self.on_event.is_none() && !service::is_managed() {
+            return Ok(Observation { running: None });
+        }
+        let mut sampler = Sampler::new(role, clock.now());
+        let shared = Arc::new(Shared {
+            listeners: Listeners::new(clock),
+            key_frames: KeyFrames::new(clock),
+            tunnelled: Mutex::default(),
+            recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
+        });
+        let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
+        if let Some(stats) = stats.clone() {
+            let listener = move |told: &happening::Told| stats::write(&stats, told);
+            shared.listeners.subscribe(listener);
+        }
+        let qlog = self.qlog.as_ref().map(OpenQlog::qlog);
+        if let Some(qlog) = qlog.clone() {
+            shared
+                .listeners
+                .subscribe(move |told| qlog.on_happening(told));
+        }
+        let commands = self
+            .on_event
+            .map(|command| Commands::start(command, role, clock, &shared.listeners))
+            .transpose()?;
+        let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
+        let serving = self
+            .server
+            .map(|server| server.start("metrics", Metrics(Arc::clone(&shared))))
+            .transpose()?;
+        let (stop, stopped) = mpsc::channel();
+        let sinks = Sinks {
+            shared: Arc::clone(&shared),
+            stats,
+            qlog: qlog.clone(),
+        };
+        let sampling = thread::Builder::new().name("statistics".to_owned());
+        let sampling =
+            sampling.spawn(move || sinks.feed_until(&stopped, &clock, sampler, &look))?;
+        let running = Running {
+            shared,
+            stop: Some(stop),
+            sampling: Some(sampling),
+            logging: qlog.zip(logging),
+            _commands: commands,
+            _serving: serving,
+        };
+        let running = Some(running);
+        Ok(Observation { running })
+    }
+}
+
+impl Observation {
+    /// Reports an event of a stream's session.
+    pub fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
+        let Some(running) = &self.running else { return };
+        if let Some(happening) = Happening::of(event, path_names) {
+            running.shared.listeners.tell(stream, happening);
+        }
+    }
+
+    /// Reports an event that only the program knows.
+    pub fn on_happening(&self, stream: &str, happening: Happening) {
+        if let Some(running) = &self.running {
+            running.shared.listeners.tell(stream, happening);
+        }
+    }
+
+    /// Reports a request of a tunnel's peer.
+    pub fn on_tunnelled(&self, tunnelled: &Tunnelled<'_>) {
+        let Some(running) = &self.running else { return };
+        let (peer, target) = (tunnelled.peer.to_string(), tunnelled.target.to_owned());
+        {
+            let counters = running.shared.tunnelled.lock();
+            let mut counters = counters.unwrap_or_else(PoisonError::into_inner);
+            match tunnelled.outcome {
+                Outcome::Connected(_) => counters.connected += 1,
+                Outcome::Refused(_) => counters.refused += 1,
+                Outcome::Failed(_) => counters.failed += 1,
+            }
+        }
+        let Some(left_out) = tunnelled.left_out else {
+            return;
+        };
+        let transport = tunnelled.transport.name();
+        let stream = names::session_name(tunnelled.transport.cargo(), tunnelled.peer);
+        let happening = match tunnelled.outcome {
+            Outcome::Connected(address) => Happening::Connection {
+                peer,
+                transport,
+                target,
+                address: address.to_string(),
+                left_out,
+            },
+            Outcome::Refused(reason) => Happening::ConnectionRefused {
+                peer,
+                transport,
+                target,
+                reason,
+                left_out,
+            },
+            Outcome::Failed(reason) => Happening::ConnectionFailed {
+                peer,
+                transport,
+                target,
+                reason,
+                left_out,
+            },
+        };
+        running.shared.listeners.tell(&stream, happening);
+    }
+
+    /// Takes a frame of a stream that has arrived, a unit of a transport stream.
+    pub fn on_frame(&self, stream: &str, importance: Importance, bytes: &[u8]) {
+        if let Some(running) = &self.running
+            && importance == Importance::Key
+        {
+            running.shared.key_frames.on_key_frame(stream, bytes);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(sampling) = self.sampling.take() {
+            let _ = sampling.join();
+        }
+        // Events before the last sample are logged, too.
+        if let Some((qlog, logging)) = self.logging.take() {
+            qlog.end();
+            let _ = logging.join();
+        }
+    }
+}
+
+/// Destinations of the samples.
+struct Sinks {
+    shared: Arc<Shared>,
+    stats: Option<Arc<Mutex<Stats>>>,
+    qlog: Option<Qlog>,
+}
+
+impl Sinks {
+    /// Samples until the sender of `stopped` is dropped.
+    fn feed_until(
+        &self,
+        stopped: &mpsc::Receiver<()>,
+        clock: &Clock,
+        mut sampler: Sampler,
+        look: &impl Fn() -> Vec<Look>,
+    ) {
+        let mut stated_at = clock.now();
+        let mut next_at = stated_at;
+        loop {
+            let is_over = wait(stopped, clock, next_at);
+            let now = clock.now();
+            let looks = look();
+            if let Some(qlog) = &self.qlog {
+                qlog.on_looks(&looks);
+            }
+            self.tell(sampler.sample(now, looks));
+            if now >= stated_at + INTERVAL || is_over {
+                let mut status = sampler.state(now);
+                let tunnelled = self.shared.tunnelled.lock();
+                status.total.tunnelled = *tunnelled.unwrap_or_else(PoisonError::into_inner);
+                let status = Arc::new(status);
+                self.shared.publish(Arc::clone(&status));
+                service::status(&status.line());
+                if let Some(stats) = &self.stats {
+                    stats::write(stats, &*status);
+                }
+                // After the machine has slept, missed seconds are not made up for.
+                let on_time = stated_at + INTERVAL;
+                stated_at = match now.saturating_since(on_time) < INTERVAL {
+                    true => on_time,
+                    false => now,
+                };
+            }
+            if is_over {
+                self.tell(sampler.end());
+                return;
+            }
+            let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
+                true => INTERVAL,
+                false => SAMPLE_INTERVAL,
+            };
+            next_at = (next_at + pause).max(now).min(stated_at + INTERVAL);
+        }
+    }
+
+    fn tell(&self, seen: Vec<Seen>) {
+        for (stream, happening) in seen {
+            self.shared.listeners.tell(&stream, happening);
+        }
+    }
+}
+
+/// Waits until `at`. Returns whether the observation ends.
+fn wait(stopped: &mpsc::Receiver<()>, clock: &Clock, at: Instant) -> bool {
+    let patience: StdDuration = at.saturating_since(clock.now()).to_std();
+    match stopped.recv_timeout(patience) {
+        Err(RecvTimeoutError::Timeout) => false,
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+    }
+}

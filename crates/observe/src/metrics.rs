@@ -1,0 +1,429 @@
+//! `/metrics`: the text format of Prometheus, version 0.0.4.
+
+use core::fmt::Write;
+
+use super::status::{Path, Status, Stream};
+use super::tracked::STATES;
+use crate::names::state_name;
+
+/// Content type that Prometheus requests.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Kind of a metric: a counter only grows within a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A sum, which only grows.
+    Counter,
+    /// A current value.
+    Gauge,
+}
+
+/// A metric of streams or paths.
+pub struct Metric<T> {
+    /// Name with its unit.
+    pub name: &'static str,
+    /// Type for Prometheus.
+    pub kind: Kind,
+    /// Description in one line.
+    pub help: &'static str,
+    value: fn(&T) -> Option<f64>,
+}
+
+const fn counter<T>(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> Option<f64>,
+) -> Metric<T> {
+    Metric {
+        name,
+        kind: Kind::Counter,
+        help,
+        value,
+    }
+}
+
+const fn gauge<T>(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> Option<f64>,
+) -> Metric<T> {
+    Metric {
+        kind: Kind::Gauge,
+        ..counter(name, help, value)
+    }
+}
+
+/// Metrics of each stream.
+pub const OF_STREAMS: &[Metric<Stream>] = &[
+    gauge(
+        "anabranch_stream_connected",
+        "1 while there is a session whose peer has not gone away, else 0.",
+        |stream| Some(f64::from(u8::from(stream.connected))),
+    ),
+    counter(
+        "anabranch_stream_sessions_total",
+        "Sessions that the stream has had.",
+        |stream| Some(stream.session as f64),
+    ),
+    gauge(
+        "anabranch_stream_session_seconds",
+        "Time since the session's counters started.",
+        |stream| Some(stream.session_s),
+    ),
+    gauge(
+        "anabranch_stream_target_bits_per_second",
+        "Target bitrate of the encoder; 0 at a receiver.",
+        |stream| Some(stream.target_rate_bps as f64),
+    ),
+    gauge(
+        "anabranch_stream_media_bits_per_second",
+        "Bitrate of the encoder, mean of the last second; 0 at a receiver.",
+        |stream| Some(stream.media_rate_bps.avg),
+    ),
+    gauge(
+        "anabranch_stream_delivered_bits_per_second",
+        "Payload that arrived at this end, mean of the last second.",
+        |stream| Some(stream.delivered_rate_bps.avg),
+    ),
+    gauge(
+        "anabranch_stream_silent_seconds",
+        "Time since the last bytes of a stream by another protocol; absent for ours.",
+        |stream| stream.silent_s,
+    ),
+    counter(
+        "anabranch_stream_delivered_bytes_total",
+        "Payload that arrived at this end.",
+        |stream| Some(stream.counters.delivered_bytes as f64),
+    ),
+    counter(
+        "anabranch_stream_frames_sent_total",
+        "Frames handed in for sending.",
+        |stream| Some(stream.counters.frames_sent as f64),
+    ),
+    counter(
+        "anabranch_stream_frames_late_total",
+        "Frames given up at the sender because they would have come too late.",
+        |stream| Some(stream.counters.frames_late as f64),
+    ),
+    counter(
+        "anabranch_stream_frames_received_total",
+        "Frames received whole.",
+        |stream| Some(stream.counters.frames_received as f64),
+    ),
+    counter(
+        "anabranch_stream_frames_dropped_total",
+        "Frames given up at the receiver.",
+        |stream| Some(stream.counters.frames_dropped as f64),
+    ),
+    counter(
+        "anabranch_stream_recovered_packets_total",
+        "Lost packets that forward error correction has recovered.",
+        |stream| Some(stream.counters.recovered_packets as f64),
+    ),
+    counter(
+        "anabranch_stream_rejected_datagrams_total",
+        "Datagrams that were forged, replayed or damaged.",
+        |stream| Some(stream.counters.rejected_datagrams as f64),
+    ),
+];
+
+/// Metrics of each path.
+pub const OF_PATHS: &[Metric<Path>] = &[
+    gauge(
+        "anabranch_path_rtt_seconds",
+        "Round-trip time, mean of the last second; absent while it is unknown.",
+        |path| path.rtt_s.map(|rtt| rtt.avg),
+    ),
+    gauge(
+        "anabranch_path_rtt_max_seconds",
+        "The longest round-trip time of the last second.",
+        |path| path.rtt_s.map(|rtt| rtt.max),
+    ),
+    gauge(
+        "anabranch_path_loss_ratio",
+        "Packets lost by packets sent, 0 to 1, over about a hundred packets.",
+        |path| Some(path.loss_ratio),
+    ),
+    gauge(
+        "anabranch_path_bandwidth_bits_per_second",
+        "Bandwidth estimate of the congestion controller.",
+        |path| Some(path.bandwidth_bps as f64),
+    ),
+    gauge(
+        "anabranch_path_max_bits_per_second",
+        "Maximum rate that the sender's user has set; absent without one.",
+        |path| path.max_rate_bps.map(|rate| rate as f64),
+    ),
+    gauge(
+        "anabranch_path_cap_bytes",
+        "The volume that the sender's user allows; absent without one.",
+        |path| path.cap_bytes.map(|bytes| bytes as f64),
+    ),
+    gauge(
+        "anabranch_path_cap_used_bytes",
+        "The volume of the cap that the path has carried; absent without one.",
+        |path| path.cap_used_bytes.map(|bytes| bytes as f64),
+    ),
+    gauge(
+        "anabranch_path_sent_bits_per_second",
+        "Sent on the wire, headers included, mean of the last second.",
+        |path| Some(path.sent_rate_bps.avg),
+    ),
+    gauge(
+        "anabranch_path_received_bits_per_second",
+        "Received on the wire, headers included, mean of the last second.",
+        |path| Some(path.received_rate_bps.avg),
+    ),
+    gauge(
+        "anabranch_path_in_flight_bytes",
+        "Sent, not acknowledged and not lost.",
+        |path| Some(path.in_flight_bytes as f64),
+    ),
+    gauge(
+        "anabranch_path_queued_bytes",
+        "Waiting to be sent by this path.",
+        |path| Some(path.queued_bytes as f64),
+    ),
+    gauge(
+        "anabranch_path_mtu_bytes",
+        "The longest IP packet that the path carries; absent during the search.",
+        |path| path.mtu_bytes.map(f64::from),
+    ),
+    gauge(
+        "anabranch_path_standby",
+        "1 while the path is held in reserve, else 0.",
+        |path| Some(f64::from(u8::from(path.standby))),
+    ),
+    gauge(
+        "anabranch_path_silent_seconds",
+        "Time since the last bytes of a link of another protocol; absent for ours.",
+        |path| path.silent_s,
+    ),
+    counter(
+        "anabranch_path_received_packets_total",
+        "Packets received.",
+        |path| Some(path.counters.received_packets as f64),
+    ),
+    counter(
+        "anabranch_path_received_bytes_total",
+        "Bytes received on the wire.",
+        |path| Some(path.counters.received_bytes as f64),
+    ),
+    counter(
+        "anabranch_path_acked_packets_total",
+        "Packets that the peer has acknowledged.",
+        |path| Some(path.counters.acked_packets as f64),
+    ),
+    counter(
+        "anabranch_path_lost_packets_total",
+        "Packets lost, without those that arrived late.",
+        |path| Some(path.counters.lost_packets as f64),
+    ),
+    counter(
+        "anabranch_path_marked_packets_total",
+        "Packets that arrived with the mark Congestion Experienced.",
+        |path| Some(path.counters.marked_packets as f64),
+    ),
+    counter(
+        "anabranch_path_unsent_datagrams_total",
+        "Datagrams that the operating system refused.",
+        |path| Some(path.counters.unsent_datagrams as f64),
+    ),
+];
+
+/// Metrics with a label for each send reason: packets and bytes.
+pub const OF_REASONS: [(&str, &str); 2] = [
+    (
+        "anabranch_path_sent_packets_total",
+        "Packets sent, by reason.",
+    ),
+    (
+        "anabranch_path_sent_bytes_total",
+        "Bytes sent on the wire, by reason.",
+    ),
+];
+
+/// Metric with a label for each state; the current state has the value 1.
+pub const OF_STATES: (&str, &str) = (
+    "anabranch_path_state",
+    "1 for the state that the path is in, 0 for the others.",
+);
+
+/// Metric with a label for each outcome.
+const OF_REQUESTS: (&str, &str) = (
+    "anabranch_tunnel_requests_total",
+    "Requests of proxies for targets, by outcome.",
+);
+
+/// Returns the metrics as text.
+pub(super) fn text(status: &Status) -> String {
+    let mut text = String::new();
+    let mut metric = Text(&mut text);
+    metric.head(
+        "anabranch_build_info",
+        Kind::Gauge,
+        "Always 1; labels identify the program.",
+    );
+    let labels = [("role", &*status.role), ("version", &*status.version)];
+    metric.line("anabranch_build_info", &labels, 1.0);
+    metric.head(
+        "anabranch_uptime_seconds",
+        Kind::Gauge,
+        "Since the program's start.",
+    );
+    metric.line("anabranch_uptime_seconds", &[], status.uptime_s);
+    let tunnelled = &status.total.tunnelled;
+    if status.role == "serve" {
+        metric.head(OF_REQUESTS.0, Kind::Counter, OF_REQUESTS.1);
+        for (outcome, count) in [
+            ("connected", tunnelled.connected),
+            ("refused", tunnelled.refused),
+            ("failed", tunnelled.failed),
+        ] {
+            metric.line(OF_REQUESTS.0, &[("outcome", outcome)], count as f64);
+        }
+    }
+    for of in OF_STREAMS {
+        metric.head(of.name, of.kind, of.help);
+        for stream in &status.streams {
+            if let Some(value) = (of.value)(stream) {
+                metric.line(of.name, &labels_of(stream), value);
+            }
+        }
+    }
+    for of in OF_PATHS {
+        metric.head(of.name, of.kind, of.help);
+        metric.of_paths(status, |metric, labels, path| {
+            if let Some(value) = (of.value)(path) {
+                metric.line(of.name, labels, value);
+            }
+        });
+    }
+    let (name, help) = OF_STATES;
+    metric.head(name, Kind::Gauge, help);
+    metric.of_paths(status, |metric, labels, path| {
+        for state in STATES.map(state_name) {
+            let labels = [labels, &[("state", state)]].concat();
+            metric.line(name, &labels, f64::from(u8::from(path.state == state)));
+        }
+    });
+    for (name, help) in OF_REASONS {
+        metric.head(name, Kind::Counter, help);
+        metric.of_paths(status, |metric, labels, path| {
+            for (reason, count) in &path.sent_reasons {
+                let labels = [labels, &[("reason", reason)]].concat();
+                let is_packets = name.contains("packets");
+                let value = if is_packets {
+                    count.packets
+                } else {
+                    count.bytes
+                };
+                metric.line(name, &labels, value as f64);
+            }
+        });
+    }
+    text
+}
+
+type Label<'a> = (&'static str, &'a str);
+
+fn labels_of(stream: &Stream) -> [Label<'_>; 2] {
+    let carries = stream.carries.as_deref().unwrap_or_default();
+    [("stream", &stream.name), ("carries", carries)]
+}
+
+struct Text<'a>(&'a mut String);
+
+impl Text<'_> {
+    fn head(&mut self, name: &str, kind: Kind, help: &str) {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &[Label<'_>], value: f64) {
+        self.0.push_str(name);
+        for (index, (label, text)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{before}{label}=\"{}\"", escaped(text));
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+
+    fn of_paths(&mut self, status: &Status, say: impl Fn(&mut Self, &[Label<'_>], &Path)) {
+        for stream in &status.streams {
+            for path in &stream.paths {
+                let number = path.path.to_string();
+                let own = [("path", &*number), ("name", &*path.name)];
+                let labels = [&labels_of(stream)[..], &own].concat();
+                say(self, &labels, path);
+            }
+        }
+    }
+}
+
+/// Escapes the value of a label.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str("\\\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str("\\n"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Reason;
+
+    #[test]
+    fn labels_cannot_break_out_of_their_quotes() {
+        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+
+    #[test]
+    fn reasons_and_states_are_labels() {
+        let reason = Reason {
+            packets: 3,
+            bytes: 3_600,
+        };
+        let path = Path {
+            path: 1,
+            name: "wwan0".to_owned(),
+            state: "out".to_owned(),
+            sent_reasons: [("new".to_owned(), reason)].into(),
+            ..Path::default()
+        };
+        let stream = Stream {
+            name: "camera".to_owned(),
+            paths: vec![path],
+            ..Stream::default()
+        };
+        let status = Status {
+            streams: vec![stream],
+            ..Status::default()
+        };
+        let text = text(&status);
+        let labels = "stream=\"camera\",carries=\"\",path=\"1\",name=\"wwan0\"";
+        for line in [
+            format!("anabranch_path_sent_packets_total{{{labels},reason=\"new\"}} 3\n"),
+            format!("anabranch_path_sent_bytes_total{{{labels},reason=\"new\"}} 3600\n"),
+            format!("anabranch_path_state{{{labels},state=\"out\"}} 1\n"),
+            format!("anabranch_path_state{{{labels},state=\"active\"}} 0\n"),
+        ] {
+            assert!(text.contains(&line), "{line}{text}");
+        }
+        // An unknown value is absent, not zero.
+        assert!(!text.contains("anabranch_path_rtt_seconds{"), "{text}");
+    }
+}

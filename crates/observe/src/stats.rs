@@ -1,0 +1,134 @@
+//! `--stats`: statistics as lines of JSON.
+
+use core::str::FromStr;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_terminal::print;
+use anabranch_units::Duration;
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::StandardOutput;
+
+/// Destination of the lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatsName {
+    /// `-`
+    StandardOutput,
+    /// A file, which is appended to.
+    File(PathBuf),
+}
+
+impl FromStr for StatsName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The option was a time in earlier versions.
+        if text.parse::<Duration>().is_ok() {
+            return Err(format!(
+                "it is a file, or `-`; for a line at this interval say --report '{text}'"
+            ));
+        }
+        Ok(match text {
+            "-" => StatsName::StandardOutput,
+            _ => StatsName::File(text.into()),
+        })
+    }
+}
+
+/// An open file, or standard output.
+#[derive(Debug)]
+pub(super) struct Stats {
+    /// File; `None` for standard output.
+    file: Option<File>,
+    name: String,
+    has_failed: bool,
+}
+
+impl Stats {
+    /// Opens the destination; lines are appended to an existing file.
+    pub(super) fn open(name: &StatsName, stdout: StandardOutput) -> anyhow::Result<Stats> {
+        let (file, name) = match name {
+            StatsName::StandardOutput if stdout == StandardOutput::CarriesVideo => {
+                bail!("--stats -: standard output carries the video; name a file")
+            }
+            StatsName::StandardOutput => (None, "standard output".to_owned()),
+            StatsName::File(path) => {
+                let file = OpenOptions::new().append(true).create(true).open(path);
+                let name = path.display().to_string();
+                let file = file.with_context(|| format!("--stats: cannot write {name}"))?;
+                (Some(file), name)
+            }
+        };
+        Ok(Stats {
+            file,
+            name,
+            has_failed: false,
+        })
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string(line)?;
+        match &mut self.file {
+            None => print::line(text),
+            Some(file) => {
+                text.push('\n');
+                // A single call per line, so that readers see only whole lines.
+                Ok(file.write_all(text.as_bytes())?)
+            }
+        }
+    }
+}
+
+/// Writes a line. Only the first error is reported, because the streams must continue.
+pub(super) fn write(stats: &Mutex<Stats>, line: &impl Serialize) {
+    let mut stats = stats.lock().unwrap_or_else(PoisonError::into_inner);
+    match stats.write(line) {
+        Err(error) if !stats.has_failed => {
+            stats.has_failed = true;
+            let name = &stats.name;
+            print::note(format_args!("statistics are missing from {name}: {error}"));
+        }
+        Ok(()) => stats.has_failed = false,
+        Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_no_file_and_the_option_for_it_is_named() {
+        let error = "1 s".parse::<StatsName>().unwrap_err();
+        assert!(error.contains("--report '1 s'"), "{error}");
+        assert_eq!("-".parse(), Ok(StatsName::StandardOutput));
+        assert_eq!("1.json".parse(), Ok(StatsName::File("1.json".into())));
+    }
+
+    #[test]
+    fn standard_output_is_not_shared_with_video() {
+        let name = StatsName::StandardOutput;
+        let error = Stats::open(&name, StandardOutput::CarriesVideo).unwrap_err();
+        assert!(error.to_string().contains("carries the video"), "{error}");
+        assert!(Stats::open(&name, StandardOutput::Free).is_ok());
+    }
+
+    #[test]
+    fn lines_are_added_to_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stats.json");
+        for number in 0..2 {
+            let name = StatsName::File(path.clone());
+            let stats = Stats::open(&name, StandardOutput::CarriesVideo).unwrap();
+            write(&Mutex::new(stats), &number);
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "0\n1\n");
+        let folder = StatsName::File(folder.path().to_owned());
+        let error = Stats::open(&folder, StandardOutput::Free).unwrap_err();
+        assert!(error.to_string().contains("--stats: cannot write"));
+    }
+}

@@ -1,0 +1,349 @@
+//! One stream and the state that its samples show.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{PathState, ReasonCounts, SendReason};
+use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_secure::Cargo;
+use anabranch_units::{DataRate, Instant};
+
+use super::happening::Happening;
+use super::meter::{RateMeter, Series};
+use super::outage::Outage;
+use super::sampler::Seen;
+use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
+use super::{Foreign, Look};
+use crate::names::{cargo_name, path_name, state_name};
+
+/// Traffic between two samples, in bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bits {
+    pub(super) sent: f64,
+    pub(super) received: f64,
+    pub(super) delivered: f64,
+}
+
+impl Bits {
+    pub(super) fn plus(self, other: Bits) -> Bits {
+        Bits {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            delivered: self.delivered + other.delivered,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    name: String,
+    /// Number of sessions so far.
+    session: u64,
+    /// Identity of the session; `None` before the first.
+    identity: Option<Identity>,
+    is_here: bool,
+    is_reset: bool,
+    last: Snapshot,
+    foreign: Option<Foreign>,
+    path_names: Vec<String>,
+    sent: RateMeter,
+    received: RateMeter,
+    delivered: RateMeter,
+    media: RateMeter,
+    /// Bytes by send reason at the interval's start.
+    reasons_before: ReasonCounts,
+    paths: Vec<TrackedPath>,
+    outage: Outage,
+}
+
+/// Start of the counters, and the number of earlier sessions that they include.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    connected_at: Instant,
+    past_sessions: u64,
+}
+
+#[derive(Debug, Default)]
+struct TrackedPath {
+    succession: u64,
+    sent: RateMeter,
+    received: RateMeter,
+    rtt: Series,
+    state: Option<PathState>,
+}
+
+impl Tracked {
+    pub(super) fn new(name: String) -> Self {
+        Tracked {
+            name,
+            ..Tracked::default()
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether the stream was in the last sample.
+    pub(super) fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    /// Records that the stream is missing from the sample.
+    pub(super) fn on_gone(&mut self, seen: &mut Vec<Seen>) {
+        if core::mem::take(&mut self.is_here) {
+            self.end_session(seen);
+        }
+    }
+
+    fn end_session(&mut self, seen: &mut Vec<Seen>) {
+        if self.identity.take().is_none() {
+            return;
+        }
+        let session = self.session;
+        self.outage = Outage::default();
+        self.say(seen, Happening::SessionEnded { session });
+    }
+
+    fn say(&self, seen: &mut Vec<Seen>, happening: Happening) {
+        seen.push((self.name.clone(), happening));
+    }
+
+    /// Takes a sample.
+    pub(super) fn sample(&mut self, look: Look, seen: &mut Vec<Seen>) -> Bits {
+        let Look {
+            path_names,
+            snapshot,
+            foreign,
+            ..
+        } = look;
+        self.path_names = path_names;
+        self.foreign = foreign;
+        self.is_here = true;
+        let mut since = self.last.at;
+        if let Some(connected_at) = snapshot.connected_at {
+            since = self.note_session(connected_at, &snapshot, seen);
+        } else if self.foreign.is_some() {
+            self.end_session(seen);
+        }
+        let span_s = snapshot.at.saturating_since(since).as_secs_f64();
+        let mut bits = Bits::default();
+        self.paths
+            .resize_with(snapshot.paths.len(), TrackedPath::default);
+        for (index, path) in snapshot.paths.iter().enumerate() {
+            let tracked = &mut self.paths[index];
+            if tracked.succession != path.succession {
+                *tracked = TrackedPath {
+                    succession: path.succession,
+                    ..TrackedPath::default()
+                };
+            }
+            bits.sent += tracked.sent.see(sent_bytes(path), span_s) * span_s;
+            let received = path.counters.received_bytes;
+            bits.received += tracked.received.see(received, span_s) * span_s;
+            let rtt_of_link = path.link.as_ref().and_then(|link| link.rtt);
+            if let Some(rtt) = path.view.rtt.latest.or(rtt_of_link) {
+                tracked.rtt.add(rtt.as_secs_f64());
+            }
+            let state = path.state();
+            if tracked.state.replace(state) != Some(state) {
+                let name = path_name(&self.path_names, index, path);
+                let happening = Happening::PathState {
+                    path: index,
+                    name,
+                    state: state_name(state).to_owned(),
+                };
+                seen.push((self.name.clone(), happening));
+            }
+        }
+        self.media.see(snapshot.session.media_bytes_sent, span_s);
+        bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
+        self.sent.add(bits.sent, span_s);
+        self.received.add(bits.received, span_s);
+        // The link states of other protocols are unknown.
+        if snapshot.connected_at.is_some()
+            && self.foreign.is_none()
+            && let Some(happening) = self.outage.see(&snapshot)
+        {
+            self.say(seen, happening);
+        }
+        self.last = snapshot;
+        bits
+    }
+
+    /// Detects another session. Returns the start of the period that the counters now cover.
+    fn note_session(
+        &mut self,
+        connected_at: Instant,
+        snapshot: &Snapshot,
+        seen: &mut Vec<Seen>,
+    ) -> Instant {
+        let identity = Identity {
+            connected_at,
+            past_sessions: snapshot.past_sessions,
+        };
+        if self.identity == Some(identity) {
+            return self.last.at;
+        }
+        let before = self.identity.replace(identity);
+        if before.is_some() {
+            let session = self.session;
+            self.say(seen, Happening::SessionEnded { session });
+        }
+        self.session += 1;
+        let session = self.session;
+        self.say(seen, Happening::SessionBegan { session });
+        // A sender's counters include its earlier sessions.
+        if before.is_some_and(|before| before.connected_at == connected_at) {
+            return self.last.at;
+        }
+        self.is_reset = true;
+        self.outage = Outage::default();
+        self.reasons_before = ReasonCounts::default();
+        self.delivered.reset();
+        self.media.reset();
+        for path in &mut self.paths {
+            path.sent.reset();
+            path.received.reset();
+            path.state = None;
+        }
+        connected_at
+    }
+
+    /// Ends the interval and returns its status.
+    pub(super) fn state(&mut self) -> Stream {
+        let seen = &self.last;
+        let sent = seen.paths.iter().map(|path| path.counters.reasons);
+        let reasons = sent.fold(ReasonCounts::default(), |sum, of| sum.plus(&of));
+        let sent_shares = shares(&reasons, &self.reasons_before);
+        self.reasons_before = reasons;
+        let session = &seen.session;
+        let counters = StreamCounters {
+            frames_sent: session.frames_sent,
+            frames_late: session.frames_late,
+            frames_acked: session.frames_acked,
+            frames_received: session.frames_received,
+            frames_dropped: session.frames_dropped,
+            delivered_bytes: delivered_bytes(seen),
+            recovered_packets: session.recovered_fragments,
+            rejected_datagrams: seen.edge.rejected_datagrams.iter().sum(),
+        };
+        let foreign = self.foreign.as_ref();
+        let silent_s = |at: Instant| seen.at.saturating_since(at).as_secs_f64();
+        let paths = seen.paths.iter().zip(&mut self.paths).enumerate();
+        let paths = paths.map(|(index, (path, tracked))| {
+            let name = path_name(&self.path_names, index, path);
+            let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
+            Path {
+                silent_s: heard_at.map(|at| silent_s(*at)),
+                ..tracked.state(index, name, path)
+            }
+        });
+        let since = seen.connected_at.map(|at| seen.at.saturating_since(at));
+        let carries = seen.cargo.or(foreign.map(|_| Cargo::Frames));
+        Stream {
+            name: self.name.clone(),
+            peer: seen.peer.map(|peer| peer.to_string()),
+            carries: carries.map(|cargo| cargo_name(cargo).to_owned()),
+            protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
+            silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
+            connected: seen.connected_at.is_some() && seen.peer_left_at.is_none(),
+            session: self.session,
+            reset: core::mem::take(&mut self.is_reset),
+            session_s: since.unwrap_or_default().as_secs_f64(),
+            target_rate_bps: seen.target_bitrate.bits_per_second(),
+            media_rate_bps: self.media.take(),
+            sent_rate_bps: self.sent.take(),
+            received_rate_bps: self.received.take(),
+            delivered_rate_bps: self.delivered.take(),
+            sent_shares,
+            counters,
+            paths: paths.collect(),
+        }
+    }
+}
+
+impl TrackedPath {
+    fn state(&mut self, index: usize, name: String, seen: &PathSnapshot) -> Path {
+        let view = &seen.view;
+        let counted = &seen.counters;
+        let link = seen.link.as_ref();
+        let bandwidth = link.map_or(view.bandwidth, |link| link.bandwidth);
+        let max_rate = link.and_then(|link| link.max_rate);
+        let cap = link.and_then(|link| link.cap);
+        let lost = counted.lost_packets;
+        let reasons = counted.reasons.iter().map(|(reason, count)| {
+            let count = Reason {
+                packets: count.packets,
+                bytes: count.bytes,
+            };
+            (reason.name().to_owned(), count)
+        });
+        Path {
+            path: index,
+            name,
+            peer: seen.peer.map(|peer| peer.to_string()),
+            state: state_name(seen.state()).to_owned(),
+            standby: link.map_or(view.is_standby, |link| link.is_standby),
+            silent_s: None,
+            sent_rate_bps: self.sent.take(),
+            received_rate_bps: self.received.take(),
+            rtt_s: self.rtt.take(),
+            loss_ratio: link.map_or(view.risk.loss_ratio, |link| link.loss_ratio),
+            bandwidth_bps: bandwidth.bits_per_second(),
+            max_rate_bps: max_rate.map(DataRate::bits_per_second),
+            cap_bytes: cap.map(|cap| cap.limit_bytes),
+            cap_used_bytes: cap.map(|cap| cap.used_bytes),
+            controller_state: seen.controller_state.to_owned(),
+            in_flight_bytes: view.bytes_in_flight,
+            queued_bytes: view.queued_bytes,
+            congestion_window_bytes: view.congestion_window,
+            carrier: seen.carrier.to_string(),
+            mtu_bytes: view.mtu,
+            last_error: seen.last_error.clone(),
+            counters: PathCounters {
+                sent_packets: counted.sent_packets + counted.control_packets,
+                sent_bytes: sent_bytes(seen),
+                received_packets: counted.received_packets,
+                received_bytes: counted.received_bytes,
+                acked_packets: counted.acked_packets,
+                lost_packets: lost.saturating_sub(counted.spurious_losses),
+                marked_packets: counted.marked_packets,
+                retransmitted_packets: counted.retransmitted_packets,
+                repair_packets: counted.repair_packets,
+                padding_packets: counted.padding_packets,
+                duplicate_packets: counted.duplicate_packets,
+                unsent_datagrams: seen.unsent_datagrams,
+            },
+            sent_reasons: reasons.collect(),
+        }
+    }
+}
+
+/// Returns the share of each reason in the bytes sent since `before`.
+fn shares(reasons: &ReasonCounts, before: &ReasonCounts) -> BTreeMap<String, f64> {
+    let sent = SendReason::ALL.map(|reason| {
+        let bytes = reasons.of(reason).bytes;
+        (reason, bytes.saturating_sub(before.of(reason).bytes))
+    });
+    let total: u64 = sent.iter().map(|(_, bytes)| bytes).sum();
+    let occur = sent.into_iter().filter(|(_, bytes)| *bytes > 0);
+    let share = |(reason, bytes): (SendReason, u64)| {
+        (reason.name().to_owned(), bytes as f64 / total as f64)
+    };
+    occur.map(share).collect()
+}
+
+fn sent_bytes(path: &PathSnapshot) -> u64 {
+    path.counters.sent_bytes + path.counters.control_bytes
+}
+
+fn delivered_bytes(seen: &Snapshot) -> u64 {
+    seen.session.media_bytes_received + seen.session.stream_bytes_received
+}
+
+pub(super) const STATES: [PathState; 4] = [
+    PathState::Active,
+    PathState::Suspect,
+    PathState::Out,
+    PathState::Removed,
+];

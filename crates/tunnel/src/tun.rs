@@ -1,0 +1,80 @@
+//! IP packets in datagrams, between an interface at the proxy and one at the server.
+//!
+//! ```text
+//! kernel ─▶ proxy's interface ─▶ session of datagrams ─▶ server's interface ─▶ kernel
+//! ```
+//!
+//! A proxy claims the addresses of its interface, and the server grants them to its key or not. It
+//! routes packets for them to the key's session, and accepts no packet from it with another source.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `address.rs` | an interface's address and its network |
+//! | `packet.rs` | source and destination of an IP packet |
+//! | `message.rs` | messages in a session's datagram |
+//! | `routes.rs` | which key may use an address, and which session has it |
+//! | `device.rs` | the interface |
+//! | `near.rs`, `far.rs` | the tasks of proxy and server |
+//! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
+
+pub mod address;
+mod device;
+pub mod far;
+pub mod host;
+pub mod message;
+pub mod near;
+pub mod packet;
+pub mod routes;
+
+use core::ops::RangeInclusive;
+
+use anabranch_net::DATAGRAM_FRAGMENT_BYTES;
+
+pub use address::InnerAddress;
+pub use device::name as interface_name;
+pub use message::is_of_tun;
+
+/// Length of the longest packet that, with its kind, is one fragment on a path with an MTU of 1,500
+/// bytes.
+pub const DEFAULT_MTU: u16 = DATAGRAM_FRAGMENT_BYTES - message::KIND_BYTES as u16;
+/// Permitted MTUs: from that of IPv6 (RFC 8200 §5) to that of jumbo frames, in bytes.
+pub const MTUS: RangeInclusive<u16> = 1_280..=9_000;
+
+/// Maximum length of a packet.
+const MAX_PACKET_BYTES: usize = 1 << 16;
+
+/// TUN interface that a proxy or server creates.
+#[derive(Clone, Debug, Default)]
+pub struct TunOptions {
+    /// Name of the interface; `None`: there is none.
+    pub name: Option<String>,
+    /// Its addresses, one of IPv4 and one of IPv6 at most. Empty: the usual one.
+    pub addresses: Vec<InnerAddress>,
+    /// Its MTU in bytes, in [`MTUS`].
+    pub mtu: u16,
+}
+
+impl TunOptions {
+    /// Returns whether an interface is requested.
+    pub fn is_wanted(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Returns the interface's addresses: the given ones, or `default`.
+    ///
+    /// # Errors
+    /// There are two of a kind.
+    fn addresses(&self, default: InnerAddress) -> anyhow::Result<Vec<InnerAddress>> {
+        let given = &self.addresses;
+        for kind in [true, false] {
+            let is_of_kind = |address: &&InnerAddress| address.is_ipv4() == kind;
+            if given.iter().filter(is_of_kind).count() > 1 {
+                anyhow::bail!("--tun-address: one of IPv4 and one of IPv6 at the most");
+            }
+        }
+        Ok(match given.is_empty() {
+            true => vec![default],
+            false => given.clone(),
+        })
+    }
+}

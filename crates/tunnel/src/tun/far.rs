@@ -1,0 +1,151 @@
+//! The server's end: one interface for all sessions.
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_net::DatagramChannel;
+use anabranch_secure::PublicKey;
+use anabranch_terminal::print;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::address::InnerAddress;
+use super::device::Device;
+use super::message::{self, Message, Verdict};
+use super::packet;
+use super::routes::{Admission, Routes};
+use super::{MAX_PACKET_BYTES, TunOptions};
+
+/// Minimum time between notifications of a session without a claim.
+const UNKNOWN_TOLD_EVERY: Duration = Duration::from_millis(100);
+
+/// The server's interface, and the session of each address.
+pub struct Gate {
+    device: Device,
+    routes: Mutex<Routes<DatagramChannel>>,
+}
+
+impl Gate {
+    /// Creates the interface, if one is requested.
+    ///
+    /// # Errors
+    /// It cannot be created, or its network has no room for peers.
+    pub fn open(options: &TunOptions, keys: &[PublicKey]) -> anyhow::Result<Option<Arc<Gate>>> {
+        let own = options.addresses(InnerAddress::OF_SERVER)?;
+        if let Some(lonely) = own.iter().find(|own| own.other_host(0).is_none()) {
+            anyhow::bail!("--tun-address {lonely}: its network has no room for a proxy");
+        }
+        let device = Device::open(options, &own)?;
+        Ok(device.map(|device| {
+            let routes = Mutex::new(Routes::new(own, keys));
+            Arc::new(Gate { device, routes })
+        }))
+    }
+
+    /// Carries packets from the interface to sessions, as long as the interface exists.
+    pub async fn run(self: Arc<Self>) {
+        let mut buffer = vec![0; MAX_PACKET_BYTES];
+        loop {
+            match self.device.recv(&mut buffer).await {
+                Ok(length) => self.forward(&buffer[..length]),
+                Err(error) => {
+                    print::note(format_args!("--tun {}: {error}", self.device.name));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reserves addresses for these keys, and removes those of others.
+    pub fn set_allowed(&self, keys: &[PublicKey]) {
+        self.routes(|routes| routes.set_keys(keys));
+    }
+
+    fn forward(&self, packet: &[u8]) {
+        let Some(ends) = packet::ends(packet) else {
+            return;
+        };
+        let channel = self.routes(|routes| routes.route(ends.to).cloned());
+        // Without a session of the proxy the packet is lost.
+        channel.map(|channel| channel.send(message::packet(packet)));
+    }
+
+    fn routes<T>(&self, act: impl FnOnce(&mut Routes<DatagramChannel>) -> T) -> T {
+        act(&mut self.routes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A session's access to the interface.
+pub struct Member {
+    gate: Option<Arc<Gate>>,
+    peer: PublicKey,
+    channel: DatagramChannel,
+    session: u64,
+    unknown_told_at: Option<Instant>,
+    is_spoofing_told: bool,
+}
+
+impl Member {
+    /// Creates the access of a new session. Without a gate, the proxy is notified that none exists.
+    pub fn new(gate: Option<Arc<Gate>>, peer: PublicKey, channel: DatagramChannel) -> Member {
+        let session = gate.as_ref().map_or(0, |gate| gate.routes(Routes::open));
+        Member {
+            gate,
+            peer,
+            channel,
+            session,
+            unknown_told_at: None,
+            is_spoofing_told: false,
+        }
+    }
+
+    /// Handles a message of the proxy.
+    pub async fn take(&mut self, datagram: Bytes) {
+        match Message::read(datagram) {
+            Some(Message::Claim(wanted)) => {
+                let whose = (self.peer, self.session);
+                let verdicts = match &self.gate {
+                    Some(gate) => gate.routes(|routes| routes.claim(whose, &self.channel, wanted)),
+                    None => [Verdict::NoNetwork; 2],
+                };
+                self.channel.send(message::verdicts(verdicts));
+            }
+            Some(Message::Packet(packet)) => self.forward(&packet).await,
+            // Messages of servers, and unknown ones.
+            _ => {}
+        }
+    }
+
+    async fn forward(&mut self, packet: &[u8]) {
+        let (Some(gate), Some(ends)) = (&self.gate, packet::ends(packet)) else {
+            return;
+        };
+        match gate.routes(|routes| routes.admit(self.session, ends.from)) {
+            Admission::Admitted => gate.device.send(packet).await,
+            Admission::Unknown => {
+                let is_recent = |at: Instant| at.elapsed() < UNKNOWN_TOLD_EVERY;
+                if !self.unknown_told_at.is_some_and(is_recent) {
+                    self.unknown_told_at = Some(Instant::now());
+                    self.channel.send(message::unknown());
+                }
+            }
+            Admission::Spoofed if !self.is_spoofing_told => {
+                self.is_spoofing_told = true;
+                print::note(format_args!(
+                    "--tun: dropped a packet of {} from {}, which is not its address; further \
+                     ones are not reported",
+                    self.peer, ends.from
+                ));
+            }
+            Admission::Spoofed => {}
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(gate) = &self.gate {
+            gate.routes(|routes| routes.close(self.session));
+        }
+    }
+}

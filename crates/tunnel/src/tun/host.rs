@@ -1,0 +1,20 @@
+//! Changes of the machine's own set-up: routes and name servers at a proxy, address translation at
+//! a server. All are undone at the end, or by the next start after a crash.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `act.rs` | one change: a command, or a file's new content |
+//! | `record.rs` | changes with their undoing, kept in a file for the case of a crash |
+//! | `routes.rs` | plan: routes and rules of a proxy |
+//! | `names.rs` | plan: name servers of a proxy |
+//! | `nat.rs` | plan: forwarding and address translation of a server |
+//! | `default_route.rs` | the proxy's changes, made when the server has granted its address |
+
+mod act;
+pub mod default_route;
+mod names;
+pub mod nat;
+mod record;
+mod routes;
+
+pub use record::clean_up;

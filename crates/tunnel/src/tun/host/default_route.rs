@@ -1,0 +1,130 @@
+//! A proxy's routes and name servers, changed when the server has granted the interface's address.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
+use anyhow::{Context, bail};
+
+use super::act::find;
+use super::record::Record;
+use super::{names, routes};
+use crate::tun::TunOptions;
+use crate::tun::message::OfEach;
+use crate::tun::near::Interface;
+
+/// Options for the machine's routes and name servers.
+#[derive(Clone, Debug, Default)]
+pub struct RouteOptions {
+    /// Whether all traffic of the machine goes through the interface.
+    pub is_default_route: bool,
+    /// Name servers to use in that time. Empty: the machine's own.
+    pub name_servers: Vec<IpAddr>,
+}
+
+/// A proxy's changes of the machine.
+pub struct DefaultRoute {
+    record: Record,
+    tun: String,
+    servers: Vec<IpAddr>,
+    addresses: OfEach<Option<IpAddr>>,
+    granted: Arc<OnceLock<OfEach<bool>>>,
+    made: Option<anyhow::Result<()>>,
+}
+
+/// Record of the changes, before there is an interface; none without `--default-route`.
+pub struct Prepared(Option<Record>);
+
+impl RouteOptions {
+    /// Undoes the changes of an earlier run, and marks the sockets that paths open from now on.
+    ///
+    /// # Errors
+    /// A program or right is missing, or others use the same rules.
+    pub fn prepare(&self) -> anyhow::Result<Prepared> {
+        if !self.is_default_route {
+            return Ok(Prepared(None));
+        }
+        let prepare = || {
+            find("ip")?;
+            let record = Record::open("default-route")?;
+            routes::Seen::look()?.check()?;
+            if !self.name_servers.is_empty() {
+                names::Seen::look()?;
+            }
+            anyhow::Ok(record)
+        };
+        let record = prepare().context("--default-route")?;
+        anabranch_net::mark_sockets(routes::MARK);
+        Ok(Prepared(Some(record)))
+    }
+
+    /// Returns the changes that lead all traffic to the interface.
+    pub fn through(
+        &self,
+        prepared: Prepared,
+        interface: Option<&Interface>,
+        tun: &TunOptions,
+    ) -> Option<DefaultRoute> {
+        let (record, interface) = (prepared.0?, interface?);
+        Some(DefaultRoute {
+            record,
+            tun: tun.name.clone()?,
+            servers: self.name_servers.clone(),
+            addresses: interface.addresses(),
+            granted: interface.granted(),
+            made: None,
+        })
+    }
+}
+
+impl DefaultRoute {
+    /// Makes the changes if the server has granted the address. If that fails, the program stops.
+    pub fn look(&mut self, stop: &Stop) {
+        let (None, Some(granted)) = (&self.made, self.granted.get()) else {
+            return;
+        };
+        let granted = *granted;
+        let made = self.make(granted).context("--default-route");
+        if made.is_err() {
+            stop.stop();
+        }
+        self.made = Some(made);
+    }
+
+    fn make(&mut self, granted: OfEach<bool>) -> anyhow::Result<()> {
+        let granted = [0, 1].map(|index| self.addresses[index].filter(|_| granted[index]));
+        let seen = routes::Seen::look()?;
+        seen.check()?;
+        let mut steps = routes::plan(&seen, &self.tun, granted);
+        if !self.servers.is_empty() {
+            let seen = names::Seen::look()?;
+            steps.extend(names::plan(&seen, &self.tun, &self.servers));
+        }
+        self.record.apply(&steps)?;
+        let kinds = match granted {
+            [Some(_), Some(_)] => "IPv4 and IPv6",
+            [Some(_), None] => "IPv4 (IPv6 has no route now)",
+            _ => "IPv6 (IPv4 has no route now)",
+        };
+        print::note(format_args!(
+            "all traffic goes through {}, {kinds} (--default-route)",
+            self.tun
+        ));
+        Ok(())
+    }
+
+    /// Undoes the changes.
+    ///
+    /// # Errors
+    /// The changes could not be made.
+    pub fn end(mut self) -> anyhow::Result<()> {
+        if self.record.undo() {
+            print::note("routes and name servers are as they were (--default-route)");
+        }
+        match self.made.take() {
+            Some(Err(error)) => bail!(error),
+            _ => Ok(()),
+        }
+    }
+}

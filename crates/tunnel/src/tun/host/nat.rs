@@ -1,0 +1,185 @@
+//! A server's forwarding and address translation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_terminal::print;
+use anyhow::{Context, ensure};
+
+use super::act::{Act, Face, Step, find};
+use super::record::Record;
+use crate::tun::TunOptions;
+use crate::tun::address::InnerAddress;
+
+const FORWARD_IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
+const FORWARD_IPV6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
+/// Folder of each interface's parameters.
+const CONF_IPV6: &str = "/proc/sys/net/ipv6/conf";
+
+/// Parameters of the kernel, with their values.
+type Parameters = Vec<(PathBuf, String)>;
+
+/// A server's address translation, until it is dropped.
+pub struct Nat {
+    _record: Record,
+}
+
+impl Nat {
+    /// Sets up forwarding and address translation for the networks of the interface.
+    ///
+    /// # Errors
+    /// A program or right is missing, or a command fails.
+    pub fn set_up(options: &TunOptions) -> anyhow::Result<Nat> {
+        let own = options.addresses(InnerAddress::OF_SERVER)?;
+        let tun = options.name.as_deref().unwrap_or_default();
+        ensure!(
+            tun.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)),
+            "--nat: the interface's name {tun:?} may have letters, digits, '.', '_' and '-' only"
+        );
+        let set_up = || {
+            find("nft")?;
+            let mut record = Record::open(&format!("nat-{tun}"))?;
+            let has_ipv6 = own.iter().any(|own| !own.is_ipv4());
+            record.apply(&plan(&parameters(has_ipv6)?, tun, &own))?;
+            anyhow::Ok(record)
+        };
+        let record = set_up().context("--nat")?;
+        print::note(format_args!(
+            "packets of {tun} leave by this machine's addresses (--nat)"
+        ));
+        Ok(Nat { _record: record })
+    }
+}
+
+/// Reads the parameters that forwarding depends on.
+fn parameters(has_ipv6: bool) -> anyhow::Result<Parameters> {
+    let mut paths = vec![PathBuf::from(FORWARD_IPV4)];
+    if has_ipv6 {
+        let interfaces = fs::read_dir(CONF_IPV6).context("this machine has no IPv6")?;
+        let interfaces = interfaces.flatten();
+        let interfaces = interfaces.filter(|entry| entry.file_name() != "all");
+        paths.extend(interfaces.map(|entry| entry.path().join("accept_ra")));
+        paths.push(PathBuf::from(FORWARD_IPV6));
+    }
+    let read = |path: PathBuf| {
+        let value = fs::read_to_string(&path);
+        let value = value.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok((path, value.trim().to_owned()))
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// Returns the changes by which the packets of the interface's networks leave the machine.
+/// `parameters` are those of now. A router ignores router advertisements unless `accept_ra` is 2.
+fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<Step> {
+    let forward = Path::new(FORWARD_IPV6);
+    let is_router = |(path, value): &(PathBuf, String)| path == forward && value == "1";
+    let was_router = parameters.iter().any(is_router);
+    let mut steps = Vec::new();
+    for (path, value) in parameters {
+        let is_of_advertisements = path.ends_with("accept_ra");
+        let wanted = match (is_of_advertisements, value.as_str()) {
+            (true, "1") if !was_router => "2",
+            (false, "0") => "1",
+            _ => continue,
+        };
+        let [from, to] = [value.as_str(), wanted].map(|value| Face::Text(format!("{value}\n")));
+        steps.push(Step::replace(path, from, to));
+    }
+    let table = format!("inet {}", table(tun));
+    let nft = |input: String| Act::Run {
+        program: "nft".to_owned(),
+        arguments: vec!["-f".to_owned(), "-".to_owned()],
+        input,
+    };
+    // A table is made first so that its removal cannot fail.
+    let removal = format!("table {table}\ndelete table {table}\n");
+    let mut rules = String::new();
+    for network in networks {
+        let kind = if network.is_ipv4() { "ip" } else { "ip6" };
+        rules.push_str(&format!(
+            "    {kind} saddr {network} oifname != {{ \"{tun}\", \"lo\" }} masquerade\n"
+        ));
+    }
+    let nat = format!("type nat hook postrouting priority srcnat;\n{rules}");
+    let forward = format!(
+        "type filter hook forward priority filter;\n    iifname \"{tun}\" oifname \"{tun}\" drop\n"
+    );
+    let chains = format!("  chain nat {{\n    {nat}  }}\n  chain forward {{\n    {forward}  }}\n");
+    let whole = format!("{removal}table {table} {{\n{chains}}}\n");
+    steps.push(Step {
+        act: nft(whole),
+        undo: Some(nft(removal)),
+    });
+    steps
+}
+
+/// Returns the name of the interface's table.
+fn table(tun: &str) -> String {
+    let clean = |character: char| match character.is_ascii_alphanumeric() {
+        true => character,
+        false => '_',
+    };
+    format!("anabranch_{}", tun.chars().map(clean).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(values: &[(&str, &str)]) -> Parameters {
+        let owned = |(path, value): &(&str, &str)| (PathBuf::from(*path), (*value).to_owned());
+        values.iter().map(owned).collect()
+    }
+
+    fn paths(steps: &[Step]) -> Vec<String> {
+        let path = |step: &Step| match &step.act {
+            Act::Replace { path, .. } => Some(path.display().to_string()),
+            Act::Run { .. } => None,
+        };
+        steps.iter().filter_map(path).collect()
+    }
+
+    #[test]
+    fn networks_are_masqueraded_and_proxies_kept_apart() {
+        let own = ["10.99.0.1/24", "fd99::1/64"].map(|own| own.parse().unwrap());
+        let steps = plan(&parameters(&[(FORWARD_IPV4, "1")]), "ab-0", &own);
+        let [step] = &steps[..] else {
+            panic!("{steps:?}")
+        };
+        let expected = "table inet anabranch_ab_0\ndelete table inet anabranch_ab_0\n";
+        let (Act::Run { input, .. }, Some(Act::Run { input: undo, .. })) = (&step.act, &step.undo)
+        else {
+            panic!("{step:?}")
+        };
+        assert_eq!(undo, expected);
+        assert!(input.starts_with(expected));
+        for part in [
+            "ip saddr 10.99.0.1/24 oifname != { \"ab-0\", \"lo\" } masquerade",
+            "ip6 saddr fd99::1/64 oifname != { \"ab-0\", \"lo\" } masquerade",
+            "iifname \"ab-0\" oifname \"ab-0\" drop",
+        ] {
+            assert!(input.contains(part), "{part}: {input}");
+        }
+    }
+
+    #[test]
+    fn forwarding_is_switched_on_where_it_is_off_and_advertisements_stay_accepted() {
+        let eth0 = "/proc/sys/net/ipv6/conf/eth0/accept_ra";
+        let wlan0 = "/proc/sys/net/ipv6/conf/wlan0/accept_ra";
+        let found = [
+            (FORWARD_IPV4, "0"),
+            (eth0, "1"),
+            (wlan0, "0"),
+            (FORWARD_IPV6, "0"),
+        ];
+        let steps = plan(&parameters(&found), "ab0", &[]);
+        assert_eq!(paths(&steps), [FORWARD_IPV4, eth0, FORWARD_IPV6]);
+        let [old, new] = ["1\n", "2\n"].map(|value| Face::Text(value.to_owned()));
+        assert_eq!(steps[1], Step::replace(Path::new(eth0), old, new));
+        let found = [(FORWARD_IPV4, "1"), (eth0, "1"), (FORWARD_IPV6, "1")];
+        let steps = plan(&parameters(&found), "ab0", &[]);
+        assert_eq!(paths(&steps), [""; 0], "it is a router already");
+    }
+}

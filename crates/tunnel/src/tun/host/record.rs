@@ -1,0 +1,227 @@
+//! Changes with their undoing, which a file keeps for the case that this program cannot undo them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anabranch_terminal::print;
+use anyhow::{Context, bail};
+
+use super::act::{Act, Step};
+
+/// Folder of the records. A restart of the machine empties it, and undoes all changes.
+const FOLDER: &str = "/run/anabranch";
+
+/// Changes that this program has made. Undoes them when dropped.
+pub(super) struct Record {
+    path: PathBuf,
+    /// Locked for as long as the program lives.
+    file: File,
+    undo: Vec<Act>,
+}
+
+impl Record {
+    /// Opens the record of this name in the program's network namespace, and undoes the changes of
+    /// a program that has crashed.
+    ///
+    /// # Errors
+    /// A running program has it, or the folder cannot be written.
+    pub(super) fn open(name: &str) -> anyhow::Result<Record> {
+        let file_name = format!("{}-{name}.json", namespace()?);
+        Record::open_in(Path::new(FOLDER), &file_name)
+    }
+
+    fn open_in(folder: &Path, file_name: &str) -> anyhow::Result<Record> {
+        let path = folder.join(file_name);
+        let context = || format!("it takes root: cannot write {}", path.display());
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(folder);
+        made.with_context(context)?;
+        let mut file = loop {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            let file = options.mode(0o600).open(&path).with_context(context)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    bail!("a running program has made these changes already")
+                }
+                Err(TryLockError::Error(error)) => return Err(error).with_context(context),
+            }
+            // Its last owner may have removed it before it was locked.
+            let inode = file.metadata()?.ino();
+            if fs::metadata(&path).is_ok_and(|found| found.ino() == inode) {
+                break file;
+            }
+        };
+        let mut text = String::new();
+        file.read_to_string(&mut text).with_context(context)?;
+        let undo = match text.is_empty() {
+            true => Vec::new(),
+            false => serde_json::from_str(&text).with_context(|| {
+                let path = path.display();
+                format!("{path} is damaged: remove it, and the changes that it lists")
+            })?,
+        };
+        let mut record = Record { path, file, undo };
+        if record.undo() {
+            print::warn("undid the changes of routes, names and forwarding of an earlier run");
+        }
+        Ok(record)
+    }
+
+    /// Makes changes. After a failure none of them remains.
+    ///
+    /// # Errors
+    /// One of them fails, or the record cannot be written.
+    pub(super) fn apply(&mut self, steps: &[Step]) -> anyhow::Result<()> {
+        // The last change is undone first.
+        let undo = steps.iter().rev().filter_map(|step| step.undo.clone());
+        self.undo = undo.chain(self.undo.drain(..)).collect();
+        let written = self.write();
+        let context = || format!("cannot write {}", self.path.display());
+        written.with_context(context)?;
+        for step in steps {
+            if let Err(error) = step.act.perform() {
+                self.undo();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        let text = serde_json::to_vec(&self.undo)?;
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(&text)?;
+        Ok(())
+    }
+
+    /// Undoes all changes. Returns whether there were any.
+    pub(super) fn undo(&mut self) -> bool {
+        let undo = core::mem::take(&mut self.undo);
+        for act in &undo {
+            if let Err(error) = act.perform_as_undo() {
+                print::warn(format_args!("not undone: {error:#}"));
+            }
+        }
+        if let Err(error) = self.file.set_len(0) {
+            print::warn(format_args!("{}: {error}", self.path.display()));
+        }
+        !undo.is_empty()
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.undo();
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Returns the number of the program's network namespace: changes belong to it alone.
+fn namespace() -> anyhow::Result<u64> {
+    let found = fs::metadata("/proc/self/ns/net").context("it takes Linux")?;
+    Ok(found.ino())
+}
+
+/// Undoes the changes of programs that have crashed, in this network namespace.
+///
+/// # Errors
+/// The changes are those of a running program, or cannot be read.
+pub fn clean_up() -> anyhow::Result<()> {
+    clean_up_in(Path::new(FOLDER), &format!("{}-", namespace()?))
+}
+
+fn clean_up_in(folder: &Path, prefix: &str) -> anyhow::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries.flatten().collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            let context = || format!("it takes root: cannot read {}", folder.display());
+            return Err(error).with_context(context);
+        }
+    };
+    let names = entries
+        .iter()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+    if names.is_empty() {
+        print::note("nothing is left to undo");
+    }
+    for name in names {
+        let opened = Record::open_in(folder, &name);
+        opened.with_context(|| format!("--clean-up of {name}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tun::host::act::Face;
+
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    /// Returns the replacement of `old` by `new` in a file.
+    fn step(path: &Path) -> Step {
+        let [old, new] = ["old", "new"].map(|text| Face::Text(text.to_owned()));
+        Step::replace(path, old, new)
+    }
+
+    #[test]
+    fn changes_are_undone_at_the_end_and_after_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, file) = (folder.path().join("state"), folder.path().join("file"));
+        fs::write(&file, "old").unwrap();
+        let mut record = Record::open_in(&state, "1-a.json").unwrap();
+        record.apply(&[step(&file)]).unwrap();
+        assert_eq!(text(&file), "new");
+        let other = Record::open_in(&state, "1-a.json").err().unwrap();
+        assert!(other.to_string().contains("a running program"), "{other}");
+        assert!(clean_up_in(&state, "1-").is_err(), "it is in use");
+        let left = text(&state.join("1-a.json"));
+        drop(record);
+        assert_eq!(text(&file), "old");
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
+        // A program that was killed leaves the change and the record.
+        for of_next_start in [true, false] {
+            fs::write(&file, "new").unwrap();
+            fs::write(state.join("1-a.json"), &left).unwrap();
+            clean_up_in(&state, "2-").unwrap();
+            assert_eq!(text(&file), "new", "of another namespace");
+            match of_next_start {
+                true => drop(Record::open_in(&state, "1-a.json").unwrap()),
+                false => clean_up_in(&state, "1-").unwrap(),
+            }
+            assert_eq!(text(&file), "old");
+            assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_failure_undoes_the_changes_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "old").unwrap();
+        let mut record = Record::open_in(folder.path(), "1-a.json").unwrap();
+        let failing = Step {
+            act: Act::run("false"),
+            undo: None,
+        };
+        assert!(record.apply(&[step(&file), failing]).is_err());
+        assert_eq!(text(&file), "old");
+    }
+
+    #[test]
+    fn a_damaged_record_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("1-a.json"), "[{").unwrap();
+        let error = Record::open_in(folder.path(), "1-a.json").err().unwrap();
+        assert!(error.to_string().contains("1-a.json is damaged"), "{error}");
+    }
+}

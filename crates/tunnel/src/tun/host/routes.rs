@@ -1,0 +1,271 @@
+//! Plan of a proxy's routes: a table of their own, and rules that lead to it.
+//!
+//! ```text
+//! 7090 packets of the paths' sockets, by their mark ──────────────┐
+//! 7091 multicast and broadcast (IPv4) ────────────────────────────┤
+//! 7092 networks with a route of their own ─▶ table main           │
+//! 7093 packets from the interface's address ─▶ table 7099         │
+//! 7094 packets without a source as yet (IPv4) ─▶ table 7099       │
+//! 7094, 7095 packets with another source (IPv6) ──────────────────┤
+//! 7096 all others (IPv6) ─▶ table 7099                            │
+//! 7099 nothing: the machine's own rules follow ◀──────────────────┘
+//! ```
+//!
+//! Packets with another source are answers of services, and those of programs that have chosen
+//! their way. For IPv4, the rules for the reverse path filter follow from that: it looks up the
+//! route from an address of the machine to the sender.
+
+use std::net::IpAddr;
+
+use anyhow::ensure;
+
+use super::act::{Act, Step, output_of};
+use crate::tun::message::OfEach;
+
+/// Mark of the paths' sockets: "Anab".
+pub(super) const MARK: u32 = 0x416e_6162;
+/// Routing table, and priority of the last rule.
+const TABLE: u32 = 7_099;
+/// Priority of the first rule. Those of the machine have 32,766 or, if they are added without a
+/// priority, the ones below it.
+const FIRST_PRIORITY: u32 = 7_090;
+
+/// State of the machine's routes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// Output of `ip rule show`, for both kinds.
+    rules: String,
+    /// Output of `ip route show table`, for both kinds.
+    table: String,
+    has_ipv6: bool,
+}
+
+impl Seen {
+    /// Looks at the machine.
+    ///
+    /// # Errors
+    /// The program `ip` is missing.
+    pub(super) fn look() -> anyhow::Result<Seen> {
+        let has_ipv6 = std::path::Path::new("/proc/net/if_inet6").exists();
+        let both = |what: &str| {
+            let ipv4 = output_of(&format!("ip -4 {what}"))?;
+            anyhow::Ok(ipv4 + &output_of(&format!("ip -6 {what}"))?)
+        };
+        Ok(Seen {
+            rules: both("rule show")?,
+            table: both(&format!("route show table {TABLE}"))?,
+            has_ipv6,
+        })
+    }
+
+    /// Checks that the table and the priorities of rules are free.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let priority = |line: &str| line.split(':').next()?.parse::<u32>().ok();
+        let is_ours = |line: &str| {
+            priority(line).is_some_and(|number| (FIRST_PRIORITY..=TABLE).contains(&number))
+        };
+        let taken = self.rules.lines().find(|line| is_ours(line));
+        ensure!(
+            taken.is_none(),
+            "another program has a rule in the range {FIRST_PRIORITY} to {TABLE}: {} \
+             (see `ip rule`)",
+            taken.unwrap_or_default().replace('\t', " ")
+        );
+        ensure!(
+            self.table.trim().is_empty(),
+            "another program has routes in table {TABLE} (see `ip route show table {TABLE}`)"
+        );
+        Ok(())
+    }
+}
+
+/// Returns the changes by which packets enter the interface `tun`, by the addresses of it that the
+/// server routes. Packets of a kind without an address have no route.
+pub(super) fn plan(seen: &Seen, tun: &str, addresses: OfEach<Option<IpAddr>>) -> Vec<Step> {
+    let [ipv4, ipv6] = addresses;
+    let mut steps = routes("-4", tun, ipv4);
+    steps.extend(rules("-4", &of_ipv4(ipv4)));
+    if seen.has_ipv6 {
+        steps.extend(routes("-6", tun, ipv6));
+        steps.extend(rules("-6", &of_ipv6(ipv6)));
+    }
+    steps
+}
+
+/// Returns the default route of the table.
+fn routes(kind: &str, tun: &str, address: Option<IpAddr>) -> Vec<Step> {
+    let route = match address {
+        Some(address) => format!("default dev {tun} src {address}"),
+        None => "unreachable default".to_owned(),
+    };
+    vec![Step {
+        act: Act::run(&format!("ip {kind} route add {route} table {TABLE}")),
+        undo: Some(Act::run(&format!("ip {kind} route flush table {TABLE}"))),
+    }]
+}
+
+/// Returns the steps that add the rules. The last rule is added first, since others lead to it, and
+/// the one for the paths' sockets second.
+fn rules(kind: &str, rules: &[(u32, String)]) -> Vec<Step> {
+    let end = [(TABLE, "nop".to_owned())];
+    let own = [(FIRST_PRIORITY, format!("fwmark {MARK:#x} goto {TABLE}"))];
+    let all = end.iter().chain(&own).chain(rules);
+    let step = |(priority, rule): &(u32, String)| {
+        let act = |verb: &str| Act::run(&format!("ip {kind} rule {verb} pref {priority} {rule}"));
+        Step {
+            act: act("add"),
+            undo: Some(act("del")),
+        }
+    };
+    all.map(step).collect()
+}
+
+/// Returns the rules of IPv4 beside those of both kinds.
+fn of_ipv4(address: Option<IpAddr>) -> Vec<(u32, String)> {
+    let mut rules = vec![
+        (7_091, format!("to 224.0.0.0/3 goto {TABLE}")),
+        (7_092, "lookup main suppress_prefixlength 0".to_owned()),
+    ];
+    if let Some(address) = address {
+        rules.push((7_093, format!("from {address} lookup {TABLE}")));
+    }
+    rules.push((7_094, format!("from 0.0.0.0/32 lookup {TABLE}")));
+    rules
+}
+
+/// Returns the rules of IPv6 beside those of both kinds. A rule with a source there does not apply
+/// to packets without one.
+fn of_ipv6(address: Option<IpAddr>) -> Vec<(u32, String)> {
+    let mut rules = vec![(7_092, "lookup main suppress_prefixlength 0".to_owned())];
+    if let Some(address) = address {
+        rules.push((7_093, format!("from {address} lookup {TABLE}")));
+    }
+    rules.push((7_094, format!("from ::/1 goto {TABLE}")));
+    rules.push((7_095, format!("from 8000::/1 goto {TABLE}")));
+    rules.push((7_096, format!("lookup {TABLE}")));
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(steps: &[Step]) -> Vec<(String, String)> {
+        let line = |act: &Act| match act {
+            Act::Run {
+                program, arguments, ..
+            } => format!("{program} {}", arguments.join(" ")),
+            other => panic!("{other:?}"),
+        };
+        let both = |step: &Step| (line(&step.act), line(step.undo.as_ref().unwrap()));
+        steps.iter().map(both).collect()
+    }
+
+    fn seen(has_ipv6: bool) -> Seen {
+        Seen {
+            has_ipv6,
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn a_plan_has_a_route_and_rules_with_their_undoing() {
+        let addresses = [Some([10, 99, 0, 2].into()), None];
+        let planned = lines(&plan(&seen(false), "ab0", addresses));
+        let expected = [
+            (
+                "ip -4 route add default dev ab0 src 10.99.0.2 table 7099",
+                "ip -4 route flush table 7099",
+            ),
+            (
+                "ip -4 rule add pref 7099 nop",
+                "ip -4 rule del pref 7099 nop",
+            ),
+            (
+                "ip -4 rule add pref 7090 fwmark 0x416e6162 goto 7099",
+                "ip -4 rule del pref 7090 fwmark 0x416e6162 goto 7099",
+            ),
+            (
+                "ip -4 rule add pref 7091 to 224.0.0.0/3 goto 7099",
+                "ip -4 rule del pref 7091 to 224.0.0.0/3 goto 7099",
+            ),
+            (
+                "ip -4 rule add pref 7092 lookup main suppress_prefixlength 0",
+                "ip -4 rule del pref 7092 lookup main suppress_prefixlength 0",
+            ),
+            (
+                "ip -4 rule add pref 7093 from 10.99.0.2 lookup 7099",
+                "ip -4 rule del pref 7093 from 10.99.0.2 lookup 7099",
+            ),
+            (
+                "ip -4 rule add pref 7094 from 0.0.0.0/32 lookup 7099",
+                "ip -4 rule del pref 7094 from 0.0.0.0/32 lookup 7099",
+            ),
+        ];
+        let expected = expected.map(|(act, undo)| (act.to_owned(), undo.to_owned()));
+        assert_eq!(planned, expected);
+    }
+
+    #[test]
+    fn packets_of_a_kind_without_an_address_have_no_route() {
+        let v6 = [None, Some("fd99::2".parse().unwrap())];
+        for (addresses, lost, carried) in [
+            ([Some([10, 99, 0, 2].into()), None], "-6", "-4"),
+            (v6, "-4", "-6"),
+        ] {
+            let planned = lines(&plan(&seen(true), "ab0", addresses));
+            let has = |line: &str| planned.iter().any(|(act, _)| act.starts_with(line));
+            assert!(has(&format!(
+                "ip {lost} route add unreachable default table"
+            )));
+            assert!(has(&format!("ip {carried} route add default dev ab0 src")));
+            assert!(!has(&format!("ip {lost} rule add pref 7093")));
+            assert!(has(&format!("ip {carried} rule add pref 7093")));
+        }
+    }
+
+    #[test]
+    fn the_paths_sockets_are_excepted_before_packets_enter_the_tunnel() {
+        let v6 = Some("fd99::2".parse().unwrap());
+        let planned = lines(&plan(&seen(true), "ab0", [Some([10, 99, 0, 2].into()), v6]));
+        for kind in ["-4", "-6"] {
+            let at = |part: &str| {
+                let line = format!("ip {kind} rule add {part}");
+                planned.iter().position(|(act, _)| act.starts_with(&line))
+            };
+            let (end, own) = (
+                at("pref 7099 nop").unwrap(),
+                at("pref 7090 fwmark").unwrap(),
+            );
+            assert!(end < own && own < at("pref 7092").unwrap());
+            assert!(own < at("pref 7093").unwrap() && own < at("pref 7094").unwrap());
+        }
+    }
+
+    #[test]
+    fn tables_and_priorities_of_others_are_respected() {
+        let rules = |rules: &str| Seen {
+            rules: rules.to_owned(),
+            ..Seen::default()
+        };
+        let usual = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n";
+        rules(usual).check().unwrap();
+        rules("7089:\tfrom all lookup 5\n7100:\tfrom all lookup 5\n")
+            .check()
+            .unwrap();
+        let error = rules("7092:\tfrom all lookup 5\n").check().unwrap_err();
+        assert!(
+            error.to_string().contains("7092: from all lookup 5"),
+            "{error}"
+        );
+        let table = "default via 192.0.2.1 dev eth0\n".to_owned();
+        let seen = Seen {
+            table,
+            ..Seen::default()
+        };
+        assert!(seen.check().is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! The server's end: from the session to a socket for each flow, and back.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_net::{AcceptedDatagrams, DatagramChannel};
+use anabranch_observe::Transport;
+use anabranch_secure::PublicKey;
+use bytes::Bytes;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::message::{self, Message};
+use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
+use crate::policy::{Policy, Request};
+use crate::request::Answer;
+use crate::tun;
+
+/// Maximum number of datagrams that wait for a flow's target or socket; more are dropped.
+const MAX_QUEUED: usize = 256;
+
+/// Maximum bytes in all these queues of a session; more are dropped. A flow waits up to 10 s for
+/// its target, and a session has 1,024 flows.
+pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
+
+/// Serves all sessions that are opened; their IP packets go through the gate, if there is one.
+pub async fn serve_all(
+    mut accepted: UnboundedReceiver<AcceptedDatagrams>,
+    policy: Arc<Policy>,
+    gate: Option<Arc<tun::far::Gate>>,
+) {
+    while let Some(AcceptedDatagrams { peer, channel }) = accepted.recv().await {
+        let far = Far {
+            tun: tun::far::Member::new(gate.clone(), peer, channel.clone()),
+            peer,
+            channel,
+            policy: Arc::clone(&policy),
+            flows: BTreeMap::new(),
+            room: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)),
+            began_at: Instant::now(),
+        };
+        tokio::spawn(far.run());
+    }
+}
+
+/// Flows of a session, which end with it.
+pub(super) struct Far {
+    pub(super) peer: PublicKey,
+    pub(super) channel: DatagramChannel,
+    pub(super) tun: tun::far::Member,
+    pub(super) policy: Arc<Policy>,
+    pub(super) flows: BTreeMap<u32, Flow>,
+    /// Room for bytes in the queues of all flows.
+    pub(super) room: Arc<Semaphore>,
+    pub(super) began_at: Instant,
+}
+
+pub(super) struct Flow {
+    pub(super) queue: mpsc::Sender<Queued>,
+    pub(super) used: Arc<LastUse>,
+    task: AbortHandle,
+}
+
+/// A datagram for a flow's socket.
+pub(super) struct Queued {
+    bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Time of the last datagram in either direction, in milliseconds since the session began.
+pub(super) struct LastUse {
+    began_at: Instant,
+    millis: AtomicU64,
+}
+
+impl LastUse {
+    pub(super) fn set(&self) {
+        let millis = self.began_at.elapsed().as_millis() as u64;
+        self.millis.store(millis, Ordering::Relaxed);
+    }
+}
+
+impl Far {
+    async fn run(mut self) {
+        while let Some(datagram) = self.channel.recv().await {
+            if tun::is_of_tun(&datagram) {
+                self.tun.take(datagram).await;
+                continue;
+            }
+            match Message::read(datagram) {
+                Some((flow, Message::Datagram(bytes))) => {
+                    let is_known = self.forward(flow, bytes);
+                    if !is_known {
+                        self.channel.send(message::unknown(flow));
+                    }
+                }
+                Some((flow, Message::Opening { target, bytes })) => {
+                    self.open(flow, &target, bytes);
+                }
+                // Messages of servers, and unknown ones.
+                _ => {}
+            }
+        }
+    }
+
+    /// Forwards a datagram. Returns whether the flow exists.
+    fn forward(&mut self, number: u32, bytes: Bytes) -> bool {
+        let Some(flow) = self.flows.get(&number) else {
+            return false;
+        };
+        if flow.queue.is_closed() {
+            self.flows.remove(&number);
+            return false;
+        }
+        let room = Arc::clone(&self.room).try_acquire_many_owned(bytes.len() as u32);
+        // If the target's socket blocks, datagrams are lost.
+        if let Ok(_room) = room {
+            let _ = flow.queue.try_send(Queued { bytes, _room });
+        }
+        true
+    }
+
+    pub(super) fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
+        if !self.forward(number, bytes.clone()) {
+            let request = match self.policy.request(self.peer, Transport::Udp, asked) {
+                Ok(request) => request,
+                Err(answer) => {
+                    self.channel.send(message::refused(number, answer));
+                    return;
+                }
+            };
+            self.make_room();
+            self.start(number, request);
+            self.forward(number, bytes);
+        }
+        self.channel.send(message::known(number));
+    }
+
+    fn make_room(&mut self) {
+        self.flows.retain(|_, flow| !flow.queue.is_closed());
+        if self.flows.len() >= MAX_FLOWS {
+            let last_use = |flow: &Flow| flow.used.millis.load(Ordering::Relaxed);
+            let oldest = self.flows.iter().min_by_key(|(_, flow)| last_use(flow));
+            let oldest = oldest.map(|(number, _)| *number);
+            oldest.and_then(|number| self.flows.remove(&number));
+        }
+    }
+
+    fn start(&mut self, number: u32, request: Request) {
+        let (queue, datagrams) = mpsc::channel(MAX_QUEUED);
+        let used = Arc::new(LastUse {
+            began_at: self.began_at,
+            millis: AtomicU64::new(0),
+        });
+        used.set();
+        let policy = Arc::clone(&self.policy);
+        let (channel, last_use) = (self.channel.clone(), Arc::clone(&used));
+        let carried = tokio::spawn(async move {
+            let connected = async {
+                let addresses = policy.addresses(&request).await?;
+                let (socket, address) = connect(&addresses).await?;
+                policy.connected(&request, address);
+                Ok(socket)
+            };
+            match connected.await {
+                Ok(socket) => carry(number, &socket, datagrams, &channel, &last_use).await,
+                Err(answer) => {
+                    channel.send(message::refused(number, answer));
+                }
+            }
+        });
+        let task = carried.abort_handle();
+        self.flows.insert(number, Flow { queue, used, task });
+    }
+}
+
+/// Returns a socket to the first of a target's addresses that has a route.
+async fn connect(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), Answer> {
+    for address in addresses {
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).await;
+        let socket = socket.map_err(|_| Answer::Unreachable)?;
+        if socket.connect(address).await.is_ok() {
+            set_up(&socket);
+            return Ok((socket, *address));
+        }
+    }
+    Err(Answer::Unreachable)
+}
+
+/// Carries a flow's datagrams both ways until it is idle, or its queue is closed.
+async fn carry(
+    number: u32,
+    socket: &UdpSocket,
+    mut datagrams: Receiver<Queued>,
+    channel: &DatagramChannel,
+    used: &LastUse,
+) {
+    loop {
+        let next = async {
+            tokio::select! {
+                datagram = datagrams.recv() => {
+                    let Some(datagram) = datagram else { return false };
+                    // Errors, for example because nobody listens or the datagram is too long, are
+                    // for the application to detect, as on any network.
+                    let _ = socket.send(&datagram.bytes).await;
+                }
+                _ = socket.readable() => take_answers(number, socket, channel),
+            }
+            true
+        };
+        match tokio::time::timeout(IDLE_AFTER, next).await {
+            Ok(true) => used.set(),
+            Ok(false) | Err(_) => return,
+        }
+    }
+}
+
+fn take_answers(number: u32, socket: &UdpSocket, channel: &DatagramChannel) {
+    for _ in 0..MAX_BATCH {
+        let taken = with_buffer(|buffer| {
+            let length = socket.try_recv(buffer)?;
+            channel.send(message::datagram(number, None, &buffer[..length]));
+            Ok(())
+        });
+        if taken.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return;
+        }
+    }
+}

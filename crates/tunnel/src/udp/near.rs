@@ -1,0 +1,142 @@
+//! The proxy's end: from applications to the session and back.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_net::DatagramChannel;
+use anabranch_terminal::print;
+use anyhow::Context;
+use bytes::Bytes;
+use tokio::net::UdpSocket;
+use tokio::time::Instant;
+
+use super::flows::{Flows, Source};
+use super::message::{self, Message};
+use super::port::Port;
+use super::{MAX_BATCH, Rule, set_up, with_buffer};
+use crate::tun;
+
+/// The open ports, with their rules.
+#[derive(Debug)]
+pub struct Ports(pub(super) Vec<(Rule, Port)>);
+
+impl Ports {
+    /// Opens the ports of all rules.
+    ///
+    /// # Errors
+    /// One cannot be opened.
+    pub async fn open(rules: &[Rule]) -> anyhow::Result<Ports> {
+        let mut ports = Vec::new();
+        for rule in rules {
+            let socket = UdpSocket::bind(rule.listen).await;
+            let socket = socket.with_context(|| format!("--udp {}", rule.listen))?;
+            set_up(&socket);
+            let socket = Port::new(socket).with_context(|| format!("--udp {}", rule.listen))?;
+            print::note(format_args!(
+                "taking datagrams at {} for {} (--udp)",
+                socket.local_addr()?,
+                rule.target
+            ));
+            ports.push((rule.clone(), socket));
+        }
+        Ok(Ports(ports))
+    }
+}
+
+/// State that the tasks share.
+#[derive(Debug)]
+struct Near {
+    ports: Vec<(Rule, Port)>,
+    flows: Mutex<Flows>,
+    channel: DatagramChannel,
+}
+
+/// Carries datagrams in both directions as long as the channel exists, and packets of the
+/// interface, if there is one.
+pub async fn run(ports: Ports, interface: Option<tun::near::Interface>, channel: DatagramChannel) {
+    let tun = interface.map(|interface| tun::near::Near::start(interface, channel.clone()));
+    let near = Arc::new(Near {
+        ports: ports.0,
+        flows: Mutex::default(),
+        channel,
+    });
+    for index in 0..near.ports.len() {
+        let near = Arc::clone(&near);
+        tokio::spawn(async move {
+            loop {
+                near.forward(index).await;
+            }
+        });
+    }
+    while let Some(datagram) = near.channel.recv().await {
+        match &tun {
+            Some(tun) if tun::is_of_tun(&datagram) => tun.take(datagram).await,
+            _ => near.take(datagram).await,
+        }
+    }
+}
+
+impl Near {
+    fn flows<T>(&self, act: impl FnOnce(&mut Flows) -> T) -> T {
+        act(&mut self.flows.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits for datagrams at a port and sends them.
+    async fn forward(&self, index: usize) {
+        let (_, socket) = &self.ports[index];
+        // Errors of earlier datagrams are ignored.
+        let _ = socket.readable().await;
+        for _ in 0..MAX_BATCH {
+            match self.forward_one(index) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                _ => {}
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+
+    fn forward_one(&self, index: usize) -> io::Result<()> {
+        let (rule, socket) = &self.ports[index];
+        with_buffer(|buffer| {
+            let (length, from, to) = socket.try_recv(buffer)?;
+            let source = Source {
+                port: index,
+                from,
+                to,
+            };
+            let outgoing = self.flows(|flows| flows.outgoing(Instant::now(), source));
+            if let Some(outgoing) = outgoing {
+                let target = outgoing.is_named.then_some(rule.target.as_str());
+                let datagram = message::datagram(outgoing.flow, target, &buffer[..length]);
+                // Without a session the datagram is lost, as on a network that is down.
+                self.channel.send(datagram);
+            }
+            Ok(())
+        })
+    }
+
+    async fn take(&self, datagram: Bytes) {
+        let Some((flow, message)) = Message::read(datagram) else {
+            return;
+        };
+        let now = Instant::now();
+        match message {
+            Message::Datagram(bytes) => {
+                if let Some(source) = self.flows(|flows| flows.incoming(now, flow)) {
+                    let socket = &self.ports[source.port].1;
+                    // Errors are ignored, because the application may have ended.
+                    let _ = socket.send(&bytes, source.from, source.to).await;
+                }
+            }
+            Message::Known => self.flows(|flows| flows.set_known(flow, true)),
+            Message::Unknown => self.flows(|flows| flows.set_known(flow, false)),
+            Message::Refused(answer) => {
+                if let Some(port) = self.flows(|flows| flows.refuse(now, flow)) {
+                    let target = &self.ports[port].0.target;
+                    print::note(format_args!("--udp to {target}: {answer}"));
+                }
+            }
+            Message::Opening { .. } => {}
+        }
+    }
+}
