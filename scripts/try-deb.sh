@@ -58,7 +58,8 @@ output = ["camera.ts"]
 TOML
 command=$(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/anabranch-recv@.service")
 command=${command//%i/try}
-inside sh -c "cd /var/lib/anabranch && exec ${command//%d//run/credentials}" >"$folder/recv.log" 2>&1 &
+LC_ALL=C chroot "$root" sh -c "cd /var/lib/anabranch && exec ${command//%d//run/credentials}" \
+    >"$folder/recv.log" 2>&1 &
 receiver=$!
 for _ in $(seq 100); do
     ! grep -q "listening at" "$folder/recv.log" || break

@@ -7,6 +7,9 @@ set -euo pipefail
 program=$1
 shift
 runner=("$@")
+# An emulator encodes more slowly than the camera films.
+latency="2 s"
+[ $# -eq 0 ] || latency="15 s"
 folder=$(mktemp -d)
 receiver=
 trap '[ -z "$receiver" ] || kill "$receiver" 2>/dev/null; rm -rf "$folder"' EXIT
@@ -35,7 +38,7 @@ transfer() {
     done
     [ -n "$address" ] || fail "the receiver does not listen"
     anabranch send --to "$address" --via lo --key "$folder/sender.key" --peer "$receiver_public" \
-        --latency "2 s" "$@" "$input" >"$folder/send.log" 2>&1 || fail "the sender failed"
+        --latency "$latency" "$@" "$input" >"$folder/send.log" 2>&1 || fail "the sender failed"
     wait "$receiver" || fail "the receiver failed"
     receiver=
 }
