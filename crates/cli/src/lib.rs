@@ -90,27 +90,27 @@ To simulate and compare: the program anabranch-lab.",
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Completions(manual::CompletionArguments),
+    Send(Box<send::Arguments>),
+    Recv(recv::Arguments),
+    Keygen(keygen::Arguments),
     Config(config::Arguments),
+    Proxy(proxy::Arguments),
+    Serve(serve::Arguments),
+    #[cfg(feature = "top")]
+    Top(top::Arguments),
+    List(list::Arguments),
+    #[cfg(feature = "emulate")]
+    Emulate(emulate::Arguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
+    #[cfg(feature = "codec")]
+    Quality(quality::Arguments),
+    Completions(manual::CompletionArguments),
+    Manual(manual::ManualArguments),
     /// Draws a key frame, for `--metrics` only.
     #[cfg(feature = "codec")]
     #[command(hide = true, name = anabranch_observe::drawing::COMMAND)]
     DrawKeyFrame,
-    #[cfg(feature = "emulate")]
-    Emulate(emulate::Arguments),
-    Keygen(keygen::Arguments),
-    List(list::Arguments),
-    Manual(manual::ManualArguments),
-    Proxy(proxy::Arguments),
-    #[cfg(feature = "codec")]
-    Quality(quality::Arguments),
-    Recv(recv::Arguments),
-    Send(Box<send::Arguments>),
-    Serve(serve::Arguments),
-    #[cfg(feature = "top")]
-    Top(top::Arguments),
 }
 
 impl Command {

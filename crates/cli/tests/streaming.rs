@@ -341,7 +341,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    let output = command.arg("schema").stdout(writer).output().unwrap();
+    let output = command.arg("list").stdout(writer).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }

@@ -61,7 +61,10 @@ fn arrows_between_crates_that_must_never_be() {
         ("schedulers", &["core", "units"]),
         ("mux", &[]),
         ("srtla", &["units"]),
-        ("terminal", &["controllers", "core", "net", "schedulers", "units"]),
+        (
+            "terminal",
+            &["controllers", "core", "net", "schedulers", "units"],
+        ),
         (
             "mpegts-io",
             &["core", "net", "srtla", "terminal", "units", "video"],

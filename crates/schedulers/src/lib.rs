@@ -19,8 +19,8 @@
 //! Start at `round_robin.rs`, the shortest, then `min_cost.rs` for a cost and `redundant.rs` for
 //! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once),
 //! `room.rs` (waiting for a window) and `binding.rs`. To add an algorithm, `anabranch-lab new
-//! scheduler NAME` writes its file, its `mod` line here and its entry in `registry.rs`; `contract.rs` then
-//! tests what every scheduler owes.
+//! scheduler NAME` writes its file, its `mod` line here and its entry in `registry.rs`;
+//! `contract.rs` then tests the duties of every scheduler.
 
 mod anabranch;
 mod bdp;

@@ -57,8 +57,8 @@ pub struct Request {
 }
 
 impl Policy {
-    /// Creates the rules of a server: the target of proxies' own listeners, the rules for peers without
-    /// their own, and the peers.
+    /// Creates the rules of a server: the target of proxies' own listeners, the rules for peers
+    /// without their own, and the peers.
     pub fn new(
         forward: Option<Target>,
         connect: Vec<Destination>,
