@@ -9,8 +9,12 @@
 mod bed;
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::io::Read;
+#[cfg(feature = "codec")]
+use std::io::Write;
+#[cfg(feature = "codec")]
+use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};

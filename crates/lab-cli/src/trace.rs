@@ -92,7 +92,7 @@ fn split(path: &Path) -> anyhow::Result<Vec<TracedFrame>> {
     let mut reader = PictureReader::open(path)?;
     let mut types = PictureTypes::new();
     let mut frames = Vec::new();
-    while let Some(picture) = reader.next()? {
+    while let Some(picture) = reader.next_picture()? {
         let kind = types.of(picture.codec, &picture.bytes);
         frames.push(TracedFrame {
             at: picture.due,

@@ -67,7 +67,7 @@ impl PictureReader {
     }
 
     /// Returns the next picture; `None` at the end.
-    pub fn next(&mut self) -> anyhow::Result<Option<CodedPicture>> {
+    pub fn next_picture(&mut self) -> anyhow::Result<Option<CodedPicture>> {
         loop {
             if let Some(picture) = self.next_known() {
                 return Ok(Some(picture));

@@ -30,7 +30,7 @@ impl Film {
         let mut clock = PresentationClock::default();
         let (mut marks, mut has_b_pictures) = (Vec::new(), false);
         let (mut first, mut last) = (None, Duration::ZERO);
-        while let Some(picture) = reader.next()? {
+        while let Some(picture) = reader.next_picture()? {
             ensure!(
                 picture.codec == VideoCodec::H264,
                 "the video in {shown} is not H.264, and nothing else is decoded here. ffmpeg \
@@ -133,7 +133,7 @@ impl Track {
     /// it, and positions must increase from call to call.
     pub(super) fn picture(&mut self, rank: usize) -> anyhow::Result<Option<Luma>> {
         while !self.ready.contains_key(&rank) {
-            match (self.reader.next()?, self.ranks.next()) {
+            match (self.reader.next_picture()?, self.ranks.next()) {
                 (Some(picture), Some(of)) => self.decode(&picture, of)?,
                 _ if self.pending.is_empty() => bail!("a film became shorter while it was read"),
                 _ => self.finish(),
