@@ -9,11 +9,12 @@ package=$1
 root=${2:-}
 folder=$(mktemp -d)
 receiver=
-trap 'stop; rm -rf "$folder"' EXIT
+is_mounted=
+trap 'stop; rm -rf --one-file-system "$folder"' EXIT
 
 stop() {
     [ -z "$receiver" ] || kill "$receiver" 2>/dev/null || true
-    umount "$folder/root/proc" 2>/dev/null || true
+    [ -z "$is_mounted" ] || umount "$root/proc"
 }
 
 fail() {
@@ -31,7 +32,7 @@ if [ -z "$root" ]; then
     debootstrap --variant=minbase --include=systemd bookworm "$root" >"$folder/debootstrap.log" ||
         fail "no clean Debian"
 fi
-mount -t proc proc "$root/proc" 2>/dev/null || true
+mount -t proc proc "$root/proc" && is_mounted=yes
 (cd "$root" && find etc usr var/lib -xdev \( -path var/lib/dpkg -prune \) -o -print | sort) >"$folder/before"
 cp "$package" "$root/tmp/anabranch.deb"
 inside dpkg --install /tmp/anabranch.deb >"$folder/install.log" 2>&1 || fail "it does not install"

@@ -105,6 +105,8 @@ enum Command {
     Demo(demo::Arguments),
     #[cfg(feature = "codec")]
     Quality(quality::Arguments),
+    Completions(manual::CompletionArguments),
+    Manual(manual::ManualArguments),
     /// Draws a key frame, for `--metrics` only.
     #[cfg(feature = "codec")]
     #[command(hide = true, name = anabranch_observe::drawing::COMMAND)]
