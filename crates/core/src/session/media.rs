@@ -125,7 +125,8 @@ impl MediaSession {
     /// let config = Config::new(controller, anabranch_schedulers::default_scheduler());
     /// let now = Instant::ZERO;
     /// let mut session = MediaSession::new(config, Seed(1), now)?;
-    /// let mut send = |bytes: Vec<u8>| session.send_frame(now, &Frame::new(bytes, Importance::Key, now));
+    /// let frame = |bytes: Vec<u8>| Frame::new(bytes, Importance::Key, now);
+    /// let mut send = |bytes| session.send_frame(now, &frame(bytes));
     /// assert_eq!(send(vec![1; 10_000])?.0, 0);
     /// assert_eq!(send(Vec::new()), Err(SendFrameError::Empty));
     /// assert_eq!(send(vec![1; 10_000])?.0, 1, "a refused frame takes no number");
