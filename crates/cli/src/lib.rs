@@ -111,8 +111,6 @@ enum Command {
     #[cfg(feature = "codec")]
     #[command(hide = true, name = anabranch_observe::drawing::COMMAND)]
     DrawKeyFrame,
-    Completions(manual::CompletionArguments),
-    Manual(manual::ManualArguments),
 }
 
 impl Command {
