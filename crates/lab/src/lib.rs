@@ -35,7 +35,7 @@ mod report;
 mod run;
 mod scenario;
 mod sweep;
-mod trace;
+pub mod trace;
 
 pub use anabranch_sim::ORACLE;
 pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, Mark, Shade, escape, page, playing_page};
@@ -44,11 +44,13 @@ pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
     json, report, run, subject_name, table, written,
 };
-pub use run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
+pub use run::{
+    Outcome, Progress, RunError, RunOptions, Watched, in_parallel, run_outcomes, run_watched,
+};
 pub use scenario::{
-    AdaptiveSpec, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec,
-    NotOneLink, PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting, ShortSpec,
-    schema,
+    AdaptiveSpec, Algorithms, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec,
+    MediaSpec, NotOneLink, PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting,
+    ShortSpec, merged_text, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

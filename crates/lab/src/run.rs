@@ -1,6 +1,7 @@
 //! Running a scenario, with one seed or with many on all cores.
 
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,7 @@ use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
 use crate::scenario::{AdaptiveSpec, FlowKind, FlowSpec, Scenario};
-use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
+use crate::trace::{CsvFiles, SAMPLE_INTERVAL, TraceError, TraceOptions, TraceSink, TraceWriter};
 
 /// Options of running a scenario.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +84,9 @@ pub enum RunError {
     /// A trace cannot be written.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The caller has ended the run.
+    #[error("the run was interrupted")]
+    Interrupted,
 }
 
 /// Runs a scenario once per seed, in the order of the seeds' list. `progress` is called from
@@ -122,24 +126,56 @@ pub fn run_outcomes(
 ) -> Result<Vec<Outcome>, RunError> {
     let lane_count = lane_count(scenario, options);
     in_parallel(&options.seeds, options.threads, |seed| {
-        let trace = options
-            .trace
-            .as_ref()
-            .map(|(folder, trace)| match options.seeds.len() {
-                1 => (folder.clone(), *trace),
-                _ => (folder.join(format!("seed-{seed}")), *trace),
-            });
-        run_once(
-            scenario,
-            *seed,
-            trace.as_ref().map(|(f, t)| (f.as_path(), *t)),
-            options.series_interval,
+        let folder = |folder: &PathBuf| match options.seeds.len() {
+            1 => folder.clone(),
+            _ => folder.join(format!("seed-{seed}")),
+        };
+        let trace = options.trace.as_ref();
+        let files = trace.map(|(path, trace)| CsvFiles::create(&folder(path), *trace));
+        let mut files = files.transpose()?;
+        let set_up = SetUp {
+            sink: files.as_mut().map(|files| files as &mut dyn TraceSink),
+            series_interval: options.series_interval,
             lane_count,
-            progress,
-        )
+        };
+        run_once(scenario, *seed, set_up, &|part| {
+            progress(part);
+            ControlFlow::Continue(())
+        })
     })
     .into_iter()
     .collect()
+}
+
+/// Parts of a single run that its caller watches.
+#[derive(Debug, Default)]
+pub struct Watched<'a> {
+    /// Consumer of the run's trace, if any.
+    pub sink: Option<&'a mut dyn TraceSink>,
+    /// Number of threads that move the run's flows, if these are many; 0: one per core.
+    pub threads: usize,
+    /// As [`RunOptions::series_interval`].
+    pub series_interval: Option<Duration>,
+}
+
+/// Runs a scenario with one seed. `progress` is called about once per simulated second, and may end
+/// the run.
+///
+/// # Errors
+/// A [`RunError`]; [`RunError::Interrupted`], if `progress` has ended the run.
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: u64,
+    watched: Watched<'_>,
+    progress: &(dyn Fn(Progress) -> ControlFlow<()> + Sync),
+) -> Result<Outcome, RunError> {
+    let is_recorded = watched.sink.is_some() || watched.series_interval.is_some();
+    let set_up = SetUp {
+        sink: watched.sink,
+        series_interval: watched.series_interval,
+        lane_count: lane_count_of(scenario, is_recorded, thread_count(watched.threads)),
+    };
+    run_once(scenario, seed, set_up, progress)
 }
 
 /// Flows per thread. With fewer, the threads' waiting for each other costs as much as a thread
@@ -149,14 +185,17 @@ const FLOWS_PER_LANE: usize = 25;
 /// Returns the number of threads by which each run moves its flows. It is one if events are
 /// recorded in their order, or if a scheduler looks at the links' queues.
 fn lane_count(scenario: &Scenario, options: &RunOptions) -> usize {
+    let is_recorded = options.trace.is_some() || options.series_interval.is_some();
+    let threads = thread_count(options.threads) / options.seeds.len().max(1);
+    lane_count_of(scenario, is_recorded, threads)
+}
+
+/// Returns the same for a single run that may use `threads`.
+fn lane_count_of(scenario: &Scenario, is_recorded: bool, threads: usize) -> usize {
     let is_oracle = |flow: &FlowSpec| flow.scheduler() == ORACLE;
-    let needs_one = options.trace.is_some()
-        || options.series_interval.is_some()
-        || scenario.flows.iter().any(is_oracle);
-    if needs_one {
+    if is_recorded || scenario.flows.iter().any(is_oracle) {
         return 1;
     }
-    let threads = thread_count(options.threads) / options.seeds.len().max(1);
     threads.min(scenario.flows.len() / FLOWS_PER_LANE).max(1)
 }
 
@@ -201,9 +240,9 @@ pub fn in_parallel<T: Sync, R: Send>(
 
 /// Returns the times at which the run stops for recorders, in order, the end last.
 fn stops(watch: &Watch<'_>, series_interval: Option<Duration>, end: Instant) -> Vec<Instant> {
-    let step = match watch.trace {
-        Some(_) => SAMPLE_INTERVAL,
-        None => SECOND,
+    let step = match &watch.trace {
+        Some(trace) if trace.wants_samples() => SAMPLE_INTERVAL,
+        _ => SECOND,
     };
     let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
     for step in [Some(step), series_interval].into_iter().flatten() {
@@ -215,22 +254,31 @@ fn stops(watch: &Watch<'_>, series_interval: Option<Duration>, end: Instant) -> 
     stops
 }
 
+/// Set-up of one run.
+#[derive(Debug)]
+struct SetUp<'a> {
+    sink: Option<&'a mut dyn TraceSink>,
+    series_interval: Option<Duration>,
+    lane_count: usize,
+}
+
 /// Runs a scenario with one seed.
 fn run_once(
     scenario: &Scenario,
     seed: u64,
-    trace: Option<(&Path, TraceOptions)>,
-    series_interval: Option<Duration>,
-    lane_count: usize,
-    progress: &(dyn Fn(Progress) + Sync),
+    set_up: SetUp<'_>,
+    progress: &(dyn Fn(Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Outcome, RunError> {
+    let SetUp {
+        sink,
+        series_interval,
+        lane_count,
+    } = set_up;
     let scenario = &with_starts(scenario, Seed(seed));
     let mut world = build_world(scenario, Seed(seed), lane_count)?;
     let windows = windows(scenario);
     let mut watch = Watch::new(scenario, &windows);
-    if let Some((folder, options)) = trace {
-        watch.trace = Some(TraceWriter::create(folder, options, scenario)?);
-    }
+    watch.trace = sink.map(|sink| TraceWriter::new(sink, scenario));
     watch.series = series_interval.map(|interval| SeriesRecorder::new(scenario, interval));
     let mut watches = vec![watch];
     watches.resize_with(lane_count, || Watch::new(scenario, &windows));
@@ -254,10 +302,10 @@ fn run_once(
         if let Some(series) = watch.series.as_mut().filter(|_| is_interval) {
             series.at_interval(&mut world);
         }
-        progress(Progress {
-            seed,
-            simulated: stop - before,
-        });
+        let simulated = stop - before;
+        if progress(Progress { seed, simulated }).is_break() {
+            return Err(RunError::Interrupted);
+        }
     }
     let watch = join(watches, &world);
     if let Some(trace) = watch.trace {
@@ -405,7 +453,7 @@ fn add_flow(
 #[derive(Debug)]
 struct Watch<'a> {
     recorder: Recorder<'a>,
-    trace: Option<TraceWriter>,
+    trace: Option<TraceWriter<'a>>,
     series: Option<SeriesRecorder>,
 }
 
@@ -480,6 +528,9 @@ impl Observer for Watch<'_> {
 
     fn on_frame_abandoned(&mut self, now: Instant, flow: FlowId) {
         self.recorder.on_frame_abandoned(now, flow);
+        if let Some(trace) = &mut self.trace {
+            trace.on_frame_abandoned(now, flow);
+        }
     }
 
     fn on_stream_delivered(&mut self, now: Instant, flow: FlowId, bytes: u64) {
@@ -492,5 +543,8 @@ impl Observer for Watch<'_> {
 
     fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
         self.recorder.on_stream_finished(now, flow, began_at);
+        if let Some(trace) = &mut self.trace {
+            trace.on_stream_finished(now, flow, began_at);
+        }
     }
 }

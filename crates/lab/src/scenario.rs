@@ -1,5 +1,6 @@
 //! Scenario files: an experiment, described once. `docs/scenarios.md` is their reference.
 
+mod algorithms;
 mod base;
 mod discipline;
 mod document;
@@ -18,6 +19,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod trace_format;
+mod written;
 
 use std::path::Path;
 
@@ -29,6 +31,7 @@ use files::Files;
 use reader::{Read, Table, positive_duration, text};
 use shape::{Key, Shape};
 
+pub use algorithms::Algorithms;
 pub use emulated::NotOneLink;
 pub use error::ScenarioError;
 pub use expect::Expectation;
@@ -40,6 +43,7 @@ pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;
 pub use sweep::{Point, Setting};
+pub use written::merged_text;
 
 /// An experiment: a network, flows over it, and expectations of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,7 +126,7 @@ impl Scenario {
         overrides: &[String],
     ) -> Result<Scenario, ScenarioError> {
         let document = Document::parse(file, text, files, overrides)?;
-        read_document(&document, file, files)
+        read_document(&document, file, files, Algorithms::NONE)
     }
 }
 
@@ -153,11 +157,12 @@ fn read_document(
     document: &Document,
     file: &str,
     files: Files<'_>,
+    algorithms: &Algorithms,
 ) -> Result<Scenario, ScenarioError> {
     let name = Path::new(file).file_stem().unwrap_or_default();
     let name = name.to_string_lossy();
     let root = replicas::resolved(document.root());
-    let scenario = root.and_then(|root| read(&root, &name, files));
+    let scenario = root.and_then(|root| read(&root, &name, files, algorithms));
     scenario.map_err(|mistake| document.error(mistake))
 }
 
@@ -201,7 +206,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-fn read(root: &Node, name: &str, files: Files<'_>) -> Read<Scenario> {
+fn read(root: &Node, name: &str, files: Files<'_>, algorithms: &Algorithms) -> Read<Scenario> {
     let table = Table::of(root, KEYS)?;
     let owned = |node| text(node).map(str::to_owned);
     let duration = table.required("duration", positive_duration)?;
@@ -209,7 +214,9 @@ fn read(root: &Node, name: &str, files: Files<'_>) -> Read<Scenario> {
     let links = table.required("links", |node| link::links(node, files))?;
     let routes = table.required("routes", |node| link::routes(node, &links))?;
     let defaults = table.node("flow-defaults");
-    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes, files))?;
+    let flows = table.required("flows", |node| {
+        flow::flows(node, defaults, &routes, (files, algorithms))
+    })?;
     let expectations = |node| expect::expectations(node, &links, &flows, statistics, duration);
     Ok(Scenario {
         name: name.to_owned(),

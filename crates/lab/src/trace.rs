@@ -1,4 +1,4 @@
-//! Traces of a run as CSV files that stream to disk.
+//! Traces of a run: rows for a [`TraceSink`], such as CSV files that stream to disk.
 //!
 //! | file | a row is |
 //! |---|---|
@@ -8,19 +8,20 @@
 //! | `frames.csv` | a frame of video |
 //! | `packets.csv` | a datagram sent, delivered or dropped; only if asked for |
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+mod csv;
+mod rows;
 
+use std::path::PathBuf;
+
+use crate::scenario::Scenario;
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::DropCause;
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
 };
 use anabranch_units::{Duration, Importance, Instant};
-use serde::Serialize;
-
-use crate::scenario::Scenario;
+pub(crate) use csv::CsvFiles;
+pub use rows::{EventRow, FlowRow, FrameRow, LinkRow, PacketRow, PathRow, TraceSink, Wants};
 
 /// Interval between samples of rates and queues.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
@@ -40,80 +41,13 @@ pub struct TraceError {
     path: PathBuf,
     /// Cause of the failure.
     #[source]
-    source: csv::Error,
+    source: ::csv::Error,
 }
 
 impl TraceError {
-    pub(crate) fn new(path: PathBuf, source: csv::Error) -> TraceError {
+    pub(crate) fn new(path: PathBuf, source: ::csv::Error) -> TraceError {
         TraceError { path, source }
     }
-}
-
-/// The columns of `paths.csv`. Rates in bit/s, delays in ms.
-#[derive(Debug, Serialize)]
-struct PathRow<'a> {
-    time_s: f64,
-    flow: &'a str,
-    path: u8,
-    route: &'a str,
-    sent_bps: f64,
-    delivered_bps: f64,
-    dropped_packets: u64,
-    delay_ms: Option<f64>,
-    smoothed_rtt_ms: Option<f64>,
-    bandwidth_bps: Option<u64>,
-    pacing_rate_bps: Option<u64>,
-    congestion_window_bytes: Option<u64>,
-    bytes_in_flight: Option<u64>,
-    queued_bytes: Option<u64>,
-    state: &'static str,
-    controller_state: &'static str,
-}
-
-/// The columns of `flows.csv`.
-#[derive(Debug, Serialize)]
-struct FlowRow<'a> {
-    time_s: f64,
-    flow: &'a str,
-    delivered_bps: f64,
-    target_bps: Option<u64>,
-}
-
-/// The columns of `links.csv`.
-#[derive(Debug, Serialize)]
-struct LinkRow<'a> {
-    time_s: f64,
-    link: &'a str,
-    delivered_bps: f64,
-    queued_bytes: u64,
-    dropped_packets: u64,
-}
-
-/// The columns of `frames.csv`.
-#[derive(Debug, Serialize)]
-struct FrameRow<'a> {
-    captured_s: f64,
-    flow: &'a str,
-    frame: u64,
-    importance: &'static str,
-    bytes: u32,
-    outcome: &'static str,
-    delay_ms: f64,
-}
-
-/// The columns of `packets.csv`.
-#[derive(Debug, Serialize)]
-struct PacketRow<'a> {
-    time_s: f64,
-    event: &'static str,
-    flow: &'a str,
-    path: u8,
-    direction: &'static str,
-    bytes: u32,
-    delay_ms: Option<f64>,
-    link: Option<&'a str>,
-    cause: Option<&'static str>,
-    reason: Option<&'static str>,
 }
 
 /// Event of a packet.
@@ -141,15 +75,12 @@ struct Sample {
     delay: Duration,
 }
 
-/// Writes the files of one run.
+/// Makes the rows of one run.
 #[derive(Debug)]
-pub(crate) struct TraceWriter {
+pub(crate) struct TraceWriter<'a> {
     names: Names,
-    paths: Csv,
-    flows: Csv,
-    links: Csv,
-    frames: Csv,
-    packets: Option<Csv>,
+    sink: &'a mut dyn TraceSink,
+    wants: Wants,
     /// Events of packets since the last sample: they come flow by flow, and are written in the
     /// order of time.
     packet_entries: Vec<PacketEntry>,
@@ -167,60 +98,11 @@ struct Names {
     routes: Vec<Vec<String>>,
 }
 
-#[derive(Debug)]
-struct Csv {
-    path: PathBuf,
-    writer: csv::Writer<BufWriter<File>>,
-}
-
-impl Csv {
-    fn create(folder: &Path, name: &str) -> Result<Csv, TraceError> {
-        let path = folder.join(name);
-        match File::create(&path) {
-            Ok(file) => Ok(Csv {
-                path,
-                writer: csv::Writer::from_writer(BufWriter::new(file)),
-            }),
-            Err(error) => Err(TraceError {
-                path,
-                source: error.into(),
-            }),
-        }
-    }
-
-    fn write(&mut self, row: &impl Serialize) -> Result<(), TraceError> {
-        let failed = |source| TraceError {
-            path: self.path.clone(),
-            source,
-        };
-        self.writer.serialize(row).map_err(failed)
-    }
-
-    fn finish(mut self) -> Result<(), TraceError> {
-        let flushed = self.writer.flush();
-        flushed.map_err(|error| TraceError {
-            path: self.path,
-            source: error.into(),
-        })
-    }
-}
-
-impl TraceWriter {
-    pub(crate) fn create(
-        folder: &Path,
-        options: TraceOptions,
-        scenario: &Scenario,
-    ) -> Result<TraceWriter, TraceError> {
-        std::fs::create_dir_all(folder).map_err(|error| TraceError {
-            path: folder.to_owned(),
-            source: error.into(),
-        })?;
+impl<'a> TraceWriter<'a> {
+    pub(crate) fn new(sink: &'a mut dyn TraceSink, scenario: &Scenario) -> TraceWriter<'a> {
         let route = |path: &crate::scenario::PathSpec| scenario.routes[path.route].name.clone();
         let flows = &scenario.flows;
-        let packets = options
-            .has_packets
-            .then(|| Csv::create(folder, "packets.csv"));
-        Ok(TraceWriter {
+        TraceWriter {
             names: Names {
                 flows: flows.iter().map(|flow| flow.name.clone()).collect(),
                 links: scenario
@@ -233,11 +115,8 @@ impl TraceWriter {
                     .map(|flow| flow.paths.iter().map(route).collect())
                     .collect(),
             },
-            paths: Csv::create(folder, "paths.csv")?,
-            flows: Csv::create(folder, "flows.csv")?,
-            links: Csv::create(folder, "links.csv")?,
-            frames: Csv::create(folder, "frames.csv")?,
-            packets: packets.transpose()?,
+            wants: sink.wants(),
+            sink,
             packet_entries: Vec::new(),
             samples: flows
                 .iter()
@@ -245,20 +124,28 @@ impl TraceWriter {
                 .collect(),
             link_statistics: vec![Default::default(); scenario.links.len()],
             error: None,
-        })
+        }
+    }
+
+    /// Returns whether [`TraceWriter::sample`] makes any rows.
+    pub(crate) fn wants_samples(&self) -> bool {
+        self.wants.samples || self.wants.packets
     }
 
     /// Writes a row for every path, flow and link.
     pub(crate) fn sample(&mut self, world: &mut World) -> Result<(), TraceError> {
         let time_s = world.now().as_secs_f64();
         self.write_packets()?;
+        if !self.wants.samples {
+            return Ok(());
+        }
         for flow in 0..self.names.flows.len() {
             self.sample_flow(time_s, FlowId(flow as u32), world)?;
         }
         for (index, before) in self.link_statistics.iter_mut().enumerate() {
             let statistics = world.link_statistics(LinkId(index as u32));
             let since = statistics.since(before);
-            self.links.write(&LinkRow {
+            self.sink.on_link(&LinkRow {
                 time_s,
                 link: &self.names.links[index],
                 delivered_bps: since.delivered_rate().bits_per_second() as f64,
@@ -289,7 +176,7 @@ impl TraceWriter {
             let view = views.get(path);
             delivered_bytes += sample.delivered_bytes;
             let delay = sample.delay.as_millis_f64();
-            self.paths.write(&PathRow {
+            self.sink.on_path(&PathRow {
                 time_s,
                 flow: name,
                 path: path as u8,
@@ -316,7 +203,7 @@ impl TraceWriter {
                 },
             })?;
         }
-        self.flows.write(&FlowRow {
+        self.sink.on_flow(&FlowRow {
             time_s,
             flow: name,
             delivered_bps: per_second(delivered_bytes),
@@ -330,11 +217,7 @@ impl TraceWriter {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let files = [self.paths, self.flows, self.links, self.frames];
-        files
-            .into_iter()
-            .chain(self.packets)
-            .try_for_each(Csv::finish)
+        self.sink.finish()
     }
 
     fn data_sample(&mut self, packet: &PacketEvent) -> Option<&mut Sample> {
@@ -342,8 +225,18 @@ impl TraceWriter {
             .then(|| &mut self.samples[packet.flow.index()][packet.path.index()])
     }
 
+    fn event(&mut self, at: Instant, flow: FlowId, event: &'static str, took: Option<Duration>) {
+        let written = self.sink.on_event(&EventRow {
+            time_s: at.as_secs_f64(),
+            flow: &self.names.flows[flow.index()],
+            event,
+            duration_ms: took.map(Duration::as_millis_f64),
+        });
+        self.error = self.error.take().or(written.err());
+    }
+
     fn record(&mut self, at: Instant, packet: &PacketEvent, packet_outcome: PacketOutcome) {
-        if self.packets.is_some() {
+        if self.wants.packets {
             let packet = *packet;
             self.packet_entries.push(PacketEntry {
                 at,
@@ -354,9 +247,6 @@ impl TraceWriter {
     }
 
     fn write_packets(&mut self) -> Result<(), TraceError> {
-        let Some(file) = &mut self.packets else {
-            return Ok(());
-        };
         self.packet_entries.sort_by_key(|record| record.at);
         for PacketEntry {
             at,
@@ -369,7 +259,7 @@ impl TraceWriter {
                 PacketOutcome::Delivered { delay } => ("delivered", Some(delay), None),
                 PacketOutcome::Dropped { link, cause } => ("dropped", None, Some((link, cause))),
             };
-            file.write(&PacketRow {
+            self.sink.on_packet(&PacketRow {
                 time_s: at.as_secs_f64(),
                 event,
                 flow: &self.names.flows[packet.flow.index()],
@@ -389,7 +279,7 @@ impl TraceWriter {
     }
 }
 
-impl Observer for TraceWriter {
+impl Observer for TraceWriter<'_> {
     fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
         if let Some(sample) = self.data_sample(packet) {
             sample.sent_bytes += u64::from(packet.size_bytes);
@@ -419,7 +309,7 @@ impl Observer for TraceWriter {
             FrameOutcome::Incomplete => ("incomplete", now),
             FrameOutcome::Missing => ("missing", now),
         };
-        let written = self.frames.write(&FrameRow {
+        let written = self.sink.on_frame(&FrameRow {
             captured_s: frame.captured_at.as_secs_f64(),
             flow: &self.names.flows[frame.flow.index()],
             frame: frame.index,
@@ -433,6 +323,14 @@ impl Observer for TraceWriter {
             delay_ms: (over_at - frame.captured_at).as_millis_f64(),
         });
         self.error = self.error.take().or(written.err());
+    }
+
+    fn on_frame_abandoned(&mut self, now: Instant, flow: FlowId) {
+        self.event(now, flow, "frame-abandoned", None);
+    }
+
+    fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
+        self.event(now, flow, "stream-finished", Some(now - began_at));
     }
 }
 

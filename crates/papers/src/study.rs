@@ -1,7 +1,9 @@
 //! Runs for claims, each made once, and verdicts from them.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_units::Duration;
 
@@ -13,7 +15,7 @@ use super::provenance::{Command, RunProvenance, shade_outages};
 use super::record::RunRecord;
 use super::report::{AsPublished, Columns, Finding};
 use super::sequential::{is_settled, looks};
-use anabranch_lab::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
+use anabranch_lab::{Progress, RunError, Watched, in_parallel, run_watched};
 use anabranch_lab::{Scenario, ScenarioError};
 
 /// Options of a test of claims.
@@ -55,6 +57,7 @@ pub enum StudyError {
 pub struct Study {
     claims: Vec<Planned>,
     runs: Vec<Run>,
+    interrupt: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Debug)]
@@ -118,6 +121,7 @@ impl Study {
         let mut study = Study {
             claims: Vec::new(),
             runs: Vec::new(),
+            interrupt: None,
         };
         let mut places = BTreeMap::new();
         for claim in claims {
@@ -187,6 +191,15 @@ impl Study {
             });
         }
         Ok(Some(planned))
+    }
+
+    /// Lets `interrupt` end the study: once it is set, [`Study::findings`] returns
+    /// [`RunError::Interrupted`] within about a simulated second. Finished runs are kept.
+    pub fn interrupted_by(self, interrupt: Arc<AtomicBool>) -> Study {
+        Study {
+            interrupt: Some(interrupt),
+            ..self
+        }
     }
 
     /// Returns the simulated time of one seed.
@@ -274,7 +287,14 @@ impl Study {
             jobs.extend((taken[place] + 1..=wanted[place]).map(|seed| (run, seed)));
         }
         let made = in_parallel(&jobs, options.threads, |(run, seed)| {
-            run.make(*seed, store, progress)
+            run.make(*seed, store, &|part| {
+                progress(part);
+                let is_set = |interrupt: &Arc<AtomicBool>| interrupt.load(Ordering::Relaxed);
+                match self.interrupt.as_ref().is_some_and(is_set) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            })
         });
         taken.copy_from_slice(&wanted);
         made.into_iter().collect()
@@ -415,24 +435,25 @@ impl Run {
         &self,
         seed: u64,
         store: &Cache,
-        progress: &(dyn Fn(Progress) + Sync),
+        progress: &(dyn Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<(), StudyError> {
         let key = self.key(seed);
         if store.load(&key).is_some() {
-            progress(Progress {
+            let kept = progress(Progress {
                 seed,
                 simulated: self.scenario.duration,
             });
-            return Ok(());
+            return match kept {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(()) => Err(RunError::Interrupted.into()),
+            };
         }
-        let options = RunOptions {
-            seeds: vec![seed],
-            threads: 1,
-            trace: None,
+        let watched = Watched {
             series_interval: Some(self.interval),
+            threads: 1,
+            ..Watched::default()
         };
-        let mut outcomes = run_outcomes(&self.scenario, &options, progress)?;
-        let outcome = outcomes.remove(0);
+        let outcome = run_watched(&self.scenario, seed, watched, progress)?;
         let expectations = self.scenario.expectations.iter();
         let values = expectations
             .zip(&outcome.expected)

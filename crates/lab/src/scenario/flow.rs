@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use anabranch_core::{Config, PathId, SourceLimits};
 use anabranch_units::{Duration, Instant};
 
+use super::algorithms::Algorithms;
 use super::document::{Node, Place, Value};
 use super::files::Files;
 use super::link::{RouteSpec, named_index, weight};
@@ -33,6 +34,7 @@ pub use download::DownloadSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
 pub(super) use session::bytes;
+pub(super) use session::scheduler_names;
 pub(crate) use session::{scheduler_by_name, unknown_scheduler};
 pub use short::ShortSpec;
 
@@ -157,6 +159,7 @@ struct Kind {
 struct Context<'a> {
     /// Location of the files that the scenario names.
     files: Files<'a>,
+    algorithms: &'a Algorithms,
     paths: &'a [PathSpec],
 }
 
@@ -230,7 +233,7 @@ pub(super) fn flows(
     node: &Node,
     defaults: Option<&Node>,
     routes: &[RouteSpec],
-    files: Files<'_>,
+    (files, algorithms): (Files<'_>, &Algorithms),
 ) -> Read<Vec<FlowSpec>> {
     let elements = list(node)?;
     if let Some(defaults) = defaults {
@@ -243,7 +246,13 @@ pub(super) fn flows(
             1 => "flow".to_owned(),
             _ => format!("flow-{}", index + 1),
         };
-        flows.extend(copies(element, defaults, default_name, routes, files)?);
+        flows.extend(copies(
+            element,
+            defaults,
+            default_name,
+            routes,
+            (files, algorithms),
+        )?);
         if flows.len() > MAX_FLOWS {
             return Err(node.mistake(format!("more than {MAX_FLOWS} flows in all")));
         }
@@ -330,7 +339,7 @@ fn copies(
     defaults: Option<&Node>,
     name: String,
     routes: &[RouteSpec],
-    files: Files<'_>,
+    (files, algorithms): (Files<'_>, &Algorithms),
 ) -> Read<Vec<FlowSpec>> {
     let kind = kind_of(node, defaults)?;
     let keys = [OWN_KEYS, COMMON_KEYS, &kind.keys.concat()].concat();
@@ -343,6 +352,7 @@ fn copies(
     let paths = paths_of(1)?;
     let context = Context {
         files,
+        algorithms,
         paths: &paths,
     };
     let flow = FlowSpec {

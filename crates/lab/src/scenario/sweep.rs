@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anabranch_units::{ByteCount, DataRate, Duration};
 
+use super::algorithms::Algorithms;
 use super::document::{Document, Node, Place, Value};
 use super::error::{Mistake, ScenarioError};
 use super::files::Files;
@@ -77,6 +78,19 @@ impl Point {
         text: &str,
         overrides: &[String],
     ) -> Result<Vec<Point>, ScenarioError> {
+        Point::parse_with(file, text, overrides, Algorithms::NONE)
+    }
+
+    /// Reads the text of a file called `file`, whose flows may use `algorithms` as well.
+    ///
+    /// # Errors
+    /// As [`Point::load`].
+    pub fn parse_with(
+        file: &str,
+        text: &str,
+        overrides: &[String],
+        algorithms: &Algorithms,
+    ) -> Result<Vec<Point>, ScenarioError> {
         let files = Files::beside(file);
         let document = Document::parse(file, text, files, overrides)?;
         let sweep = match &document.root().value {
@@ -102,7 +116,7 @@ impl Point {
             };
             Ok(Point {
                 settings: step.iter().map(setting).collect(),
-                scenario: read_document(&at_point, file, files)?,
+                scenario: read_document(&at_point, file, files, algorithms)?,
             })
         };
         steps.into_iter().map(point).collect()

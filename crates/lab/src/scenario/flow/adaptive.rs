@@ -44,7 +44,7 @@ const LADDER: [u64; 4] = [1_000, 2_500, 5_000, 8_000];
 const SEGMENT: Duration = Duration::from_secs(2);
 const BUFFER: Duration = Duration::from_secs(30);
 
-fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
+fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let segment = table.or("segment", SEGMENT, positive_duration)?;
     let buffer = SegmentBuffer {
         caching: table.or("caching", segment, positive_duration)?,
@@ -60,7 +60,7 @@ fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
     }
     let usual = LADDER.map(DataRate::from_kilobits_per_second).to_vec();
     Ok(FlowKind::Adaptive(Box::new(AdaptiveSpec {
-        config: stream::config(table)?,
+        config: stream::config(table, context.algorithms)?,
         video: SegmentedVideo {
             ladder: table.or("ladder", usual, ladder)?,
             segment,

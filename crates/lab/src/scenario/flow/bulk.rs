@@ -29,13 +29,13 @@ const KEYS: &[Key] = &[Key::new(
     "size of the stream; without end if missing",
 )];
 
-fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
+fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let bytes = |node: &Node| match quantity(node)? {
         ByteCount(0) => Err(node.mistake("must be more than nothing")),
         ByteCount(bytes) => Ok(bytes),
     };
     Ok(FlowKind::Bulk(Box::new(BulkSpec {
-        config: stream::config(table)?,
+        config: stream::config(table, context.algorithms)?,
         bytes: table.optional("bytes", bytes)?,
     })))
 }

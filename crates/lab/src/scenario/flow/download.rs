@@ -61,7 +61,7 @@ pub(super) const CACHING: Key = Key::new(
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let usual = Buffering::default();
     Ok(FlowKind::Download(Box::new(DownloadSpec {
-        config: stream::config(table)?,
+        config: stream::config(table, context.algorithms)?,
         source: table.required("source", |node| source(node, context.files))?,
         length: table.required("length", positive_duration)?,
         buffering: Buffering {

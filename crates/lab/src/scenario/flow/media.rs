@@ -141,7 +141,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
         Some(node) => source(node, context.files)?,
         None => named_source("ideal").expect("it is known"),
     };
-    let session = session::config(table, &LossDetection::NAMES)?;
+    let session = session::config(table, context.algorithms, &LossDetection::NAMES)?;
     let config = Config {
         media: media_config(table, session.media.clone(), &source)?,
         mtu: mtu_discovery(table)?,

@@ -1,6 +1,6 @@
 //! Common part of flows that run over a session of the protocol.
 
-use anabranch_controllers::{CONTROLLERS, by_name, default_controller};
+use anabranch_controllers::{CONTROLLERS, default_controller};
 use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{Config, PaddingPolicy};
@@ -8,6 +8,7 @@ use anabranch_schedulers::{SCHEDULERS, default_scheduler};
 use anabranch_sim::{ORACLE, oracle};
 use anabranch_units::{ByteCount, known_names};
 
+use crate::scenario::algorithms::Algorithms;
 use crate::scenario::document::{Node, Value};
 use crate::scenario::reader::{
     Read, Table, boolean, choice, duration, integer, positive_duration, positive_rate, quantity,
@@ -27,7 +28,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     Key::new(
         "scheduler",
-        Name(schedulers),
+        Name(scheduler_names),
         "which packet takes which path",
     ),
     Key::new(
@@ -90,12 +91,12 @@ fn controllers() -> Vec<String> {
 
 /// Returns all schedulers that a simulation can run: the registered ones, and the one that knows
 /// the network.
-fn schedulers() -> Vec<String> {
+pub(in crate::scenario) fn scheduler_names() -> Vec<String> {
     let registered = SCHEDULERS.iter().map(|entry| entry.name);
     registered.chain([ORACLE]).map(str::to_owned).collect()
 }
 
-/// Returns one of [`schedulers`] by its name.
+/// Returns one of [`scheduler_names`] by its name.
 pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
     match name {
         ORACLE => Some(oracle()),
@@ -103,9 +104,9 @@ pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
     }
 }
 
-/// Returns the message on a name that is none of [`schedulers`].
+/// Returns the message on a name that is none of [`scheduler_names`].
 pub(crate) fn unknown_scheduler(name: &str) -> String {
-    let schedulers = schedulers();
+    let schedulers = scheduler_names();
     let known = known_names(name, schedulers.iter().map(String::as_str));
     format!("no scheduler is called {name:?}; known are {known}")
 }
@@ -137,12 +138,19 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
 ];
 
 /// Reads the set-up of both ends. The first of the loss detections is the default.
-pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
+pub(super) fn config(
+    table: &Table<'_>,
+    algorithms: &Algorithms,
+    loss_detections: &[(&str, LossDetection)],
+) -> Read<Config> {
     let usual = Config::new(default_controller(), default_scheduler());
-    let controller = |node: &Node| by_name(text(node)?).map_err(|error| node.mistake(error));
+    let controller = |node: &Node| {
+        let found = algorithms.controller(text(node)?);
+        found.map_err(|error| node.mistake(error))
+    };
     let scheduler = |node: &Node| {
-        let name = text(node)?;
-        scheduler_by_name(name).ok_or_else(|| node.mistake(unknown_scheduler(name)))
+        let found = algorithms.scheduler(text(node)?);
+        found.map_err(|error| node.mistake(error))
     };
     let loss_detection = |node| choice(node, "loss detection", loss_detections);
     let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);

@@ -38,7 +38,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
+fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let usual = ShortObjects::default();
     let bytes = |node| quantity(node).map(|ByteCount(bytes)| bytes.max(1));
     let objects = ShortObjects {
@@ -53,7 +53,7 @@ fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
         return Err(node.mistake("the largest object is smaller than the smallest"));
     }
     Ok(FlowKind::Short(Box::new(ShortSpec {
-        config: stream::config(table)?,
+        config: stream::config(table, context.algorithms)?,
         objects,
     })))
 }

@@ -6,6 +6,7 @@ use anabranch_schedulers::default_stream_scheduler;
 use anabranch_units::{ByteCount, Duration};
 
 use super::session;
+use crate::scenario::algorithms::Algorithms;
 use crate::scenario::document::Node;
 use crate::scenario::reader::{Read, Table, choice, duration, list, positive_duration, quantity};
 use crate::scenario::shape::{Key, Shape};
@@ -68,8 +69,8 @@ fn retransmissions() -> Vec<String> {
 }
 
 /// Reads the set-up of both ends.
-pub(super) fn config(table: &Table<'_>) -> Read<Config> {
-    let mut session = session::config(table, &LossDetection::STREAM_NAMES)?;
+pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config> {
+    let mut session = session::config(table, algorithms, &LossDetection::STREAM_NAMES)?;
     let has_several_paths = has_several_paths(table)?;
     if has_several_paths && table.node("scheduler").is_none() {
         session.scheduler = default_stream_scheduler();
