@@ -1,0 +1,141 @@
+//! Scenarios, read and checked.
+
+use std::sync::Arc;
+
+use anabranch_controllers::Controller;
+use anabranch_core::control::RateKind;
+use anabranch_core::scheduler::SchedulerFactory;
+use anabranch_lab::{Algorithms, Point, merged_text};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::controller::{self, PyController};
+use crate::errors;
+use crate::scheduler::PyScheduler;
+use crate::settings::SettingColumn;
+
+/// A scenario at every point of its sweep.
+#[pyclass(frozen, module = "anabranch._native")]
+#[derive(Debug)]
+pub(crate) struct NativeScenario {
+    pub(crate) points: Vec<Point>,
+    pub(crate) settings: Vec<Vec<SettingColumn>>,
+    /// Whether flows use algorithms in Python.
+    pub(crate) has_python: bool,
+}
+
+/// Reads the text of a file called `file`, with overrides `KEY=VALUE`. `controllers` and
+/// `schedulers` are names and functions without arguments, each of which makes an instance.
+#[pyfunction]
+pub(crate) fn parse(
+    py: Python<'_>,
+    file: &str,
+    text: &str,
+    overrides: Vec<String>,
+    controllers: Vec<(String, Py<PyAny>)>,
+    schedulers: Vec<(String, Py<PyAny>)>,
+) -> PyResult<NativeScenario> {
+    let has_python = !controllers.is_empty() || !schedulers.is_empty();
+    let own_controller = |(name, make): (String, Py<PyAny>)| {
+        let make = Arc::new(controller::Maker::new(name.clone(), make));
+        Controller::new(name, RateKind::Bandwidth, move |config| {
+            Box::new(PyController::start(&make, config))
+        })
+    };
+    let own_scheduler = |(name, make): (String, Py<PyAny>)| {
+        let make = Arc::new(controller::Maker::new(name.clone(), make));
+        SchedulerFactory::new(name, move || PyScheduler::build(&make))
+    };
+    let algorithms = Algorithms {
+        controllers: controllers.into_iter().map(own_controller).collect(),
+        schedulers: schedulers.into_iter().map(own_scheduler).collect(),
+    };
+    let points = Point::parse_with(file, text, &overrides, &algorithms);
+    let points = points.map_err(|error| errors::scenario(py, &error))?;
+    let settings = points.iter().map(|point| {
+        let settings = point.settings.iter();
+        settings.map(SettingColumn::of).collect()
+    });
+    Ok(NativeScenario {
+        settings: settings.collect(),
+        points,
+        has_python,
+    })
+}
+
+/// Returns the text as one TOML file, its base and the overrides merged.
+#[pyfunction]
+pub(crate) fn merged_toml(
+    py: Python<'_>,
+    file: &str,
+    text: &str,
+    overrides: Vec<String>,
+) -> PyResult<String> {
+    merged_text(file, text, &overrides).map_err(|error| errors::scenario(py, &error))
+}
+
+/// Returns the text of a file, as the program reads scenarios: up to a length.
+#[pyfunction]
+pub(crate) fn schema() -> String {
+    anabranch_lab::schema()
+}
+
+#[pymethods]
+impl NativeScenario {
+    /// Returns a description of the first point in JSON, for pictures and lists of names.
+    fn describe(&self) -> String {
+        let scenario = &self.points[0].scenario;
+        let link = |link: &anabranch_lab::LinkSpec| {
+            json!({
+                "name": link.name,
+                "rate_bps": link.config.rate.map(|rate| rate.bits_per_second()),
+                "delay_ms": link.config.delay.as_millis_f64(),
+            })
+        };
+        let route = |route: &anabranch_lab::RouteSpec| {
+            let names = |links: &[usize]| {
+                let names = links.iter().map(|link| scenario.links[*link].name.clone());
+                names.collect::<Vec<_>>()
+            };
+            json!({
+                "name": route.name,
+                "forward": names(&route.forward),
+                "reverse": names(&route.reverse),
+            })
+        };
+        let flow = |flow: &anabranch_lab::FlowSpec| {
+            let paths = flow.paths.iter();
+            let routes = paths.map(|path| scenario.routes[path.route].name.clone());
+            json!({
+                "name": flow.name,
+                "controller": flow.controller(),
+                "scheduler": flow.scheduler(),
+                "routes": routes.collect::<Vec<_>>(),
+                "is_media": flow.media().is_some(),
+            })
+        };
+        json!({
+            "name": scenario.name,
+            "title": scenario.title,
+            "description": scenario.description,
+            "source": scenario.source,
+            "duration_s": scenario.duration.as_secs_f64(),
+            "points": self.points.len(),
+            "links": scenario.links.iter().map(link).collect::<Vec<_>>(),
+            "routes": scenario.routes.iter().map(route).collect::<Vec<_>>(),
+            "flows": scenario.flows.iter().map(flow).collect::<Vec<_>>(),
+            "expectations": scenario.expectations.len(),
+        })
+        .to_string()
+    }
+
+    /// Returns the settings of each point: names of columns with numbers or texts.
+    fn point_settings(&self) -> Vec<Vec<(String, Option<f64>, Option<String>)>> {
+        let point = |columns: &Vec<SettingColumn>| {
+            let column =
+                |column: &SettingColumn| (column.name.clone(), column.number, column.text.clone());
+            columns.iter().map(column).collect()
+        };
+        self.settings.iter().map(point).collect()
+    }
+}

@@ -1,0 +1,72 @@
+"""The laboratory of Anabranch: scenarios, runs, tables and algorithms.
+
+>>> import anabranch
+>>> result = anabranch.run(anabranch.testing.small_scenario(), seeds=2)
+>>> len(result.flows)
+2
+"""
+
+from . import testing
+from ._algorithms import (
+    Control,
+    Controller,
+    ControllerConfig,
+    Feedback,
+    Packet,
+    Packets,
+    Path,
+    Scheduler,
+)
+from ._compare import Comparison, compare
+from ._errors import (
+    AlgorithmError,
+    AnabranchError,
+    MissingExtra,
+    RunError,
+    ScenarioError,
+    UnknownName,
+    VersionError,
+)
+from ._names import claims, columns, controllers, metrics, schedulers
+from ._native import __version__
+from ._papers import Findings, FrameDelays, frame_delay_bound, reproduce
+from ._result import Result, concat
+from ._run import run
+from ._scenario import Scenario
+from ._table import Table
+
+__all__ = [
+    "AlgorithmError",
+    "AnabranchError",
+    "Comparison",
+    "Control",
+    "Controller",
+    "ControllerConfig",
+    "Feedback",
+    "Findings",
+    "FrameDelays",
+    "MissingExtra",
+    "Packet",
+    "Packets",
+    "Path",
+    "Result",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Scheduler",
+    "Table",
+    "UnknownName",
+    "VersionError",
+    "__version__",
+    "claims",
+    "columns",
+    "compare",
+    "concat",
+    "controllers",
+    "frame_delay_bound",
+    "metrics",
+    "reproduce",
+    "run",
+    "schedulers",
+    "testing",
+]

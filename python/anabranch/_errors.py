@@ -1,0 +1,199 @@
+"""Exceptions of the package. All are an `AnabranchError`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+class AnabranchError(Exception):
+    """Base of all exceptions of the package.
+
+    >>> import anabranch
+    >>> issubclass(anabranch.ScenarioError, anabranch.AnabranchError)
+    True
+    """
+
+
+class ScenarioError(AnabranchError, ValueError):
+    """A scenario that cannot be run. The message is that of the command line.
+
+    Attributes: `file` (name of the file, or None), `line` (from 1, or None for an override),
+    `key` (such as `flows[0].controller`, or None), `known` (names that would be right),
+    `suggestion` (the nearest of them, or None). None of them has a unit.
+
+    >>> import anabranch
+    >>> try:
+    ...     anabranch.Scenario.from_toml("durations = '10 s'")
+    ... except anabranch.ScenarioError as error:
+    ...     print(error.line, error.key, error.suggestion)
+    1 durations duration
+    """
+
+    file: str | None
+    line: int | None
+    key: str | None
+    known: list[str]
+    suggestion: str | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        known: list[str] | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.file, self.line, self.key = file, line, key
+        self.known, self.suggestion = known or [], suggestion
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = dict(self.__dict__)
+        return (ScenarioError, (str(self),), state)
+
+
+class UnknownName(AnabranchError, KeyError):
+    """A name of a table, column, metric, trace or claim that does not exist.
+
+    Attributes: `known` (the names that exist) and `suggestion` (the nearest, or None).
+
+    >>> import anabranch
+    >>> try:
+    ...     anabranch.reproduce("S99")
+    ... except anabranch.UnknownName as error:
+    ...     print("S99" in str(error))
+    True
+    """
+
+    known: list[str]
+    suggestion: str | None
+
+    def __init__(
+        self, message: str, known: list[str] | None = None, suggestion: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.known, self.suggestion = known or [], suggestion
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RunError(AnabranchError, RuntimeError):
+    """A run that cannot be made, or that ended in a panic of the simulator.
+
+    >>> import anabranch
+    >>> issubclass(anabranch.RunError, RuntimeError)
+    True
+    """
+
+
+class AlgorithmError(RunError):
+    """An exception of a controller or scheduler in Python, which ended the runs.
+
+    The exception itself, with its traceback, is `__cause__`. Attributes: `method` (such as
+    `MyController.on_feedback`), `seed` (of the run) and `time_s` (simulated seconds).
+
+    >>> import anabranch
+    >>> issubclass(anabranch.AlgorithmError, anabranch.RunError)
+    True
+    """
+
+    method: str
+    seed: int
+    time_s: float
+
+    def __init__(self, message: str, method: str = "", seed: int = 0, time_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.method, self.seed, self.time_s = method, seed, time_s
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (AlgorithmError, (str(self), self.method, self.seed, self.time_s))
+
+
+class MissingExtra(AnabranchError, ImportError):
+    """An optional package that a function needs is not installed.
+
+    Attributes: `package` and `extra`: `pip install 'anabranch[EXTRA]'` installs it.
+
+    >>> import anabranch
+    >>> issubclass(anabranch.MissingExtra, ImportError)
+    True
+    """
+
+    package: str
+    extra: str
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed: it comes with the extra {extra!r}, "
+            f"pip install 'anabranch[{extra}]'"
+        )
+        self.package, self.extra = package, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (MissingExtra, (self.package, self.extra))
+
+
+class VersionError(AnabranchError, ValueError):
+    """Results of different versions of the package that would be mixed.
+
+    Attributes: `versions`, the versions found.
+
+    >>> import anabranch
+    >>> issubclass(anabranch.VersionError, ValueError)
+    True
+    """
+
+    versions: list[str]
+
+    def __init__(self, message: str, versions: list[str] | None = None) -> None:
+        super().__init__(message)
+        self.versions = versions or []
+
+
+_PLACE = re.compile(r"^(?P<file>.*):(?P<line>[0-9]+)( \(base of .*\))?$")
+_KNOWN = re.compile(r"known are (?P<names>.*?)(; did you mean \"(?P<near>.*)\"\?)?$", re.S)
+
+
+def known_and_near(message: str) -> tuple[list[str], str | None]:
+    """Return the known names in a message, and the suggested one."""
+    found = _KNOWN.search(message)
+    if found is None:
+        return [], None
+    return found["names"].split(", "), found["near"]
+
+
+def scenario_error(text: str, place: str, key: str, message: str) -> ScenarioError:
+    """Return the error of a mistake at a place; the native module calls it."""
+    at = _PLACE.match(place)
+    known, near = known_and_near(message)
+    is_override = place.startswith("--set ")
+    return ScenarioError(
+        text,
+        file=at["file"] if at and not is_override else (None if is_override else place or None),
+        line=int(at["line"]) if at and not is_override else None,
+        key=key or None,
+        known=known,
+        suggestion=near,
+    )
+
+
+def unknown_name(message: str) -> UnknownName:
+    """Return the error of an unknown name; the native module calls it."""
+    known, near = known_and_near(message)
+    found = re.search(r"did you mean \"(.*)\"\?$", message)
+    return UnknownName(message, known, near or (found[1] if found else None))
+
+
+def algorithm_error(
+    method: str, seed: int, time_s: float, cause: BaseException
+) -> AlgorithmError:
+    """Return the error of an algorithm that raised `cause`; the native module calls it."""
+    text = (
+        f"{method} failed at {time_s:.6f} s of the run with seed {seed}: "
+        f"{type(cause).__name__}: {cause}"
+    )
+    return AlgorithmError(text, method, seed, time_s)
