@@ -43,6 +43,11 @@ impl Maker {
 /// `window_bytes`: most bytes in flight. `pacing_bps`: rate in bit/s at which packets are spaced.
 /// `target_bps`: rate in bit/s that the path is believed to carry, from which the encoder's target
 /// is made; `pacing_bps` unless given. `padding_bps`: rate of padding that probes for bandwidth.
+/// Raises ValueError for NaN, infinite or negative values, and without any rate.
+///
+/// >>> import anabranch
+/// >>> anabranch.Control(pacing_bps=1e6, window_bytes=30_000).target_bps
+/// 1000000.0
 #[pyclass(
     frozen,
     get_all,
