@@ -18,6 +18,7 @@ from ._algorithms import (
     Scheduler,
 )
 from ._compare import Comparison, compare
+from ._contest import Contest, contest
 from ._errors import (
     AlgorithmError,
     AnabranchError,
@@ -39,6 +40,7 @@ __all__ = [
     "AlgorithmError",
     "AnabranchError",
     "Comparison",
+    "Contest",
     "Control",
     "Controller",
     "ControllerConfig",
@@ -62,6 +64,7 @@ __all__ = [
     "columns",
     "compare",
     "concat",
+    "contest",
     "controllers",
     "frame_delay_bound",
     "metrics",

@@ -26,7 +26,8 @@ class Controller:
     """A congestion controller: it decides how fast one path may send.
 
     Subclass it, and pass the class or an instance where a scenario has the name of a controller.
-    Each path gets an instance of its own: of a class `cls()`, of an instance a deep copy. `name`
+    Each path, at either end of a session, gets an instance of its own: of a class `cls()`, of an
+    instance a deep copy. `name`
     is the name in results and messages; the class's name if it is empty.
 
     A method that returns None keeps the present limits. An exception ends all runs with an

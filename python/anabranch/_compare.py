@@ -77,7 +77,8 @@ class Comparison:
 
         >>> import anabranch
         >>> small = anabranch.testing.small_scenario()
-        >>> compared = anabranch.compare(small, vary={"scheduler": ["wrr"]}, metrics=["loss"], seeds=2)
+        >>> vary = {"scheduler": ["wrr"]}
+        >>> compared = anabranch.compare(small, vary=vary, metrics=["loss"], seeds=2)
         >>> len(compared.to_pandas())
         1
         """
@@ -151,9 +152,7 @@ def _values(result: Result, column: dict[str, str]) -> dict[str | None, NDArray[
     return {who: table[name][table[subject] == who] for who in table.categories(subject)}
 
 
-def _rows(
-    results: dict[str, Result], columns: list[dict[str, str]]
-) -> list[dict[str, Any]]:
+def _rows(results: dict[str, Result], columns: list[dict[str, str]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     by_label = {label: [_values(result, c) for c in columns] for label, result in results.items()}
     first = next(iter(by_label.values()))

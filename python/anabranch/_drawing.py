@@ -69,7 +69,9 @@ def _text(x: float, y: float, text: str, bold: bool = False) -> str:
 def _box(x: float, y: float, lines: tuple[str, str], colour: str) -> str:
     return (
         f'<rect x="{x}" y="{y}" width="{_BOX}" height="34" rx="4" fill="none" '
-        f'stroke="{colour}"/>' + _text(x + 6, y + 14, lines[0], bold=True) + _text(x + 6, y + 28, lines[1])
+        f'stroke="{colour}"/>'
+        + _text(x + 6, y + 14, lines[0], bold=True)
+        + _text(x + 6, y + 28, lines[1])
     )
 
 

@@ -188,9 +188,7 @@ def unknown_name(message: str) -> UnknownName:
     return UnknownName(message, known, near or (found[1] if found else None))
 
 
-def algorithm_error(
-    method: str, seed: int, time_s: float, cause: BaseException
-) -> AlgorithmError:
+def algorithm_error(method: str, seed: int, time_s: float, cause: BaseException) -> AlgorithmError:
     """Return the error of an algorithm that raised `cause`; the native module calls it."""
     text = (
         f"{method} failed at {time_s:.6f} s of the run with seed {seed}: "

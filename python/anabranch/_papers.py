@@ -74,7 +74,8 @@ def reproduce(
     of the claim's subject, as a negative control. `cache`: a folder for finished runs, True for
     that of the program, False for none.
 
-    An interrupt (Ctrl-C) is raised within about a simulated second; finished runs stay in the cache.
+    An interrupt (Ctrl-C) is raised within about a simulated second; finished runs stay in the
+    cache.
     Raises `UnknownName` for a claim that does not exist, and `RunError`.
 
     >>> import anabranch
@@ -124,9 +125,7 @@ class FrameDelays:
         return f"<FrameDelays of {len(self.frames)} frames>"
 
 
-def frame_delay_bound(
-    scenario: ScenarioLike, seeds: Seeds = 1, *, threads: int = 0
-) -> FrameDelays:
+def frame_delay_bound(scenario: ScenarioLike, seeds: Seeds = 1, *, threads: int = 0) -> FrameDelays:
     """Run a scenario, and return its frames' delays beside lower bounds.
 
     The frames are those of the flow of media with the most paths, at the first point of a sweep.
@@ -137,7 +136,5 @@ def frame_delay_bound(
     False
     """
     chosen = as_scenario(scenario)
-    table, has_company = _native.frame_delays(
-        chosen._made, as_seeds(seeds), as_threads(threads)
-    )
+    table, has_company = _native.frame_delays(chosen._made, as_seeds(seeds), as_threads(threads))
     return FrameDelays(Table(table), has_company)

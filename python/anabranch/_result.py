@@ -403,9 +403,9 @@ def concat(
 ) -> Result:
     """Return one result with the runs of all.
 
-    Points keep their numbers. Only tables that all results have are kept. Raises `VersionError` for runs of different
-    versions of the package, unless `mixed_versions`, and `ValueError` for the same point, settings
-    and seed twice, unless `duplicates`.
+    Points keep their numbers. Only tables that all results have are kept. Raises `VersionError` for
+    runs of different versions of the package, unless `mixed_versions`, and `ValueError` for the
+    same point, settings and seed twice, unless `duplicates`.
 
     >>> import anabranch
     >>> scenario = anabranch.testing.small_scenario()
@@ -441,4 +441,3 @@ def concat(
 def _keys(values: Any) -> list[Any]:
     """Return values that compare equal if they are: a missing number as None."""
     return [None if value != value else value for value in values.tolist()]
-

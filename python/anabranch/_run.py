@@ -33,7 +33,7 @@ def as_scenario(scenario: ScenarioLike) -> Scenario:
 
 
 def as_seeds(seeds: Seeds) -> list[int]:
-    """Return the list of seeds: 10 means 1 to 10. Raise ValueError without any, or for one twice."""
+    """Return the list of seeds: 10 means 1 to 10. Raise ValueError for none, or one twice."""
     if isinstance(seeds, bool) or isinstance(seeds, (float, str)):
         raise TypeError(f"seeds: expected a number of seeds, a range or a list, not {seeds!r}")
     if isinstance(seeds, (int, np.integer)):
@@ -101,9 +101,7 @@ def run(
     total_s = chosen.duration_s * chosen.point_count * len(all_seeds)
     bar = Bar(progress, total_s)
     try:
-        made = _native.run(
-            chosen._made, all_seeds, as_threads(threads), as_traces(trace), bar.call
-        )
+        made = _native.run(chosen._made, all_seeds, as_threads(threads), as_traces(trace), bar.call)
     finally:
         bar.close()
     if made.interrupt is not None:

@@ -23,7 +23,7 @@ class Scenario:
     numbers whose keys end in their unit: `rate_bps`, `rate_kbps`, `rate_mbps`, `delay_us`,
     `delay_ms`, `duration_s`, `queue_bytes`, `queue_kb`, `queue_packets`, `loss_percent`. A
     controller or scheduler may be a class or an instance, see `Controller` and `Scheduler`.
-    `base_dir` is the folder of the files that it names (traces, a base); the present one if missing.
+    `base_dir` is the folder of the files that it names (traces, a base), else the present one.
 
     A scenario does not change: `with_` returns a copy. It is checked when it is made.
 
@@ -229,7 +229,8 @@ class Scenario:
         """Settings of each point of its sweep: numbers with the unit in the name, or texts.
 
         >>> import anabranch
-        >>> swept = anabranch.testing.small_scenario().with_({"sweep": {"links.up.rate_mbps": [1, 2]}})
+        >>> small = anabranch.testing.small_scenario()
+        >>> swept = small.with_({"sweep": {"links.up.rate_mbps": [1, 2]}})
         >>> swept.points
         [{'links.up.rate_bps': 1000000.0}, {'links.up.rate_bps': 2000000.0}]
         """
@@ -301,9 +302,7 @@ def _named(value: Any, algorithms: dict[str, Any]) -> Any:
         name = name_of(value)
         known = algorithms.get(name)
         if known is not None and known is not value:
-            raise ValueError(
-                f"two algorithms are called {name!r}: give one of them another `name`"
-            )
+            raise ValueError(f"two algorithms are called {name!r}: give one of them another `name`")
         algorithms[name] = value
         return name
     if isinstance(value, Mapping):

@@ -192,8 +192,11 @@ class Table:
         return f"<Table of {len(self)} rows: {', '.join(self.names)}>"
 
     def _repr_html_(self) -> str:
-        return html_table(self.names, [[self[n][row] for n in self.names] for row in self._head()],
-                          f"{len(self)} rows")
+        return html_table(
+            self.names,
+            [[self[n][row] for n in self.names] for row in self._head()],
+            f"{len(self)} rows",
+        )
 
     def _head(self) -> range:
         return range(min(len(self), 10))

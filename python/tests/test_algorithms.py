@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 import traceback
@@ -190,7 +191,12 @@ class Strange(Scheduler):
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [(None, "a list"), ([], "0 entries"), ([9] * 100, "entries|no path"), (["x"] * 8, "entries|expected")],
+    [
+        (None, "a list"),
+        ([], "0 entries"),
+        ([9] * 100, "entries|no path"),
+        (["x"] * 8, "entries|expected"),
+    ],
 )
 def test_choices_that_are_none_are_refused(answer: object, message: str) -> None:
     scheduler = Strange()
@@ -227,3 +233,97 @@ def test_arrays_of_packets_are_numpy() -> None:
     known = np.array(seen)
     # Twice 20 ms of propagation, and the time of a packet of up to 1,500 B at 2 Mbit/s.
     assert 0.040 < np.nanmin(known) < 0.047
+
+
+def test_the_contract_passes_algorithms_that_keep_it() -> None:
+    for controller in (Aimd, Aimd()):
+        anabranch.testing.check_controller(controller)
+    for scheduler in (MinCost, Sparing, Sparing()):
+        anabranch.testing.check_scheduler(scheduler)
+
+
+class Sparing(Scheduler):
+    """Chooses the fastest path of the best kind that there is."""
+
+    def choose(self, packets: list[Packet], paths: list[Path]) -> Sequence[int | None]:
+        def rank(path: Path) -> tuple[int, float]:
+            kinds = {"active": 1 if path.is_standby else 0, "suspect": 2}
+            return kinds[path.state], path.transfer_cost_s
+
+        usable = [path for path in paths if path.is_usable]
+        return [min(usable, key=rank).id for _ in packets]
+
+
+class AnyPath(Scheduler):
+    """Takes the first path that may be used, in reserve or suspect."""
+
+    def choose(self, packets: list[Packet], paths: list[Path]) -> Sequence[int | None]:
+        return [next(path.id for path in paths if path.is_usable) for _ in packets]
+
+
+class ByChance(Controller):
+    """Draws its rate from chance that no seed repeats."""
+
+    def on_feedback(self, now_s: float, feedback: Feedback) -> Control:
+        return Control(pacing_bps=float(np.random.default_rng().uniform(1e5, 2e6)))
+
+
+class Shrinks(Controller):
+    """Halves its rate after a timeout, and never raises it."""
+
+    def start(self, config: ControllerConfig) -> Control:
+        self.rate = 2e6
+        return Control(pacing_bps=self.rate)
+
+    def on_feedback(self, now_s: float, feedback: Feedback) -> Control | None:
+        return None
+
+    def on_timeout(self, now_s: float, cause: str, bytes_in_flight: int) -> Control:
+        self.rate = max(6e4, self.rate / 2)
+        return Control(pacing_bps=self.rate)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "rule"),
+    [
+        (AnyPath, "in reserve|suspect"),
+        (ByChance, "same calls, same answers"),
+        (Shrinks, "recovers after a blackout"),
+    ],
+)
+def test_the_contract_names_the_rule_that_is_broken(
+    algorithm: type[Controller] | type[Scheduler], rule: str
+) -> None:
+    with pytest.raises(anabranch.testing.ContractError, match=rule):
+        if issubclass(algorithm, Controller):
+            anabranch.testing.check_controller(algorithm)
+        else:
+            anabranch.testing.check_scheduler(algorithm)
+
+
+def test_a_callback_costs_less_than_a_bound() -> None:
+    """docs/python.md shows the cost of a callback; this bound leaves room for slow machines."""
+    calls = 0
+
+    class Counts(Steady):
+        def on_feedback(self, now_s: float, feedback: Feedback) -> Control | None:
+            nonlocal calls
+            calls += 1
+            return None
+
+    fixed = {
+        "flows.0.fixed-rate": "1 Mbit/s",
+        "duration_s": 200,
+        "flows.0.feedback": "every packet",
+    }
+    times = []
+    for controller in ("fixed", Counts):
+        scenario = small_scenario().with_({**fixed, "flows.0.controller": controller})
+        best = math.inf
+        for _ in range(3):
+            began_at, calls = time.process_time(), 0
+            anabranch.run(scenario, seeds=1, trace=(), progress=False)
+            best = min(best, time.process_time() - began_at)
+        times.append(best)
+    assert calls > 5_000
+    assert (times[1] - times[0]) / calls < 50e-6

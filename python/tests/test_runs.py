@@ -22,13 +22,13 @@ from anabranch.testing import small_scenario, two_path_scenario
 
 ROOT = Path(__file__).parents[2]
 #: Hashes with which the program's own tests compare runs: scenario, seed, hash.
-OF_RECORD = [line.split() for line in (ROOT / "crates/lab/tests/hashes.txt").read_text().splitlines()]
+OF_RECORD = [
+    line.split() for line in (ROOT / "crates/lab/tests/hashes.txt").read_text().splitlines()
+]
 
 
 @pytest.mark.parametrize(("scenario", "seed", "recorded"), OF_RECORD)
-def test_runs_have_the_trace_hashes_of_the_program(
-    scenario: str, seed: str, recorded: str
-) -> None:
+def test_runs_have_the_trace_hashes_of_the_program(scenario: str, seed: str, recorded: str) -> None:
     loaded = Scenario.load(ROOT / "scenarios" / scenario)
     if loaded.point_count > 1:
         loaded = loaded.with_({"sweep": {}})
@@ -40,9 +40,7 @@ def test_traces_and_threads_change_no_hash() -> None:
     plain = anabranch.run(two_path_scenario(), seeds=3, trace=(), threads=1, progress=False)
     traced = anabranch.run(two_path_scenario(), seeds=3, trace=True, threads=3, progress=False)
     assert plain.runs["trace_hash"].tolist() == traced.runs["trace_hash"].tolist()
-    assert traced.table_names == list(
-        dict.fromkeys(anabranch.columns()["table"].tolist())
-    )
+    assert traced.table_names == list(dict.fromkeys(anabranch.columns()["table"].tolist()))
 
 
 @pytest.mark.parametrize("seeds", [0, -1, [], [1, 1], [-1], [2**64]])
@@ -95,10 +93,6 @@ def test_progress_adds_up_to_the_simulated_time() -> None:
     assert sum(told) == pytest.approx(4 * scenario.duration_s)
 
 
-def long_scenario() -> Scenario:
-    return small_scenario().with_({"duration_s": 3_000})
-
-
 def test_an_interrupt_keeps_finished_runs_and_ends_within_a_second() -> None:
     interrupted_at: list[float] = []
 
@@ -147,7 +141,7 @@ def test_other_threads_of_python_go_on_during_a_run() -> None:
     counter = threading.Thread(target=count)
     counter.start()
     began_at = time.monotonic()
-    anabranch.run(long_scenario(), seeds=2, trace=(), progress=False)
+    anabranch.run(small_scenario().with_({"duration_s": 600}), seeds=2, trace=(), progress=False)
     took = time.monotonic() - began_at
     is_over.set()
     counter.join()

@@ -122,12 +122,19 @@ def test_files_are_found_beside_the_scenario(tmp_path: Path) -> None:
 
 def test_swept_settings_are_numbers_with_their_unit() -> None:
     swept = small_scenario().with_(
-        {"sweep": {"links.up.rate": ["1 Mbit/s", "2500 kbit/s"], "links.up.loss": ["1 %"],
-                   "flows.0.controller": ["fixed"]}}
+        {
+            "sweep": {
+                "links.up.rate": ["1 Mbit/s", "2500 kbit/s"],
+                "links.up.loss": ["1 %"],
+                "flows.0.controller": ["fixed"],
+            }
+        }
     )
     result = anabranch.run(swept, seeds=1, trace=(), progress=False)
     assert sorted(result.settings) == [
-        "flows.0.controller", "links.up.loss", "links.up.rate_bps",
+        "flows.0.controller",
+        "links.up.loss",
+        "links.up.rate_bps",
     ]
     assert result.flows["links.up.rate_bps"].tolist() == [1e6, 2.5e6]
     assert result.flows["links.up.loss"].tolist() == [0.01, 0.01]

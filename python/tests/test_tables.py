@@ -100,9 +100,7 @@ def test_results_of_other_versions_and_the_same_runs_are_not_mixed(result: Resul
     assert len(anabranch.concat([result, result], duplicates=True).runs) == 8
 
 
-def test_a_missing_package_names_its_extra(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_names_its_extra(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module
 
     def without(name: str, package: str | None = None) -> Any:
@@ -131,7 +129,8 @@ def test_a_comparison_is_paired_by_seed() -> None:
     )
     table = compared.table
     assert compared.labels == [
-        "links.up.rate_mbps=2, scheduler=min-cost", "links.up.rate_mbps=1, scheduler=min-cost",
+        "links.up.rate_mbps=2, scheduler=min-cost",
+        "links.up.rate_mbps=1, scheduler=min-cost",
     ]
     goodput = table.where(metric="goodput")
     values = [compared.results[label].runs["goodput_bps"] for label in compared.labels]

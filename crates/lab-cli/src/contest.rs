@@ -1,20 +1,19 @@
 //! `anabranch-lab contest`: this transport compared with its alternatives.
 
 mod real;
-mod rows;
 mod table;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_lab as lab;
+use anabranch_lab::contest::{ROWS, Row};
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Seed, known_names};
 use anyhow::{Context, bail};
 
 use crate::progress::Progress;
-use rows::{ROWS, Row};
 use table::{Figures, Judged};
 
 /// Number of parallel rows in real time; more rows would compete for processors.
@@ -56,8 +55,8 @@ pub(crate) struct Arguments {
 
 /// Returns the names and cases of all rows.
 pub(crate) fn row_list() -> String {
-    let line = |row: &rows::Row| format!("{:<4} {}\n", row.name, row.case);
-    rows::ROWS.iter().map(line).collect()
+    let line = |row: &Row| format!("{:<4} {}\n", row.name, row.case);
+    ROWS.iter().map(line).collect()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

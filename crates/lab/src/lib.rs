@@ -28,6 +28,7 @@
 
 mod chart;
 pub mod compare;
+pub mod contest;
 pub mod frame_bound;
 pub mod metrics;
 mod plot;

@@ -6,6 +6,8 @@
 mod bound;
 mod builder;
 mod columns;
+mod contest;
+mod contract;
 mod controller;
 mod errors;
 mod feedback;
@@ -43,6 +45,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(papers::claims, module)?)?;
     module.add_function(wrap_pyfunction!(papers::reproduce, module)?)?;
     module.add_function(wrap_pyfunction!(papers::study_seconds, module)?)?;
+    module.add_function(wrap_pyfunction!(contest::contest_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(contract::check_controller_steps, module)?)?;
+    module.add_function(wrap_pyfunction!(contract::check_scheduler_steps, module)?)?;
     module.add_function(wrap_pyfunction!(names::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(names::schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(names::metrics, module)?)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_core::scheduler::{
     Assignment, PacketKind, PacketView, Scheduler, SendQueue, fastest,
 };
-use anabranch_core::{PathId, PathSet, PathView, SessionView};
+use anabranch_core::{PathId, PathSet, PathState, PathView, SessionView};
 use anabranch_schedulers::{OneByOne, PathCost};
 use anabranch_units::{Duration, Importance, Instant};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -65,9 +65,9 @@ impl NativePacket {
 
 /// A path as a scheduler sees it.
 ///
-/// `id`, `is_usable`, `is_standby` (held in reserve), `weight` (the user's preference). Round-trip
-/// times in seconds, None if unknown: `smoothed_rtt_s`, `latest_rtt_s`, `min_rtt_s`;
-/// `rtt_variation_s`. In bytes: `queued_bytes`, `bytes_in_flight`, `sendable_bytes` and
+/// `id`, `state` (active, suspect, out or removed), `is_usable`, `is_standby` (held in reserve),
+/// `weight` (the user's preference). Round-trip times in seconds, None if unknown:
+/// `smoothed_rtt_s`, `latest_rtt_s`, `min_rtt_s`; `rtt_variation_s`. In bytes: `queued_bytes`, `bytes_in_flight`, `sendable_bytes` and
 /// `window_bytes`. In bit/s: `pacing_bps`, `bandwidth_bps`. `loss`: lost over sent packets.
 /// `transfer_cost_s`: half the round trip and the queue at the pacing rate, as `min-cost` has it.
 ///
@@ -84,7 +84,9 @@ impl NativePacket {
 pub(crate) struct NativePath {
     /// Number of the path.
     id: u8,
-    /// Whether packets may be sent on it.
+    /// `active`, `suspect`, `out` or `removed`.
+    state: &'static str,
+    /// Whether packets may be sent on it: it is active or suspect.
     is_usable: bool,
     /// Whether it is held in reserve.
     is_standby: bool,
@@ -116,6 +118,12 @@ impl NativePath {
     fn of(path: &PathView) -> NativePath {
         NativePath {
             id: path.id.0,
+            state: match path.state {
+                PathState::Active => "active",
+                PathState::Suspect => "suspect",
+                PathState::Out => "out",
+                PathState::Removed => "removed",
+            },
             is_usable: path.state.is_usable(),
             is_standby: path.is_standby,
             weight: path.weight,

@@ -232,7 +232,7 @@ impl NativeTable {
         Ok(NativeTable::new(read))
     }
 
-    /// Returns the rows of all tables, in order. Columns that a table lacks are missing in its rows.
+    /// Returns the rows of all tables, in order. A column that a table lacks is missing there.
     #[staticmethod]
     fn concat(tables: Vec<PyRef<'_, NativeTable>>) -> PyResult<NativeTable> {
         let all: Vec<Vec<(String, Column)>> = tables.iter().map(|table| table.columns()).collect();

@@ -2,9 +2,8 @@
 
 use core::fmt::Write;
 
+use anabranch_lab::contest::{BAR_SPAN, Row};
 use anabranch_lab::{Scenario, Spread};
-
-use super::rows::{BAR_SPAN, Row};
 
 /// Metric of a bar that counts decodable frames alone.
 const DECODABLE: &str = "frames-decodable-on-time";
@@ -177,8 +176,8 @@ pub(super) fn missed(rows: &[Judged<'_>]) -> Option<String> {
 mod tests {
     use anabranch_units::Duration;
 
-    use super::super::rows::ROWS;
     use super::*;
+    use anabranch_lab::contest::ROWS;
 
     fn judged_after(duration: &str, delivered: f64, overhead: f64) -> Judged<'static> {
         let row = &ROWS[1];

@@ -1,29 +1,32 @@
-//! The contest's rows, with the figures of the other transports.
+//! The cases in which other live video transports were measured, with their figures.
 
 use anabranch_units::Duration;
 
 /// Shortest run that can be compared with a row's bar.
-pub(super) const BAR_SPAN: Duration = Duration::from_secs(60);
+pub const BAR_SPAN: Duration = Duration::from_secs(60);
 
 /// A case of the contest.
 #[derive(Debug)]
-pub(super) struct Row {
+pub struct Row {
     /// Number and letter by which users select the row.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Description of the case.
-    pub(super) case: &'static str,
+    pub case: &'static str,
     /// Scenario file; its expectations are the bar.
-    pub(super) scenario: &'static str,
+    pub scenario: &'static str,
     /// Settings that turn it into a row of ten seconds.
-    pub(super) quick: &'static [&'static str],
-    /// Delivered frames / overhead in percent. Measured in 2026 through an emulator of the same
-    /// kind (rate, delay, drop-tail queue of one bandwidth-delay product) with packets of 1,316 B
-    /// over 60 s. Versions: libsrt 1.5 and librist 0.2.7 without encryption, BELABOX's SRTLA sender
-    /// and receiver, noq 1.4.
-    pub(super) srt: &'static str,
-    pub(super) rist: &'static str,
-    pub(super) srtla: &'static str,
-    pub(super) noq: &'static str,
+    pub quick: &'static [&'static str],
+    /// Figures of SRT: delivered frames / overhead in percent. Measured in 2026 through an emulator
+    /// of the same kind (rate, delay, drop-tail queue of one bandwidth-delay product) with packets
+    /// of 1,316 B over 60 s. Versions: libsrt 1.5 and librist 0.2.7 without encryption, BELABOX's
+    /// SRTLA sender and receiver, noq 1.4.
+    pub srt: &'static str,
+    /// The same of RIST.
+    pub rist: &'static str,
+    /// The same of SRTLA.
+    pub srtla: &'static str,
+    /// The same of noq.
+    pub noq: &'static str,
 }
 
 const SHORT: &str = "duration=10 s";
@@ -35,15 +38,12 @@ const QUICK_DROP: &[&str] = &[
 
 macro_rules! scenario {
     ($name:literal) => {
-        include_str!(concat!(
-            "../../../../scenarios/contest/row-",
-            $name,
-            ".toml"
-        ))
+        include_str!(concat!("../../../scenarios/contest/row-", $name, ".toml"))
     };
 }
 
-pub(super) const ROWS: [Row; 9] = [
+/// All cases, in the order of their names.
+pub const ROWS: [Row; 9] = [
     Row {
         name: "1",
         case: "1 % loss, 200 ms",

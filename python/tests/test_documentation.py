@@ -1,0 +1,35 @@
+"""The table of columns in docs/python.md. `python test_documentation.py` writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anabranch
+
+PAGE = Path(__file__).parents[2] / "docs/python.md"
+BEGIN, END = "<!-- columns: begin -->\n", "<!-- columns: end -->\n"
+
+
+def table() -> str:
+    """Return the columns of all tables in Markdown, equal ones of several tables once."""
+    columns = anabranch.columns()
+    names = zip(*(columns[name] for name in ("column", "unit", "meaning")), strict=True)
+    tables: dict[tuple[str, str, str], list[str]] = {}
+    for key, of_table in zip(names, columns["table"], strict=True):
+        tables.setdefault(key, []).append(of_table)
+    lines = ["| column | unit | tables | meaning |", "|---|---|---|---|"]
+    every = len(columns.categories("table"))
+    for (column, unit, meaning), of_tables in tables.items():
+        where = "all" if len(of_tables) == every else ", ".join(f"`{name}`" for name in of_tables)
+        lines.append(f"| `{column}` | {unit} | {where} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_has_the_columns_of_the_package() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text.split(BEGIN)[1].split(END)[0] == table()
+
+
+if __name__ == "__main__":
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(before + BEGIN + table() + END + rest.split(END)[1], encoding="utf-8")
