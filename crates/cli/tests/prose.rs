@@ -67,6 +67,7 @@ fn parts() -> Vec<String> {
         "docs",
         "fuzz",
         "gst",
+        "python",
         "scripts",
         "README.md",
         "CHANGELOG.md",

@@ -16,7 +16,7 @@ use crate::builder::{Builder, Kind};
 use crate::errors;
 use crate::table::NativeTable;
 
-/// Interval at which Python is asked for signals, and told of the progress.
+/// Interval of questions for signals and of reports of progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Returns a table of all claims: id, paper, figure, claim.

@@ -23,7 +23,7 @@ use crate::scenario::NativeScenario;
 use crate::settings::{Index, names};
 use crate::table::{NativeTable, Tables};
 
-/// Interval at which Python is asked for signals, and told of the progress.
+/// Interval of questions for signals and of reports of progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
@@ -178,7 +178,7 @@ impl Work<'_> {
             })
         });
         if let Some(progress) = &progress {
-            self.tell(py, progress)?;
+            self.report(py, progress)?;
         }
         let results = results.map_err(|_| PyValueError::new_err("a thread panicked"))?;
         Ok((results, interrupt.into_inner().expect("no panic")))
@@ -187,13 +187,13 @@ impl Work<'_> {
     fn ask(&self, py: Python<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
         py.check_signals()?;
         match progress {
-            Some(progress) if !self.is_ended.load(Ordering::Relaxed) => self.tell(py, progress),
+            Some(progress) if !self.is_ended.load(Ordering::Relaxed) => self.report(py, progress),
             _ => Ok(()),
         }
     }
 
-    /// Tells Python of the simulated time.
-    fn tell(&self, py: Python<'_>, progress: &Py<PyAny>) -> PyResult<()> {
+    /// Reports the simulated time since the last report.
+    fn report(&self, py: Python<'_>, progress: &Py<PyAny>) -> PyResult<()> {
         let nanos = self.simulated_nanos.swap(0, Ordering::Relaxed);
         progress.call1(py, (nanos as f64 / 1e9,))?;
         Ok(())
