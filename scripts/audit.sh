@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 
 $cargo deny --config deny.toml check bans licenses sources
+# The Python package has a lock file of its own.
+$cargo deny --manifest-path crates/python/Cargo.toml --config deny.toml check bans licenses sources
 if $cargo deny --config deny.toml fetch db; then
     $cargo deny --config deny.toml check advisories
     exit

@@ -87,7 +87,9 @@ def reproduce(
         raise ValueError("what: at least one claim is needed")
     count = len(as_seeds(seeds))
     folder = None if cache is False else "" if cache is True else os.fspath(cache)
-    bar = Bar(progress, _native.study_seconds(chosen) * count)
+    # Only a bar needs the total.
+    total_s = 0.0 if callable(progress) else _native.study_seconds(chosen) * count
+    bar = Bar(progress, total_s)
     try:
         text = _native.reproduce(
             chosen, count, swap, swap_scheduler, as_threads(threads), folder, bar.call

@@ -66,7 +66,8 @@ pub(crate) fn reproduce(
     };
     let failed = |error: anabranch_papers::StudyError| errors::text(py, &error.to_string());
     let interrupt = Arc::new(AtomicBool::new(false));
-    let study = Study::new(&claims, swapped, columns).map_err(failed)?;
+    let study = py.detach(|| Study::new(&claims, swapped, columns));
+    let study = study.map_err(failed)?;
     let study = study.interrupted_by(interrupt.clone());
     let root = cache.map(|folder| match folder.as_os_str().is_empty() {
         true => Cache::usual_root(),
@@ -133,8 +134,8 @@ fn watched(
 
 /// Returns the simulated seconds of one seed of the claims that `selections` name.
 #[pyfunction]
-pub(crate) fn study_seconds(selections: Vec<String>) -> f64 {
+pub(crate) fn study_seconds(py: Python<'_>, selections: Vec<String>) -> f64 {
     let claims = selected(&selections).unwrap_or_default();
-    let study = Study::new(&claims, Swap::default(), Columns::Both);
+    let study = py.detach(|| Study::new(&claims, Swap::default(), Columns::Both));
     study.map_or(0.0, |study| study.simulated().as_secs_f64())
 }
