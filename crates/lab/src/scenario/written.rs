@@ -3,7 +3,7 @@
 use serde::ser::{Error, Serialize, SerializeMap, Serializer};
 
 use super::base;
-use super::document::{Document, Node, Value};
+use super::document::{Document, Node, Place, Value};
 use super::error::ScenarioError;
 use super::files::Files;
 
@@ -37,7 +37,9 @@ impl Serialize for Node {
             Value::Table(entries) => {
                 let mut entries: Vec<&(String, Node)> = entries.iter().collect();
                 // In the order of the file; keys that only overrides have come last.
-                entries.sort_by_key(|(_, node)| (node.at == 0, node.at));
+                let is_added =
+                    |node: &Node| matches!(node.place, Place::Override(_)) && node.at == 0;
+                entries.sort_by_key(|(_, node)| (is_added(node), node.at));
                 let mut map = serializer.serialize_map(Some(entries.len()))?;
                 for (key, node) in entries {
                     map.serialize_entry(key, node)?;
