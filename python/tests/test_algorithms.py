@@ -302,7 +302,7 @@ def test_the_contract_names_the_rule_that_is_broken(
 
 
 def test_a_callback_costs_less_than_a_bound() -> None:
-    """docs/python.md shows the cost of a callback; this bound leaves room for slow machines."""
+    """docs/python.md shows the cost of a callback; this bound is ten times as high."""
     calls = 0
 
     class Counts(Steady):
@@ -326,4 +326,4 @@ def test_a_callback_costs_less_than_a_bound() -> None:
             best = min(best, time.process_time() - began_at)
         times.append(best)
     assert calls > 5_000
-    assert (times[1] - times[0]) / calls < 50e-6
+    assert (times[1] - times[0]) / calls < 5e-6

@@ -121,12 +121,32 @@ impl Control {
     }
 }
 
+/// Methods of an instance.
+#[derive(Debug)]
+struct Methods {
+    on_feedback: Py<PyAny>,
+    on_timeout: Py<PyAny>,
+    on_sent: Py<PyAny>,
+}
+
+impl Methods {
+    fn of(instance: &Bound<'_, PyAny>) -> PyResult<Methods> {
+        let method = |name: &str| instance.getattr(name).map(Bound::unbind);
+        Ok(Methods {
+            on_feedback: method("on_feedback")?,
+            on_timeout: method("on_timeout")?,
+            on_sent: method("on_sent")?,
+        })
+    }
+}
+
 /// One path's instance of a controller in Python.
 #[derive(Debug)]
 pub(crate) struct PyController {
     maker: std::sync::Arc<Maker>,
-    /// `None`: it could not be made, and the run ends.
-    instance: Option<Py<PyAny>>,
+    /// Its methods for reports, timeouts and sent packets. `None`: the instance could not be made,
+    /// and the run ends.
+    methods: Option<Methods>,
     /// Whether its class has a method of its own for sent packets.
     hears_sent: bool,
     control: ControlParameters,
@@ -157,12 +177,12 @@ impl PyController {
             let answer = instance.bind(py).call_method1("start", (config,))?;
             let control = answered(&answer)?.unwrap_or(usual);
             let hears_sent = instance.getattr(py, "_hears_sent")?.extract(py)?;
-            Ok((instance, control, hears_sent))
+            Ok((Methods::of(instance.bind(py))?, control, hears_sent))
         });
         match started {
-            Ok((instance, control, hears_sent)) => PyController {
+            Ok((methods, control, hears_sent)) => PyController {
                 maker: maker.clone(),
-                instance: Some(instance),
+                methods: Some(methods),
                 hears_sent,
                 control,
             },
@@ -170,7 +190,7 @@ impl PyController {
                 maker.fail("start", Instant::ZERO, error);
                 PyController {
                     maker: maker.clone(),
-                    instance: None,
+                    methods: None,
                     hears_sent: false,
                     control: usual,
                 }
@@ -178,26 +198,21 @@ impl PyController {
         }
     }
 
-    /// Calls a method, and takes its answer.
-    fn call<A>(
+    /// Calls a method of this name, and takes its answer.
+    fn call(
         &mut self,
         now: Instant,
-        method: &str,
-        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
-    ) where
-        A: for<'py> pyo3::call::PyCallArgs<'py>,
-    {
-        let Some(instance) = self.instance.as_ref().filter(|_| !has_failed()) else {
+        name: &str,
+        call: impl FnOnce(Python<'_>, &Methods) -> PyResult<Py<PyAny>>,
+    ) {
+        let Some(methods) = self.methods.as_ref().filter(|_| !has_failed()) else {
             return;
         };
-        let answer = Python::attach(|py| {
-            let answer = instance.bind(py).call_method1(method, arguments(py)?)?;
-            answered(&answer)
-        });
+        let answer = Python::attach(|py| answered(call(py, methods)?.bind(py)));
         match answer {
             Ok(Some(control)) => self.control = control,
             Ok(None) => {}
-            Err(error) => self.maker.fail(method, now, error),
+            Err(error) => self.maker.fail(name, now, error),
         }
     }
 }
@@ -210,7 +225,9 @@ impl CongestionController for PyController {
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
         if self.hears_sent {
             let (bytes, in_flight) = (packet.bytes, packet.bytes_in_flight);
-            self.call(now, "on_sent", |_| Ok((seconds(now), bytes, in_flight)));
+            self.call(now, "on_sent", |py, methods| {
+                methods.on_sent.call1(py, (seconds(now), bytes, in_flight))
+            });
         }
     }
 
@@ -225,9 +242,9 @@ impl CongestionController for PyController {
         _session: &SessionView,
         _paths: &[PathView],
     ) {
-        self.call(now, "on_feedback", |py| {
-            let feedback = NativeFeedback::of(py, feedback)?;
-            Ok((seconds(now), Py::new(py, feedback)?))
+        self.call(now, "on_feedback", |py, methods| {
+            let feedback = Py::new(py, NativeFeedback::of(feedback))?;
+            methods.on_feedback.call1(py, (seconds(now), feedback))
         });
     }
 
@@ -242,7 +259,11 @@ impl CongestionController for PyController {
             } => ("silence", prior_bytes_in_flight),
             Timeout::Own => return,
         };
-        self.call(now, "on_timeout", |_| Ok((seconds(now), name, in_flight)));
+        self.call(now, "on_timeout", |py, methods| {
+            methods
+                .on_timeout
+                .call1(py, (seconds(now), name, in_flight))
+        });
     }
 
     fn control(&self) -> ControlParameters {

@@ -74,38 +74,57 @@ impl NativeConfig {
 /// >>> small = anabranch.testing.small_scenario().with_({"flows.0.controller": Steady})
 /// >>> anabranch.run(small, seeds=1).finished_count
 /// 1
-#[pyclass(frozen, get_all, name = "Feedback", module = "anabranch")]
+#[pyclass(frozen, name = "Feedback", module = "anabranch")]
 #[derive(Debug)]
 pub(crate) struct NativeFeedback {
+    #[pyo3(get)]
     path: u8,
+    #[pyo3(get)]
     acked_count: usize,
+    #[pyo3(get)]
     acked_bytes: u64,
+    #[pyo3(get)]
     lost_count: usize,
+    #[pyo3(get)]
     lost_bytes: u64,
+    #[pyo3(get)]
     spurious_count: usize,
+    #[pyo3(get)]
     smoothed_rtt_s: Option<f64>,
+    #[pyo3(get)]
     latest_rtt_s: Option<f64>,
+    #[pyo3(get)]
     min_rtt_s: Option<f64>,
+    #[pyo3(get)]
     rtt_variation_s: f64,
+    #[pyo3(get)]
     delivery_rate_bps: Option<f64>,
+    #[pyo3(get)]
     prior_bytes_in_flight: u64,
+    #[pyo3(get)]
     bytes_in_flight: u64,
+    #[pyo3(get)]
     total_delivered_bytes: u64,
+    #[pyo3(get)]
     total_lost_bytes: u64,
+    #[pyo3(get)]
     is_app_limited: bool,
+    #[pyo3(get)]
     is_window_limited: bool,
+    #[pyo3(get)]
     ce_count: u64,
+    #[pyo3(get)]
     reported_s: f64,
-    acked: Py<NativePackets>,
-    lost: Py<NativePackets>,
+    acked: Vec<AckedPacket>,
+    lost: Vec<SentPacket>,
 }
 
 impl NativeFeedback {
-    pub(crate) fn of(py: Python<'_>, feedback: &Feedback<'_>) -> PyResult<NativeFeedback> {
+    pub(crate) fn of(feedback: &Feedback<'_>) -> NativeFeedback {
         let rtt = feedback.rtt;
         let is_known = rtt.latest().is_some();
         let sum = |bytes: u32| u64::from(bytes);
-        Ok(NativeFeedback {
+        NativeFeedback {
             path: feedback.path.0,
             acked_count: feedback.acked.len(),
             acked_bytes: feedback
@@ -129,9 +148,24 @@ impl NativeFeedback {
             is_window_limited: feedback.is_window_limited,
             ce_count: feedback.ce_count,
             reported_s: (feedback.reported_at - Instant::ZERO).as_secs_f64(),
-            acked: Py::new(py, NativePackets::acked(feedback.acked))?,
-            lost: Py::new(py, NativePackets::lost(feedback.lost))?,
-        })
+            acked: feedback.acked.to_vec(),
+            lost: feedback.lost.to_vec(),
+        }
+    }
+}
+
+#[pymethods]
+impl NativeFeedback {
+    /// Newly acknowledged packets, in the order of their numbers.
+    #[getter]
+    fn acked(&self) -> NativePackets {
+        NativePackets(self.acked.clone())
+    }
+
+    /// Packets newly declared lost, in the order of their numbers.
+    #[getter]
+    fn lost(&self) -> NativePackets {
+        NativePackets::lost(&self.lost)
     }
 }
 
@@ -152,10 +186,6 @@ impl NativeFeedback {
 pub(crate) struct NativePackets(Vec<AckedPacket>);
 
 impl NativePackets {
-    fn acked(packets: &[AckedPacket]) -> NativePackets {
-        NativePackets(packets.to_vec())
-    }
-
     fn lost(packets: &[SentPacket]) -> NativePackets {
         let lost = packets.iter().map(|sent| AckedPacket {
             sent: *sent,
