@@ -43,14 +43,13 @@ fi
 PATH=$environment/bin:$PATH
 export PATH VIRTUAL_ENV="$environment" PYO3_PYTHON="$environment/bin/python"
 
+cd python
 if [ "${1:-}" = wheel ]; then
-    exec maturin build --release --locked --manifest-path crates/python/Cargo.toml \
-        --interpreter "$PYO3_PYTHON" --out target/wheels
+    exec maturin build --release --locked --interpreter "$PYO3_PYTHON" --out "$root/target/wheels"
 fi
 export CARGO_TARGET_DIR="$root/target/python"
 wheels=$root/target/python/wheels
 rm -rf "$wheels"
-cd python
 maturin build --quiet --profile testing --locked --interpreter "$PYO3_PYTHON" --out "$wheels"
 pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
 pytest

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import anabranch
 
@@ -28,6 +32,22 @@ def table() -> str:
 def test_the_page_has_the_columns_of_the_package() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text.split(BEGIN)[1].split(END)[0] == table()
+
+
+def test_the_examples_of_the_page_run() -> None:
+    names: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    wrong = 'with_({"flows.0.scheduler": "min-cots"})'
+    assert len(blocks) == 3 and sum(wrong in block for block in blocks) == 1
+    for block in blocks:
+        if wrong in block:
+            with pytest.raises(anabranch.ScenarioError, match='did you mean "min-cost"'):
+                exec(block, names)
+        else:
+            exec(block, names)
+    assert not names["result"].is_partial
+    algorithms = [names["Aimd"], names["Nearest"]]
+    assert list(names["scenario"].algorithms.values()) == algorithms
 
 
 if __name__ == "__main__":
