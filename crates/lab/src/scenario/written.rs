@@ -61,7 +61,8 @@ mod tests {
 
     const TEXT: &str = "title = \"one\"\nduration = \"10 s\"\n[links.up]\nrate = \"1 Mbit/s\"\n\
         delay = \"5 ms\"\n[links.down]\n[routes.only]\nforward = [\"up\"]\nreverse = [\"down\"]\n\
-        [[flows]]\npaths = [\"only\"]\nsource = { kind = \"ideal\" }\n[expect]\nloss = { max = 0.5 }\n";
+        [[flows]]\npaths = [\"only\"]\nsource = { kind = \"ideal\" }\n\
+        [expect]\nloss = { max = 0.5 }\n";
 
     #[test]
     fn a_merged_text_reads_as_the_same_scenario() {
