@@ -68,8 +68,9 @@ impl NativePacket {
 /// `id`, `state` (active, suspect, out or removed), `is_usable`, `is_standby` (held in reserve),
 /// `weight` (the user's preference). Round-trip times in seconds, None if unknown:
 /// `smoothed_rtt_s`, `latest_rtt_s`, `min_rtt_s`; `rtt_variation_s`. In bytes: `queued_bytes`,
-/// `bytes_in_flight`, `sendable_bytes` and `window_bytes`. In bit/s: `pacing_bps`, `bandwidth_bps`. `loss`: lost over sent packets.
-/// `transfer_cost_s`: half the round trip and the queue at the pacing rate, as `min-cost` has it.
+/// `bytes_in_flight`, `sendable_bytes` and `window_bytes`. In bit/s: `pacing_bps` and
+/// `bandwidth_bps`. `loss`: lost over sent packets. `transfer_cost_s`: half the round trip and the
+/// queue at the pacing rate, as `min-cost` has it.
 ///
 /// >>> import anabranch
 /// >>> class Widest(anabranch.Scheduler):
