@@ -46,10 +46,10 @@ pub(crate) fn frame_delays(
     });
     let columns = COLUMNS.map(|(name, kind)| (name.to_owned(), kind));
     let mut builder = Builder::new(columns);
-    let mut has_company = false;
+    let mut has_cross_traffic = false;
     for (seed, delays) in seeds.iter().zip(delays) {
         let delays = delays.map_err(|error| errors::run(py, &error))?;
-        has_company |= delays.has_company;
+        has_cross_traffic |= delays.has_cross_traffic;
         for frame in &delays.frames {
             let millis = Duration::as_millis_f64;
             let part = |of: fn(&Parts) -> Duration| frame.parts.as_ref().map(of).map(millis);
@@ -66,5 +66,5 @@ pub(crate) fn frame_delays(
             ]);
         }
     }
-    Ok((builder.finish(), has_company))
+    Ok((builder.finish(), has_cross_traffic))
 }

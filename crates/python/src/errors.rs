@@ -21,8 +21,8 @@ where
 pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
     let text = error.to_string();
     let (place, key, message) = match error {
-        ScenarioError::Read { path, error } => {
-            (path.display().to_string(), String::new(), error.to_string())
+        ScenarioError::Read { path, source } => {
+            (path.display().to_string(), String::new(), source.to_string())
         }
         ScenarioError::Syntax {
             file,

@@ -96,7 +96,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Notes the changes of states since the last row of the path.
+    /// Records the changes of states since the last row of the path.
     fn note_states(&mut self, row: &PathRow<'_>) {
         if row.state.is_empty() {
             return;

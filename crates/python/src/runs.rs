@@ -31,7 +31,7 @@ thread_local! {
     static FAILURE: RefCell<Option<Failure>> = const { RefCell::new(None) };
 }
 
-/// Notes the exception of an algorithm, which ends the run of this thread.
+/// Records the exception of an algorithm, which ends the run of this thread.
 pub(crate) fn fail(failure: Failure) {
     FAILURE.with_borrow_mut(|first| {
         first.get_or_insert(failure);
