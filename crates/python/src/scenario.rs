@@ -14,6 +14,9 @@ use crate::errors;
 use crate::scheduler::PyScheduler;
 use crate::settings::SettingColumn;
 
+/// A setting's column: its name, and its number or its text.
+type PlainSetting = (String, Option<f64>, Option<String>);
+
 /// A scenario at every point of its sweep.
 #[pyclass(frozen, module = "anabranch._native")]
 #[derive(Debug)]
@@ -130,7 +133,7 @@ impl NativeScenario {
     }
 
     /// Returns the settings of each point: names of columns with numbers or texts.
-    fn point_settings(&self) -> Vec<Vec<(String, Option<f64>, Option<String>)>> {
+    fn point_settings(&self) -> Vec<Vec<PlainSetting>> {
         let point = |columns: &Vec<SettingColumn>| {
             let column =
                 |column: &SettingColumn| (column.name.clone(), column.number, column.text.clone());

@@ -1,6 +1,6 @@
 //! Tables in Arrow's memory format, which other Python packages read without a copy.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -34,7 +34,7 @@ pub(crate) struct Texts {
     /// An index for each row; `None`: missing.
     codes: Vec<Option<i32>>,
     names: Vec<String>,
-    known: HashMap<String, i32>,
+    known: BTreeMap<String, i32>,
 }
 
 impl Texts {
@@ -289,11 +289,7 @@ impl NativeTable {
 
     /// Returns a column as (kind, bytes, names): names only for texts, whose bytes are int32 codes,
     /// -1 for missing ones. Truth values are a byte each.
-    fn column<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-    ) -> PyResult<(&'static str, Bound<'py, PyBytes>, Option<Vec<String>>)> {
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<ColumnParts<'py>> {
         let array = self.batch.column_by_name(name);
         let array = array.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         let any = array.as_any();
@@ -360,6 +356,9 @@ impl NativeTable {
         Ok((build, (parts,)))
     }
 }
+
+/// A column's kind, its bytes, and the names that its codes stand for.
+type ColumnParts<'py> = (&'static str, Bound<'py, PyBytes>, Option<Vec<String>>);
 
 /// The argument of [`NativeTable::from_columns`], for pickle.
 type PicklePart<'py> = (Vec<(String, &'static str, Bound<'py, PyAny>)>,);
