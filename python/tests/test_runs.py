@@ -173,7 +173,9 @@ def test_import_needs_only_numpy_and_is_quick(tmp_path: Path) -> None:
     assert min(times) < 0.3, times
 
 
-PROGRAM = ROOT / "target/debug/anabranch"
+#: The program of the laboratory, a part of `anabranch` or apart.
+PROGRAMS = [ROOT / "target/debug" / name for name in ("anabranch-lab", "anabranch")]
+PROGRAM = next((path for path in PROGRAMS if path.exists()), PROGRAMS[0])
 #: Every fifth scenario, without bounds of its longer run.
 SHORT = {"duration": "2 s", "expect": {}, "statistics": {}, "sweep": {}}
 FILES = sorted((ROOT / "scenarios").glob("**/*.toml"))[::5]
