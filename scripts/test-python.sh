@@ -37,7 +37,12 @@ print("\n".join(re.findall(r'"(.*?)"', ",".join(wanted))))
 END
 )
     echo "$needed" > "$environment/needed.txt"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check -r "$environment/needed.txt"
+    if ! "$environment/bin/pip" install --quiet --disable-pip-version-check \
+        -r "$environment/needed.txt"; then
+        echo "The Python package is NOT tested: the packages above cannot be installed." >&2
+        [ "${1:-}" = wheel ] && exit 1
+        exit 0
+    fi
     echo "$state" > "$environment/state"
 fi
 PATH=$environment/bin:$PATH

@@ -83,7 +83,7 @@ def contest(
     threads: int = 0,
     progress: Progress = "auto",
 ) -> Contest:
-    """Run the cases in which SRT, RIST, SRTLA and noq were measured, as `anabranch contest`.
+    """Run the cases in which SRT, RIST, SRTLA and noq were measured, as `anabranch-lab contest`.
 
     `rows`: beginnings of their names ("4", "6a"), all without any. `set`: values in every row, as
     in `Scenario.with_`. A row holds if every seed meets its bar. Rows of less than a minute are not

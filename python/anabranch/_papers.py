@@ -19,7 +19,7 @@ class Findings:
     `table` has a row for each claim: `id`, `paper`, `figure`, `claim`, `verdict` (holds, differs or
     cannot-be-known), `seed_count`, `paper_value` and `ours` (medians, in the claim's own unit) and
     `why`. `findings` are the same and more as dictionaries, in the form of
-    `anabranch reproduce --format json`.
+    `anabranch-lab reproduce --format json`.
 
     >>> import anabranch
     >>> anabranch.Findings({"findings": []})
@@ -67,7 +67,7 @@ def reproduce(
     cache: str | os.PathLike[str] | bool = True,
     progress: Progress = "auto",
 ) -> Findings:
-    """Test claims of papers in the simulator, as `anabranch reproduce`.
+    """Test claims of papers in the simulator, as `anabranch-lab reproduce`.
 
     `what`: a paper, a claim or the beginning of claims, or several, see `anabranch.claims()`.
     `seeds`: the most seeds that are used. `swap`, `swap_scheduler`: another algorithm in the place

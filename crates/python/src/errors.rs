@@ -21,9 +21,11 @@ where
 pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
     let text = error.to_string();
     let (place, key, message) = match error {
-        ScenarioError::Read { path, source } => {
-            (path.display().to_string(), String::new(), source.to_string())
-        }
+        ScenarioError::Read { path, source } => (
+            path.display().to_string(),
+            String::new(),
+            source.to_string(),
+        ),
         ScenarioError::Syntax {
             file,
             line,
@@ -41,7 +43,7 @@ pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
 
 /// Returns the exception of a run that cannot be made.
 pub(crate) fn run(py: Python<'_>, error: &RunError) -> PyErr {
-    exception(py, "RunError", (error.to_string(),))
+    exception(py, "RunError", (with_causes(error),))
 }
 
 /// Returns the exception of runs that cannot be made, with this text.
@@ -81,4 +83,11 @@ pub(crate) struct Failure {
     /// Simulated time.
     pub(crate) time_s: f64,
     pub(crate) cause: PyErr,
+}
+
+/// Returns the texts of an error and its causes.
+fn with_causes(error: &dyn core::error::Error) -> String {
+    let causes = core::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
 }
