@@ -6,7 +6,7 @@
 2
 """
 
-from . import testing
+from . import testing, traces
 from ._algorithms import (
     Control,
     Controller,
@@ -25,6 +25,8 @@ from ._errors import (
     MissingExtra,
     RunError,
     ScenarioError,
+    TraceError,
+    TraceWarning,
     UnknownName,
     VersionError,
 )
@@ -35,6 +37,7 @@ from ._result import Result, concat
 from ._run import run
 from ._scenario import Scenario
 from ._table import Table
+from .traces import DelayTrace, Trace
 
 __all__ = [
     "AlgorithmError",
@@ -44,6 +47,7 @@ __all__ = [
     "Control",
     "Controller",
     "ControllerConfig",
+    "DelayTrace",
     "Feedback",
     "Findings",
     "FrameDelays",
@@ -57,6 +61,9 @@ __all__ = [
     "ScenarioError",
     "Scheduler",
     "Table",
+    "Trace",
+    "TraceError",
+    "TraceWarning",
     "UnknownName",
     "VersionError",
     "__version__",
@@ -72,4 +79,5 @@ __all__ = [
     "run",
     "schedulers",
     "testing",
+    "traces",
 ]

@@ -154,6 +154,41 @@ class VersionError(AnabranchError, ValueError):
         self.versions = versions or []
 
 
+class TraceError(AnabranchError, ValueError):
+    """A trace file that cannot be read.
+
+    Attributes: `file` (its name, or None for data in memory) and `line` (from 1, or None). In data
+    in memory `line` is the number of the row.
+
+    >>> import anabranch
+    >>> try:
+    ...     anabranch.Trace.from_throughput({"time": [0, 1], "mbps": [5, -1]})
+    ... except anabranch.TraceError as error:
+    ...     print(error.line, error)
+    2 row 2: a rate of -1 Mbit/s is negative
+    """
+
+    file: str | None
+    line: int | None
+
+    def __init__(self, reason: str, file: str | None = None, line: int | None = None) -> None:
+        place = f"row {line}" if file is None else file if line is None else f"{file}:{line}"
+        super().__init__(reason if file is None and line is None else f"{place}: {reason}")
+        self.file, self.line, self._reason = file, line, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (TraceError, (self._reason, self.file, self.line))
+
+
+class TraceWarning(UserWarning):
+    """A trace with gaps, or with bins so long that they hide how the rate varies.
+
+    >>> import anabranch
+    >>> issubclass(anabranch.TraceWarning, UserWarning)
+    True
+    """
+
+
 _PLACE = re.compile(r"^(?P<file>.*):(?P<line>[0-9]+)( \(base of .*\))?$")
 _KNOWN = re.compile(r"known are (?P<names>.*?)(; did you mean \"(?P<near>.*)\"\?)?$", re.S)
 
