@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from ._run import ScenarioLike, Seeds, as_scenario, as_seeds, run
 from ._scenario import Scenario
 from ._statistics import half_width, holm, paired_p
 from ._table import Table, html_table, show
+
+if TYPE_CHECKING:
+    from ._plot import ComparisonPlots
 
 #: Metrics of a comparison that asks for none, as on the command line.
 USUAL_METRICS = (
@@ -49,7 +52,7 @@ class Comparison:
     ['links.up.rate_mbps=2', 'links.up.rate_mbps=1']
     """
 
-    __slots__ = ("correction", "results", "table")
+    __slots__ = ("correction", "results", "settings", "table")
 
     #: Runs by label.
     results: dict[str, Result]
@@ -57,9 +60,32 @@ class Comparison:
     table: Table
     #: Correction of `p` in `p_holm`: "holm" or None.
     correction: str | None
+    #: Values of the varied settings by label.
+    settings: dict[str, dict[str, Any]]
 
-    def __init__(self, results: dict[str, Result], table: Table, correction: str | None) -> None:
+    def __init__(
+        self,
+        results: dict[str, Result],
+        table: Table,
+        correction: str | None,
+        settings: dict[str, dict[str, Any]] | None = None,
+    ) -> None:
         self.results, self.table, self.correction = results, table, correction
+        self.settings = settings or {label: {} for label in results}
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Plots on matplotlib axes: `bars`, `cdf`, `heatmap` and `frontier`.
+
+        >>> import anabranch
+        >>> small = anabranch.testing.small_scenario()
+        >>> compared = anabranch.compare(small, vary={"scheduler": ["wrr"]}, seeds=1)
+        >>> compared.plot.bars("loss").get_ylabel()
+        'loss (%)'
+        """
+        from ._plot import ComparisonPlots
+
+        return ComparisonPlots(self)
 
     @property
     def labels(self) -> list[str]:
@@ -113,7 +139,7 @@ def _labelled(vary: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Any]]:
         label = ", ".join(f"{key}={_shown(value)}" for key, value in pairs)
         if label in found:
             raise ValueError(f"vary: {label} is there twice")
-        found[label] = {SHORT.get(key, key): value for key, value in pairs}
+        found[label] = dict(pairs)
     return found
 
 
@@ -229,8 +255,10 @@ def compare(
         raise ValueError("compare: the scenario has a sweep; remove it by with_({'sweep': {}})")
     all_seeds = as_seeds(seeds)
     columns = _columns(metrics)
+    labelled = _labelled(vary)
     variants: dict[str, Scenario] = {
-        label: chosen.with_(settings) for label, settings in _labelled(vary).items()
+        label: chosen.with_({SHORT.get(key, key): value for key, value in settings.items()})
+        for label, settings in labelled.items()
     }
     total_s = sum(variant.duration_s for variant in variants.values()) * len(all_seeds)
     bar = Bar(progress, total_s)
@@ -250,4 +278,4 @@ def compare(
         row["p_holm"] = p
     names = ["metric", "unit", "subject", "label", "count", "mean", "ci95", "diff", "diff_ci95"]
     table = {name: [row[name] for row in rows] for name in [*names, "p", "p_holm"]}
-    return Comparison(results, Table.from_columns(table), correction)
+    return Comparison(results, Table.from_columns(table), correction, labelled)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._progress import Bar, Progress
 from ._run import ScenarioLike, Seeds, as_scenario, as_seeds, as_threads
 from ._table import Table, html_table
+
+if TYPE_CHECKING:
+    from ._plot import FindingsPlots
 
 
 class Findings:
@@ -46,6 +49,20 @@ class Findings:
         ours = [f.get("ours") for f in self.findings]
         columns["ours"] = [nan if value is None else float(value["median"]) for value in ours]
         self.table = Table.from_columns(columns)
+
+    @property
+    def plot(self) -> FindingsPlots:
+        """Plots on matplotlib axes: `bars`, the papers' printed numbers beside ours.
+
+        >>> import anabranch
+        >>> anabranch.Findings({"findings": []}).plot.bars()
+        Traceback (most recent call last):
+        ...
+        ValueError: none of these claims prints a number that was measured
+        """
+        from ._plot import FindingsPlots
+
+        return FindingsPlots(self)
 
     def __repr__(self) -> str:
         holds = sum(finding["verdict"] == "holds" for finding in self.findings)

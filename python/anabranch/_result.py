@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from . import _native
 from ._errors import UnknownName, VersionError
 from ._extras import load
 from ._table import Table, concat_tables, html_table
+
+if TYPE_CHECKING:
+    from ._plot import ResultPlots
 
 #: Trace that fills each traced table.
 TRACED = {
@@ -275,6 +278,19 @@ class Result:
         ['down', 'up']
         """
         return self.table("link_series")
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Plots on matplotlib axes: `timeline`, `cdf`, `series` and `heatmap`.
+
+        >>> import anabranch
+        >>> result = anabranch.run(anabranch.testing.small_scenario(), seeds=1)
+        >>> result.plot.timeline().get_ylabel()
+        'frame delay (ms)'
+        """
+        from ._plot import ResultPlots
+
+        return ResultPlots(self)
 
     def to_pandas(self, table: str = "flows") -> Any:
         """Return a table as a `pandas.DataFrame`. Raises `MissingExtra`, `UnknownName`.
