@@ -21,7 +21,7 @@ from ._errors import TraceError
 
 #: Longest line or XML token in bytes; lines of the known tools are far shorter.
 MAX_LINE_BYTES = 65_536
-#: Most rows of a file: a mahimahi trace of 200 Mbit/s and ten minutes, at most 0.5 GB of memory.
+#: Most rows of a file, 0.7 GB of memory at most: mahimahi at 200 Mbit/s for ten minutes.
 MAX_ROWS = 10_000_000
 #: Longest trace, 49.7 days: the laboratory reads times in ms of 32 bits.
 MAX_MS = 2.0**32 - 1

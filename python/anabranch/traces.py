@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -354,14 +354,15 @@ class DelayTrace:
         unit: str = "ms",
         time_unit: str = "s",
         time_format: str | None = None,
+        lost: Sequence[float] = (-1.0,),
         delimiter: str = ",",
     ) -> DelayTrace:
         """Read delays from a CSV file or from columns, such as the pings of Starlink data sets.
 
-        The names are those of the CSV files that LENS's `convert_csv.py` writes; its files of irtt
-        have also `uplink` and `downlink`. `unit`: of the delay, "s", "ms", "us" or "ns". Times are
-        as in `Trace.from_throughput`. An empty cell or "-" is a loss. Rows of equal times count as
-        their mean.
+        The names are those of the CSV files of LENS. Its files of irtt have times in ns and a `rtt`
+        of -1 or 0 for losses: `time_unit="ns", lost=(-1, 0)`. `unit`: of the delay, "s", "ms", "us"
+        or "ns". Times are as in `Trace.from_throughput`. `lost`: values that stand for a loss, as
+        do an empty cell and "-". Rows of equal times count as their mean.
 
         Raises `TraceError` as `Trace.from_throughput`, and for a delay over an hour.
 
@@ -376,7 +377,7 @@ class DelayTrace:
         names = [time, delay]
         rows = _rows(data, file, names, delimiter)
         clock = files.clock(time_unit, time_format)
-        read = partial(_delay, unit, file)
+        read = partial(_delay, unit, file, tuple(lost))
         times, delays = files.samples(rows, file, clock, read, None, "mean")
         if np.all(np.isnan(delays)):
             raise TraceError("all answers are missing", file)
@@ -496,8 +497,11 @@ def _rate(unit: str, file: str | None, cell: str, line: int) -> float:
     return value
 
 
-def _delay(unit: str, file: str | None, cell: str, line: int) -> float:
-    value = files.number_of(cell, "the delay", file, line) * files.TIME_UNITS[unit]
+def _delay(unit: str, file: str | None, lost: tuple[float, ...], cell: str, line: int) -> float:
+    written = files.number_of(cell, "the delay", file, line)
+    if written in lost:
+        return math.nan
+    value = written * files.TIME_UNITS[unit]
     if not 0 <= value <= files.MAX_DELAY_MS:
         reason = "is negative" if value < 0 else "is above an hour"
         raise TraceError(f"a delay of {cell} {unit} {reason}", file, line)
@@ -530,8 +534,10 @@ def _warn_of(pieces: Pieces, name: str) -> None:
     width = pieces.end_ms - pieces.start_ms
     is_long = (width > 1000.0) & (pieces.bytes > 0)
     if np.any(is_long):
-        text = f"{name}: {np.count_nonzero(is_long)} bins are longer than 1 s"
-        text += f", up to {width[is_long].max() / 1000:g} s, and hide how the rate varies"
+        count = int(np.count_nonzero(is_long))
+        bins = "a bin" if count == 1 else f"{count} bins"
+        text = f"{name}: longer than 1 s, up to {width[is_long].max() / 1000:g} s: {bins}"
+        text += "; how the rate varies within is unknown"
         warnings.warn(text, TraceWarning, stacklevel=4)
 
 

@@ -121,7 +121,7 @@ def test_flows_of_ns3_that_overlap_are_added(tmp_path: Path) -> None:
     path = written(tmp_path, "flows.xml", text)
     trace = Trace.from_flow_monitor(path)
     assert trace.rate(1000)["rate_bps"].tolist() == pytest.approx([1e6, 3e6, 2e6])
-    with pytest.warns(TraceWarning, match="1 bins are longer than 1 s, up to 2 s"):
+    with pytest.warns(TraceWarning, match="longer than 1 s, up to 2 s: a bin"):
         assert Trace.from_flow_monitor(path, flow=2).mean_bps == pytest.approx(2e6)
 
 
@@ -143,6 +143,19 @@ def test_latency_of_starlink_becomes_a_schedule(tmp_path: Path) -> None:
     assert delays[0] + 0.2 < delays[1] < delays[2] - 100
 
 
+def test_losses_of_irtt_in_lens(tmp_path: Path) -> None:
+    text = """timestamp,rtt,uplink,downlink
+1705744800000000000,0,0,-1
+1705744800010000000,120.5,72.5,48.0
+1705744800020000000,-1,0,0
+1705744801000000000,100.5,52.5,48.0
+"""
+    path = written(tmp_path, "irtt.csv", text)
+    trace = DelayTrace.from_latency(path, time_unit="ns", lost=(-1, 0))
+    assert (trace.loss, trace.mean_ms) == (0.5, 110.5)
+    assert trace.duration_s == pytest.approx(1.0, abs=1e-6)
+
+
 def test_a_scenario_carries_what_the_trace_carries(tmp_path: Path) -> None:
     trace = read_5g(saw_tooth(tmp_path)).window(0, 4).scale(mean_bps=6e6)
     path = trace.to_mahimahi(tmp_path / "up.trace")
@@ -155,7 +168,7 @@ def test_a_scenario_carries_what_the_trace_carries(tmp_path: Path) -> None:
     [
         ([0, 1, 2, 9, 10], [1, 1, 1, 1, 1], "a gap of 6 s at 2 s"),
         ([0, 1, 2, 3], [1, None, "-", 1], "2 gaps, the longest of 1 s at 1 s"),
-        ([0, 2, 4], [1, 1, 1], "3 bins are longer than 1 s, up to 2 s"),
+        ([0, 2, 4], [1, 1, 1], "longer than 1 s, up to 2 s: 3 bins"),
     ],
 )
 def test_gaps_and_long_bins_are_warned_of(
