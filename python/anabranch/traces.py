@@ -36,8 +36,8 @@ class Trace:
     of a scenario takes the file that `to_mahimahi` writes. A trace does not change.
 
     Readers raise `TraceError` with the file and line of a mistake, and `OSError` for a file that
-    cannot be opened. They warn (`TraceWarning`) of gaps and of bins longer than a second. A file may
-    have ten million rows.
+    cannot be opened. They warn (`TraceWarning`) of gaps and of bins longer than a second. A file
+    may have ten million rows.
 
     >>> import anabranch
     >>> trace = anabranch.Trace.from_throughput({"time": [0, 1, 2], "mbps": [4, 8, 6]})
@@ -129,8 +129,8 @@ class Trace:
         not a number; `ValueError` for an unknown unit.
 
         >>> import anabranch
-        >>> rows = {"Timestamp": ["2020-01-01 10:00:00", "2020-01-01 10:00:01"], "DL": [800, 1600]}
-        >>> trace = anabranch.Trace.from_throughput(rows, time="Timestamp", rate="DL", unit="kbit/s")
+        >>> rows = {"at": ["2020-01-01 10:00:00", "2020-01-01 10:00:01"], "DL": [800, 1600]}
+        >>> trace = anabranch.Trace.from_throughput(rows, time="at", rate="DL", unit="kbit/s")
         >>> trace.total_bytes
         300000.0
         """
