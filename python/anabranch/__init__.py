@@ -36,7 +36,9 @@ from ._papers import Findings, FrameDelays, frame_delay_bound, reproduce
 from ._result import Result, concat
 from ._run import run
 from ._scenario import Scenario
+from ._sweep_result import SweepResult
 from ._table import Table
+from .sweep import Sweep
 from .traces import DelayTrace, Trace
 
 __all__ = [
@@ -60,6 +62,8 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Scheduler",
+    "Sweep",
+    "SweepResult",
     "Table",
     "Trace",
     "TraceError",

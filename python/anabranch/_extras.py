@@ -12,6 +12,8 @@ EXTRAS = {
     "pandas": "pandas",
     "polars": "polars",
     "pyarrow": "arrow",
+    "pyarrow.compute": "arrow",
+    "pyarrow.dataset": "arrow",
     "pyarrow.parquet": "arrow",
     "matplotlib": "plot",
     "matplotlib.pyplot": "plot",
