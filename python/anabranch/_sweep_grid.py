@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -85,9 +86,9 @@ def _values(key: str, values: Iterable[Any]) -> list[Any]:
     if not chosen:
         raise ValueError(f"settings: {key!r} needs at least one value")
     texts = [_override(key, value) for value in chosen]
-    for text in texts:
-        if texts.count(text) > 1:
-            raise ValueError(f"settings: {text} is given twice")
+    twice = [text for text, count in Counter(texts).items() if count > 1]
+    if twice:
+        raise ValueError(f"settings: {twice[0]} is given twice")
     return chosen
 
 

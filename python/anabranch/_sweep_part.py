@@ -17,22 +17,31 @@ from ._result import Result
 from ._run import run
 from ._scenario import Scenario
 from ._sweep_folder import holds, write_part
-from ._sweep_grid import Grid, batches
 from ._table import concat_tables
 
 #: Table that has a row for each run, failed ones included. Its file is written last.
 RUNS = "runs"
 
 
+class Point(NamedTuple):
+    """A point of a sweep: its number, its settings, and the cells of its index by column."""
+
+    number: int
+    settings: dict[str, Any]
+    cells: dict[str, float | str | None]
+
+
 class Plan(NamedTuple):
-    """A sweep as workers need it."""
+    """A partition as a worker needs it. Its size does not depend on that of the sweep."""
 
     scenario: Scenario
-    grid: Grid
+    points: list[Point]
+    #: Columns of settings, and whether each holds numbers.
+    columns: dict[str, bool]
     seeds: list[int]
     traces: list[str]
-    #: Number of points in a partition.
-    part_points: int
+    #: Number of the partition.
+    number: int
     #: Folder of the results, and the identity that its description has.
     folder: str
     identity: str
@@ -43,8 +52,8 @@ class Plan(NamedTuple):
             pickler: Any = importlib.import_module("cloudpickle")
         except ModuleNotFoundError:
             pickler = pickle
-        text: bytes = pickler.dumps(self)
-        return text
+        encoded: bytes = pickler.dumps(self)
+        return encoded
 
 
 class Stopped(Exception):
@@ -61,7 +70,7 @@ class Failure(NamedTuple):
 
 
 def make_part(
-    version: str, plan: bytes, number: int, stop: threading.Event | None = None
+    version: str, plan: bytes, stop: threading.Event | None = None
 ) -> dict[str, bytes] | None:
     """Run the points of a partition, and write its files.
 
@@ -76,30 +85,24 @@ def make_part(
             "install the same version on all machines",
             [version, own],
         )
-    read = _plan(plan)
-    files = {name: _encode(table) for name, table in rows(read, number, stop).items()}
+    read: Plan = pickle.loads(plan)
+    files = {name: _encode(table) for name, table in rows(read, stop).items()}
     if not holds(read.folder, read.identity):
         return files
-    write_part(read.folder, number, files)
+    write_part(read.folder, read.number, files)
     return None
 
 
-@lru_cache(maxsize=2)
-def _plan(plan: bytes) -> Plan:
-    read: Plan = pickle.loads(plan)
-    return read
-
-
-def rows(plan: Plan, number: int, stop: threading.Event | None = None) -> dict[str, Any]:
+def rows(plan: Plan, stop: threading.Event | None = None) -> dict[str, Any]:
     """Return the tables of a partition, as `pyarrow.Table`s, by name."""
     results: list[tuple[int, int, Result]] = []
     failures: list[Failure] = []
-    for point in batches(len(plan.grid), plan.part_points, number):
+    for point in plan.points:
         for made in _of_point(plan, point, stop):
             if isinstance(made, Failure):
                 failures.append(made)
             else:
-                results.append((point, *made))
+                results.append((point.number, *made))
     names = results[0][2].table_names if results else list(_empty(tuple(plan.traces)))
     tables = {name: _indexed(plan, name, results) for name in names}
     tables[RUNS] = _with_failures(plan, tables[RUNS], results, failures)
@@ -107,14 +110,14 @@ def rows(plan: Plan, number: int, stop: threading.Event | None = None) -> dict[s
 
 
 def _of_point(
-    plan: Plan, point: int, stop: threading.Event | None
+    plan: Plan, point: Point, stop: threading.Event | None
 ) -> list[tuple[int, Result] | Failure]:
     """Return results with the place of their first seed, or failures."""
     try:
-        scenario = plan.scenario.with_(plan.grid.settings(point))
+        scenario = plan.scenario.with_(point.settings)
     except BaseException as error:
         text = _text(error)
-        return [Failure(point, at, text) for at in range(len(plan.seeds))]
+        return [Failure(point.number, at, text) for at in range(len(plan.seeds))]
     try:
         return [(0, _run(scenario, plan.seeds, plan.traces, stop))]
     except BaseException as error:
@@ -125,7 +128,7 @@ def _of_point(
         try:
             made.append((at, _run(scenario, [seed], plan.traces, stop)))
         except BaseException as error:
-            made.append(Failure(point, at, _text(error)))
+            made.append(Failure(point.number, at, _text(error)))
     return made
 
 
@@ -187,9 +190,10 @@ def _index(plan: Plan, points: Any) -> dict[str, Any]:
     """Return the columns `point` and settings of rows with these points."""
     arrow = load("pyarrow")
     known, places = np.unique(points, return_inverse=True)
-    cells = [plan.grid.cells(int(point)) for point in known]
+    by_number = {point.number: point.cells for point in plan.points}
+    cells = [by_number[int(point)] for point in known]
     index = {"point": arrow.array(points, type=arrow.int64())}
-    for column, is_number in plan.grid.columns.items():
+    for column, is_number in plan.columns.items():
         values = [cell.get(column) for cell in cells]
         if is_number:
             array = arrow.array(values, type=arrow.float64())

@@ -11,14 +11,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _native, _sweep_folder, _sweep_grid, _sweep_part
 from ._extras import load
 from ._progress import Bar, Progress
 from ._run import ScenarioLike, Seeds, as_scenario, as_seeds, as_threads, as_traces
 from ._sweep_grid import Grid
-from ._sweep_part import Plan, make_part
+from ._sweep_part import Plan, Point, make_part
 from ._sweep_result import SweepResult
 
 __all__ = ["Sweep", "SweepResult"]
@@ -144,17 +144,15 @@ class Sweep:
         )
         wanted = _sweep_folder.describe(self.scenario, self._grid, self.seeds, self.trace, size)
         found = _sweep_folder.open_folder(target, wanted)
-        plan = Plan(
-            scenario=self.scenario,
-            grid=self._grid,
-            seeds=self.seeds,
-            traces=self.trace,
-            part_points=int(found["part_points"]),
-            folder=str(target),
-            identity=str(found["identity"]),
-        )
-        missing = self._missing(plan, tables, retry_failed)
-        is_interrupted = self._make(plan, missing, executor, threads, progress)
+        size = int(found["part_points"])
+        missing = self._missing(target, size, tables, retry_failed)
+
+        def plan(number: int) -> bytes:
+            return self._plan(target, str(found["identity"]), size, number).dumps()
+
+        run_s = self.scenario.duration_s * len(self.seeds)
+        work = _Work(plan, {number: run_s * len(self._points(size, number)) for number in missing})
+        is_interrupted = work.make(target, executor, threads, progress)
         made = SweepResult(target) if is_interrupted else _when_visible(target)
         if not is_interrupted:
             _sweep_folder.remove_temporaries(target)
@@ -165,48 +163,71 @@ class Sweep:
             warnings.warn(f"interrupted: {count} are finished", RuntimeWarning, stacklevel=2)
         return made
 
-    def _missing(self, plan: Plan, tables: list[str], retry_failed: bool) -> list[int]:
+    def _points(self, size: int, number: int) -> range:
+        return _sweep_grid.batches(self.point_count, size, number)
+
+    def _plan(self, folder: Path, identity: str, size: int, number: int) -> Plan:
+        grid = self._grid
+        return Plan(
+            scenario=self.scenario,
+            points=[
+                Point(point, grid.settings(point), grid.cells(point))
+                for point in self._points(size, number)
+            ],
+            columns=grid.columns,
+            seeds=self.seeds,
+            traces=self.trace,
+            number=number,
+            folder=str(folder),
+            identity=identity,
+        )
+
+    def _missing(self, folder: Path, size: int, tables: list[str], retry_failed: bool) -> list[int]:
         """Return the partitions that are to be made."""
-        folder = Path(plan.folder)
 
         def is_kept(number: int) -> bool:
-            run_count = self._points_of(plan, number) * len(self.seeds)
+            run_count = len(self._points(size, number)) * len(self.seeds)
             is_whole = _sweep_folder.is_whole(folder, tables, number, run_count)
             return is_whole and not (retry_failed and _sweep_folder.has_failures(folder, number))
 
         kept = {number for number in _sweep_folder.finished(folder) if is_kept(number)}
-        count = _sweep_grid.parts(self.point_count, plan.part_points)
+        count = _sweep_grid.parts(self.point_count, size)
         return [number for number in range(count) if number not in kept]
 
-    def _points_of(self, plan: Plan, number: int) -> int:
-        return len(_sweep_grid.batches(self.point_count, plan.part_points, number))
+    def __repr__(self) -> str:
+        points = _sweep_grid.product_text(self._grid.axes)
+        return f"<Sweep of {self.scenario.name!r}: {points} points, {len(self.seeds)} seeds>"
 
-    def _make(
-        self, plan: Plan, missing: list[int], executor: Any, threads: int, progress: Progress
-    ) -> bool:
-        """Make partitions on an executor. Return whether that was interrupted."""
-        if not missing:
+
+class _Work(NamedTuple):
+    """Partitions to be made."""
+
+    #: Returns the plan of a partition.
+    plan: Callable[[int], bytes]
+    #: Simulated seconds of each partition.
+    seconds: dict[int, float]
+
+    def make(self, folder: Path, executor: Any, threads: int, progress: Progress) -> bool:
+        """Make the partitions on an executor. Return whether that was interrupted."""
+        if not self.seconds:
             return False
-        run_s = self.scenario.duration_s * len(self.seeds)
-        total_s = run_s * sum(self._points_of(plan, number) for number in missing)
         stop = threading.Event()
-        bar = Bar(progress, total_s)
+        bar = Bar(progress, sum(self.seconds.values()))
         own = ThreadPoolExecutor(threads or os.cpu_count() or 1) if executor is None else None
         tasks, count_workers = _as_executor(own or executor)
-        arguments = (_native.__version__, plan.dumps())
         # Only threads of this process can be stopped within a run.
         rest = (stop,) if isinstance(tasks, ThreadPoolExecutor) else ()
 
         def submit(number: int) -> Future[Any]:
-            return tasks.submit(make_part, *arguments, number, *rest)
+            return tasks.submit(make_part, _native.__version__, self.plan(number), *rest)
 
         try:
-            with closing(_completed(submit, iter(missing), count_workers)) as completed:
+            with closing(_completed(submit, iter(self.seconds), count_workers)) as completed:
                 for number, files in completed:
                     if files is not None:
-                        _sweep_folder.write_part(plan.folder, number, files)
+                        _sweep_folder.write_part(folder, number, files)
                     if bar.call is not None:
-                        bar.call(run_s * self._points_of(plan, number))
+                        bar.call(self.seconds[number])
             return False
         except KeyboardInterrupt:
             return True
@@ -215,10 +236,6 @@ class Sweep:
             if own is not None:
                 own.shutdown(wait=True, cancel_futures=True)
             bar.close()
-
-    def __repr__(self) -> str:
-        points = _sweep_grid.product_text(self._grid.axes)
-        return f"<Sweep of {self.scenario.name!r}: {points} points, {len(self.seeds)} seeds>"
 
 
 def _when_visible(folder: Path) -> SweepResult:

@@ -201,7 +201,7 @@ def test_another_version_is_refused_with_both_named(tmp_path: Path) -> None:
 
 def test_a_worker_of_another_version_reads_nothing() -> None:
     with pytest.raises(anabranch.VersionError, match=r"0\.0\.1, and a worker has") as caught:
-        _sweep_part.make_part("0.0.1", b"no pickle", 0)
+        _sweep_part.make_part("0.0.1", b"no pickle")
     copy = pickle.loads(pickle.dumps(caught.value))
     assert copy.versions == ["0.0.1", anabranch.__version__] and str(copy) == str(caught.value)
 
