@@ -272,6 +272,11 @@ class Scenario:
         """
         return dict(self._algorithms)
 
+    def _at_absolute_path(self) -> Scenario:
+        """Return the scenario of a file whose path holds in any working directory."""
+        file = os.path.abspath(self._file)
+        return self._of(file, self._text, self._overrides, self._algorithms)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self._key() == other._key()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import re
@@ -42,7 +43,7 @@ def describe(
         "identity": uuid.uuid4().hex,
         "name": scenario.name,
         "scenario": text,
-        "files": _files(scenario, [text, *(text for texts in axes.values() for text in texts)]),
+        "files": _files(scenario, [text, scenario._text, *itertools.chain(*axes.values())]),
         "algorithms": _algorithms(scenario, grid),
         "settings": axes,
         "columns": list(grid.columns),

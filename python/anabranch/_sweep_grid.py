@@ -170,13 +170,14 @@ def parts(point_count: int, part_points: int) -> int:
 
 
 def part_points(duration_s: float, point_count: int, seed_count: int) -> int:
-    """Return the points of a partition: about 1,000 simulated seconds, and 64 partitions or more.
+    """Return the points of a partition: of 64 equal ones, but for 100 to 1,000 simulated seconds.
 
-    A thousand seconds take about a second, so little is lost when a worker dies, and the time to
-    hand out tasks does not count.
+    A thousand seconds take about a second, so a worker that dies loses little. With less than a
+    hundred, files and messages would take longer than runs.
     """
-    by_time = math.ceil(1000 / max(duration_s * seed_count, 1e-9))
-    return max(1, min(by_time, point_count // 64))
+    point_s = max(duration_s * seed_count, 1e-9)
+    least, most = math.ceil(100 / point_s), math.ceil(1000 / point_s)
+    return min(most, max(least, point_count // 64))
 
 
 def batches(point_count: int, size: int, number: int) -> range:

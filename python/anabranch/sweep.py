@@ -17,6 +17,7 @@ from . import _native, _sweep_folder, _sweep_grid, _sweep_part
 from ._extras import load
 from ._progress import Bar, Progress
 from ._run import ScenarioLike, Seeds, as_scenario, as_seeds, as_threads, as_traces
+from ._scenario import Scenario
 from ._sweep_grid import Grid
 from ._sweep_part import Plan, Point, make_part
 from ._sweep_result import SweepResult
@@ -109,7 +110,7 @@ class Sweep:
 
         `executor`: None for threads of this process (`threads`: 0 for one per core), any
         `concurrent.futures.Executor`, or a `dask.distributed.Client`. `part_points`: points of a
-        partition, by default about 1,000 simulated seconds; a sweep that was started keeps its own.
+        partition, by default for 100 to 1,000 simulated seconds; a started sweep keeps its own.
         `retry_failed`: run partitions with failed runs again. `progress`: as in `run`.
 
         Workers write a partition to a temporary name and rename it. A worker that does not see the
@@ -147,8 +148,11 @@ class Sweep:
         size = int(found["part_points"])
         missing = self._missing(target, size, tables, retry_failed)
 
+        # Workers may have another working directory.
+        scenario = self.scenario._at_absolute_path() if found["files"] else self.scenario
+
         def plan(number: int) -> bytes:
-            return self._plan(target, str(found["identity"]), size, number).dumps()
+            return self._plan(scenario, target, str(found["identity"]), size, number).dumps()
 
         run_s = self.scenario.duration_s * len(self.seeds)
         work = _Work(plan, {number: run_s * len(self._points(size, number)) for number in missing})
@@ -166,10 +170,12 @@ class Sweep:
     def _points(self, size: int, number: int) -> range:
         return _sweep_grid.batches(self.point_count, size, number)
 
-    def _plan(self, folder: Path, identity: str, size: int, number: int) -> Plan:
+    def _plan(
+        self, scenario: Scenario, folder: Path, identity: str, size: int, number: int
+    ) -> Plan:
         grid = self._grid
         return Plan(
-            scenario=self.scenario,
+            scenario=scenario,
             points=[
                 Point(point, grid.settings(point), grid.cells(point))
                 for point in self._points(size, number)

@@ -4,7 +4,8 @@
 
 Workers are processes of a Dask cluster on this machine. The scenario is a flow of video over one
 link for 2 s. The client's memory is the highest resident set of a process that does nothing else,
-once with a tenth of the points and once with all (10,000 if none are given).
+once with a tenth of the points and once with all (10,000 if none are given). CPU time is that of
+processes, so it depends little on other work of the machine.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import resource
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import anabranch
 from anabranch.testing import small_scenario
 
 #: Points of the measurement of speed.
-SPEED_POINTS = 1000
+SPEED_POINTS = 4000
 #: Rounds of that measurement; other work of the machine disturbs some.
 ROUNDS = 3
 
@@ -39,8 +41,8 @@ def memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def drive(address: str, point_count: int, queue: Any) -> None:
-    """Run a sweep as a client, and report its duration in s and its memory in MB."""
+def drive(address: str, point_count: int) -> dict[str, float]:
+    """Run a sweep as a client, and return its speed, CPU time and memory."""
     import distributed
 
     client_of: Any = distributed.Client
@@ -49,12 +51,20 @@ def drive(address: str, point_count: int, queue: Any) -> None:
         sweep(8).run(folder + "/first", executor=client, part_points=1, progress=False)
         made_sweep = sweep(point_count)
         before_mb = memory_mb()
+        workers_s, own_s = sum(client.run(time.process_time).values()), time.process_time()
         began_at = time.monotonic()
         made = made_sweep.run(folder + "/made", executor=client, progress=False)
         took_s = time.monotonic() - began_at
         assert made.finished_count == point_count and len(made.failed) == 0
-        queue.put({"points_per_s": point_count / took_s, "before_mb": before_mb})
-        queue.put({"peak_mb": memory_mb()})
+        own_s = time.process_time() - own_s
+        workers_s = sum(client.run(time.process_time).values()) - workers_s
+        return {
+            "points_per_s": point_count / took_s,
+            "worker_cpu_ms_per_point": 1e3 * workers_s / point_count,
+            "client_cpu_ms_per_point": 1e3 * own_s / point_count,
+            "before_mb": before_mb,
+            "peak_mb": memory_mb(),
+        }
 
 
 def measure(worker_count: int, point_count: int) -> dict[str, float]:
@@ -67,12 +77,9 @@ def measure(worker_count: int, point_count: int) -> dict[str, float]:
         n_workers=worker_count, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster:
-        queue = context.Queue()
-        arguments = (cluster.scheduler_address, point_count, queue)
-        client = context.Process(target=drive, args=arguments)
-        client.start()
-        found = {**queue.get(timeout=3600), **queue.get(timeout=60)}
-        client.join()
+        # A process of its own for each client, whose memory is its own.
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            found = pool.submit(drive, cluster.scheduler_address, point_count).result()
     return {"workers": worker_count, "points": point_count, **found}
 
 

@@ -267,6 +267,7 @@ def test_partitions_cover_all_points_once() -> None:
     assert _sweep_grid.part_points(30.0, 10, 20) == 1
     assert _sweep_grid.part_points(1.0, 10_000, 1) == 156
     assert _sweep_grid.part_points(5.0, 10_000, 10) == 20
+    assert _sweep_grid.part_points(2.0, 1_000, 1) == 50
 
 
 def test_missing_and_broken_partitions_are_made_again(tmp_path: Path) -> None:
@@ -350,6 +351,21 @@ def test_processes_make_equal_rows(tmp_path: Path) -> None:
     with spawned(2) as pool:
         small_sweep().run(tmp_path / "there", executor=pool, part_points=1)
     assert hash_of_rows(tmp_path / "here") == hash_of_rows(tmp_path / "there")
+
+
+def test_workers_find_files_from_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("up.trace").write_text("0\n4\n9\n")
+    traced = tiny().with_({"links.up": {"trace": "up.trace", "delay": "20 ms"}})
+    Path("traced.toml").write_text(traced.to_toml())
+    sweep = Sweep("traced.toml", {"links.up.loss": [0.0, 0.1]}, seeds=1)
+    elsewhere = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, elsewhere, initializer=os.chdir, initargs=("/",)) as pool:
+        made = sweep.run("made", executor=pool)
+    assert made.finished_count == 2 and len(made.failed) == 0
+    assert made.folder == tmp_path / "made"
 
 
 def test_a_killed_process_ends_the_sweep_and_keeps_partitions(tmp_path: Path) -> None:
