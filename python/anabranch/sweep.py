@@ -63,7 +63,7 @@ class Sweep:
     ) -> None:
         #: The scenario.
         self.scenario = as_scenario(scenario)
-        if self.scenario.point_count > 1:
+        if self.scenario.points[0]:
             raise ValueError("sweep: the scenario has a [sweep]; remove it: with_({'sweep': {}})")
         #: The seeds of every point.
         self.seeds = as_seeds(seeds)

@@ -229,9 +229,10 @@ def test_bad_input_is_a_clear_error(
 
 
 def test_other_bad_input_writes_nothing(tmp_path: Path) -> None:
-    swept = tiny().with_({"sweep": {"links.up.loss": [0, 0.1]}})
-    with pytest.raises(ValueError, match=r"has a \[sweep\]"):
-        Sweep(swept, SETTINGS)
+    for losses in ([0.1], [0, 0.1]):
+        swept = tiny().with_({"sweep": {"links.up.loss": losses}})
+        with pytest.raises(ValueError, match=r"has a \[sweep\]"):
+            Sweep(swept, SETTINGS)
     with pytest.raises(anabranch.UnknownName):
         Sweep(tiny(), SETTINGS, trace=["frame"]).run(tmp_path / "made")
     with pytest.raises(TypeError, match="executor"):
