@@ -38,9 +38,10 @@ def test_the_examples_of_the_page_run() -> None:
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     wrong = 'with_({"flows.0.scheduler": "min-cots"})'
-    # Curves and recordings of the reader's own.
-    of_others = [block for block in blocks if "(x, y)" in block or "5g.csv" in block]
-    assert len(blocks) == 5 and len(of_others) == 2
+    # Curves, recordings, folders and clusters of the reader's own.
+    marks = ["(x, y)", "5g.csv", "results/", "/shared/results"]
+    of_others = [block for block in blocks if any(mark in block for mark in marks)]
+    assert len(blocks) == 9 and len(of_others) == 6
     assert sum(wrong in block for block in blocks) == 1
     for block in blocks:
         if block in of_others:
