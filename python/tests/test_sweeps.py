@@ -304,7 +304,10 @@ ALONE = """
 def start_alone(folder: Path) -> subprocess.Popen[str]:
     """Start the sweep in a process, and return when it has made a few partitions."""
     command = [sys.executable, "-c", textwrap.dedent(ALONE), str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Not beside the sources, which lack the native module.
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder.parent
+    )
     until = time.monotonic() + 60
     while len(list((folder / "runs").glob("part-*.parquet"))) < 4:
         assert process.poll() is None and time.monotonic() < until
@@ -327,7 +330,7 @@ def test_an_ended_sweep_goes_on_with_equal_rows(tmp_path: Path, number: signal.S
         assert not list((tmp_path / "ended").rglob("*.tmp"))
     for name in ("ended", "whole"):
         command = [sys.executable, "-c", textwrap.dedent(ALONE), str(tmp_path / name)]
-        output = subprocess.check_output(command, text=True)
+        output = subprocess.check_output(command, text=True, cwd=tmp_path)
         assert output.split() == ["False", "128"]
     assert hash_of_rows(tmp_path / "ended") == hash_of_rows(tmp_path / "whole")
 
