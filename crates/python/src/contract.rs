@@ -23,16 +23,7 @@ pub(crate) fn check_controller_steps(
     cases: u64,
 ) -> PyResult<Option<String>> {
     let maker = Arc::new(Maker::new(name, make));
-    for case in 1..=cases {
-        let broken = controller::broken_rule(&maker, Seed(case));
-        if let Some(failure) = take_failure() {
-            return Err(errors::algorithm(py, &failure, case));
-        }
-        if broken.is_some() {
-            return Ok(broken);
-        }
-    }
-    Ok(None)
+    first_broken(py, cases, |seed| controller::broken_rule(&maker, seed))
 }
 
 /// Offers random packets to instances of a scheduler; as [`check_controller_steps`].
@@ -44,8 +35,17 @@ pub(crate) fn check_scheduler_steps(
     cases: u64,
 ) -> PyResult<Option<String>> {
     let maker = Arc::new(Maker::new(name, make));
+    first_broken(py, cases, |seed| scheduler::broken_rule(&maker, seed))
+}
+
+/// Returns the first rule that is broken in any of the cases.
+fn first_broken(
+    py: Python<'_>,
+    cases: u64,
+    broken_rule: impl Fn(Seed) -> Option<String>,
+) -> PyResult<Option<String>> {
     for case in 1..=cases {
-        let broken = scheduler::broken_rule(&maker, Seed(case));
+        let broken = broken_rule(Seed(case));
         if let Some(failure) = take_failure() {
             return Err(errors::algorithm(py, &failure, case));
         }
