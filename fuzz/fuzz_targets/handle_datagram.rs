@@ -115,8 +115,7 @@ fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) 
                 &Frame {
                     bytes,
                     importance,
-                    captured_at: *now,
-                },
+                    captured_at: *now, lifetime: None, },
             );
         }
         2 => *now += Duration::from_micros(16 * u64::from(input.u16()?)),
@@ -141,8 +140,7 @@ fn seed(setup: Setup) -> Vec<u8> {
             let frame = |at: usize| Frame {
                 bytes: vec![at as u8; 400].into(),
                 importance: Importance::key_if(is_key),
-                captured_at: now,
-            };
+                captured_at: now, lifetime: None, };
             steps = steps.raw([1, u8::from(is_key)]).u16(400);
             for (at, end) in ends.iter_mut().enumerate() {
                 let _ = end.send_frame(now, &frame(at));

@@ -41,8 +41,7 @@ fn seeds() -> Vec<Vec<u8>> {
             let frame = anabranch_core::Frame {
                 bytes,
                 importance,
-                captured_at: now,
-            };
+                captured_at: now, lifetime: None, };
             ends[0].send_frame(now, &frame).expect("a frame");
         }
         let mut datagram = Vec::new();

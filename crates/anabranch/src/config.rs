@@ -20,7 +20,7 @@
 
 pub use anabranch_core::fec::FEC_POLICIES;
 pub use anabranch_core::{
-    Config, ConfigError, Endpoint, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
+    Config, ConfigError, Endpoint, HandOut, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
     RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use anabranch_net::{

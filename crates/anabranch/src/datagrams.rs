@@ -20,5 +20,6 @@
 //! ```
 
 pub use anabranch_net::{
-    AcceptedDatagrams, DATAGRAM_FRAGMENT_BYTES, DatagramChannel, DatagramClient, datagram_transport,
+    AcceptedDatagrams, DatagramChannel, DatagramClient, DatagramOptions, MAX_UNDIVIDED_BYTES,
+    datagram_transport,
 };

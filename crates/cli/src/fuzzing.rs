@@ -114,7 +114,11 @@ pub fn udp_message(bytes: &[u8]) {
     };
     let written = match message {
         UdpMessage::Datagram(datagram) => udp::datagram(flow, None, &datagram),
-        UdpMessage::Opening { target, bytes } => udp::datagram(flow, Some(&target), &bytes),
+        UdpMessage::Opening {
+            target,
+            options,
+            bytes,
+        } => udp::datagram(flow, Some((&target, options)), &bytes),
         UdpMessage::Known => udp::known(flow),
         UdpMessage::Unknown => udp::unknown(flow),
         UdpMessage::Refused(answer) => udp::refused(flow, answer),

@@ -37,6 +37,7 @@ pub(crate) fn frame(text: &str, now: Instant) -> Frame {
         bytes: bytes.into(),
         importance: Importance::Reference,
         captured_at: now,
+        lifetime: None,
     }
 }
 

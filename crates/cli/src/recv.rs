@@ -17,6 +17,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use anabranch_core::HandOut;
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
 use anabranch_observe::service;
@@ -365,7 +366,9 @@ impl Arguments {
         config.places = allowed.places();
         config.latency = self.latency.and_then(Latency::requested);
         config.reassembly_wait = self.reassembly_wait;
-        config.transport.media.hands_out_parts = self.buffer() == Some(JitterBuffer::Off);
+        if self.buffer() == Some(JitterBuffer::Off) {
+            config.transport.media.hand_out = HandOut::PartsInOrder;
+        }
         Ok(config)
     }
 }

@@ -228,6 +228,7 @@ impl Bed {
                 },
                 importance: Importance::key_if(is_key),
                 captured_at,
+                lifetime: None,
             };
             self.call(0, |sender, now| sender.send_frame(now, &frame))
                 .expect("it fits");

@@ -218,9 +218,8 @@ pub struct MediaConfig {
     /// Whether received frames come with their bytes. A laboratory, which reads none, spares itself
     /// their memory.
     pub keeps_bytes: bool,
-    /// Whether a receiver hands out bytes in order before their frame is whole, as
-    /// [`FramePart`](crate::FramePart)s. Only with `keeps_bytes`.
-    pub hands_out_parts: bool,
+    /// When a receiver hands out frames.
+    pub hand_out: HandOut,
     /// Whether a sender states when its datagrams leave, by which a receiver knows the least
     /// one-way delay whatever waits at the sender. In a laboratory both ends have one clock.
     pub includes_send_times: bool,
@@ -242,7 +241,7 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             keeps_bytes: true,
-            hands_out_parts: false,
+            hand_out: HandOut::default(),
             includes_send_times: false,
             ends_with_peer: false,
             target_fraction: None,
@@ -260,6 +259,20 @@ impl MediaConfig {
     pub(crate) fn sends_last_tries(&self) -> bool {
         self.retransmission_copies == RetransmissionCopies::Adaptive && !self.endpoint.is_bare()
     }
+}
+
+/// When a receiver of media hands out frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HandOut {
+    /// Once they are whole and all before them are settled.
+    #[default]
+    InOrder,
+    /// As `InOrder`, and bytes in order before their frame is whole, as
+    /// [`FramePart`](crate::FramePart)s. Without [`MediaConfig::keeps_bytes`] the same as `InOrder`.
+    PartsInOrder,
+    /// Once they are whole, whatever is missing before them: the order of frames is the caller's
+    /// concern.
+    WhenWhole,
 }
 
 /// Which of this project's decisions a sender of media makes.

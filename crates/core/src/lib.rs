@@ -69,7 +69,7 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, Endpoint, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
+    Config, ConfigError, Endpoint, HandOut, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
     RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};

@@ -14,7 +14,7 @@ mod target;
 
 use core::fmt;
 
-use anabranch_units::{Importance, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
 pub use halves::Half;
@@ -51,15 +51,20 @@ pub struct Frame {
     /// When the picture was taken, by the sender's clock: deadlines and frame delays count from
     /// here.
     pub captured_at: Instant,
+    /// Time from its capture until it is worthless, if that is less than the session's
+    /// [`deadline`](crate::MediaConfig::deadline).
+    pub lifetime: Option<Duration>,
 }
 
 impl Frame {
-    /// Returns a frame of these bytes, captured at this time by the sender's clock.
+    /// Returns a frame of these bytes, captured at this time by the sender's clock. It lives as long
+    /// as the session's deadline permits.
     pub fn new(bytes: impl Into<Bytes>, importance: Importance, captured_at: Instant) -> Self {
         Frame {
             bytes: bytes.into(),
             importance,
             captured_at,
+            lifetime: None,
         }
     }
 }

@@ -117,7 +117,7 @@ pub enum Event {
     /// A frame has arrived whole; frames come in the order of their numbers.
     FrameReceived(ReceivedFrame),
     /// Bytes of the next frame, which is not whole yet; see
-    /// [`hands_out_parts`](crate::MediaConfig::hands_out_parts).
+    /// [`HandOut::PartsInOrder`](crate::HandOut::PartsInOrder).
     FramePart(FramePart),
     /// A frame was given up.
     FrameDropped {

@@ -37,6 +37,7 @@ fn send_both(network: &mut Network, bytes: [usize; 2]) {
             bytes: vec![bytes as u8; bytes].into(),
             importance: Importance::Reference,
             captured_at: network.now,
+            lifetime: None,
         };
         end.send_frame(network.now, &frame).unwrap();
     }

@@ -20,6 +20,7 @@ fn send(session: &mut MediaSession, bytes: usize) {
         bytes: vec![7; bytes].into(),
         importance: Importance::Key,
         captured_at: Instant::ZERO,
+        lifetime: None,
     };
     session.send_frame(Instant::ZERO, &frame).unwrap();
 }

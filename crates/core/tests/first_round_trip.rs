@@ -182,6 +182,7 @@ fn delays_after_an_earlier_session(initial_rate: Option<DataRate>) -> Vec<Durati
             bytes: vec![0; 12_500].into(),
             importance: Importance::key_if(frame == 0),
             captured_at: frames(frame),
+            lifetime: None,
         };
         before.send_frame(frames(frame), &sent).unwrap();
     }

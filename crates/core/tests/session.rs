@@ -320,6 +320,7 @@ fn the_close_arrives_though_one_of_its_datagrams_is_lost() {
         bytes: vec![1].into(),
         importance: Importance::Key,
         captured_at: network.now,
+        lifetime: None,
     };
     assert!(network.sender.send_frame(network.now, &frame).is_err());
 }
@@ -424,7 +425,7 @@ proptest! {
                 bytes[0] = 0x40 | (bytes[0] & 1);
             }
             let importance = Importance::Reference;
-            let frame = Frame { bytes: vec![0; 3_000].into(), importance, captured_at: now };
+            let frame = Frame { bytes: vec![0; 3_000].into(), importance, captured_at: now, lifetime: None, };
             // One of the datagrams may be a close.
             let _ = endpoint.send_frame(now, &frame);
             let meta = DatagramMeta { path: PathId(path), received_at: now, ecn: Ecn::Ce };

@@ -405,6 +405,7 @@ fn packets_of_the_other_kind_are_malformed() {
         bytes: pattern(10).into(),
         importance: Importance::Key,
         captured_at: Instant::ZERO,
+        lifetime: None,
     };
     media.send_frame(Instant::ZERO, &frame).unwrap();
     let of_media = sent_by(&mut media);

@@ -229,6 +229,7 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
             bytes: vec![7; bytes].into(),
             importance: draw.importance(),
             captured_at: network.now.saturating_sub(draw.millis(0, 5)),
+            lifetime: None,
         };
         // A session that is closed or backlogged refuses it.
         let _ = network.sender.send_frame(network.now, &frame);

@@ -99,6 +99,7 @@ fn a_path_that_is_idle_once_its_packets_have_expired_is_probed_in_the_same_turn(
         bytes: vec![0; len].into(),
         importance: Importance::Key,
         captured_at: Instant::ZERO,
+        lifetime: None,
     };
     let send = |session: &mut MediaSession, len| {
         let _ = session.send_frame(Instant::ZERO, &frame(len));

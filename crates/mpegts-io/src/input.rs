@@ -106,6 +106,7 @@ impl Unit {
             bytes: self.bytes.into(),
             importance: self.importance,
             captured_at,
+            lifetime: None,
         };
         (frame, null_count)
     }

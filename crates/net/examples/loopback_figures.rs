@@ -98,6 +98,7 @@ fn feed(sender: &Sender, clock: &Clock, bytes: &[u8], interval: Duration) {
             bytes: bytes.to_vec().into(),
             importance: Importance::key_if(next_at == origin),
             captured_at: next_at,
+            lifetime: None,
         };
         sender.send_frame(&frame).expect("not backlogged");
         next_at += interval;

@@ -59,6 +59,7 @@ fn main() {
                 bytes: bytes.clone().into(),
                 importance: Importance::Key,
                 captured_at: clock.now(),
+                lifetime: None,
             };
             let _ = sender.send_frame(&frame);
             let _ = never.recv_timeout(rest.to_std());

@@ -1,7 +1,8 @@
 //! Datagrams in a session of media over several paths: the load of a session of datagrams.
 //!
-//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time. They
-//! are handed out in the order of sending, and a lost one delays the next by at most the deadline.
+//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time. Those
+//! of a group are handed out in the order of sending, and a lost one delays the next of its group by
+//! at most the deadline. Others are handed out as they arrive.
 //!
 //! ```text
 //!  application's tasks             this lock              the session's thread
@@ -11,13 +12,16 @@
 //! ```
 
 mod client;
+mod order;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_controllers::default_controller;
-use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, Event as CoreEvent, Frame, Media, MediaSession, MtuDiscovery};
+use anabranch_core::media::{FrameId, SendFrameError};
+use anabranch_core::{
+    Config, Event as CoreEvent, Frame, HandOut, Media, MediaSession, MtuDiscovery,
+};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{PublicKey, SessionKind};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
@@ -30,10 +34,17 @@ use crate::load::Load;
 use crate::waker::Waker;
 
 pub use client::DatagramClient;
+pub use order::DatagramOptions;
+use order::{Arrival, Numbering, Order};
 
-/// Maximum size of a datagram in one piece: with all headers 1,500 bytes at IPv6. On paths with a
-/// smaller MTU, fragments are shorter.
-pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
+/// Maximum payload of a packet: with all headers 1,500 bytes at IPv6. On paths with a smaller MTU,
+/// fragments are shorter.
+const FRAGMENT_BYTES: u16 = 1_380;
+/// Maximum size of a datagram in one packet, whatever its options.
+pub const MAX_UNDIVIDED_BYTES: u16 = FRAGMENT_BYTES - order::MAX_HEADER_BYTES;
+/// Least time for which a receiver waits for the rest of a datagram. The ends need not agree on a
+/// deadline: datagrams of a group state theirs, and others hold up nothing.
+const MIN_REASSEMBLY_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of bytes in a queue; datagrams beyond it are dropped, as a socket does. About 0.3
 /// s of 200 Mbit/s: a late datagram releases all datagrams sent after it at once.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
@@ -44,15 +55,16 @@ const OVERHEAD_BYTES: usize = 64;
 /// were sent.
 pub fn datagram_transport(deadline: Duration) -> Config {
     let mut config = Config::new(default_controller(), default_scheduler());
-    config.fragment_bytes = DATAGRAM_FRAGMENT_BYTES;
+    config.fragment_bytes = FRAGMENT_BYTES;
     config.media.deadline = deadline;
-    config.media.reassembly_wait = deadline;
+    config.media.reassembly_wait = deadline.max(MIN_REASSEMBLY_WAIT);
+    config.media.hand_out = HandOut::WhenWhole;
     config
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    datagrams: VecDeque<Bytes>,
+    datagrams: VecDeque<(Bytes, DatagramOptions)>,
     /// Memory of the queued datagrams.
     bytes: usize,
     dropped_count: u64,
@@ -60,12 +72,12 @@ struct Queue {
 
 impl Queue {
     /// Returns whether there was room.
-    fn push(&mut self, datagram: Bytes) -> bool {
+    fn push(&mut self, datagram: Bytes, options: DatagramOptions) -> bool {
         let taken = datagram.len() + OVERHEAD_BYTES;
         let has_room = self.bytes + taken <= MAX_QUEUED_BYTES;
         if has_room {
             self.bytes += taken;
-            self.datagrams.push_back(datagram);
+            self.datagrams.push_back((datagram, options));
         } else {
             self.dropped_count += 1;
         }
@@ -73,12 +85,12 @@ impl Queue {
     }
 
     fn pop(&mut self) -> Option<Bytes> {
-        let datagram = self.datagrams.pop_front()?;
+        let (datagram, _) = self.datagrams.pop_front()?;
         self.bytes -= datagram.len() + OVERHEAD_BYTES;
         Some(datagram)
     }
 
-    fn take_all(&mut self) -> VecDeque<Bytes> {
+    fn take_all(&mut self) -> VecDeque<(Bytes, DatagramOptions)> {
         self.bytes = 0;
         std::mem::take(&mut self.datagrams)
     }
@@ -129,13 +141,21 @@ pub struct DatagramChannel {
 }
 
 impl DatagramChannel {
-    /// Sends a datagram, 1 byte to some 100 kB. Returns false if it is dropped at once, since there
-    /// is no session or the queue is full.
+    /// Sends a datagram without an order, 1 byte to some 100 kB. Returns false if it is dropped at
+    /// once, since there is no session or the queue is full.
     pub fn send(&self, datagram: Bytes) -> bool {
+        self.send_with(datagram, DatagramOptions::default())
+    }
+
+    /// Does the same with these options.
+    pub fn send_with(&self, datagram: Bytes, options: DatagramOptions) -> bool {
         let (is_taken, is_first) = {
             let mut state = self.shared.lock();
             let is_first = state.to_peer.datagrams.is_empty();
-            (state.session != 0 && state.to_peer.push(datagram), is_first)
+            (
+                state.session != 0 && state.to_peer.push(datagram, options),
+                is_first,
+            )
         };
         if is_taken && is_first {
             self.shared.waker.wake();
@@ -182,6 +202,10 @@ pub(crate) struct Datagrams {
     session: u64,
     /// Whether other sessions may follow this one, for the same channel.
     is_only: bool,
+    numbering: Numbering,
+    order: Order,
+    /// Frames that have arrived since the last exchange.
+    arrived: Vec<Arrival>,
 }
 
 impl Datagrams {
@@ -196,7 +220,54 @@ impl Datagrams {
             shared,
             session,
             is_only,
+            numbering: Numbering::default(),
+            order: Order::default(),
+            arrived: Vec::new(),
         }
+    }
+
+    /// Sends the datagrams that the owner has handed in. Returns whether there were any.
+    fn send_all(&mut self, now: Instant, session: &mut MediaSession) -> bool {
+        let mut is_any = false;
+        // Not under the lock: tasks need not wait while datagrams are cut and scheduled.
+        let waiting = self.shared.lock().to_peer.take_all();
+        for (datagram, options) in waiting {
+            let frame = Frame {
+                bytes: self.numbering.write(options, session.deadline(), &datagram),
+                importance: Importance::Reference,
+                captured_at: now,
+                lifetime: options.lifetime,
+            };
+            match session.send_frame(now, &frame) {
+                Ok(id) => {
+                    self.numbering.on_sent(options, id);
+                    is_any = true;
+                }
+                // It is closing.
+                Err(SendFrameError::Closed) => break,
+                // Dropped, as by a full router or socket.
+                Err(_) => self.shared.lock().to_peer.dropped_count += 1,
+            }
+        }
+        is_any
+    }
+
+    /// Hands out the datagrams that have arrived, each in its turn.
+    fn hand_out(&mut self, now: Instant, settled: FrameId) {
+        let mut out = Vec::new();
+        for arrival in self.arrived.drain(..) {
+            self.order.insert(now, settled, arrival, &mut out);
+        }
+        self.order.release(now, settled, &mut out);
+        if out.is_empty() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        for datagram in out {
+            state.from_peer.push(datagram, DatagramOptions::default());
+        }
+        drop(state);
+        self.shared.has_arrived.notify_one();
     }
 
     /// Begins a session that `peer` has opened, and reports it by the queue.
@@ -246,33 +317,21 @@ impl Load for Datagrams {
     }
 
     fn exchange(&mut self, now: Instant, session: &mut MediaSession) -> bool {
-        let mut is_any = false;
-        // Not under the lock: tasks need not wait while datagrams are cut and scheduled.
-        let waiting = self.shared.lock().to_peer.take_all();
-        for bytes in waiting {
-            let frame = Frame {
-                bytes,
-                importance: Importance::Reference,
-                captured_at: now,
-            };
-            match session.send_frame(now, &frame) {
-                Ok(_) => is_any = true,
-                // It is closing.
-                Err(SendFrameError::Closed) => break,
-                // Dropped, as by a full router or socket.
-                Err(_) => self.shared.lock().to_peer.dropped_count += 1,
-            }
-        }
-        is_any
+        self.hand_out(now, session.first_unsettled());
+        self.send_all(now, session)
+    }
+
+    fn due_at(&self) -> Option<Instant> {
+        self.order.due_at()
     }
 
     fn on_event(&mut self, event: CoreEvent, _: &EventSender) {
         if let CoreEvent::FrameReceived(frame) = event {
-            let mut state = self.shared.lock();
-            if state.from_peer.push(frame.bytes.into()) {
-                drop(state);
-                self.shared.has_arrived.notify_one();
-            }
+            self.arrived.push(Arrival {
+                frame: frame.id,
+                sent_at: frame.offset.to_local(frame.captured_at),
+                bytes: frame.bytes.into(),
+            });
         }
     }
 
@@ -300,7 +359,7 @@ mod tests {
             let datagram = Bytes::from(vec![0; length]);
             let room = MAX_QUEUED_BYTES / (length + OVERHEAD_BYTES);
             let taken = (0..room + 3)
-                .filter(|_| queue.push(datagram.clone()))
+                .filter(|_| queue.push(datagram.clone(), DatagramOptions::default()))
                 .count();
             assert_eq!((taken, queue.dropped_count), (room, 3));
             for _ in 0..room - 1 {

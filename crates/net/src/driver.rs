@@ -486,7 +486,7 @@ impl<L: Load> Driver<L> {
     /// Returns the time for the next call of [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let of_endpoint = self.endpoint.poll_timeout().map(|(at, _)| at);
-        let others = [self.routes_next_at(), self.report_at()];
+        let others = [self.routes_next_at(), self.report_at(), self.load.due_at()];
         of_endpoint
             .into_iter()
             .chain(others.into_iter().flatten())

@@ -23,7 +23,7 @@ pub enum Event {
     /// A frame has arrived completely; frames are in the order of their numbers.
     FrameReceived(ReceivedFrame),
     /// Bytes of the next frame in order, which is not whole yet; see
-    /// [`hands_out_parts`](anabranch_core::MediaConfig::hands_out_parts).
+    /// [`HandOut::PartsInOrder`](anabranch_core::HandOut::PartsInOrder).
     FramePart(FramePart),
     /// A frame was given up.
     FrameDropped {

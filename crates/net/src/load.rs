@@ -58,6 +58,11 @@ pub(crate) trait Load: Send + 'static {
     /// send.
     fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
 
+    /// Returns when [`exchange`](Self::exchange) is due without new data, if it is.
+    fn due_at(&self) -> Option<Instant> {
+        None
+    }
+
     /// Returns whether the owner may have handed in data since the last
     /// [`exchange`](Self::exchange).
     fn may_have_data(&self) -> bool {

@@ -94,6 +94,7 @@ impl Source {
             bytes: vec![number as u8; self.frame_bytes].into(),
             importance: Importance::key_if(number.is_multiple_of(25)),
             captured_at: self.clock.now(),
+            lifetime: None,
         };
         self.sender.send_frame(&frame).expect("taken");
     }

@@ -86,6 +86,7 @@ fn a_receiver_sees_its_senders_links_by_name_and_notices_those_that_carry_nothin
                         bytes: vec![7; 4_000].into(),
                         importance: Importance::Key,
                         captured_at: clock.now(),
+                        lifetime: None,
                     };
                     let _ = sender.send_frame(&frame);
                 }

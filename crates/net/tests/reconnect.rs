@@ -164,6 +164,7 @@ fn send_one(sender: &Sender, clock: &Clock) {
         bytes: vec![7; 2_000].into(),
         importance: Importance::Key,
         captured_at: clock.now(),
+        lifetime: None,
     };
     // While no receiver answers, frames may be refused.
     let _ = sender.send_frame(&frame);

@@ -80,6 +80,7 @@ fn send(sender: &Sender, clock: &Clock, number: usize) {
         bytes: bytes.into(),
         importance: Importance::key_if(number.is_multiple_of(25)),
         captured_at: clock.now(),
+        lifetime: None,
     };
     let id = sender
         .send_frame(&frame)
@@ -337,6 +338,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
         bytes: vec![1].into(),
         importance: Importance::Key,
         captured_at: clock.now(),
+        lifetime: None,
     };
     assert_eq!(sender.send_frame(&early), Err(SendError::NotConnected));
     let ended = wait_for(&events, ended);

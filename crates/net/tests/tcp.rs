@@ -84,6 +84,7 @@ fn send_frames(sender: &Sender, count: u64) {
             bytes: vec![number as u8; 5_000].into(),
             importance: Importance::key_if(number == 0),
             captured_at: sender.snapshot().at,
+            lifetime: None,
         };
         sender.send_frame(&frame).expect("taken");
         pause(40);
@@ -246,6 +247,7 @@ fn send_lossy_frames(sender: &Sender, count: u64) {
             bytes: vec![1; 2_000].into(),
             importance: Importance::key_if(true),
             captured_at: sender.snapshot().at,
+            lifetime: None,
         };
         let _ = sender.send_frame(&frame);
         pause(40);

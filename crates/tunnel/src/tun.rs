@@ -28,15 +28,21 @@ pub mod server;
 
 use core::ops::RangeInclusive;
 
-use anabranch_net::DATAGRAM_FRAGMENT_BYTES;
+use anabranch_net::{DatagramOptions, MAX_UNDIVIDED_BYTES};
 
 pub use address::InnerAddress;
 pub use device::name as interface_name;
 pub use message::is_of_tun;
 
+/// All messages of an interface keep their order, apart from UDP flows.
+const IN_ORDER: DatagramOptions = DatagramOptions {
+    group: Some(0),
+    lifetime: None,
+};
+
 /// Length of the longest packet that, with its kind, is one fragment on a path with an MTU of 1,500
 /// bytes.
-pub const DEFAULT_MTU: u16 = DATAGRAM_FRAGMENT_BYTES - message::KIND_BYTES as u16;
+pub const DEFAULT_MTU: u16 = MAX_UNDIVIDED_BYTES - message::KIND_BYTES as u16;
 /// Permitted MTUs: from that of IPv6 (RFC 8200 §5) to that of jumbo frames, in bytes.
 pub const MTUS: RangeInclusive<u16> = 1_280..=9_000;
 

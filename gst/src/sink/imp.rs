@@ -91,8 +91,7 @@ impl AnabranchSink {
         let frame = Frame {
             bytes: unit.bytes.into(),
             importance: unit.importance,
-            captured_at: running.clock.now(),
-        };
+            captured_at: running.clock.now(), lifetime: None, };
         match running.sender.send_frame(&frame) {
             // Video is live: frames before the session, or too many for it, are left out.
             Ok(_) | Err(SendError::NotConnected) => Ok(()),

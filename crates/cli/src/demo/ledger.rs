@@ -172,6 +172,7 @@ mod tests {
             bytes: vec![count as u8].into(),
             importance: Importance::key_if(is_key),
             captured_at: Instant::from_millis(40 * count),
+            lifetime: None,
         });
     }
 

@@ -262,6 +262,7 @@ impl Feed<'_> {
             bytes: unit.bytes.into(),
             importance: unit.importance,
             captured_at,
+            lifetime: None,
         };
         self.ledger.on_sending(&frame);
         match self.sender.send_frame(&frame) {

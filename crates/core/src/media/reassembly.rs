@@ -10,6 +10,8 @@ use anabranch_units::{Duration, Importance, Instant};
 use frame_bytes::FrameBytes;
 
 use super::peer_clock::{ClockOffset, PeerClock};
+use crate::config::HandOut;
+
 use super::{DropReason, FragmentHeader, FrameId, FramePart, MAX_FRAME_BYTES, ReceivedFrame};
 
 /// Maximum number of open frames; a frame beyond that pushes the oldest out. Frames that are
@@ -53,6 +55,8 @@ enum Slot {
     },
     Open(Box<IncomingFrame>),
     Whole(ReceivedFrame),
+    /// It was handed out before frames that are still missing.
+    HandedOut,
     /// The sender has given it up.
     GivenUp(DropReason),
 }
@@ -105,8 +109,7 @@ pub(crate) struct Reassembly {
     wait: Duration,
     clock: PeerClock,
     keeps_bytes: bool,
-    /// Whether bytes are handed out in order before their frame is whole.
-    hands_out_parts: bool,
+    order: HandOut,
     /// Used-up frames, for the next ones.
     #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<IncomingFrame>>,
@@ -120,7 +123,7 @@ pub(crate) struct Peak {
 }
 
 impl Reassembly {
-    pub(crate) fn new(wait: Duration, keeps_bytes: bool, hands_out_parts: bool) -> Self {
+    pub(crate) fn new(wait: Duration, keeps_bytes: bool, order: HandOut) -> Self {
         Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
@@ -135,7 +138,10 @@ impl Reassembly {
             wait,
             clock: PeerClock::new(),
             keeps_bytes,
-            hands_out_parts: hands_out_parts && keeps_bytes,
+            order: match order {
+                HandOut::PartsInOrder if !keeps_bytes => HandOut::InOrder,
+                order => order,
+            },
             spare: Vec::new(),
         }
     }
@@ -143,6 +149,11 @@ impl Reassembly {
     /// Returns the maximum held at a time, the newest fragment included.
     pub(crate) fn peak(&self) -> Peak {
         self.peak
+    }
+
+    /// Returns the first frame that may still be handed out or given up. All before it are settled.
+    pub(crate) fn first_unsettled(&self) -> FrameId {
+        self.first
     }
 
     /// Returns whether a frame has begun to arrive and is not whole.
@@ -207,10 +218,7 @@ impl Reassembly {
         if frame.missing_count == 0 {
             self.open_bytes -= frame.held_bytes;
             self.overhead_bytes -= frame.overhead_bytes();
-            self.whole_bytes += frame.size_bytes;
-            self.whole.insert(header.frame);
-            self.whole_key_count += usize::from(frame.importance.is_key());
-            let whole = Slot::Whole(ReceivedFrame {
+            let whole = ReceivedFrame {
                 id: header.frame,
                 importance: frame.importance,
                 captured_at: frame.captured_at,
@@ -219,11 +227,23 @@ impl Reassembly {
                 completed_at: now,
                 offset: self.clock.offset(),
                 parted_bytes: frame.parted_bytes,
-            });
-            if let Slot::Open(used_up) = core::mem::replace(slot, whole)
+            };
+            if let Slot::Open(used_up) = core::mem::replace(slot, Slot::HandedOut)
                 && self.spare.len() < MAX_SPARE_FRAMES
             {
                 self.spare.push(used_up);
+            }
+            match self.order {
+                HandOut::WhenWhole => {
+                    self.known.remove(&header.frame);
+                    out.push(Outcome::Whole(whole));
+                }
+                HandOut::InOrder | HandOut::PartsInOrder => {
+                    self.whole_bytes += whole.size_bytes;
+                    self.whole.insert(header.frame);
+                    self.whole_key_count += usize::from(whole.importance.is_key());
+                    *slot = Slot::Whole(whole);
+                }
             }
         }
         self.peak.frames = self.peak.frames.max(self.slots.len());
@@ -265,7 +285,7 @@ impl Reassembly {
                     DropReason::Incomplete
                 }
                 Slot::Missing { .. } => DropReason::Missing,
-                Slot::Whole(_) | Slot::GivenUp(_) => continue,
+                Slot::Whole(_) | Slot::HandedOut | Slot::GivenUp(_) => continue,
             };
             self.slots[index] = Slot::GivenUp(reason);
         }
@@ -296,9 +316,11 @@ impl Reassembly {
                         .map_or(latest, |due| due.min(latest)),
                 )
             }
-            Slot::Open(frame) if self.whole_key_count > 0 => Some(self.due_at(frame.captured_at)),
+            Slot::Open(frame) if self.whole_key_count > 0 || self.order == HandOut::WhenWhole => {
+                Some(self.due_at(frame.captured_at))
+            }
             Slot::Open(_) => self.next_due_at(true),
-            Slot::Whole(_) | Slot::GivenUp(_) => Some(Instant::ZERO),
+            Slot::Whole(_) | Slot::HandedOut | Slot::GivenUp(_) => Some(Instant::ZERO),
         }
     }
 
@@ -310,7 +332,7 @@ impl Reassembly {
         match self.slots.get((next.0 - self.first.0) as usize)? {
             Slot::Whole(frame) => Some(self.due_at(frame.captured_at)),
             Slot::Open(frame) => Some(self.due_at(frame.captured_at)),
-            Slot::Missing { .. } | Slot::GivenUp(_) => None,
+            Slot::Missing { .. } | Slot::HandedOut | Slot::GivenUp(_) => None,
         }
     }
 
@@ -319,13 +341,13 @@ impl Reassembly {
     pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<Outcome>) {
         while let Some(slot) = self.slots.front_mut() {
             if let Slot::Open(frame) = slot
-                && self.hands_out_parts
+                && self.order == HandOut::PartsInOrder
                 && let Some(part) = frame.take_part(self.first, self.clock.offset())
             {
                 out.push(Outcome::Part(part));
             }
             let is_over = match slot {
-                Slot::Whole(_) | Slot::GivenUp(_) => true,
+                Slot::Whole(_) | Slot::HandedOut | Slot::GivenUp(_) => true,
                 Slot::Open(_) | Slot::Missing { .. } => {
                     self.expires_at().is_some_and(|at| at <= now)
                 }
@@ -355,21 +377,23 @@ impl Reassembly {
     fn push_out(&mut self, count: u64, out: &mut Vec<Outcome>) {
         let open = (self.slots.len() as u64).min(count);
         for slot in self.slots.drain(..open as usize) {
-            self.was_whole = self.was_whole << 1 | u64::from(matches!(slot, Slot::Whole(_)));
-            out.push(match slot {
+            let was_whole = matches!(slot, Slot::Whole(_) | Slot::HandedOut);
+            self.was_whole = self.was_whole << 1 | u64::from(was_whole);
+            out.extend(match slot {
                 Slot::Whole(mut frame) => {
                     self.whole_bytes -= frame.size_bytes;
                     self.whole_key_count -= usize::from(frame.importance.is_key());
                     frame.offset = self.clock.offset();
-                    Outcome::Whole(frame)
+                    Some(Outcome::Whole(frame))
                 }
+                Slot::HandedOut => None,
                 Slot::Open(frame) => {
                     self.open_bytes -= frame.held_bytes;
                     self.overhead_bytes -= frame.overhead_bytes();
-                    Outcome::Dropped(self.first, DropReason::Incomplete)
+                    Some(Outcome::Dropped(self.first, DropReason::Incomplete))
                 }
-                Slot::Missing { .. } => Outcome::Dropped(self.first, DropReason::Missing),
-                Slot::GivenUp(reason) => Outcome::Dropped(self.first, reason),
+                Slot::Missing { .. } => Some(Outcome::Dropped(self.first, DropReason::Missing)),
+                Slot::GivenUp(reason) => Some(Outcome::Dropped(self.first, reason)),
             });
             self.first.0 += 1;
         }

@@ -39,6 +39,8 @@ const MAX_SPARE_FRAMES: usize = 8;
 struct OutgoingFrame {
     importance: Importance,
     captured_at: Instant,
+    /// Its own lifetime, if that is less than the session's.
+    own_lifetime: Option<Duration>,
     bytes: Bytes,
     fragments: Vec<Fragment>,
     unacked_count: u16,
@@ -192,6 +194,7 @@ impl SendBuffer {
         let mut outgoing = self.spare.pop().unwrap_or_default();
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
+        outgoing.own_lifetime = frame.lifetime;
         outgoing.bytes = frame.bytes.clone();
         outgoing.fragment_bytes = self.fragment_bytes;
         outgoing.unacked_count = fragment_count;
@@ -325,7 +328,23 @@ impl SendBuffer {
     /// Returns when a frame that is still wanted, a key frame too, is late.
     pub(crate) fn due_at(&self, id: FrameId) -> Option<Instant> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
-        Some(frame.captured_at + self.deadline)
+        Some(self.deadline_of(frame))
+    }
+
+    /// Returns the time from a frame's capture until it is late.
+    pub(crate) fn lifetime_of(&self, id: FrameId) -> Duration {
+        self.frame(id)
+            .map_or(self.deadline, |frame| self.lifetime_in(frame))
+    }
+
+    fn lifetime_in(&self, frame: &OutgoingFrame) -> Duration {
+        frame
+            .own_lifetime
+            .map_or(self.deadline, |own| own.min(self.deadline))
+    }
+
+    fn deadline_of(&self, frame: &OutgoingFrame) -> Instant {
+        frame.captured_at + self.lifetime_in(frame)
     }
 
     /// Stops sending a frame: it cannot be of use any more. Returns whether it was sent until now.
@@ -345,6 +364,7 @@ impl SendBuffer {
             bytes: frame.bytes.clone(),
             importance: frame.importance,
             captured_at: frame.captured_at,
+            lifetime: frame.own_lifetime,
         };
         unfinished.map(copy).collect()
     }
@@ -382,7 +402,7 @@ impl SendBuffer {
     fn lifetime(&self, id: FrameId) -> Duration {
         match self.groups.outlives_deadline(id) {
             true => KEY_FRAME_LIFETIME,
-            false => self.deadline,
+            false => self.lifetime_of(id),
         }
     }
 
@@ -404,12 +424,10 @@ impl SendBuffer {
         avoid: PathSet,
     ) -> Option<PacketView> {
         let OutgoingFragment {
-            header,
-            captured_at,
-            payload,
-            ..
+            header, payload, ..
         } = self.fragment(id, fragment)?;
-        let state = self.frame(id)?.fragments[usize::from(fragment)];
+        let outgoing = self.frame(id)?;
+        let state = outgoing.fragments[usize::from(fragment)];
         Some(PacketView {
             frame: id,
             fragment,
@@ -417,7 +435,7 @@ impl SendBuffer {
             reason,
             importance: header.importance,
             bytes: payload.len() as u32 + self.packet_overhead_bytes,
-            deadline: (!self.groups.outlives_deadline(id)).then(|| captured_at + self.deadline),
+            deadline: (!self.groups.outlives_deadline(id)).then(|| self.deadline_of(outgoing)),
             in_flight_on: state.in_flight_on,
             avoid,
         })

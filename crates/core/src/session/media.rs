@@ -226,6 +226,17 @@ impl MediaSession {
         self.content.send_buffer.set_deadline(deadline);
     }
 
+    /// Returns the first frame of the peer that may still be handed out or given up. All before it
+    /// have been.
+    pub fn first_unsettled(&self) -> FrameId {
+        self.content.reassembly.first_unsettled()
+    }
+
+    /// Returns the time from its capture until a frame is worthless.
+    pub fn deadline(&self) -> Duration {
+        self.config.media.deadline
+    }
+
     /// Returns the bitrate requested from the encoder.
     pub fn target_bitrate(&self) -> DataRate {
         self.content.target_bitrate
@@ -281,7 +292,7 @@ impl Hooks for Media {
             reassembly: Reassembly::new(
                 config.media.reassembly_wait,
                 config.media.keeps_bytes,
-                config.media.hands_out_parts,
+                config.media.hand_out,
             ),
             halves: Halves::default(),
             target_bitrate: match config.media.source {

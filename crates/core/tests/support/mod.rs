@@ -200,6 +200,7 @@ impl Network {
             bytes: payload.into(),
             importance,
             captured_at,
+            lifetime: None,
         };
         let sent = self.sender.send_frame(self.now, &frame);
         // A datagram that was tampered with may announce the session's end, or look like a lie.

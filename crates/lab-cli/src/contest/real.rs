@@ -133,6 +133,7 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
             bytes: vec![7; shape.bytes as usize].into(),
             importance: shape.importance,
             captured_at: clock.now(),
+            lifetime: None,
         };
         // A refused frame counts, because it has been captured.
         let _ = sender.send_frame(&frame);

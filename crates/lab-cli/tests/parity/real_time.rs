@@ -208,6 +208,7 @@ impl Ends {
                 bytes: vec![7; shape.bytes as usize].into(),
                 importance: shape.importance,
                 captured_at: self.clock.now(),
+                lifetime: None,
             };
             sent_count += usize::from(self.sender.send_frame(&frame).is_ok());
         }

@@ -156,6 +156,7 @@ impl<O: Observer> Turn<'_, O> {
             bytes: self.buffers.zeros(size),
             importance: shape.importance,
             captured_at: now,
+            lifetime: None,
         };
         if let Ok(id) = sender.send_frame(now, &frame) {
             let frame = FrameEvent {

@@ -12,7 +12,7 @@ use super::address::InnerAddress;
 use super::device::Device;
 use super::message::{self, Message, OfEach, Verdict, index_of};
 use super::packet;
-use super::{MAX_PACKET_BYTES, TunOptions};
+use super::{IN_ORDER, MAX_PACKET_BYTES, TunOptions};
 
 /// Time between repetitions of a claim that was not granted.
 const CLAIMED_EVERY: Duration = Duration::from_millis(500);
@@ -118,7 +118,8 @@ impl ClientEnd {
     }
 
     fn claim(&self) {
-        self.channel.send(message::claim(self.interface.addresses));
+        self.channel
+            .send_with(message::claim(self.interface.addresses), IN_ORDER);
     }
 
     async fn forward_all(&self) {
@@ -141,7 +142,7 @@ impl ClientEnd {
         };
         if self.interface.addresses.contains(&Some(ends.from)) {
             // Without a session the packet is lost, as on a network that is down.
-            self.channel.send(message::packet(packet));
+            self.channel.send_with(message::packet(packet), IN_ORDER);
         } else if is_routed(ends.from)
             && self
                 .standing(|standing| !core::mem::replace(&mut standing.is_foreign_reported, true))

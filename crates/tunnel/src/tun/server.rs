@@ -14,7 +14,7 @@ use super::device::Device;
 use super::message::{self, Message, Verdict};
 use super::packet;
 use super::routes::{Admission, Routes};
-use super::{MAX_PACKET_BYTES, TunOptions};
+use super::{IN_ORDER, MAX_PACKET_BYTES, TunOptions};
 
 /// Minimum time between notifications of a session without a claim.
 const UNKNOWN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ impl Gate {
         };
         let channel = self.routes(|routes| routes.route(ends.to).cloned());
         // Without a session of the proxy the packet is lost.
-        channel.map(|channel| channel.send(message::packet(packet)));
+        channel.map(|channel| channel.send_with(message::packet(packet), IN_ORDER));
     }
 
     fn routes<T>(&self, act: impl FnOnce(&mut Routes<DatagramChannel>) -> T) -> T {
@@ -108,7 +108,8 @@ impl Member {
                     Some(gate) => gate.routes(|routes| routes.claim(whose, &self.channel, wanted)),
                     None => [Verdict::NoNetwork; 2],
                 };
-                self.channel.send(message::verdicts(verdicts));
+                self.channel
+                    .send_with(message::verdicts(verdicts), IN_ORDER);
             }
             Some(Message::Packet(packet)) => self.forward(&packet).await,
             // Messages of servers, and unknown ones.
@@ -126,7 +127,7 @@ impl Member {
                 let is_recent = |at: Instant| at.elapsed() < UNKNOWN_REPORT_INTERVAL;
                 if !self.unknown_reported_at.is_some_and(is_recent) {
                     self.unknown_reported_at = Some(Instant::now());
-                    self.channel.send(message::unknown());
+                    self.channel.send_with(message::unknown(), IN_ORDER);
                 }
             }
             Admission::Spoofed if !self.is_spoofing_reported => {

@@ -110,10 +110,12 @@ impl ClientEnd {
             };
             let outgoing = self.flows(|flows| flows.outgoing(Instant::now(), source));
             if let Some(outgoing) = outgoing {
-                let target = outgoing.is_named.then_some(rule.target.as_str());
-                let datagram = message::datagram(outgoing.flow, target, &buffer[..length]);
+                let opening = (rule.target.as_str(), rule.options);
+                let opening = outgoing.is_named.then_some(opening);
+                let datagram = message::datagram(outgoing.flow, opening, &buffer[..length]);
+                let options = rule.options.of_datagram(outgoing.flow);
                 // Without a session the datagram is lost, as on a network that is down.
-                self.channel.send(datagram);
+                self.channel.send_with(datagram, options);
             }
             Ok(())
         })

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use super::server::{self, Flow, MAX_QUEUED_BYTES, ServerEnd};
-use super::{MAX_FLOWS, Rule, client};
+use super::{FlowOptions, MAX_FLOWS, Rule, client};
 use crate::policy::{Peer, Policy};
 use crate::tun::server::Member;
 
@@ -116,10 +116,8 @@ async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
     let any = format!("*:{}", forbidden.port());
     let policy = policy(&[&target.to_string(), &any], ends.client_key);
     tokio::spawn(server::serve_all(accepted, policy, None));
-    let rules = [target, forbidden].map(|to| Rule {
-        listen: (LOOPBACK, 0).into(),
-        target: to.to_string(),
-    });
+    let rule = |to: SocketAddr, options| format!("0={to}{options}").parse::<Rule>().unwrap();
+    let rules = [rule(target, ",unordered"), rule(forbidden, "")];
     let ports = client::Ports::open(&rules).await.unwrap();
     let proxies: Vec<_> = ports
         .0
@@ -163,14 +161,19 @@ async fn a_flood_of_flows_is_bounded() {
     // No task runs meanwhile, as if all targets' names were being resolved.
     let long = Bytes::from(vec![7; 60_000]);
     for number in 0..1_000 {
-        server.open(number, &target, long.clone());
+        server.open(number, &target, FlowOptions::default(), long.clone());
     }
     let queued = |flow: &Flow| flow.queue.max_capacity() - flow.queue.capacity();
     let queued: usize = server.flows.values().map(queued).sum();
     let max = MAX_QUEUED_BYTES / long.len();
     assert_eq!(queued, max, "datagrams in queues");
     for number in 0..3_000 {
-        server.open(number, &target, Bytes::from_static(b"x"));
+        server.open(
+            number,
+            &target,
+            FlowOptions::default(),
+            Bytes::from_static(b"x"),
+        );
         // The first flow is the one in use.
         tokio::time::sleep(Duration::from_micros(10)).await;
         server.flows[&0].used.set();

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_net::{AcceptedDatagrams, DatagramChannel};
+use anabranch_net::{AcceptedDatagrams, DatagramChannel, DatagramOptions};
 use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::message::{self, Message};
-use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
+use super::{FlowOptions, IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
 use crate::policy::{Policy, Request};
 use crate::request::Answer;
 use crate::tun;
@@ -106,8 +106,15 @@ impl ServerEnd {
                         self.channel.send(message::unknown(flow));
                     }
                 }
-                Some((flow, Message::Opening { target, bytes })) => {
-                    self.open(flow, &target, bytes);
+                Some((
+                    flow,
+                    Message::Opening {
+                        target,
+                        options,
+                        bytes,
+                    },
+                )) => {
+                    self.open(flow, &target, options, bytes);
                 }
                 // Messages of servers, and unknown ones.
                 _ => {}
@@ -132,7 +139,7 @@ impl ServerEnd {
         true
     }
 
-    pub(super) fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
+    pub(super) fn open(&mut self, number: u32, asked: &str, options: FlowOptions, bytes: Bytes) {
         if !self.forward(number, bytes.clone()) {
             let request = match self.policy.request(self.peer, Transport::Udp, asked) {
                 Ok(request) => request,
@@ -142,7 +149,7 @@ impl ServerEnd {
                 }
             };
             self.make_room();
-            self.start(number, request);
+            self.start(number, request, options);
             self.forward(number, bytes);
         }
         self.channel.send(message::known(number));
@@ -158,7 +165,7 @@ impl ServerEnd {
         }
     }
 
-    fn start(&mut self, number: u32, request: Request) {
+    fn start(&mut self, number: u32, request: Request, options: FlowOptions) {
         let (queue, datagrams) = mpsc::channel(MAX_QUEUED);
         let used = Arc::new(LastUse {
             began_at: self.began_at,
@@ -166,7 +173,12 @@ impl ServerEnd {
         });
         used.set();
         let policy = Arc::clone(&self.policy);
-        let (channel, last_use) = (self.channel.clone(), Arc::clone(&used));
+        let last_use = Arc::clone(&used);
+        let answers = Answers {
+            number,
+            options: options.of_datagram(number),
+            channel: self.channel.clone(),
+        };
         let carried = tokio::spawn(async move {
             let connected = async {
                 let addresses = policy.addresses(&request).await?;
@@ -175,9 +187,10 @@ impl ServerEnd {
                 Ok(socket)
             };
             match connected.await {
-                Ok(socket) => carry(number, &socket, datagrams, &channel, &last_use).await,
+                Ok(socket) => carry(&socket, datagrams, &answers, &last_use).await,
                 Err(answer) => {
-                    channel.send(message::refused(number, answer));
+                    let refused = message::refused(number, answer);
+                    answers.channel.send(refused);
                 }
             }
         });
@@ -203,12 +216,18 @@ async fn connect(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), An
     Err(Answer::Unreachable)
 }
 
+/// The way back of a flow's datagrams.
+struct Answers {
+    number: u32,
+    options: DatagramOptions,
+    channel: DatagramChannel,
+}
+
 /// Carries a flow's datagrams both ways until it is idle, or its queue is closed.
 async fn carry(
-    number: u32,
     socket: &UdpSocket,
     mut datagrams: Receiver<Queued>,
-    channel: &DatagramChannel,
+    answers: &Answers,
     used: &LastUse,
 ) {
     loop {
@@ -220,7 +239,7 @@ async fn carry(
                     // for the application to detect, as on any network.
                     let _ = socket.send(&datagram.bytes).await;
                 }
-                _ = socket.readable() => take_answers(number, socket, channel),
+                _ = socket.readable() => answers.take_all(socket),
             }
             true
         };
@@ -231,15 +250,18 @@ async fn carry(
     }
 }
 
-fn take_answers(number: u32, socket: &UdpSocket, channel: &DatagramChannel) {
-    for _ in 0..MAX_BATCH {
-        let taken = with_buffer(|buffer| {
-            let length = socket.try_recv(buffer)?;
-            channel.send(message::datagram(number, None, &buffer[..length]));
-            Ok(())
-        });
-        if taken.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            return;
+impl Answers {
+    fn take_all(&self, socket: &UdpSocket) {
+        for _ in 0..MAX_BATCH {
+            let taken = with_buffer(|buffer| {
+                let length = socket.try_recv(buffer)?;
+                let datagram = message::datagram(self.number, None, &buffer[..length]);
+                self.channel.send_with(datagram, self.options);
+                Ok(())
+            });
+            if taken.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                return;
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ impl Reassembly {
                     checker.sum(of, u64::from(frame.missing_count), missing);
                 }
                 Slot::Whole(frame) => whole += frame.size_bytes as u64,
-                Slot::Missing { .. } | Slot::GivenUp(_) => {}
+                Slot::Missing { .. } | Slot::HandedOut | Slot::GivenUp(_) => {}
             }
         }
         checker.sum("known frames", self.known.len() as u64, known_count);

@@ -10,7 +10,7 @@ struct Bed {
 impl Bed {
     fn new() -> Self {
         Bed {
-            reassembly: Reassembly::new(WAIT, true, false),
+            reassembly: Reassembly::new(WAIT, true, HandOut::InOrder),
             out: Vec::new(),
         }
     }
@@ -52,9 +52,36 @@ impl Bed {
 }
 
 #[test]
+fn without_an_order_frames_leave_once_they_are_whole_and_gaps_are_settled_in_time() {
+    let mut bed = Bed::new();
+    bed.reassembly = Reassembly::new(WAIT, true, HandOut::WhenWhole);
+    bed.insert(10, 0, 0, 2, true);
+    bed.insert(10, 2, 0, 1, false);
+    bed.insert(20, 4, 0, 1, true);
+    assert_eq!(bed.outcomes(), "2 4");
+    assert_eq!(bed.insert(21, 2, 0, 1, false), Taken::Duplicate);
+    assert_eq!(bed.reassembly.first_unsettled(), FrameId(0));
+    bed.insert(30, 0, 1, 2, true);
+    assert_eq!(bed.outcomes(), "0");
+    assert_eq!(bed.reassembly.first_unsettled(), FrameId(1));
+    let expires_at = Instant::from_millis(510);
+    assert_eq!(bed.reassembly.expires_at(), Some(expires_at));
+    bed.deliver(510);
+    assert_eq!(bed.outcomes(), "1m");
+    assert_eq!(bed.insert(511, 1, 0, 1, false), Taken::Late);
+    bed.insert(512, 3, 0, 1, false);
+    assert_eq!(bed.outcomes(), "3");
+    assert_eq!(bed.reassembly.first_unsettled(), FrameId(5));
+    assert_eq!(bed.insert(513, 4, 0, 1, true), Taken::Duplicate);
+    let mut checker = crate::invariants::Checker::default();
+    bed.reassembly.check(&mut checker);
+    assert!(checker.violations.is_empty());
+}
+
+#[test]
 fn parts_leave_in_order_as_soon_as_nothing_is_missing_before_them() {
     let mut bed = Bed::new();
-    bed.reassembly = Reassembly::new(WAIT, true, true);
+    bed.reassembly = Reassembly::new(WAIT, true, HandOut::PartsInOrder);
     bed.insert(1, 0, 1, 4, true);
     assert_eq!(bed.outcomes(), "");
     bed.insert(2, 0, 0, 4, true);
@@ -94,7 +121,7 @@ fn without_their_bytes_frames_are_the_same() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
         let whole = [true, false].map(|keeps_bytes| {
             let mut bed = Bed::new();
-            bed.reassembly = Reassembly::new(WAIT, keeps_bytes, false);
+            bed.reassembly = Reassembly::new(WAIT, keeps_bytes, HandOut::InOrder);
             for fragment in order {
                 assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
             }

@@ -122,7 +122,7 @@ impl SendBuffer {
         waiting.map(|(index, frame)| Unsent {
             frame: FrameId(self.first.0 + index as u64),
             importance: frame.importance,
-            due_at: frame.captured_at + self.deadline,
+            due_at: self.deadline_of(frame),
             bytes: self.never_sent_bytes(frame),
             is_begun: usize::from(frame.never_sent_count) < frame.fragments.len(),
             is_undecodable: frame.is_undecodable,

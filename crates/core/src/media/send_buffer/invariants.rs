@@ -136,6 +136,7 @@ mod tests {
             bytes: vec![0; 2_500].into(),
             importance: Importance::Reference,
             captured_at: Instant::ZERO,
+            lifetime: None,
         };
         assert_eq!(buffer.push(&frame), Ok(FIRST));
         buffer.retain_waiting(|index| index == 0);

@@ -53,7 +53,7 @@ impl SendBuffer {
         let of_copies = copies.map(|(at, _)| *at).min();
         let of_frames = self.frame(self.last_calls.next).and_then(|frame| {
             let lead = self.last_calls.lead?;
-            Some((frame.captured_at + self.deadline).saturating_sub(lead))
+            Some(self.deadline_of(frame).saturating_sub(lead))
         });
         of_copies.into_iter().chain(of_frames).min()
     }
@@ -73,7 +73,7 @@ impl SendBuffer {
             return;
         };
         while let Some(frame) = self.frame(self.last_calls.next)
-            && frame.captured_at + self.deadline <= now + lead
+            && self.deadline_of(frame) <= now + lead
         {
             let id = self.last_calls.next;
             if !frame.is_given_up && frame.unacked_count > 0 {

@@ -121,7 +121,7 @@ impl SendBuffer {
             twice_on: fragment.twice_on,
             thrice_on: fragment.thrice_on,
             lost_on: fragment.lost_on,
-            due_at: frame.captured_at + self.deadline,
+            due_at: self.deadline_of(frame),
         })
     }
 

@@ -182,7 +182,7 @@ impl SendBuffer {
             return;
         };
         let (importance, fragment_count) = (newest.importance, newest.fragments.len() as u16);
-        let deadline = newest.captured_at + self.deadline;
+        let deadline = self.deadline_of(newest);
         let mut largest_bytes = 0;
         let from = self.frame_of(first);
         for frame in self.frames.range_mut(from..) {

@@ -84,6 +84,7 @@ fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
                 bytes: vec![7; 2500].into(),
                 importance: Importance::key_if(is_key),
                 captured_at,
+                lifetime: None,
             })
             .unwrap();
     }
@@ -117,6 +118,34 @@ fn a_frame_is_cut_into_fragments() {
 }
 
 #[test]
+fn a_frame_lives_no_longer_than_it_asks_for_and_no_longer_than_the_session_permits() {
+    let mut buffer = buffer(false);
+    let session = buffer.deadline;
+    for (index, (own, lifetime)) in [
+        (None, session),
+        (Some(Duration::from_millis(80)), Duration::from_millis(80)),
+        (Some(session * 2), session),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let captured_at = Instant::from_secs(1);
+        let frame = Frame {
+            lifetime: own,
+            ..Frame::new(vec![1], Importance::Reference, captured_at)
+        };
+        let id = buffer.push(&frame).unwrap();
+        assert_eq!(buffer.lifetime_of(id), lifetime);
+        assert_eq!(buffer.due_at(id), Some(captured_at + lifetime));
+        let packet = buffer.waiting()[index];
+        assert_eq!(packet.deadline, Some(captured_at + lifetime));
+    }
+    let mut late = Vec::new();
+    buffer.expire(Instant::from_millis(1_081), |id| late.push(id));
+    assert_eq!(late, [FrameId(1)], "not those behind and before it");
+}
+
+#[test]
 fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
     let mut buffer = buffer_with(&[(0, false)]);
     send_all(&mut buffer);
@@ -125,6 +154,7 @@ fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
             bytes: vec![1].into(),
             importance: Importance::Reference,
             captured_at: Instant::ZERO,
+            lifetime: None,
         })
         .unwrap();
     let verdict = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
@@ -221,6 +251,7 @@ fn a_callers_mistake_is_told() {
         bytes: bytes.into(),
         importance: Importance::Reference,
         captured_at: Instant::ZERO,
+        lifetime: None,
     };
     assert_eq!(buffer.push(&frame(Vec::new())), Err(SendFrameError::Empty));
     let huge = vec![0; MAX_FRAME_BYTES + 1];
@@ -255,6 +286,7 @@ fn push(buffer: &mut SendBuffer, captured_millis: u64, importance: Importance) {
         bytes: vec![7; 2500].into(),
         importance,
         captured_at,
+        lifetime: None,
     };
     buffer.push(&frame).unwrap();
 }
@@ -379,6 +411,7 @@ fn a_frame_larger_than_a_window_is_protected_in_blocks() {
         bytes: vec![7; 300_000].into(),
         importance: Importance::Key,
         captured_at: Instant::ZERO,
+        lifetime: None,
     };
     buffer.push(&frame).unwrap();
     buffer.protect(FrameId(0), &crate::fec::Protection::of_frame(6), u16::MAX);

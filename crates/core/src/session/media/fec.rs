@@ -125,7 +125,7 @@ impl MediaSession {
             importance: frame.importance,
             symbol_count: self.content.send_buffer.fragment_count(id),
             bytes: frame.bytes.len() as u32,
-            deadline: frame.captured_at + self.config.media.deadline,
+            deadline: frame.captured_at + self.content.send_buffer.lifetime_of(id),
         };
         let session = self.session_view();
         let policy = &mut sender.policy;

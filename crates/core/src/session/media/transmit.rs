@@ -70,7 +70,8 @@ impl MediaSession {
                 return None;
             };
             has_dropped = true;
-            if path.is_too_late_for(now, &packet, self.config.media.deadline) {
+            let lifetime = self.content.send_buffer.lifetime_of(packet.frame);
+            if path.is_too_late_for(now, &packet, lifetime) {
                 self.on_too_late(now, &packet);
                 continue;
             }

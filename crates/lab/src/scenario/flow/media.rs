@@ -3,7 +3,7 @@
 use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, Endpoint, MediaConfig, MtuDiscovery, RetransmissionCopies, SourceLimits,
+    Config, Endpoint, HandOut, MediaConfig, MtuDiscovery, RetransmissionCopies, SourceLimits,
 };
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
@@ -174,7 +174,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
     let deadline = table.or("deadline", usual.deadline, positive_duration)?;
     let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
     Ok(MediaConfig {
-        hands_out_parts: false,
+        hand_out: HandOut::InOrder,
         includes_send_times: false,
         fec: table.or("fec", usual.fec, fec)?,
         retransmission_copies: table.or(

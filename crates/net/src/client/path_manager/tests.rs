@@ -149,6 +149,7 @@ impl Client {
                 bytes: vec![7; 1_000].into(),
                 importance: Importance::Key,
                 captured_at: now,
+                lifetime: None,
             };
             if let Ok(driver) = role.open_driver() {
                 let _ = driver.send_frame(now, &frame);

@@ -128,6 +128,7 @@ fn a_source_is_refused_when_64_mib_wait_and_taken_again_when_some_have_left() {
         bytes: vec![7; 8 << 20].into(),
         importance: Importance::Reference,
         captured_at: Instant::ZERO,
+        lifetime: None,
     };
     buffer.set_fragment_bytes(1_400);
     for _ in 0..9 {

@@ -95,6 +95,7 @@ fn repairs_are_as_long_as_the_longest_fragment_that_they_cover() {
         bytes: vec![7; 300].into(),
         importance: Importance::Reference,
         captured_at: Instant::from_millis(40),
+        lifetime: None,
     };
     buffer.push(&small).unwrap();
     let of_window = |symbols| {
