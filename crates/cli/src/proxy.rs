@@ -1,5 +1,6 @@
 //! `anabranch proxy`.
 
+mod flows;
 mod watch;
 
 use core::time::Duration as StdDuration;
@@ -35,6 +36,7 @@ use crate::keygen::{discreet, ensure_other, read_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
 use crate::summary::{Datagrams, End};
+use crate::target::TargetArguments;
 use crate::tunnel_arguments::{
     DatagramArguments, RouteArguments, TransportArguments, TunArguments,
 };
@@ -100,8 +102,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR")]
     http_proxy: Vec<String>,
     /// Takes UDP datagrams at a local port, for a host and port that the server can reach (its
-    /// --connect); may be given several times. Without ADDR it is 127.0.0.1.
-    #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT")]
+    /// --connect); may be given several times. Without ADDR it is 127.0.0.1. Options follow after
+    /// commas: `deadline=80ms` in place of --udp-deadline, `unordered` for QUIC, WebRTC and what
+    /// else sorts its datagrams itself, `max=4Mbit/s` as the most that applications may send,
+    /// `name=cam1` for statistics.
+    #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT[,OPTION]…")]
     udp: Vec<Rule>,
     /// Maximum wait for the server's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
@@ -119,6 +124,8 @@ pub(crate) struct Arguments {
     transport: TransportArguments,
     #[command(flatten)]
     datagrams: DatagramArguments,
+    #[command(flatten)]
+    target: TargetArguments,
     #[command(flatten)]
     tun: TunArguments,
     #[command(flatten)]
@@ -147,7 +154,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = anabranch_tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
-    let ports = tasks.block_on(client::Ports::open(&arguments.udp))?;
+    let rules = arguments.datagrams.with_deadlines(&arguments.udp);
+    let ports = tasks.block_on(client::Ports::open(&rules))?;
+    let outlets = arguments.target.open()?;
     let (tun, route) = (arguments.tun.options(), arguments.route.options());
     let prepared = route.prepare()?;
     let interface = {
@@ -157,6 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let route = route.through(prepared, interface.as_ref(), &tun);
     let datagrams = Datagrams::of(!arguments.udp.is_empty(), tun.is_wanted());
     let mut watch = Watch::new(End::Tunnel(datagrams), names, stop, clock, arguments.report);
+    let mut target_reports = None;
     if !listeners.is_empty() {
         let config = config(arguments, arguments.transport.config()?, clock, &observed)?;
         let (client, events) = StreamClient::start(config)?;
@@ -167,14 +177,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         watch.add(Client::Streams(client), events);
     }
     if !arguments.udp.is_empty() || interface.is_some() {
-        let config = config(arguments, arguments.datagrams.config(), clock, &observed)?;
+        let mut transport = arguments.datagrams.config(&rules);
+        transport.media.source = arguments.target.limits();
+        let config = config(arguments, transport, clock, &observed)?;
         let (client, events) = DatagramClient::start(config)?;
+        let meters = ports.meters();
         tasks.spawn(client::run(ports, interface, client.channel().clone()));
-        watch.add(Client::Datagrams(Arc::new(client)), events);
+        let client = Client::Datagrams(Arc::new(client), meters);
+        target_reports = Some(outlets.start(client.looks(), clock)?);
+        watch.add(client, events);
     }
     watch.observe(observed)?;
     service::ready();
     let ended = carry_all(&mut watch, route)?;
+    drop(target_reports);
     watch.print_counts();
     tasks.shutdown_background();
     match ended {

@@ -36,7 +36,7 @@ use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stale_frames::StaleFrames;
 use crate::summary::{self, End, Meter};
-use crate::target::TargetArguments;
+use crate::target::EncoderArguments;
 use path_manager::{PathManager, SharedNames};
 
 /// Interval at which the main thread interrupts its wait for events.
@@ -139,7 +139,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
-    target: TargetArguments,
+    encoder: EncoderArguments,
     #[command(flatten)]
     pub(crate) observe: ObserveArguments,
     /// Output for the receiver's return stream (its --return-input): talkback, or a return feed.
@@ -169,9 +169,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let local_key = arguments.local_key()?;
     let has_code = arguments.code.is_some();
-    let is_encoder_informed = arguments.target.informs();
-    let encoder = arguments.target.encoder()?;
-    let outlets = arguments.target.open(encoder.as_ref())?;
+    let is_encoder_informed = arguments.encoder.informs();
+    let encoder = arguments.encoder.encoder()?;
+    let outlets = arguments.encoder.open(encoder.as_ref())?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = match (encoder, &arguments.input) {
         (Some(encoder), _) => Input::encoded(encoder)?,
@@ -200,11 +200,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         config.transport.media.deadline = lifetime;
     }
     config.transport.media.fec = arguments.fec;
-    config.transport.media.source = arguments.target.limits(input.limits())?;
+    config.transport.media.source = arguments.encoder.limits(input.limits())?;
     let frame_lifetime = config.transport.media.deadline;
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
-    let _telling = outlets.start(&sender, clock)?;
+    let weak_sender = Arc::downgrade(&sender);
+    let snapshot = move || weak_sender.upgrade().map(|sender| sender.snapshot());
+    let _target_reports = outlets.start(snapshot, clock)?;
     let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
     service::ready();
@@ -276,6 +278,7 @@ fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + S
                 path_names,
                 snapshot,
                 foreign: None,
+                flows: Vec::new(),
             }
         };
         sender.upgrade().map(look).into_iter().collect()

@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun.options()));
     let _nat = nat.transpose()?;
-    let datagrams = arguments.datagrams.config();
+    let datagrams = arguments.datagrams.config(&[]);
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
     let server = Arc::new(server);
@@ -269,6 +269,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
             path_names: Vec::new(),
             snapshot,
             foreign: None,
+            flows: Vec::new(),
         };
         seen.unwrap_or_default().into_iter().map(look).collect()
     }

@@ -6,13 +6,13 @@ mod outlet;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration as StdDuration;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
-use anabranch_net::{Clock, Sender};
+use anabranch_net::{Clock, Snapshot};
 use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
@@ -32,7 +32,7 @@ const BUILT_IN_RANGE: BitrateRange = BitrateRange {
     max: DataRate::from_megabits_per_second(6),
 };
 
-/// Options about the encoder whose video is sent.
+/// Options about an encoder of the user's own.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Encoder")]
 pub(crate) struct TargetArguments {
@@ -40,6 +40,20 @@ pub(crate) struct TargetArguments {
     /// included. Without this range the bitrate of the input counts as fixed.
     #[arg(long, value_name = "MIN..MAX")]
     encoder_range: Option<BitrateRange>,
+    /// Report the target to the encoder: `-` for JSON lines on standard output, unix:PATH for the
+    /// same to a socket, udp://ADDR:PORT for one in each datagram,
+    /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
+    #[arg(long, value_name = "WHERE", requires = "encoder_range",
+          value_parser = discreet::<TargetName>())]
+    target_to: Vec<TargetName>,
+}
+
+/// Options about the encoder whose video is sent, which may be the built-in one.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Encoder")]
+pub(crate) struct EncoderArguments {
+    #[command(flatten)]
+    target: TargetArguments,
     /// Encode a camera at the bitrate that the links carry, in place of INPUT, by GStreamer and
     /// x264: v4l2:DEVICE, or gst:PIPELINE for any source of pictures, as gst-launch-1.0 takes it.
     /// The range is 500kbit/s..6Mbit/s unless --encoder-range is given.
@@ -48,12 +62,6 @@ pub(crate) struct TargetArguments {
     /// The sound of --encode, as AAC of 96 kbit/s: alsa:[DEVICE], pulse:[DEVICE] or gst:PIPELINE.
     #[arg(long, value_name = "SOURCE", requires = "encode", value_parser = sound_source)]
     encode_sound: Option<CaptureName>,
-    /// Report the target to the encoder: `-` for JSON lines on standard output, unix:PATH for the
-    /// same to a socket, udp://ADDR:PORT for one in each datagram,
-    /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
-    #[arg(long, value_name = "WHERE", requires = "encoder_range",
-          value_parser = discreet::<TargetName>())]
-    target_to: Vec<TargetName>,
 }
 
 /// Capabilities of an encoder.
@@ -80,13 +88,31 @@ impl FromStr for BitrateRange {
 }
 
 impl TargetArguments {
+    /// Returns the limits of a source for the transport that is an encoder of the user's own.
+    pub(crate) fn limits(&self) -> SourceLimits {
+        let range = self.encoder_range;
+        range.map_or(SourceLimits::Fixed, |BitrateRange { min, max }| {
+            SourceLimits::Adaptive { min, max }
+        })
+    }
+
+    /// Opens sockets and password files before the session begins.
+    ///
+    /// # Errors
+    /// A socket or a file with a password cannot be opened.
+    pub(crate) fn open(&self) -> anyhow::Result<Outlets> {
+        Outlets::open(&self.target_to)
+    }
+}
+
+impl EncoderArguments {
     /// Returns the limits of the source for the transport. `own` are its limits without options.
     ///
     /// # Errors
     /// The source follows by itself.
     pub(crate) fn limits(&self, own: SourceLimits) -> anyhow::Result<SourceLimits> {
         let built_in = self.encode.as_ref().map(|_| BUILT_IN_RANGE);
-        match (self.encoder_range.or(built_in), own) {
+        match (self.target.encoder_range.or(built_in), own) {
             (Some(_), SourceLimits::Adaptive { .. }) => {
                 bail!("--encoder-range is for an encoder of your own: test: follows by itself")
             }
@@ -99,7 +125,7 @@ impl TargetArguments {
 
     /// Returns whether an encoder receives the target.
     pub(crate) fn informs(&self) -> bool {
-        !self.target_to.is_empty() || self.encode.is_some()
+        !self.target.target_to.is_empty() || self.encode.is_some()
     }
 
     /// Returns the built-in encoder, if it is asked for.
@@ -119,8 +145,7 @@ impl TargetArguments {
     /// A socket or a file with a password cannot be opened.
     pub(crate) fn open(&self, encoder: Option<&Encoder>) -> anyhow::Result<Outlets> {
         let built_in = encoder.map(|encoder| TargetName::Udp(encoder.control().to_string()));
-        let opened = self.target_to.iter().chain(&built_in).map(TargetName::open);
-        opened.collect::<anyhow::Result<_>>().map(Outlets)
+        Outlets::open(self.target.target_to.iter().chain(&built_in))
     }
 }
 
@@ -152,21 +177,32 @@ pub(crate) struct TargetReports {
 
 impl fmt::Debug for TargetReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Telling({})", self.running.len())
+        write!(f, "TargetReports({})", self.running.len())
     }
 }
 
 impl Outlets {
-    /// Starts to report the targets of `sender`, which may be dropped meanwhile.
+    fn open<'a>(names: impl IntoIterator<Item = &'a TargetName>) -> anyhow::Result<Outlets> {
+        let opened = names.into_iter().map(TargetName::open);
+        opened.collect::<anyhow::Result<_>>().map(Outlets)
+    }
+
+    /// Starts to report the targets of a session, whose state `snapshot` returns as long as it
+    /// exists.
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<TargetReports> {
+    pub(crate) fn start(
+        self,
+        snapshot: impl Fn() -> Option<Snapshot> + Send + Sync + 'static,
+        clock: Clock,
+    ) -> anyhow::Result<TargetReports> {
+        let snapshot = Arc::new(snapshot);
         let mut running = Vec::new();
         for outlet in self.0 {
             let (stop, stopped) = mpsc::channel();
             let look = Look {
-                sender: Arc::downgrade(sender),
+                snapshot: Arc::clone(&snapshot) as _,
                 clock,
                 media: MediaMeter::default(),
             };
@@ -190,9 +226,9 @@ impl Drop for TargetReports {
     }
 }
 
-/// Reader of a sender's target.
+/// Reader of a session's target.
 struct Look {
-    sender: Weak<Sender>,
+    snapshot: Arc<dyn Fn() -> Option<Snapshot> + Send + Sync>,
     clock: Clock,
     media: MediaMeter,
 }
@@ -200,7 +236,7 @@ struct Look {
 impl Look {
     /// Returns the current target; `None` without a session.
     fn target(&mut self) -> Option<Target> {
-        let snapshot = self.sender.upgrade()?.snapshot();
+        let snapshot = (self.snapshot)()?;
         snapshot.connected_at?;
         let at = self.clock.now();
         let media = self.media.see(at, snapshot.session.media_bytes_sent);
@@ -261,9 +297,11 @@ mod tests {
 
     #[test]
     fn a_source_with_a_range_follows() {
-        let with = |encoder_range: Option<&str>| TargetArguments {
-            encoder_range: encoder_range.map(|text| text.parse().unwrap()),
-            target_to: Vec::new(),
+        let with = |encoder_range: Option<&str>| EncoderArguments {
+            target: TargetArguments {
+                encoder_range: encoder_range.map(|text| text.parse().unwrap()),
+                target_to: Vec::new(),
+            },
             encode: None,
             encode_sound: None,
         };

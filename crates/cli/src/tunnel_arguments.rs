@@ -8,6 +8,7 @@ use anabranch_terminal::arguments::positive;
 use anabranch_tunnel::tun::host::clean_up;
 use anabranch_tunnel::tun::host::default_route::RouteOptions;
 use anabranch_tunnel::tun::{DEFAULT_MTU, InnerAddress, MTUS, TunOptions, interface_name};
+use anabranch_tunnel::udp::Rule;
 use anabranch_units::Duration;
 
 /// Congestion control of the paths, and their scheduler.
@@ -47,8 +48,18 @@ pub(crate) struct DatagramArguments {
 }
 
 impl DatagramArguments {
-    pub(crate) fn config(&self) -> Config {
-        let mut config = datagram_transport(self.udp_deadline);
+    /// Returns the rules of a proxy, each with a deadline.
+    pub(crate) fn with_deadlines(&self, rules: &[Rule]) -> Vec<Rule> {
+        let rules = rules.iter().cloned();
+        rules
+            .map(|rule| rule.or_deadline(self.udp_deadline))
+            .collect()
+    }
+
+    /// Returns the transport of datagrams for these rules: its deadline is the longest of theirs.
+    pub(crate) fn config(&self, rules: &[Rule]) -> Config {
+        let deadlines = rules.iter().filter_map(|rule| rule.options().deadline);
+        let mut config = datagram_transport(deadlines.fold(self.udp_deadline, Duration::max));
         config.media.fec.clone_from(&self.udp_fec);
         config
     }

@@ -103,6 +103,8 @@ pub struct Look {
     pub snapshot: Snapshot,
     /// Details of a stream by another protocol than ours.
     pub foreign: Option<Foreign>,
+    /// UDP flows of a proxy.
+    pub flows: Vec<status::Flow>,
 }
 
 /// Details of a stream by another protocol, in addition to its snapshot.

@@ -255,6 +255,24 @@ const OF_REQUESTS: (&str, &str) = (
     "Requests of proxies for targets, by outcome.",
 );
 
+/// Metrics of each `--udp` of a proxy: datagrams and bytes, by direction.
+const OF_FLOWS: [(&str, &str); 2] = [
+    (
+        "anabranch_flow_datagrams_total",
+        "Datagrams of applications at a --udp, by direction.",
+    ),
+    (
+        "anabranch_flow_bytes_total",
+        "Bytes of these datagrams without headers, by direction.",
+    ),
+];
+
+/// Datagrams of applications that were dropped.
+const ABOVE_MAX: (&str, &str) = (
+    "anabranch_flow_above_max_datagrams_total",
+    "Datagrams of applications that exceeded the max of a --udp and were dropped.",
+);
+
 /// Returns the metrics as text.
 pub(super) fn text(status: &Status) -> String {
     let mut text = String::new();
@@ -322,6 +340,7 @@ pub(super) fn text(status: &Status) -> String {
             }
         });
     }
+    metric.of_flows(status);
     text
 }
 
@@ -353,6 +372,31 @@ impl Text<'_> {
             self.0.push('}');
         }
         let _ = writeln!(self.0, " {value}");
+    }
+
+    fn of_flows(&mut self, status: &Status) {
+        let flows = status.streams.iter().flat_map(|stream| &stream.flows);
+        if flows.clone().next().is_none() {
+            return;
+        }
+        for (name, help) in OF_FLOWS {
+            self.head(name, Kind::Counter, help);
+            for flow in flows.clone() {
+                let [sent, received] = match name.contains("datagrams") {
+                    true => [flow.sent_datagrams, flow.received_datagrams],
+                    false => [flow.sent_bytes, flow.received_bytes],
+                };
+                for (direction, value) in [("sent", sent), ("received", received)] {
+                    let labels = [("flow", &*flow.name), ("direction", direction)];
+                    self.line(name, &labels, value as f64);
+                }
+            }
+        }
+        self.head(ABOVE_MAX.0, Kind::Counter, ABOVE_MAX.1);
+        for flow in flows {
+            let count = flow.above_max_datagrams as f64;
+            self.line(ABOVE_MAX.0, &[("flow", &flow.name)], count);
+        }
     }
 
     fn of_paths(&mut self, status: &Status, say: impl Fn(&mut Self, &[Label<'_>], &Path)) {

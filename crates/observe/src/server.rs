@@ -9,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::hosts::HostName;
 use super::http::{Answer, Answerer, HttpAddress, Server, body, text};
-use super::status::Status;
+use super::status::{Status, Stream};
 use super::thumbnail::NoPicture;
 use super::{Shared, metrics, noalbs};
 
@@ -107,8 +107,11 @@ pub fn target_line(seconds: f64, target_bps: u64, media_bps: u64) -> serde_json:
 
 /// Returns the encoder's target in the format of `--target-to`.
 fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
-    let mut streams = status.streams.iter();
-    let stream = streams.find(|stream| wanted.is_none_or(|wanted| stream.name == wanted))?;
+    let named = |stream: &&Stream| wanted.is_none_or(|wanted| stream.name == wanted);
+    let mut streams = status.streams.iter().filter(named);
+    // Of a tunnel's streams only the datagrams have a target.
+    let with_target = streams.clone().find(|stream| stream.target_rate_bps > 0);
+    let stream = with_target.or_else(|| streams.next())?;
     let media = stream.media_rate_bps.avg as u64;
     Some(target_line(status.uptime_s, stream.target_rate_bps, media))
 }

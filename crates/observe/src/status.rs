@@ -86,6 +86,23 @@ pub struct TunnelCounters {
     pub failed: u64,
 }
 
+/// Datagrams of a proxy's `--udp` since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Name of the `--udp`.
+    pub name: String,
+    /// Datagrams of applications that the session took.
+    pub sent_datagrams: u64,
+    /// Their bytes, without any header.
+    pub sent_bytes: u64,
+    /// Datagrams that applications received.
+    pub received_datagrams: u64,
+    /// Their bytes, without any header.
+    pub received_bytes: u64,
+    /// Datagrams that exceeded the maximum rate and were dropped.
+    pub above_max_datagrams: u64,
+}
+
 /// Status of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
@@ -126,6 +143,9 @@ pub struct Stream {
     pub counters: StreamCounters,
     /// Its paths.
     pub paths: Vec<Path>,
+    /// UDP flows of a proxy, one entry for each `--udp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
 }
 
 impl Stream {

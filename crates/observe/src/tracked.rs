@@ -1,5 +1,6 @@
 //! One stream and the state that its samples show.
 
+use crate::status::Flow;
 use std::collections::BTreeMap;
 
 use anabranch_core::{PathState, ReasonCounts, SendReason};
@@ -44,6 +45,7 @@ pub(super) struct Tracked {
     is_reset: bool,
     last: Snapshot,
     foreign: Option<Foreign>,
+    flows: Vec<Flow>,
     path_names: Vec<String>,
     sent: RateMeter,
     received: RateMeter,
@@ -114,10 +116,12 @@ impl Tracked {
             path_names,
             snapshot,
             foreign,
+            flows,
             ..
         } = look;
         self.path_names = path_names;
         self.foreign = foreign;
+        self.flows = flows;
         self.is_here = true;
         let mut since = self.last.at;
         if let Some(connected_at) = snapshot.connected_at {
@@ -258,6 +262,7 @@ impl Tracked {
             sent_shares,
             counters,
             paths: paths.collect(),
+            flows: self.flows.clone(),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `rule.rs` | value of `--udp`: a port, its target, and how its datagrams travel |
 //! | `message.rs` | messages in a session's datagram |
+//! | `meter.rs` | counts and maximum rate of a rule's datagrams |
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
 //! | `port.rs` | a port of the proxy, and the address that answers leave from |
 //! | `client.rs`, `server.rs` | the tasks of proxy and server |
@@ -22,6 +23,7 @@ pub mod client;
 mod end_to_end;
 mod flows;
 pub mod message;
+mod meter;
 mod port;
 mod rule;
 pub mod server;
@@ -33,6 +35,7 @@ use std::io;
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
+pub use meter::{Count, FlowCounts, FlowMeter};
 pub use rule::{FlowOptions, MAX_DEADLINE, Rule};
 
 /// Idle time after which a flow ends. NATs commonly wait 30 s or more for UDP; RFC 4787 §4.3

@@ -121,6 +121,7 @@ impl<'a> Monitor<'a> {
             path_names: names(),
             snapshot: sender.clone(),
             foreign: None,
+            flows: Vec::new(),
         };
         // The sender's events report path changes.
         let _ = self.sampler.sample(at, vec![look]);

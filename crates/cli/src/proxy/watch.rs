@@ -11,8 +11,10 @@ use anabranch_observe::{Look, Observation, Opened};
 use anabranch_secure::SessionKind;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_tunnel::udp::FlowMeter;
 use anabranch_units::{Duration, Lateness};
 
+use super::flows::{self, Excess, flow};
 use crate::path_reports::{PathReports, session_message};
 use crate::slowness::Slowness;
 use crate::summary::{self, End, Meter};
@@ -23,32 +25,41 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// A client of the proxy.
 pub(super) enum Client {
     Streams(Arc<StreamClient>),
-    Datagrams(Arc<DatagramClient>),
+    /// With the meters of its UDP flows.
+    Datagrams(Arc<DatagramClient>, Vec<FlowMeter>),
 }
 
 impl Client {
     fn session_kind(&self) -> SessionKind {
         match self {
             Client::Streams(_) => SessionKind::Streams,
-            Client::Datagrams(_) => SessionKind::Datagrams,
+            Client::Datagrams(..) => SessionKind::Datagrams,
+        }
+    }
+
+    /// Returns the meters of UDP flows.
+    fn meters(&self) -> &[FlowMeter] {
+        match self {
+            Client::Streams(_) => &[],
+            Client::Datagrams(_, meters) => meters,
         }
     }
 
     fn snapshot(&self) -> Snapshot {
         match self {
             Client::Streams(client) => client.snapshot(),
-            Client::Datagrams(client) => client.snapshot(),
+            Client::Datagrams(client, _) => client.snapshot(),
         }
     }
 
     /// Returns a function that takes snapshots as long as the client exists.
-    fn looks(&self) -> Box<dyn Fn() -> Option<Snapshot> + Send> {
+    pub(super) fn looks(&self) -> Box<dyn Fn() -> Option<Snapshot> + Send + Sync> {
         match self {
             Client::Streams(client) => {
                 let client = Arc::downgrade(client);
                 Box::new(move || client.upgrade().map(|client| client.snapshot()))
             }
-            Client::Datagrams(client) => {
+            Client::Datagrams(client, _) => {
                 let client = Arc::downgrade(client);
                 Box::new(move || client.upgrade().map(|client| client.snapshot()))
             }
@@ -58,14 +69,14 @@ impl Client {
     fn lateness(&self) -> Lateness {
         match self {
             Client::Streams(client) => client.lateness(),
-            Client::Datagrams(client) => client.lateness(),
+            Client::Datagrams(client, _) => client.lateness(),
         }
     }
 
     fn close(&self) {
         match self {
             Client::Streams(client) => client.close(),
-            Client::Datagrams(client) => client.close(),
+            Client::Datagrams(client, _) => client.close(),
         }
     }
 }
@@ -77,6 +88,7 @@ struct Watched {
     path_reports: PathReports,
     meter: Meter,
     ended: Option<Ended>,
+    excess: Excess,
 }
 
 /// The proxy's clients, which end together.
@@ -119,6 +131,7 @@ impl Watch {
             path_reports: PathReports::default(),
             meter: Meter::new(self.stats, self.clock.now()),
             ended: None,
+            excess: Excess::default(),
         });
     }
 
@@ -126,16 +139,21 @@ impl Watch {
     pub(super) fn observe(&mut self, observed: Opened) -> anyhow::Result<()> {
         let looks = self.all.iter().map(|watched| {
             let name = cargo_name(watched.client.session_kind());
-            (name, watched.client.looks())
+            (
+                name,
+                watched.client.looks(),
+                watched.client.meters().to_vec(),
+            )
         });
         let (looks, path_names): (Vec<_>, _) = (looks.collect(), self.names.clone());
         let look = move || {
-            let looks = looks.iter().filter_map(|(name, look)| {
+            let looks = looks.iter().filter_map(|(name, look, meters)| {
                 Some(Look {
                     name: (*name).to_owned(),
                     path_names: path_names.clone(),
                     snapshot: look()?,
                     foreign: None,
+                    flows: meters.iter().map(flow).collect(),
                 })
             });
             looks.collect()
@@ -183,7 +201,8 @@ impl Watch {
         for watched in &self.all {
             let snapshot = watched.client.snapshot();
             if snapshot.connected_at.is_some() {
-                let table = summary::table(self.end, &snapshot, &self.names);
+                let mut table = summary::table(self.end, &snapshot, &self.names);
+                table.push_str(&flows::lines(&snapshot, watched.client.meters()));
                 print::note(table);
             }
         }
@@ -222,6 +241,8 @@ impl Watch {
             }
         }
         let now = self.clock.now();
+        let excess = watched.excess.line(now, watched.client.meters());
+        excess.into_iter().for_each(print::warn);
         while let Some((path, state)) = watched.path_reports.next(now) {
             let name = &self.names[path];
             print::note(format_args!("{label}path {path} ({name}): {state:?}"));

@@ -83,6 +83,7 @@ impl Tally {
                 heard_at: counts.heard_at,
                 links_heard_at: links.iter().map(|link| link.heard_at).collect(),
             }),
+            flows: Vec::new(),
         }
     }
 }
@@ -151,6 +152,7 @@ pub(super) fn looks(
             path_names: Vec::new(),
             snapshot,
             foreign: None,
+            flows: Vec::new(),
         };
         let native = seen.unwrap_or_default().into_iter().map(look);
         native.chain(tallies.looks(&clock)).collect()

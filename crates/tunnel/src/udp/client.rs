@@ -13,12 +13,20 @@ use tokio::time::Instant;
 use super::flows::{Flows, Source};
 use super::message::{self, Message};
 use super::port::Port;
-use super::{MAX_BATCH, Rule, set_up, with_buffer};
+use super::{FlowMeter, MAX_BATCH, Rule, set_up, with_buffer};
 use crate::tun;
 
 /// The open ports, with their rules.
 #[derive(Debug)]
-pub struct Ports(pub(super) Vec<(Rule, Port)>);
+pub struct Ports(pub(super) Vec<OpenPort>);
+
+/// An open port.
+#[derive(Debug)]
+pub(super) struct OpenPort {
+    rule: Rule,
+    pub(super) socket: Port,
+    meter: FlowMeter,
+}
 
 impl Ports {
     /// Opens the ports of all rules.
@@ -37,16 +45,25 @@ impl Ports {
                 socket.local_addr()?,
                 rule.target
             ));
-            ports.push((rule.clone(), socket));
+            ports.push(OpenPort {
+                meter: FlowMeter::new(rule.name(), rule.max_rate),
+                rule: rule.clone(),
+                socket,
+            });
         }
         Ok(Ports(ports))
+    }
+
+    /// Returns the counts of all rules, which go on while the ports are used.
+    pub fn meters(&self) -> Vec<FlowMeter> {
+        self.0.iter().map(|port| port.meter.clone()).collect()
     }
 }
 
 /// State that the tasks share.
 #[derive(Debug)]
 struct ClientEnd {
-    ports: Vec<(Rule, Port)>,
+    ports: Vec<OpenPort>,
     flows: Mutex<Flows>,
     channel: DatagramChannel,
 }
@@ -87,9 +104,8 @@ impl ClientEnd {
 
     /// Waits for datagrams at a port and sends them.
     async fn forward(&self, index: usize) {
-        let (_, socket) = &self.ports[index];
         // Errors of earlier datagrams are ignored.
-        let _ = socket.readable().await;
+        let _ = self.ports[index].socket.readable().await;
         for _ in 0..MAX_BATCH {
             match self.forward_one(index) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -100,7 +116,11 @@ impl ClientEnd {
     }
 
     fn forward_one(&self, index: usize) -> io::Result<()> {
-        let (rule, socket) = &self.ports[index];
+        let OpenPort {
+            rule,
+            socket,
+            meter,
+        } = &self.ports[index];
         with_buffer(|buffer| {
             let (length, from, to) = socket.try_recv(buffer)?;
             let source = Source {
@@ -109,7 +129,9 @@ impl ClientEnd {
                 to,
             };
             let outgoing = self.flows(|flows| flows.outgoing(Instant::now(), source));
-            if let Some(outgoing) = outgoing {
+            if let Some(outgoing) = outgoing
+                && meter.admit(Instant::now().into_std(), length)
+            {
                 let opening = (rule.target.as_str(), rule.options);
                 let opening = outgoing.is_named.then_some(opening);
                 let datagram = message::datagram(outgoing.flow, opening, &buffer[..length]);
@@ -129,17 +151,18 @@ impl ClientEnd {
         match message {
             Message::Datagram(bytes) => {
                 if let Some(source) = self.flows(|flows| flows.incoming(now, flow)) {
-                    let socket = &self.ports[source.port].1;
+                    let port = &self.ports[source.port];
+                    port.meter.on_answer(bytes.len());
                     // Errors are ignored, because the application may have ended.
-                    let _ = socket.send(&bytes, source.from, source.to).await;
+                    let _ = port.socket.send(&bytes, source.from, source.to).await;
                 }
             }
             Message::Known => self.flows(|flows| flows.set_known(flow, true)),
             Message::Unknown => self.flows(|flows| flows.set_known(flow, false)),
             Message::Refused(answer) => {
                 if let Some(port) = self.flows(|flows| flows.refuse(now, flow)) {
-                    let target = &self.ports[port].0.target;
-                    print::note(format_args!("--udp to {target}: {answer}"));
+                    let rule = &self.ports[port].rule;
+                    print::note(format_args!("--udp to {}: {answer}", rule.target));
                 }
             }
             Message::Opening { .. } => {}

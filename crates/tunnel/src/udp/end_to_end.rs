@@ -122,7 +122,7 @@ async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
     let proxies: Vec<_> = ports
         .0
         .iter()
-        .map(|port| port.1.local_addr().unwrap())
+        .map(|port| port.socket.local_addr().unwrap())
         .collect();
     tokio::spawn(client::run(ports, None, ends.client.channel().clone()));
     let (first, second) = (application(proxies[0]).await, application(proxies[0]).await);
