@@ -55,7 +55,7 @@ pub(crate) trait Load: Send + 'static {
     fn target_bitrate(session: &Session<Self::Content>) -> DataRate;
 
     /// Takes arrived data and hands in data to be sent. Returns whether there may be new data to
-    /// send.
+    /// send. All events of the session have been reported before.
     fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
 
     /// Returns when [`exchange`](Self::exchange) is due without new data, if it is.
