@@ -7,8 +7,8 @@ use std::time::Duration as StdDuration;
 
 use anabranch_link::{LinkConfig, LossModel};
 use anabranch_net::{
-    AcceptedDatagrams, Clock, DatagramClient, Ended, Event, Events, Receiver, Refused,
-    ServerConfig, StreamClient, StreamServer, datagram_transport,
+    AcceptedDatagrams, Clock, DatagramClient, DatagramOptions, Ended, Event, Events, Receiver,
+    Refused, ServerConfig, StreamClient, StreamServer, datagram_transport,
 };
 use anabranch_secure::{Refusal, SecretKey};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -109,6 +109,58 @@ async fn datagrams_of_any_size_come_back_over_a_path_that_loses_and_one_that_die
     assert!(clock.now() > Instant::from_secs(3), "it died after the end");
     client.close();
     wait_for(&events, |event| *event == Event::Ended(Ended::Closed));
+}
+
+/// Sends datagrams of two groups, and others between them, over a path that loses 5 %.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_of_a_group_arrive_in_order_and_none_is_lost_for_it() {
+    let keys = [&SecretKey::generate(), &SecretKey::generate()];
+    let config = ServerConfig {
+        transport: streams(),
+        ..ServerConfig::new(loopback(0), copy(keys[1]), vec![keys[0].public_key()])
+    };
+    let started = StreamServer::start_with_datagrams(config, datagrams());
+    let (server, _, mut accepted, _events) = started.expect("a port of loopback");
+    let loses = LinkConfig {
+        delay: Duration::from_millis(10),
+        loss: LossModel::Bernoulli { probability: 0.05 },
+        ..LinkConfig::default()
+    };
+    let relay = relay(
+        vec![link("loses", server.local_addr(), loses)],
+        &Clock::start(),
+    );
+    let config = client_config(keys, &[relay.listen_addr(0)], datagrams());
+    let (client, events) = DatagramClient::start(config).expect("loopback");
+    wait_for(&events, is_connected);
+    let channel = client.channel().clone();
+    const COUNT: u16 = 900;
+    let send = tokio::spawn(async move {
+        for number in 0..COUNT {
+            let options = DatagramOptions {
+                group: [None, Some(1), Some(2)][usize::from(number % 3)],
+                lifetime: None,
+            };
+            assert!(channel.send_with(datagram(number), options));
+            tokio::time::sleep(StdDuration::from_millis(2)).await;
+        }
+    });
+    let AcceptedDatagrams { channel, .. } = accepted.recv().await.expect("a session");
+    let mut arrived: [Vec<u16>; 3] = Default::default();
+    while arrived.iter().map(Vec::len).sum::<usize>() < usize::from(COUNT) {
+        let next = tokio::time::timeout(StdDuration::from_secs(5), channel.recv()).await;
+        let Ok(Some(bytes)) = next else { break };
+        let number = u16::from_be_bytes([bytes[0], bytes[1]]);
+        assert!(bytes == datagram(number), "{number}");
+        arrived[usize::from(number % 3)].push(number);
+    }
+    send.await.expect("all were sent");
+    for (group, numbers) in arrived.iter().enumerate() {
+        // A busy machine may exceed the deadline of a second.
+        assert!(numbers.len() >= 297, "{group}: {} of 300", numbers.len());
+    }
+    assert!(arrived[1..].iter().all(|numbers| numbers.is_sorted()));
+    assert!(!arrived[0].is_sorted(), "these do not wait for lost ones");
 }
 
 /// Checks that reports are not answered: a session whose last datagram was a report has not lost
