@@ -8,6 +8,7 @@
 set -u
 cd "$(dirname "$0")/.."
 . scripts/release-tests.sh
+. scripts/service-tests.sh
 
 main() {
     build
@@ -35,6 +36,9 @@ main() {
         run srtla_comes_in_by_two_links
         run rtmp_publishers_come_one_after_the_other
         run rist_comes_in_and_goes_out
+        run srt_reaches_a_listener_that_knows_nothing_of_two_links
+        run rtmp_reaches_a_server_that_knows_nothing_of_two_links
+        run rist_reaches_a_receiver_that_knows_nothing_of_two_links
     fi
     if prepare_encoder; then
         run the_built_in_encoder_follows_without_a_gap
@@ -206,7 +210,7 @@ prepare_other_protocols() {
     local entry
     for entry in "${wanted[@]}"; do
         if ! install "${entry%%:*}" "${entry##*:}" >/dev/null; then
-            skip 4 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
+            skip 7 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
             return 1
         fi
     done

@@ -429,7 +429,7 @@ impl<L: Load> Driver<L> {
         }
         self.advance_routes(now, ports);
         self.report_links(now, ports);
-        // A load learns of what has arrived before it looks at the session.
+        // A load knows all arrivals before it looks at the session.
         self.report(now, events);
         self.load.exchange(now, &mut self.endpoint);
         loop {

@@ -210,7 +210,7 @@ async fn packets_grow_to_what_paths_carry_and_every_byte_outlives_an_mtu_that_fa
         assert!(clock.now() < Instant::from_secs(4), "{:?}", mtus());
         tokio::time::sleep(StdDuration::from_millis(20)).await;
     }
-    // An MTU that falls shows by the loss of packets, and thus only while some are sent.
+    // Only the loss of packets reveals an MTU that falls.
     let bytes = pattern(7, 4_000_000);
     while mtus() != [Some(1_400), Some(1_492)] {
         assert!(clock.now() < Instant::from_secs(40), "{:?}", mtus());
