@@ -204,9 +204,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let frame_lifetime = config.transport.media.deadline;
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
-    let weak_sender = Arc::downgrade(&sender);
-    let snapshot = move || weak_sender.upgrade().map(|sender| sender.snapshot());
-    let _target_reports = outlets.start(snapshot, clock)?;
+    let _target_reports = outlets.start_for(&sender, clock)?;
     let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
     service::ready();

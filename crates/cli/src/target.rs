@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
-use anabranch_net::{Clock, Snapshot};
+use anabranch_net::{Clock, Sender, Snapshot};
 use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
@@ -185,6 +185,22 @@ impl Outlets {
     fn open<'a>(names: impl IntoIterator<Item = &'a TargetName>) -> anyhow::Result<Outlets> {
         let opened = names.into_iter().map(TargetName::open);
         opened.collect::<anyhow::Result<_>>().map(Outlets)
+    }
+
+    /// Starts to report the targets of `sender`, which may be dropped meanwhile.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(crate) fn start_for(
+        self,
+        sender: &Arc<Sender>,
+        clock: Clock,
+    ) -> anyhow::Result<TargetReports> {
+        let sender = Arc::downgrade(sender);
+        self.start(
+            move || sender.upgrade().map(|sender| sender.snapshot()),
+            clock,
+        )
     }
 
     /// Starts to report the targets of a session, whose state `snapshot` returns as long as it

@@ -216,35 +216,7 @@ impl Reassembly {
         self.overhead_bytes += frame.overhead_bytes();
         self.open_bytes += frame.held_bytes - before;
         if frame.missing_count == 0 {
-            self.open_bytes -= frame.held_bytes;
-            self.overhead_bytes -= frame.overhead_bytes();
-            let whole = ReceivedFrame {
-                id: header.frame,
-                importance: frame.importance,
-                captured_at: frame.captured_at,
-                size_bytes: frame.size_bytes,
-                bytes: frame.bytes.take(),
-                completed_at: now,
-                offset: self.clock.offset(),
-                parted_bytes: frame.parted_bytes,
-            };
-            if let Slot::Open(used_up) = core::mem::replace(slot, Slot::HandedOut)
-                && self.spare.len() < MAX_SPARE_FRAMES
-            {
-                self.spare.push(used_up);
-            }
-            match self.order {
-                HandOut::WhenWhole => {
-                    self.known.remove(&header.frame);
-                    out.push(Outcome::Whole(whole));
-                }
-                HandOut::InOrder | HandOut::PartsInOrder => {
-                    self.whole_bytes += whole.size_bytes;
-                    self.whole.insert(header.frame);
-                    self.whole_key_count += usize::from(whole.importance.is_key());
-                    *slot = Slot::Whole(whole);
-                }
-            }
+            self.complete(now, index, out);
         }
         self.peak.frames = self.peak.frames.max(self.slots.len());
         self.peak.bytes = self.peak.bytes.max(self.open_bytes + self.whole_bytes);
@@ -253,6 +225,42 @@ impl Reassembly {
         }
         self.deliver(now, out);
         taken
+    }
+
+    /// Closes a frame that has become whole, and hands it out unless it waits for its turn.
+    fn complete(&mut self, now: Instant, index: usize, out: &mut Vec<Outcome>) {
+        let slot = &mut self.slots[index];
+        let Slot::Open(mut frame) = core::mem::replace(slot, Slot::HandedOut) else {
+            return;
+        };
+        let id = FrameId(self.first.0 + index as u64);
+        self.open_bytes -= frame.held_bytes;
+        self.overhead_bytes -= frame.overhead_bytes();
+        let whole = ReceivedFrame {
+            id,
+            importance: frame.importance,
+            captured_at: frame.captured_at,
+            size_bytes: frame.size_bytes,
+            bytes: frame.bytes.take(),
+            completed_at: now,
+            offset: self.clock.offset(),
+            parted_bytes: frame.parted_bytes,
+        };
+        if self.spare.len() < MAX_SPARE_FRAMES {
+            self.spare.push(frame);
+        }
+        match self.order {
+            HandOut::WhenWhole => {
+                self.known.remove(&id);
+                out.push(Outcome::Whole(whole));
+            }
+            HandOut::InOrder | HandOut::PartsInOrder => {
+                self.whole_bytes += whole.size_bytes;
+                self.whole.insert(id);
+                self.whole_key_count += usize::from(whole.importance.is_key());
+                *slot = Slot::Whole(whole);
+            }
+        }
     }
 
     /// Returns the memory of all frames.

@@ -130,7 +130,7 @@ impl ClientEnd {
             };
             let outgoing = self.flows(|flows| flows.outgoing(Instant::now(), source));
             if let Some(outgoing) = outgoing
-                && meter.admit(Instant::now().into_std(), length)
+                && meter.admit(Instant::now(), length)
             {
                 let opening = (rule.target.as_str(), rule.options);
                 let opening = outgoing.is_named.then_some(opening);

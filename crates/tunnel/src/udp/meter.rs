@@ -1,9 +1,9 @@
 //! Counts and maximum rate of the datagrams of one rule.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use anabranch_units::{DataRate, Duration};
+use tokio::time::Instant;
 
 /// Time of the maximum rate that may come at once (chosen): a key frame is no excess.
 const BURST: Duration = Duration::from_millis(200);
