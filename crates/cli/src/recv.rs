@@ -17,11 +17,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use anabranch_core::HandOut;
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
-use anabranch_observe::service;
-use anabranch_observe::{Opened, StandardOutput};
+use anabranch_observe::{Opened, StandardOutput, service};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -367,7 +365,7 @@ impl Arguments {
         config.latency = self.latency.and_then(Latency::requested);
         config.reassembly_wait = self.reassembly_wait;
         if self.buffer() == Some(JitterBuffer::Off) {
-            config.transport.media.hand_out = HandOut::PartsInOrder;
+            config.transport.media.hand_out = anabranch_core::HandOut::PartsInOrder;
         }
         Ok(config)
     }
