@@ -268,7 +268,7 @@ pub enum HandOut {
     #[default]
     InOrder,
     /// As `InOrder`, and bytes in order before their frame is whole, as
-    /// [`FramePart`](crate::FramePart)s. Without [`MediaConfig::keeps_bytes`] the same as `InOrder`.
+    /// [`FramePart`](crate::FramePart)s. Without [`MediaConfig::keeps_bytes`] it is `InOrder`.
     PartsInOrder,
     /// Once they are whole, whatever is missing before them: the order of frames is the caller's
     /// concern.
