@@ -57,8 +57,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Returns a frame of these bytes, captured at this time by the sender's clock. It lives as long
-    /// as the session's deadline permits.
+    /// Returns a frame of these bytes, captured at this time by the sender's clock. Its lifetime is
+    /// the session's deadline.
     pub fn new(bytes: impl Into<Bytes>, importance: Importance, captured_at: Instant) -> Self {
         Frame {
             bytes: bytes.into(),

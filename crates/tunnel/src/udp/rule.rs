@@ -41,7 +41,7 @@ pub struct FlowOptions {
 impl FlowOptions {
     /// Returns the options of a datagram of the flow `number`.
     pub(super) fn of_datagram(self, number: u32) -> DatagramOptions {
-        // Group 0 belongs to IP packets. Two flows with one group share an order, which is harmless.
+        // Group 0 belongs to IP packets. If two flows have one group, they share an order.
         let group = 1 + number % u32::from(u16::MAX);
         DatagramOptions {
             group: (!self.is_unordered).then_some(group as u16),
