@@ -425,7 +425,7 @@ proptest! {
                 bytes[0] = 0x40 | (bytes[0] & 1);
             }
             let importance = Importance::Reference;
-            let frame = Frame { bytes: vec![0; 3_000].into(), importance, captured_at: now, lifetime: None, };
+            let frame = Frame::new(vec![0; 3_000], importance, now);
             // One of the datagrams may be a close.
             let _ = endpoint.send_frame(now, &frame);
             let meta = DatagramMeta { path: PathId(path), received_at: now, ecn: Ecn::Ce };

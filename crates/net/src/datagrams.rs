@@ -1,8 +1,8 @@
 //! Datagrams in a session of media over several paths: the load of a session of datagrams.
 //!
-//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time. Those
-//! of a group are handed out in the order of sending, and a lost one delays the next of its group by
-//! at most the deadline. Others are handed out as they arrive.
+//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time.
+//! Those of a group are handed out in the order of sending, and a lost one delays the next of its
+//! group by at most the deadline. Others are handed out as they arrive.
 //!
 //! ```text
 //!  application's tasks             this lock              the session's thread

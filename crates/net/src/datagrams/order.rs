@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! byte 0     1 if it has a group, otherwise 0
-//! bytes 1–6  if it has: u16 group; u16 distance, in frames, to the one before it in its group, 0 if
-//!            there is none; u16 lifetime in milliseconds
+//! bytes 1–6  if it has: u16 group; u16 distance, in frames, to the one before it in its group, or
+//!            0 if there is none; u16 lifetime in milliseconds
 //! then       the datagram
 //! ```
 //!

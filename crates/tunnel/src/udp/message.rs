@@ -4,8 +4,8 @@
 //! byte 0      kind
 //! bytes 1–4   number of the flow
 //! then        0 datagram:  its bytes
-//!             1 opening:   1 byte, 1 if the flow has no order; u16 deadline in milliseconds, 0: the
-//!                          server's; u16 length, target as text; the bytes of a datagram
+//!             1 opening:   1 byte, 1 if the flow has no order; u16 deadline in milliseconds, or 0
+//!                          for the server's; u16 length, target as text; the bytes of a datagram
 //!             2 known, 3 unknown: nothing
 //!             4 refused:   how a request is answered, 1 byte
 //! ```
