@@ -46,7 +46,7 @@ pub(super) fn lines(snapshot: &Snapshot, meters: &[FlowMeter]) -> String {
         let overhead = wire_bytes as f64 / application_bytes as f64 - 1.0;
         text += &format!(
             "\noverhead: {:.1} % of the flows' bytes: headers, encryption, reports, packets sent \
-             twice",
+             twice, probes",
             overhead * 100.0
         );
     }
