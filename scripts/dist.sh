@@ -9,6 +9,7 @@
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
 #   OUTPUT       folder of the files
 #   RELEASE_URL  address from which install.sh downloads
+#   IMAGE_OPTIONS  options of the image's build: --from=IMAGE for a base of this machine
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -244,12 +245,17 @@ image() {
 
 # image_of ARCHITECTURE ENGINE
 image_of() {
-    local debian name archive
+    local debian name archive base
     debian=$(debian_of "$1")
+    base=$(sed -n 's/^FROM //p' packaging/Dockerfile)
     name=anabranch:$version-$debian
     archive=$output/anabranch-$version-$1-image.tar
     if [ "$1" != "$(uname -m)" ] && [ ! -e "/proc/sys/fs/binfmt_misc/qemu-$1" ]; then
         skip "image for $1" "this machine cannot run its programs (Debian: qemu-user-static)"
+        return
+    fi
+    if [ -z "${IMAGE_OPTIONS:-}" ] && ! "$2" pull --platform "linux/$debian" "$base" >/dev/null 2>&1; then
+        skip "image for $1" "its base $base cannot be downloaded; IMAGE_OPTIONS may name a local one"
         return
     fi
     # shellcheck disable=SC2086 # Words of options.

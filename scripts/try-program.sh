@@ -28,8 +28,10 @@ fail() {
 transfer() {
     local input=$1 output=$2 address=
     shift 2
+    # The address of an earlier receiver would be read before a redirection empties the log.
+    : >"$folder/recv.log"
     anabranch recv --listen 127.0.0.1:0 --key "$folder/receiver.key" --allow "$sender_public" \
-        "$output" >"$folder/recv.log" 2>&1 &
+        "$output" >>"$folder/recv.log" 2>&1 &
     receiver=$!
     for _ in $(seq 200); do
         address=$(sed -n 's/.*listening at \([0-9.]*:[0-9]*\).*/\1/p' "$folder/recv.log" | head -n 1)
