@@ -21,6 +21,8 @@ main() {
         touch node_modules
     fi
     node build.mjs "$output" "$module"
+    cd ../..
+    crates >>"$output/licenses.txt"
     sizes "$output"
 }
 
@@ -36,6 +38,13 @@ wasm_module() {
     ${CARGO:-cargo} build --quiet --locked --package anabranch-wasm --lib --profile wasm \
         --target wasm32-unknown-unknown >&2 || exit 1
     realpath "${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/wasm/anabranch_wasm.wasm"
+}
+
+# Prints the crates that the module contains, and their licences.
+crates() {
+    printf '\n----\n\nCrates in anabranch.wasm:\n\n'
+    ${CARGO:-cargo} tree --locked --package anabranch-wasm --edges normal --prefix none \
+        --target wasm32-unknown-unknown --format '{p} ({l})' | sed 's/ (\/[^)]*)//; s/ (\*)$//' | sort -u
 }
 
 has_target() {

@@ -186,7 +186,7 @@ impl Property {
     }
 }
 
-/// Returns the instant of a time in ms, not before the start. What is no time is the start.
+/// Returns the instant of a time in ms, not before the start; NaN is the start.
 pub(crate) fn instant(at_ms: f64) -> Instant {
     Instant::from_nanos((at_ms * 1e6).round() as u64)
 }

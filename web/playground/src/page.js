@@ -158,9 +158,9 @@ export class Page {
   /// Runs the whole experiments, and shows their results.
   async #judge() {
     const count = this.#state.sides.length;
-    const heads = count === 1 ? [''] : NAMES;
-    setHead($('promises'), ['promise', 'bound', ...(count === 1 ? ['measured'] : NAMES)]);
-    setHead($('measured'), ['', ...heads]);
+    const heads = count === 1 ? ['measured'] : NAMES;
+    setHead($('promises'), ['promise', 'bound', ...heads]);
+    setHead($('measured'), ['measure', ...heads]);
     this.#reports = this.#reports.slice(0, count);
     while (this.#reports.length < count) this.#reports.push(null);
     $('hashes').dataset.state = 'running';
