@@ -13,7 +13,7 @@ main() {
     local output=${1:?usage: scripts/playground.sh OUTPUT_DIR} module
     mkdir -p "$output"
     output=$(cd "$output" && pwd)
-    command -v npm >/dev/null || lack "Node.js 20 with npm: https://nodejs.org, or apt install nodejs npm"
+    command -v npm >/dev/null || lack "Node.js 20 with npm"
     module=$(wasm_module)
     cd web/playground
     if ! [ -d node_modules ] || [ package-lock.json -nt node_modules ]; then
@@ -44,12 +44,13 @@ wasm_module() {
 crates() {
     printf '\n----\n\nCrates in anabranch.wasm:\n\n'
     ${CARGO:-cargo} tree --locked --package anabranch-wasm --edges normal --prefix none \
-        --target wasm32-unknown-unknown --format '{p} ({l})' | sed 's/ (\/[^)]*)//; s/ (\*)$//' | sort -u
+        --target wasm32-unknown-unknown --format '{p} ({l})' |
+        sed 's/ (\/[^)]*)//; s/ (\*)$//' | sort -u
 }
 
 has_target() {
     local libraries
-    libraries=$(${RUSTC:-rustc} --print target-libdir --target wasm32-unknown-unknown 2>/dev/null) &&
+    libraries=$(${RUSTC:-rustc} --print target-libdir --target wasm32-unknown-unknown 2>&1) &&
         compgen -G "$libraries/libstd-*.rlib" >/dev/null
 }
 

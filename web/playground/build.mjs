@@ -35,7 +35,8 @@ cpSync(wasm, join(output, 'anabranch.wasm'));
 cpSync(join(here, 'index.html'), join(output, 'index.html'));
 const schema = JSON.parse(readFileSync(join(here, '../../docs/scenario.schema.json'), 'utf8'));
 writeFileSync(join(output, 'schema.json'), JSON.stringify(schema));
-writeFileSync(join(output, 'scenarios.json'), JSON.stringify(collect(join(here, '../../scenarios'))));
+const scenarios = collect(join(here, '../../scenarios'));
+writeFileSync(join(output, 'scenarios.json'), JSON.stringify(scenarios));
 
 /// The licences of the packages that the page contains.
 function licenses(inputs) {

@@ -219,6 +219,15 @@ test('cutting a link loses packets at once', async (t) => {
   await page.waitForFunction(() => !/changes=/.test(location.hash), null, PATIENCE);
 });
 
+test('a live run ends with the hash of the whole run', async (t) => {
+  const page = await open(t, '#scenario=multipath/start-up&versus-scheduler=wrr');
+  await page.selectOption('#speed', '16');
+  await page.waitForSelector('#hashes[data-live]:not([data-live=""])', PATIENCE);
+  const live = await page.getAttribute('#hashes', 'data-live');
+  assert.equal(live, `${await hashOf(page, 'A')} ${await hashOf(page, 'B')}`);
+  assert.equal(await page.textContent('#play'), 'Again');
+});
+
 test('files are downloaded', async (t) => {
   const page = await open(t);
   await hashOf(page);

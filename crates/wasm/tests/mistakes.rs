@@ -82,7 +82,13 @@ fn odd_values_change_nothing() {
         ("loss", json!("much")),
         ("colour", json!(1)),
     ] {
-        let change = json!({ "op": "change", "run": run, "link": "up", "property": property, "value": value });
+        let change = json!({
+            "op": "change",
+            "run": run,
+            "link": "up",
+            "property": property,
+            "value": value,
+        });
         error(playground, &change);
     }
     let link = json!({ "op": "change", "run": run, "link": "no", "property": "loss", "value": 0 });

@@ -77,7 +77,11 @@ function plot(kind, place, summary, theme, shared, side) {
     width: Math.max(place.clientWidth, 100),
     height: HEIGHT,
     padding: [8, 18, 0, 0],
-    legend: { show: true, live: false, markers: { width: 0, fill: (_, at) => kind.series[at - 1].stroke() } },
+    legend: {
+      show: true,
+      live: false,
+      markers: { width: 0, fill: (_, at) => kind.series[at - 1].stroke() },
+    },
     cursor: { y: false, drag: { setScale: false, x: false, y: false }, sync: { key: 'time' } },
     scales: {
       x: { time: false, range: () => [0, summary.duration_ms / 1000] },

@@ -34,6 +34,7 @@ async function main() {
   const page = new Page({
     live,
     whole: [new Latest(code), new Latest(code)],
+    aside: new Latest(code),
     library: new Library(scenarios),
     names,
     isFirst: location.hash.length < 2,

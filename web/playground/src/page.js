@@ -25,6 +25,8 @@ const CHARTS_MS = 100;
 export class Page {
   #library;
   #whole;
+  /// For checks and files.
+  #aside;
   #names;
   #player;
   #theme = themes();
@@ -41,9 +43,10 @@ export class Page {
   /// The address of the present state, from `#` on.
   address = '';
 
-  constructor({ live, whole, library, names, isFirst }) {
+  constructor({ live, whole, aside, library, names, isFirst }) {
     this.#library = library;
     this.#whole = whole;
+    this.#aside = aside;
     this.#names = names;
     this.#isFirst = isFirst;
     this.#units = new Map(names.metrics.map(({ name, unit }) => [name, unit]));
@@ -86,15 +89,15 @@ export class Page {
     this.#editor.text = this.#text();
   }
 
-  #text() {
-    return this.#state.text ?? this.#library.text(this.#state.scenario);
+  #text(state = this.#state) {
+    return state.text ?? this.#library.text(state.scenario);
   }
 
-  #experiment(side) {
-    const { scenario, seed, sides, changes } = this.#state;
+  #experiment(side, state = this.#state) {
+    const { scenario, seed, sides, changes } = state;
     return {
       file: `${scenario?.split('/').at(-1) ?? 'scenario'}.toml`,
-      text: this.#text(),
+      text: this.#text(state),
       files: this.#library.files(scenario),
       seed,
       ...sides[side],
@@ -241,18 +244,17 @@ export class Page {
   async #edited(text) {
     const { scenario } = this.#state;
     const isOwn = this.#library.has(scenario) && this.#library.text(scenario) === text;
-    const before = this.#state;
-    this.#set({ text: isOwn ? null : text, changes: [] });
+    const edited = { text: isOwn ? null : text, changes: [] };
     try {
-      await this.#whole[0].call({ op: 'check', ...this.#experiment(0) });
-      this.#editor.mark(null);
-      this.#start(0);
+      const experiment = this.#experiment(0, { ...this.#state, ...edited });
+      await this.#aside.call({ op: 'check', ...experiment });
     } catch (mistake) {
-      this.#editor.mark(mistake);
       // The last scenario without a mistake goes on.
-      this.#state = before;
-      this.#fail(mistake);
+      this.#editor.mark(mistake);
+      return this.#fail(mistake);
     }
+    this.#set(edited);
+    this.#start(0);
   }
 
   #fail(error) {
@@ -294,6 +296,8 @@ export class Page {
     this.#sides.forEach((side, index) => side.show(player.records[index], player.now, network));
     this.#controls?.show(network, player.now);
     $('progress').value = player.now;
+    const hashes = player.records.map((record) => record.hash);
+    $('hashes').dataset.live = player.isOver ? hashes.join(' ') : '';
     const seconds = (ms) => (ms / 1000).toFixed(1);
     $('clock').textContent = `${seconds(player.now)} / ${seconds(player.duration)} s`;
   }
@@ -356,7 +360,7 @@ export class Page {
   async #download(what) {
     for (let side = 0; side < this.#state.sides.length; side += 1) {
       const request = { op: 'export', what, ...this.#experiment(side) };
-      const files = await this.#whole[side].call(request);
+      const files = await this.#aside.call(request);
       const prefix = this.#state.sides.length > 1 ? `${NAMES[side]}-` : '';
       for (const { name, text } of files) save(`${prefix}${name}`, text);
     }

@@ -48,9 +48,10 @@ export class Scene {
     const canvas = this.#canvas;
     const { clientWidth: width, clientHeight: height } = canvas;
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
+    const [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== columns || canvas.height !== rows) {
+      canvas.width = columns;
+      canvas.height = rows;
     }
     this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
     return { width, height };

@@ -69,9 +69,10 @@ export class Side {
       this.#index,
     );
     this.#chartRow.append(this.badges[1]);
-    const routes = new Set(
-      summary.flows.flatMap((flow) => flow.paths.map((path) => summary.routes[path].forward.join())),
+    const keys = summary.flows.flatMap((flow) =>
+      flow.paths.map((path) => summary.routes[path].forward.join()),
     );
+    const routes = new Set(keys);
     const rows = Math.min(Math.max(routes.size, 2), 6);
     this.#canvas.style.height = `${rows * (rows > 3 ? 84 : ROW_HEIGHT)}px`;
     this.#scene = new Scene(this.#canvas, withKinds(this.#theme, colouring(summary)));
