@@ -27,7 +27,7 @@ struct OpenPacket {
     has_ended: bool,
 }
 
-/// What ended a packet, as a number.
+/// Mark of an arrival in [`Packets::take`], where losses have their link.
 const DELIVERED: f64 = -1.0;
 
 impl Packets {

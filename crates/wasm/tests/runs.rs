@@ -159,11 +159,15 @@ fn changes_replay_to_the_same_hash() {
     }
 }
 
+/// Returns the change that cuts or restores a link.
+fn up(link: &str, at_ms: u32, value: bool) -> Value {
+    json!({ "at_ms": at_ms, "link": link, "property": "up", "value": value })
+}
+
 #[test]
 fn an_outage_loses_packets_and_ends() {
     let playground = &mut Playground::default();
     let mut cut = experiment("two-paths");
-    let up = |link: &str, at_ms: u32, value: bool| json!({ "at_ms": at_ms, "link": link, "property": "up", "value": value });
     cut["changes"] = json!([
         up("lte", 3_000, false),
         up("lte-return", 3_000, false),
@@ -172,21 +176,16 @@ fn an_outage_loses_packets_and_ends() {
     ]);
     let run = call(playground, "start", cut)["run"].clone();
     let (_, parts) = to_the_end(playground, &run);
-    let rate = |at_ms: f64| {
+    let links_down_at = |at_ms: f64| {
         let samples = parts
             .iter()
             .flat_map(|part| part["samples"].as_array().unwrap());
-        let mut at = samples.filter(|sample| sample["at_ms"].as_f64().unwrap() >= at_ms);
-        let sample = at.next().unwrap();
-        sample["links"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|link| link["transit_ms"].is_null())
-            .collect::<Vec<bool>>()
+        let mut samples = samples.filter(|sample| sample["at_ms"] == at_ms);
+        let links = samples.next().unwrap()["links"].as_array().unwrap();
+        let down = links.iter().filter(|link| link["transit_ms"].is_null());
+        down.count()
     };
-    assert!(rate(4_000.0).iter().filter(|is_down| **is_down).count() == 2);
-    assert!(rate(6_000.0).iter().all(|is_down| !is_down));
+    assert_eq!([4_000.0, 6_000.0].map(links_down_at), [2, 0]);
 }
 
 #[test]

@@ -86,7 +86,7 @@ class Row {
   show(state) {
     for (const [property, slider] of Object.entries(this.#sliders)) slider.show(state, property);
     this.#toggle.setAttribute('aria-pressed', String(!state.up));
-    this.#toggle.textContent = state.up ? 'Cut' : 'Mend';
+    this.#toggle.textContent = state.up ? 'Cut' : 'Restore';
     this.element.classList.toggle('is-down', !state.up);
   }
 }

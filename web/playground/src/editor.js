@@ -40,7 +40,7 @@ export class Editor {
           lintGutter(),
           StreamLanguage.define(toml),
           syntaxHighlighting(style),
-          autocompletion({ override: [completions(schema)] }),
+          autocompletion({ override: [completions(schema)], icons: false }),
           keymap.of([...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ 'aria-label': 'Scenario in TOML' }),

@@ -260,12 +260,16 @@ export class Page {
   #fail(error) {
     const line = error.line ? `Line ${error.line}: ` : '';
     const key = error.key ? `${error.key}: ` : '';
-    $('problem').textContent = `${line}${key}${error.message}`;
+    const text = `${line}${key}${error.message}`;
+    $('problem').textContent = text;
     $('problem').hidden = false;
+    $('mistake').textContent = text;
+    $('mistake').hidden = !error.line;
   }
 
   #clear() {
     $('problem').hidden = true;
+    $('mistake').hidden = true;
     this.#editor?.mark(null);
   }
 

@@ -144,5 +144,5 @@ const TEXTS = {
   rate: (value) => `carries ${rate(value)}, by your hand`,
   delay: (value) => `takes ${short(value)} ms, by your hand`,
   loss: (value) => `loses ${percent(value)} of all packets, by your hand`,
-  up: (value) => (value ? 'is mended' : 'is cut: it loses all packets'),
+  up: (value) => (value ? 'is restored' : 'is cut: it loses all packets'),
 };
