@@ -5,7 +5,6 @@ import { percent, rate } from './format.js';
 /// Most links that have controls.
 const MAX_LINKS = 8;
 const LEAST_RATE = 50e3;
-const MAX_DELAY = 600;
 const MAX_LOSS = 0.3;
 
 /// Positions of sliders, 0 to 1000, and values: rates are logarithmic, delays and losses finer near
@@ -16,9 +15,9 @@ const SCALES = {
     position: (value) => (1000 * Math.log(value / LEAST_RATE)) / Math.log(most / LEAST_RATE),
     text: rate,
   }),
-  delay: () => ({
-    value: (at) => Math.round(MAX_DELAY * (at / 1000) ** 2),
-    position: (value) => 1000 * Math.sqrt(value / MAX_DELAY),
+  delay: (most) => ({
+    value: (at) => Math.round(most * (at / 1000) ** 2),
+    position: (value) => 1000 * Math.sqrt(value / most),
     text: (value) => `${Math.round(value)} ms`,
   }),
   loss: () => ({
@@ -58,17 +57,18 @@ class Row {
 
   constructor(summary, link, change) {
     this.link = link;
-    const { name, rate: bits, has_trace: hasTrace } = summary.links[link];
+    const { name, rate: bits, has_trace: hasTrace, delay_ms: delay, delays } = summary.links[link];
     this.element = document.createElement('fieldset');
     this.element.className = 'link';
     const legend = document.createElement('legend');
     legend.textContent = name;
     this.element.append(legend);
-    const most = Math.max(20e6, (bits ?? 0) * 5);
+    const longest = Math.max(delay, ...delays.map(([, later]) => later));
+    const most = { rate: Math.max(20e6, (bits ?? 0) * 5), delay: Math.max(600, longest * 1.5) };
     const isLimited = bits !== null || hasTrace;
     const properties = isLimited ? ['rate', 'delay', 'loss'] : ['delay', 'loss'];
     for (const property of properties) {
-      const scale = SCALES[property](most);
+      const scale = SCALES[property](most[property]);
       const slider = new Slider(name, property, scale, (value) => change(link, property, value));
       this.#sliders[property] = slider;
       this.element.append(slider.element);

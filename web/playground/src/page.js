@@ -381,7 +381,7 @@ export class Page {
       return entry;
     });
     const note = document.createElement('span');
-    note.textContent = 'Flights are drawn ten times as long as they are; queues are true.';
+    note.textContent = 'Flights are drawn up to ten times as long as they are, queues as they are.';
     $('key').replaceChildren(...entries, note);
   }
 }

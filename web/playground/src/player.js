@@ -1,5 +1,6 @@
 // Plays live runs: keeps the simulation a little ahead of the picture.
 
+import { tail } from './motion.js';
 import { Record } from './record.js';
 
 /// The simulation's lead over the picture, in ms of real time. A change of the network shows after
@@ -7,6 +8,8 @@ import { Record } from './record.js';
 const LEAD_MS = 140;
 /// Longest pause between two pictures that counts: a page in the background does not catch up.
 const MAX_STEP_MS = 250;
+/// Packets are kept for this long after they have left the drawing, in simulated ms.
+const KEPT_MS = 1_000;
 /// Least time between two changes of the same property, so that addresses stay short.
 const CHANGE_MS = 80;
 
@@ -97,7 +100,8 @@ export class Player {
     } finally {
       this.#isPending = false;
     }
-    for (const record of this.records) record.forget(this.now);
+    const kept = KEPT_MS + tail(this.speed);
+    for (const record of this.records) record.forget(this.now - kept);
   }
 
   async #fetch(runs, records, until, token) {

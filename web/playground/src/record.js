@@ -2,8 +2,6 @@
 
 import { percent, rate, short } from './format.js';
 
-/// Packets are kept for this long after their end, in simulated ms.
-const KEPT_MS = 4_000;
 const SENT_COLUMNS = 6;
 const ENDED_COLUMNS = 3;
 const FRAME_COLUMNS = 5;
@@ -55,9 +53,9 @@ export class Record {
     }
   }
 
-  /// Forgets packets that have ended long before a time.
-  forget(now_ms) {
-    const isOld = (packet) => packet.from < now_ms - KEPT_MS && packet.to < now_ms - KEPT_MS;
+  /// Forgets packets that have ended before a time.
+  forget(before_ms) {
+    const isOld = (packet) => packet.from < before_ms && packet.to < before_ms;
     let count = 0;
     while (count < this.packets.length && isOld(this.packets[count])) count += 1;
     if (count > 1_000) {

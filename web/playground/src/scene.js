@@ -1,15 +1,15 @@
 // The drawing of a run: its channels, queues and packets.
 
 import { layout, pointAt } from './layout.js';
-import { gateOf, place, placeBack, tail } from './motion.js';
+import { place, placeBack, tail } from './motion.js';
 import { Network } from './record.js';
 import { rate } from './format.js';
 
 /// Most packets that are drawn at once; of more, a part.
 const MAX_PACKETS = 1_600;
-/// Flights are drawn this many times as long as they are, at the usual speed.
-const STRETCH = 10;
 
+/// Room for a link's name beside its properties, in pixels.
+const LEAST_NAME = 30;
 /// What a sender thinks of a path, if it is not active.
 const TRUST = { suspect: 'suspect', out: 'given up', removed: 'removed' };
 
@@ -35,8 +35,7 @@ export class Scene {
     const margin = small ? 40 : 78;
     const places = layout(summary, { width, height, left: margin, right: margin });
     const network = new Network(summary, changes);
-    const stretch = Math.max(1, STRETCH * speed);
-    const of = { record, summary, places, network, now, stretch, theme, small };
+    const of = { record, summary, places, network, now, speed, theme, small };
     context.clearRect(0, 0, width, height);
     this.#channels(of);
     this.#packets(of);
@@ -66,8 +65,7 @@ export class Scene {
       this.#stroke(channel, 0, channel.length, 5, theme.channel);
       forward.forEach((link, hop) => {
         const state = network.at(link, now);
-        const { from, to } = channel.links[hop];
-        const gate = gateOf(channel, hop);
+        const { from, to, gate } = channel.links[hop];
         const wide = width(state);
         // The queue is wide; behind its gate the channel is as wide as the link is fast.
         if (gate > from) this.#stroke(channel, from, gate, Math.max(wide, 22), theme.queue);
@@ -107,20 +105,14 @@ export class Scene {
     context.stroke();
   }
 
-  #packets({ record, summary, places, network, now, stretch, theme }) {
-    const states = summary.links.map((_, link) => network.at(link, now));
+  #packets({ record, summary, places, network, now, speed, theme }) {
     const routes = new Map();
     for (const [route, channel] of places.channels) {
       const { forward, reverse } = summary.routes[route];
-      const delays = forward.map((link) => Math.max(states[link].delay, 1));
-      const back = reverse.reduce((sum, link) => sum + (states[link]?.delay ?? 0), 0);
-      const narrow = this.#narrow(record.sampleAt(now), forward, delays);
-      routes.set(route, { channel, forward, delays, narrow, back: Math.max(back, 1) });
+      const narrow = narrowest(record.sampleAt(now), forward, network, now);
+      routes.set(route, { channel, forward, reverse, narrow });
     }
-    const longest = [...routes.values()].map(({ delays, back }) =>
-      tail(stretch, Math.max(back, delays.reduce((sum, delay) => sum + delay, 0))),
-    );
-    const kept = Math.max(...longest, 0);
+    const kept = tail(speed);
     const visible = record.packets.filter(
       (packet) => packet.from <= now && packet.to + kept >= now,
     );
@@ -128,32 +120,27 @@ export class Scene {
     for (let index = 0; index < visible.length; index += every) {
       const packet = visible[index];
       const of = routes.get(summary.flows[packet.flow].paths[packet.path]);
-      if (of) this.#packet(packet, of, now, stretch, theme);
+      if (!of) continue;
+      // A packet keeps the delays with which it was sent.
+      packet.delays ??= delaysOf(packet.isBack ? of.reverse : of.forward, network, packet.from);
+      if (packet.isBack) this.#report(packet, of, now, speed, theme);
+      else this.#packet(packet, of, now, speed, theme);
     }
   }
 
-  /// The link of a route at which packets wait longest.
-  #narrow(sample, forward, delays) {
-    if (!sample || forward.length === 1) return 0;
-    const waits = forward.map(
-      (link, hop) => (sample.links[link]?.transit_ms ?? Infinity) - delays[hop],
-    );
-    return waits.indexOf(Math.max(...waits));
+  #report(packet, { channel }, now, speed, theme) {
+    if (packet.end >= 0) return;
+    const distance = placeBack(packet, now, channel, packet.delays, speed);
+    if (distance === null) return;
+    const { x, y } = pointAt(channel, distance);
+    this.#context.fillStyle = theme.report;
+    this.#context.fillRect(x - 1, y + 14, 2.5, 2.5);
   }
 
-  #packet(packet, { channel, forward, delays, narrow, back }, now, stretch, theme) {
+  #packet(packet, { channel, forward, narrow }, now, speed, theme) {
     const context = this.#context;
-    if (packet.isBack) {
-      if (packet.end >= 0) return;
-      const distance = placeBack(packet, now, channel, back, stretch);
-      if (distance === null) return;
-      const { x, y } = pointAt(channel, distance);
-      context.fillStyle = theme.report;
-      context.fillRect(x - 1, y + 14, 2.5, 2.5);
-      return;
-    }
     if (packet.end >= 0) packet.hop = forward.indexOf(packet.end);
-    const found = place(packet, now, channel, delays, narrow, stretch);
+    const found = place(packet, now, channel, packet.delays, narrow, speed);
     if (!found) return;
     const { x, y } = pointAt(channel, found.distance);
     const isLost = packet.end >= 0;
@@ -188,7 +175,8 @@ export class Scene {
       const cut = small ? 'cut' : 'cut: nothing passes';
       const what = state.up ? properties(state, small) : cut;
       context.textAlign = 'right';
-      context.fillText(what, x1 + 6, y - up + 6);
+      const isWide = x1 - x0 > context.measureText(what).width + LEAST_NAME;
+      if (isWide || !state.up) context.fillText(what, x1 + 6, y - up + 6);
       if (queue !== null && queue >= 15 && state.up && x1 - x0 > 120) {
         context.textAlign = 'left';
         context.fillStyle = theme.late;
@@ -243,6 +231,21 @@ export class Scene {
       context.fillText(text, x, y + radius + 15);
     }
   }
+}
+
+/// The propagation delays of links at a time, at least 1 ms each.
+function delaysOf(links, network, at) {
+  return links.map((link) => Math.max(network.links[link] ? network.at(link, at).delay : 1, 1));
+}
+
+/// The link of a route at which packets wait longest.
+function narrowest(sample, forward, network, now) {
+  if (!sample || forward.length === 1) return 0;
+  const delays = delaysOf(forward, network, now);
+  const waits = forward.map(
+    (link, hop) => (sample.links[link]?.transit_ms ?? Infinity) - delays[hop],
+  );
+  return waits.indexOf(Math.max(...waits));
 }
 
 /// Width of a link's channel: 1 Mbit/s is 7 pixels wide, 10 Mbit/s 14.
