@@ -174,8 +174,17 @@ fn an_outage_loses_packets_and_ends() {
         up("lte-return", 5_000, true),
         up("lte", 5_000, true),
     ]);
+    let report = call(playground, "run", cut.clone());
     let run = call(playground, "start", cut)["run"].clone();
     let (_, parts) = to_the_end(playground, &run);
+    let ended = parts
+        .iter()
+        .flat_map(|part| part["ended"].as_array().unwrap().chunks(3));
+    let is_lost = |ended: &&[Value]| ended[2].as_f64().unwrap() >= 0.0;
+    let lost: Vec<&[Value]> = ended.filter(is_lost).collect();
+    assert_eq!(report["runs"][0]["packets_dropped"], lost.len());
+    let at_once = lost.iter().filter(|ended| ended[1] == 3_000.0);
+    assert!(at_once.count() > 0, "packets inside are lost with the link");
     let links_down_at = |at_ms: f64| {
         let samples = parts
             .iter()
