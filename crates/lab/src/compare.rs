@@ -119,8 +119,23 @@ impl Column {
         Ok(rows)
     }
 
-    /// Returns the scenario with this column's controller and scheduler.
+    /// Returns the scenario with this column's controller and scheduler, and with its expectations.
+    ///
+    /// # Errors
+    /// [`CompareError::Controller`], [`CompareError::Scheduler`]: there is none of this name.
+    pub fn apply(&self, scenario: &Scenario) -> Result<Scenario, CompareError> {
+        check(self)?;
+        Ok(self.replaced_in(scenario))
+    }
+
+    /// Returns the scenario with this column's controller and scheduler, without expectations.
     fn applied_to(&self, scenario: &Scenario) -> Scenario {
+        let mut changed = self.replaced_in(scenario);
+        changed.expectations.clear();
+        changed
+    }
+
+    fn replaced_in(&self, scenario: &Scenario) -> Scenario {
         let mut changed = scenario.clone();
         let Some(under_test) = scenario.flows.iter().find_map(FlowSpec::config) else {
             return changed;
@@ -139,7 +154,6 @@ impl Column {
                 config.scheduler = other;
             }
         }
-        changed.expectations.clear();
         changed
     }
 }

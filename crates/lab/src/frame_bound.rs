@@ -65,7 +65,7 @@ pub fn main_flow(scenario: &Scenario) -> Option<usize> {
 /// A [`RunError`] if the scenario cannot be run.
 pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<FrameDelays, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
-    let mut world = build_world(scenario, Seed(seed), 1)?;
+    let mut world = build_world(scenario, Seed(seed), 1, false)?;
     let mut frame_log = FrameLog::of(flow);
     world.run_until(Instant::ZERO + scenario.duration, &mut frame_log);
     Ok(FrameDelays {
@@ -83,7 +83,7 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
 /// A [`RunError`] if the scenario cannot be run.
 pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
-    let mut world = build_world(scenario, Seed(seed), 1)?;
+    let mut world = build_world(scenario, Seed(seed), 1, false)?;
     let mut frame_log = FrameLog::of(flow);
     world.run_until(Instant::ZERO + scenario.duration, &mut frame_log);
     let spec = &scenario.flows[flow];

@@ -30,6 +30,7 @@ mod chart;
 pub mod compare;
 pub mod contest;
 pub mod frame_bound;
+mod live;
 pub mod metrics;
 mod plot;
 mod report;
@@ -40,7 +41,8 @@ pub mod trace;
 
 pub use anabranch_sim::ORACLE;
 pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, Mark, Shade, escape, page, playing_page};
-pub use plot::{PlotError, plot};
+pub use live::LiveRun;
+pub use plot::{PlotError, plot, plot_texts};
 pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
     json, report, run, subject_name, table, written,

@@ -2,7 +2,8 @@
 //! over one time axis.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -60,21 +61,43 @@ pub enum PlotError {
 /// [`PlotError`]: a file is missing, not a trace, or empty; or the picture cannot be written.
 pub fn plot(folder: &Path) -> Result<PathBuf, PlotError> {
     let path = folder.join("trace.svg");
-    draw(&path, panels(folder)?)?;
+    let open = |name: &str| Ok(BufReader::new(File::open(folder.join(name))?));
+    draw(&path, panels(folder, open)?)?;
     Ok(path)
+}
+
+/// Draws a trace in memory: pairs of names and texts, as [`CsvTexts::into_texts`] returns them.
+/// Returns the SVG.
+///
+/// # Errors
+/// [`PlotError`]: a text is missing, not a trace, or empty.
+///
+/// [`CsvTexts::into_texts`]: crate::trace::CsvTexts::into_texts
+pub fn plot_texts(texts: &[(&str, String)]) -> Result<String, PlotError> {
+    let open = |name: &str| {
+        let found = texts.iter().find(|(known, _)| *known == name);
+        let text = found.map_or("", |(_, text)| text);
+        Ok(text.as_bytes())
+    };
+    Ok(picture(panels(Path::new(""), open)?))
 }
 
 /// Writes a picture of panels that have one horizontal axis.
 pub(crate) fn draw(path: &Path, panels: Vec<Lines>) -> Result<(), PlotError> {
+    std::fs::write(path, picture(panels)).map_err(|source| PlotError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Returns the SVG of panels that have one horizontal axis.
+fn picture(panels: Vec<Lines>) -> String {
     let wide = panels.into_iter().map(|panel| Lines {
         is_wide: true,
         ..panel
     });
     let charts: Vec<Chart> = wide.map(Chart::Lines).collect();
-    std::fs::write(path, page(&charts)).map_err(|source| PlotError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    page(&charts)
 }
 
 /// Ending of the names of lines that show frames which never arrived.
@@ -115,18 +138,29 @@ struct FrameRow {
     delay_ms: f64,
 }
 
-fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>, PlotError> {
-    let path = folder.join(name);
-    csv::Reader::from_path(&path)
-        .and_then(|reader| reader.into_deserialize().collect())
-        .map_err(|source| PlotError::Read { path, source })
+fn read<T: DeserializeOwned, R: Read>(
+    folder: &Path,
+    name: &str,
+    open: impl Fn(&str) -> io::Result<R>,
+) -> Result<Vec<T>, PlotError> {
+    let failed = |source| PlotError::Read {
+        path: folder.join(name),
+        source,
+    };
+    let opened = open(name).map_err(|error| failed(error.into()))?;
+    let rows = csv::Reader::from_reader(opened).into_deserialize();
+    rows.collect::<Result<_, _>>().map_err(failed)
 }
 
-fn panels(folder: &Path) -> Result<Vec<Lines>, PlotError> {
-    let paths: Vec<PathRow> = read(folder, "paths.csv")?;
-    let flows: Vec<FlowRow> = read(folder, "flows.csv")?;
-    let links: Vec<LinkRow> = read(folder, "links.csv")?;
-    let frames: Vec<FrameRow> = read(folder, "frames.csv")?;
+/// Reads the tables of a trace in `folder`, which `open` opens by their names.
+fn panels<R: Read>(
+    folder: &Path,
+    open: impl Fn(&str) -> io::Result<R>,
+) -> Result<Vec<Lines>, PlotError> {
+    let paths: Vec<PathRow> = read(folder, "paths.csv", &open)?;
+    let flows: Vec<FlowRow> = read(folder, "flows.csv", &open)?;
+    let links: Vec<LinkRow> = read(folder, "links.csv", &open)?;
+    let frames: Vec<FrameRow> = read(folder, "frames.csv", &open)?;
     if flows.is_empty() {
         return Err(PlotError::Empty {
             path: folder.join("flows.csv"),

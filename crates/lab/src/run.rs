@@ -1,22 +1,26 @@
 //! Running a scenario, with one seed or with many on all cores.
 
+mod stepped;
+mod watch;
+
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anabranch_core::{Config, PathOptions};
-use anabranch_link::DropCause;
 use anabranch_sim::{
-    Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, ORACLE, Observer,
-    PacketCounts, PacketEvent, RouteId, TraceHash, World, WorldError,
+    Application, FlowConfig, FlowId, FlowPath, LinkId, ORACLE, PacketCounts, RouteId, TraceHash,
+    World, WorldError,
 };
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{Duration, Seed};
 use anabranch_video::source::SourceConfigError;
 
-use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
+use crate::metrics::{Series, Statistics};
 use crate::scenario::{AdaptiveSpec, FlowKind, FlowSpec, Scenario};
-use crate::trace::{CsvFiles, SAMPLE_INTERVAL, TraceError, TraceOptions, TraceSink, TraceWriter};
+use crate::trace::{CsvFiles, TraceError, TraceOptions, TraceSink};
+
+pub(crate) use stepped::{SetUp, Stepped};
 
 /// Options of running a scenario.
 #[derive(Clone, Debug, Default)]
@@ -137,6 +141,7 @@ pub fn run_outcomes(
             sink: files.as_mut().map(|files| files as &mut dyn TraceSink),
             series_interval: options.series_interval,
             lane_count,
+            is_changeable: false,
         };
         run_once(scenario, *seed, set_up, &|part| {
             progress(part);
@@ -174,6 +179,7 @@ pub fn run_watched(
         sink: watched.sink,
         series_interval: watched.series_interval,
         lane_count: lane_count_of(scenario, is_recorded, thread_count(watched.threads)),
+        is_changeable: false,
     };
     run_once(scenario, seed, set_up, progress)
 }
@@ -214,11 +220,15 @@ pub fn in_parallel<T: Sync, R: Send>(
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let threads = thread_count(threads);
+    let threads = thread_count(threads).min(items.len());
+    if threads == 1 {
+        // Also where there are no threads.
+        return items.iter().map(work).collect();
+    }
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
+        for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((index, item)) = {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -238,30 +248,6 @@ pub fn in_parallel<T: Sync, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Returns the times at which the run stops for recorders, in order, the end last.
-fn stops(watch: &Watch<'_>, series_interval: Option<Duration>, end: Instant) -> Vec<Instant> {
-    let step = match &watch.trace {
-        Some(trace) if trace.wants_samples() => SAMPLE_INTERVAL,
-        _ => SECOND,
-    };
-    let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
-    for step in [Some(step), series_interval].into_iter().flatten() {
-        stops.extend(multiples(step, end));
-    }
-    stops.push(end);
-    stops.sort();
-    stops.dedup();
-    stops
-}
-
-/// Set-up of one run.
-#[derive(Debug)]
-struct SetUp<'a> {
-    sink: Option<&'a mut dyn TraceSink>,
-    series_interval: Option<Duration>,
-    lane_count: usize,
-}
-
 /// Runs a scenario with one seed.
 fn run_once(
     scenario: &Scenario,
@@ -269,88 +255,13 @@ fn run_once(
     set_up: SetUp<'_>,
     progress: &(dyn Fn(Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Outcome, RunError> {
-    let SetUp {
-        sink,
-        series_interval,
-        lane_count,
-    } = set_up;
-    let scenario = &with_starts(scenario, Seed(seed));
-    let mut world = build_world(scenario, Seed(seed), lane_count)?;
-    let windows = windows(scenario);
-    let mut watch = Watch::new(scenario, &windows);
-    watch.trace = sink.map(|sink| TraceWriter::new(sink, scenario));
-    watch.series = series_interval.map(|interval| SeriesRecorder::new(scenario, interval));
-    let mut watches = vec![watch];
-    watches.resize_with(lane_count, || Watch::new(scenario, &windows));
-    let end = Instant::ZERO + scenario.duration;
-    for stop in stops(&watches[0], series_interval, end) {
-        let before = world.now();
-        world.run_lanes_until(stop, &mut watches);
-        let is_multiple = |of: Duration| stop.as_nanos().is_multiple_of(of.as_nanos());
-        for watch in &mut watches {
-            watch.recorder.at_boundary(&mut world);
-            if is_multiple(SECOND) {
-                watch.recorder.at_second(stop);
-            }
-        }
-        let watch = &mut watches[0];
-        let is_sample = is_multiple(SAMPLE_INTERVAL);
-        if let Some(trace) = watch.trace.as_mut().filter(|_| is_sample) {
-            trace.sample(&mut world)?;
-        }
-        let is_interval = stop > Instant::ZERO && series_interval.is_some_and(is_multiple);
-        if let Some(series) = watch.series.as_mut().filter(|_| is_interval) {
-            series.at_interval(&mut world);
-        }
-        let simulated = stop - before;
+    let mut run = Stepped::new(scenario, seed, set_up)?;
+    while let Some(simulated) = run.step()? {
         if progress(Progress { seed, simulated }).is_break() {
             return Err(RunError::Interrupted);
         }
     }
-    let watch = join(watches, &world);
-    if let Some(trace) = watch.trace {
-        trace.finish()?;
-    }
-    let series = watch.series.map(SeriesRecorder::finish);
-    let mut statistics = watch.recorder.finish(end).into_iter();
-    Ok(Outcome {
-        seed,
-        series,
-        trace_hash: world.trace_hash(),
-        packets: world.packet_counts(),
-        data_packets_delivered: world.data_packets_delivered(),
-        statistics: statistics
-            .next()
-            .expect("the first window is the scenario's"),
-        expected: {
-            let by_window: Vec<Statistics> = statistics.collect();
-            let of = |window| windows[1..].iter().position(|other| *other == window);
-            let expectations = scenario.expectations.iter();
-            expectations
-                .map(|expected| by_window[of(expected.window).expect("all are there")].clone())
-                .collect()
-        },
-    })
-}
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// Returns zero, `step`, and its further multiples before `end`.
-fn multiples(step: Duration, end: Instant) -> impl Iterator<Item = Instant> {
-    (0..)
-        .map(move |index| Instant::ZERO + step * index)
-        .take_while(move |at| *at < end)
-}
-
-/// Returns the scenario's own window, and then each window of an expectation once.
-fn windows(scenario: &Scenario) -> Vec<Window> {
-    let mut windows = vec![scenario.statistics];
-    for expectation in &scenario.expectations {
-        if !windows[1..].contains(&expectation.window) {
-            windows.push(expectation.window);
-        }
-    }
-    windows
+    run.finish()
 }
 
 /// Returns the scenario's network and flows, before the first event.
@@ -358,11 +269,15 @@ pub(crate) fn build_world(
     scenario: &Scenario,
     seed: Seed,
     lane_count: usize,
+    is_changeable: bool,
 ) -> Result<World, RunError> {
     let mut world = World::new(seed);
     world.set_lanes(lane_count);
     for link in &scenario.links {
-        world.add_link(&link.name, &link.config)?;
+        match is_changeable {
+            true => world.add_changeable_link(&link.name, &link.config)?,
+            false => world.add_link(&link.name, &link.config)?,
+        };
     }
     for route in &scenario.routes {
         let links = |indices: &[usize]| indices.iter().map(|link| LinkId(*link as u32)).collect();
@@ -447,104 +362,4 @@ fn add_flow(
         source,
     };
     Ok(world.add_flow(&flow.name, config)?)
-}
-
-/// Passes events to all recorders and the trace writer.
-#[derive(Debug)]
-struct Watch<'a> {
-    recorder: Recorder<'a>,
-    trace: Option<TraceWriter<'a>>,
-    series: Option<SeriesRecorder>,
-}
-
-impl<'a> Watch<'a> {
-    /// Returns a watch that only measures.
-    fn new(scenario: &'a Scenario, windows: &[Window]) -> Watch<'a> {
-        Watch {
-            recorder: Recorder::new(scenario, windows),
-            trace: None,
-            series: None,
-        }
-    }
-}
-
-/// Returns the first watch, with the other watches' measurements of the flows of their lanes.
-fn join<'a>(watches: Vec<Watch<'a>>, world: &World) -> Watch<'a> {
-    let mut watches = watches.into_iter().enumerate();
-    let (_, mut first) = watches.next().expect("there is a lane");
-    for (lane, watch) in watches {
-        let is_of_lane = |flow| world.lane_of(flow) == lane;
-        first.recorder.take_flows(watch.recorder, is_of_lane);
-    }
-    first
-}
-
-impl Observer for Watch<'_> {
-    #[inline]
-    fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
-        self.recorder.on_sent(now, packet);
-        if let Some(trace) = &mut self.trace {
-            trace.on_sent(now, packet);
-        }
-        if let Some(series) = &mut self.series {
-            series.on_sent(now, packet);
-        }
-    }
-
-    #[inline]
-    fn on_delivered(&mut self, now: Instant, packet: &PacketEvent, delay: Duration) {
-        self.recorder.on_delivered(now, packet, delay);
-        if let Some(trace) = &mut self.trace {
-            trace.on_delivered(now, packet, delay);
-        }
-        if let Some(series) = &mut self.series {
-            series.on_delivered(now, packet, delay);
-        }
-    }
-
-    fn on_dropped(&mut self, now: Instant, packet: &PacketEvent, link: LinkId, cause: DropCause) {
-        self.recorder.on_dropped(now, packet, link, cause);
-        if let Some(trace) = &mut self.trace {
-            trace.on_dropped(now, packet, link, cause);
-        }
-        if let Some(series) = &mut self.series {
-            series.on_dropped(now, packet, link, cause);
-        }
-    }
-
-    fn on_frame_captured(&mut self, frame: &FrameEvent) {
-        self.recorder.on_frame_captured(frame);
-    }
-
-    fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
-        self.recorder.on_frame_outcome(now, frame, outcome);
-        if let Some(trace) = &mut self.trace {
-            trace.on_frame_outcome(now, frame, outcome);
-        }
-        if let Some(series) = &mut self.series {
-            series.on_frame_outcome(now, frame, outcome);
-        }
-    }
-
-    fn on_frame_abandoned(&mut self, now: Instant, flow: FlowId) {
-        self.recorder.on_frame_abandoned(now, flow);
-        if let Some(trace) = &mut self.trace {
-            trace.on_frame_abandoned(now, flow);
-        }
-    }
-
-    fn on_stream_delivered(&mut self, now: Instant, flow: FlowId, bytes: u64) {
-        self.recorder.on_stream_delivered(now, flow, bytes);
-    }
-
-    fn on_stream_in_order(&mut self, now: Instant, flow: FlowId, bytes: u64, waited: Duration) {
-        self.recorder.on_stream_in_order(now, flow, bytes, waited);
-    }
-
-    fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
-        self.recorder.on_stream_finished(now, flow, began_at);
-        if let Some(trace) = &mut self.trace {
-            trace.on_stream_finished(now, flow, began_at);
-        }
-    }
 }

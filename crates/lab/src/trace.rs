@@ -21,6 +21,7 @@ use anabranch_sim::{
 };
 use anabranch_units::{Duration, Importance, Instant};
 pub(crate) use csv::CsvFiles;
+pub use csv::CsvTexts;
 pub use rows::{EventRow, FlowRow, FrameRow, LinkRow, PacketRow, PathRow, TraceSink, Wants};
 
 /// Interval between samples of rates and queues.

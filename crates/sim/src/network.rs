@@ -313,7 +313,7 @@ impl Network {
 
     /// Collects the packets that a link has dropped, and plans its next event, at `earliest` or
     /// later.
-    fn settle(&mut self, link: LinkId, earliest: Instant, lanes: &mut impl Lanes) {
+    pub(crate) fn settle(&mut self, link: LinkId, earliest: Instant, lanes: &mut impl Lanes) {
         while let Some(dropped) = self.links[link.index()].link.take_dropped() {
             self.lose(link, &dropped, lanes);
         }

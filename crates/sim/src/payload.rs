@@ -30,6 +30,8 @@ pub(crate) struct More {
     rest: Vec<u8>,
 }
 
+// A cache line of processors with addresses of 64 bits.
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<More>() == 64);
 
 impl Payload {

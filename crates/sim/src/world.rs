@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anabranch_core::{
     Config, ConfigError, MediaSession, PathCounters, PathId, PathView, SessionCounters,
 };
-use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
-use anabranch_units::{DataRate, Instant, Seed};
+use anabranch_link::{LinkChange, LinkConfig, LinkConfigError, LinkStatistics};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::adaptive_player::AdaptiveCounts;
 use anabranch_video::stored_player::StoredPlayerCounts;
 
@@ -43,6 +43,8 @@ pub struct World {
     /// Whether flows advance before the packets that they receive have arrived.
     looks_ahead: bool,
     network: Network,
+    /// Links that have been changed since the last event.
+    changed_links: Vec<LinkId>,
     flow_count: u32,
     /// The lanes; flows are assigned to them in turn.
     lanes: Vec<Lane>,
@@ -91,6 +93,7 @@ impl World {
             is_changed: false,
             looks_ahead: true,
             network: Network::default(),
+            changed_links: Vec::new(),
             flow_count: 0,
             lanes: vec![Lane::default()],
         }
@@ -120,6 +123,36 @@ impl World {
     pub fn add_link(&mut self, name: &str, config: &LinkConfig) -> Result<LinkId, WorldError> {
         let link = config.build(self.seed.derive(&format!("link/{name}")))?;
         Ok(self.network.add_link(link))
+    }
+
+    /// Adds one direction of a link that [`World::change_link`] may change. Without changes it has
+    /// the same effect as one of [`World::add_link`].
+    ///
+    /// # Errors
+    /// [`WorldError::Link`].
+    pub fn add_changeable_link(
+        &mut self,
+        name: &str,
+        config: &LinkConfig,
+    ) -> Result<LinkId, WorldError> {
+        let link = config.build_changeable(self.seed.derive(&format!("link/{name}")))?;
+        Ok(self.network.add_link(link))
+    }
+
+    /// Changes a link now, after all events of this instant.
+    ///
+    /// # Errors
+    /// [`WorldError::Link`]: the link cannot have this value; nothing has changed.
+    ///
+    /// # Panics
+    /// If the link is not of this world, or was not added by [`World::add_changeable_link`].
+    pub fn change_link(&mut self, link: LinkId, change: LinkChange) -> Result<(), WorldError> {
+        let now = self.now;
+        self.network.link(link).change(now, change)?;
+        self.changed_links.push(link);
+        // The groups depend on the links' delays.
+        self.is_changed = true;
+        Ok(())
     }
 
     /// Adds a route over `forward` to a receiver, and over `reverse` back to the sender.
@@ -303,6 +336,9 @@ impl World {
     ) {
         if std::mem::take(&mut self.is_changed) {
             self.divide(&mut lanes);
+            for link in std::mem::take(&mut self.changed_links) {
+                self.network.settle(link, self.now, &mut lanes);
+            }
         }
         while let Some(next_at) = self.next_at(&lanes).filter(|at| *at <= until) {
             self.progress.skip_to(next_at);
@@ -395,6 +431,16 @@ impl World {
     pub fn link_statistics(&mut self, link: LinkId) -> LinkStatistics {
         let now = self.now;
         self.network.link(link).statistics(now)
+    }
+
+    /// Returns the transit time of a packet of `size_bytes` that enters the link now; `None` if it
+    /// would not leave.
+    ///
+    /// # Panics
+    /// If the link is not of this world.
+    pub fn one_way_delay(&mut self, link: LinkId, size_bytes: u32) -> Option<Duration> {
+        let now = self.now;
+        self.network.link(link).one_way_delay(now, size_bytes)
     }
 
     /// Returns whether a flow has two endpoints, for the calls below; a generator has none.

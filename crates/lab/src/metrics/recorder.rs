@@ -1,5 +1,7 @@
 //! Collects the events of a run into the statistics of its windows.
 
+use std::sync::Arc;
+
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
@@ -21,8 +23,8 @@ use crate::scenario::{FlowSpec, Scenario};
 /// Observes a run. The driver calls [`Recorder::at_boundary`] at every instant of
 /// [`Recorder::boundaries`] and at the start, and [`Recorder::at_second`] every second.
 #[derive(Debug)]
-pub(crate) struct Recorder<'a> {
-    scenario: &'a Scenario,
+pub(crate) struct Recorder {
+    scenario: Arc<Scenario>,
     windows: Vec<WindowRecord>,
     /// By flow.
     watches: Vec<Watch>,
@@ -80,8 +82,8 @@ struct WindowRecord {
     links: Vec<LinkRecord>,
 }
 
-impl<'a> Recorder<'a> {
-    pub(crate) fn new(scenario: &'a Scenario, windows: &[Window]) -> Recorder<'a> {
+impl Recorder {
+    pub(crate) fn new(scenario: &Arc<Scenario>, windows: &[Window]) -> Recorder {
         let flow = |flow: &FlowSpec| FlowRecord {
             paths: vec![PathRecord::default(); flow.paths.len()],
             ..FlowRecord::default()
@@ -98,7 +100,7 @@ impl<'a> Recorder<'a> {
                 .collect(),
         };
         Recorder {
-            scenario,
+            scenario: Arc::clone(scenario),
             windows: windows.iter().map(record).collect(),
             watches: scenario
                 .flows
@@ -145,7 +147,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Takes the measurements of these flows from another recorder of the same windows.
-    pub(crate) fn take_flows(&mut self, other: Recorder<'_>, is_taken: impl Fn(FlowId) -> bool) {
+    pub(crate) fn take_flows(&mut self, other: Recorder, is_taken: impl Fn(FlowId) -> bool) {
         let watches = self.watches.iter_mut().zip(other.watches);
         for (index, (mine, theirs)) in watches.enumerate() {
             if is_taken(FlowId(index as u32)) {
@@ -164,7 +166,7 @@ impl<'a> Recorder<'a> {
 
     /// Returns the statistics of each window, in their order. The run is over.
     pub(crate) fn finish(mut self, end: Instant) -> Vec<Statistics> {
-        let scenario = self.scenario;
+        let scenario = &*Arc::clone(&self.scenario);
         self.count_frames_without_outcome();
         for (flow, (watch, spec)) in self.watches.iter_mut().zip(&scenario.flows).enumerate() {
             let Some(viewer) = &mut watch.viewer else {
@@ -251,7 +253,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Recorder<'_> {
+impl Recorder {
     /// Handles a sent packet of a stream.
     fn record_segment(&mut self, packet: &PacketEvent) {
         let flow = packet.flow.index();
@@ -268,7 +270,7 @@ impl Recorder<'_> {
     }
 }
 
-impl Observer for Recorder<'_> {
+impl Observer for Recorder {
     #[inline]
     fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
         let size_bytes = u64::from(packet.size_bytes);

@@ -1,0 +1,45 @@
+//! Reports and files of whole runs.
+
+use anabranch_lab::trace::CsvTexts;
+use anabranch_lab::{Report, TraceOptions, Watched, json, plot_texts, report as report_of};
+use serde_json::{Value, json};
+
+use crate::live::Planned;
+use crate::request::{Experiment, Export, Failure};
+
+/// Returns the report of a run.
+pub(crate) fn report(experiment: &Experiment) -> Result<Value, Failure> {
+    Ok(json!(run(experiment, Watched::default())?))
+}
+
+/// Returns the files of a run: names and texts.
+pub(crate) fn export(experiment: &Experiment, what: Export) -> Result<Value, Failure> {
+    let files = match what {
+        Export::Json => {
+            let report = run(experiment, Watched::default())?;
+            vec![("report.json", json(&report))]
+        }
+        Export::Csv => texts(experiment)?,
+        Export::Svg => {
+            let picture = plot_texts(&texts(experiment)?).map_err(Failure::of)?;
+            vec![("trace.svg", picture)]
+        }
+    };
+    let file = |(name, text): (&str, String)| json!({ "name": name, "text": text });
+    Ok(files.into_iter().map(file).collect())
+}
+
+fn texts(experiment: &Experiment) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut texts = CsvTexts::new(TraceOptions::default());
+    let watched = Watched {
+        sink: Some(&mut texts),
+        ..Watched::default()
+    };
+    run(experiment, watched)?;
+    Ok(texts.into_texts())
+}
+
+fn run(experiment: &Experiment, watched: Watched<'_>) -> Result<Report, Failure> {
+    let (scenario, outcome) = Planned::new(experiment, watched)?.finish()?;
+    Ok(report_of(&scenario, &[outcome]))
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Builds the playground, a static page, into a folder: scripts/playground.sh OUTPUT_DIR
+#
+# It needs Rust's target wasm32-unknown-unknown and Node.js 20 with npm. Without them it says how to
+# get them, and exits with code 3, so that its caller can build the rest. PLAYGROUND_WASM names a
+# module that has been built.
+set -eu
+cd "$(dirname "$0")/.."
+
+readonly missing=3
+
+main() {
+    local output=${1:?usage: scripts/playground.sh OUTPUT_DIR} module
+    mkdir -p "$output"
+    output=$(cd "$output" && pwd)
+    command -v npm >/dev/null || lack "Node.js 20 with npm"
+    module=$(wasm_module)
+    cd web/playground
+    if ! [ -d node_modules ] || [ package-lock.json -nt node_modules ]; then
+        npm ci --no-audit --no-fund --loglevel=error >&2
+        touch node_modules
+    fi
+    node build.mjs "$output" "$module"
+    cd ../..
+    crates >>"$output/licenses.txt"
+    sizes "$output"
+}
+
+# Prints the path of the simulator's module, which it builds.
+wasm_module() {
+    if [ -n "${PLAYGROUND_WASM:-}" ]; then
+        realpath "$PLAYGROUND_WASM"
+        return
+    fi
+    has_target || lack "the target wasm32-unknown-unknown: rustup target add wasm32-unknown-unknown
+  (without rustup: the distribution's package of Rust's standard library for it, of the same version
+  as rustc; or its source and a nightly toolchain with -Zbuild-std=std,panic_abort)"
+    ${CARGO:-cargo} build --quiet --locked --package anabranch-wasm --lib --profile wasm \
+        --target wasm32-unknown-unknown >&2 || exit 1
+    realpath "${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/wasm/anabranch_wasm.wasm"
+}
+
+# Prints the crates that the module contains, and their licences.
+crates() {
+    printf '\n----\n\nCrates in anabranch.wasm:\n\n'
+    ${CARGO:-cargo} tree --locked --package anabranch-wasm --edges normal --prefix none \
+        --target wasm32-unknown-unknown --format '{p} ({l})' |
+        sed 's/ (\/[^)]*)//; s/ (\*)$//' | sort -u
+}
+
+has_target() {
+    local libraries
+    libraries=$(${RUSTC:-rustc} --print target-libdir --target wasm32-unknown-unknown 2>&1) &&
+        compgen -G "$libraries/libstd-*.rlib" >/dev/null
+}
+
+lack() {
+    echo "playground: not built; it needs $1" >&2
+    exit $missing
+}
+
+# Prints the sizes of what a visitor loads.
+sizes() {
+    local raw packed
+    raw=$(cat "$1"/*.{wasm,js,css,html,json} | wc -c)
+    packed=$(for file in "$1"/*.{wasm,js,css,html,json}; do gzip -9 -c "$file"; done | wc -c)
+    echo "playground: $1, $((raw / 1000)) kB, $((packed / 1000)) kB with gzip"
+    if command -v brotli >/dev/null; then
+        packed=$(for file in "$1"/*.{wasm,js,css,html,json}; do brotli -c "$file"; done | wc -c)
+        echo "playground: $((packed / 1000)) kB with brotli"
+    fi
+    if [ "$packed" -gt 3000000 ]; then
+        echo "playground: larger than 3 MB" >&2
+        exit 1
+    fi
+}
+
+main "$@"

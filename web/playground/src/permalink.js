@@ -1,0 +1,93 @@
+// The address of the page holds the scenario, the seed and all choices, so that it opens the same
+// run elsewhere.
+//
+//   #scenario=multipath/outage&seed=2&controller=bbr3&scheduler=wrr
+//   &versus=1&versus-controller=gcc&versus-scheduler=min-cost
+//   &changes=4300.lte.rate.500000;9000.wifi.up.false
+//   &text=… (the scenario's text, if it has been edited: deflated, base64url)
+
+const PROPERTIES = { rate: Number, delay: Number, loss: Number, up: (text) => text === 'true' };
+const MAX_SEED = Number.MAX_SAFE_INTEGER;
+
+/// Returns the state that an address holds; what it lacks or garbles has its default.
+export async function read(hash) {
+  const values = new URLSearchParams(hash.replace(/^#/, ''));
+  const algorithm = (prefix) => ({
+    controller: values.get(`${prefix}controller`) || null,
+    scheduler: values.get(`${prefix}scheduler`) || null,
+  });
+  const isVersus = [...values.keys()].some((key) => key.startsWith('versus'));
+  const seed = Number(values.get('seed') ?? 1);
+  return {
+    scenario: values.get('scenario') || null,
+    text: values.has('text') ? await inflate(values.get('text')) : null,
+    seed: Number.isInteger(seed) && seed >= 0 && seed <= MAX_SEED ? seed : 1,
+    sides: isVersus ? [algorithm(''), algorithm('versus-')] : [algorithm('')],
+    changes: readChanges(values.get('changes') ?? ''),
+  };
+}
+
+/// Returns the part of the address from `#` on.
+export async function write({ scenario, text, seed, sides, changes }) {
+  const values = new URLSearchParams();
+  if (scenario) values.set('scenario', scenario);
+  if (seed !== 1) values.set('seed', seed);
+  sides.forEach((side, index) => {
+    const prefix = index === 0 ? '' : 'versus-';
+    if (index === 1) values.set('versus', 1);
+    if (side.controller) values.set(`${prefix}controller`, side.controller);
+    if (side.scheduler) values.set(`${prefix}scheduler`, side.scheduler);
+  });
+  if (changes.length > 0) values.set('changes', changes.map(writeChange).join(';'));
+  if (text !== null) values.set('text', await deflate(text));
+  // Slashes, colons and semicolons need no escape behind the number sign.
+  const plain = { '%2F': '/', '%3A': ':', '%3B': ';' };
+  return `#${values.toString().replace(/%2F|%3A|%3B/g, (code) => plain[code])}`;
+}
+
+function writeChange({ at_ms, link, property, value }) {
+  return [at_ms, encodeURIComponent(link).replace(/\./g, '%2E'), property, value].join('.');
+}
+
+function readChanges(text) {
+  const changes = text.split(';').map((part) => {
+    // Rates are whole, but delays and losses may have a point of their own.
+    const [at, link, property, ...rest] = part.split('.');
+    const convert = PROPERTIES[property];
+    if (!convert || !link) return null;
+    const value = convert(rest.join('.'));
+    const at_ms = Number(at);
+    const isValid = Number.isFinite(at_ms) && at_ms >= 0 && !Number.isNaN(value);
+    return isValid ? { at_ms, link: decode(link), property, value } : null;
+  });
+  return changes.filter((change) => change !== null);
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+async function through(stream, bytes) {
+  const blob = new Blob([bytes]).stream().pipeThrough(stream);
+  return new Uint8Array(await new Response(blob).arrayBuffer());
+}
+
+async function deflate(text) {
+  const bytes = await through(new CompressionStream('deflate-raw'), new TextEncoder().encode(text));
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
+  return btoa(binary).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+}
+
+async function inflate(code) {
+  try {
+    const binary = atob(code.replace(/-/g, '+').replace(/_/g, '/'));
+    const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
+    return new TextDecoder().decode(await through(new DecompressionStream('deflate-raw'), bytes));
+  } catch {
+    return null;
+  }
+}
