@@ -9,11 +9,13 @@ leads to the playground, and `docs/SUMMARY.md` is completed by all decisions and
 does not list. The checks of `python/tests/test_book.py` show the rules.
 """
 
+import base64
 import glob
 import posixpath
 import re
 import shutil
 import sys
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +27,8 @@ OTHERS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 FENCE = re.compile(r"^([ \t]*)```.*?^[ \t]*```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)((?:(?!\n\n).)+?)\1", re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)((?: \"[^\"]*\")?)\)")
+# Parts without which a text is no scenario.
+WHOLE_SCENARIO = ["duration = ", "[links.", "[routes.", "[[flows]]"]
 # A scenario's path in code: a star stands for any part of it, as an ellipsis does.
 SCENARIO = re.compile(r"scenarios/[\w./*…-]+\.toml")
 
@@ -95,13 +99,15 @@ class Page:
         return f"{code[0]} ({self.playground_links(names)})"
 
     def after_code(self, fence):
-        """Returns a line with links to the scenarios that a code block names, or nothing."""
+        """Returns a line with links to the scenarios that a code block names or is, or nothing."""
         names = {}
         for path in SCENARIO.findall(fence[0]):
             names.update(dict.fromkeys(scenarios(path)))
-        if not names:
-            return ""
-        return f"\n{fence[1]}*In the playground:* {self.playground_links(names)}\n"
+        links = [self.playground_links(names)] if names else []
+        info, code = fence[0].strip().removesuffix("```").split("\n", 1)
+        if info.startswith("```toml") and all(part in code for part in WHOLE_SCENARIO):
+            links.append(f"[this scenario]({self.relative('playground/')}/#text={packed(code)})")
+        return f"\n{fence[1]}*In the playground:* {', '.join(links)}\n" if links else ""
 
     def playground_links(self, names):
         """Returns links to scenarios; of several in one folder, the folder is named once."""
@@ -138,6 +144,13 @@ class Page:
             # The site does not list folders.
             return text
         return f"{picture}[{text}]({target}{title})"
+
+
+def packed(text):
+    """Returns a text as the playground's addresses hold it: deflated, in base64 for addresses."""
+    deflate = zlib.compressobj(level=9, wbits=-15)
+    code = deflate.compress(text.encode()) + deflate.flush()
+    return base64.urlsafe_b64encode(code).decode().rstrip("=")
 
 
 def index(path):

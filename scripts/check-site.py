@@ -59,7 +59,7 @@ class Site:
             return "the file does not exist"
         anchor = unquote(parts.fragment)
         if path.parent == self.folder / "playground" and anchor.startswith(SCENARIO):
-            name = anchor.removeprefix(SCENARIO)
+            name = anchor.removeprefix(SCENARIO).split("&")[0]
             exists = (ROOT / "scenarios" / f"{name}.toml").is_file()
             return None if exists else "the scenario does not exist"
         if anchor and path.suffix == ".html" and anchor not in self.document(path).anchors:

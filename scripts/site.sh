@@ -14,8 +14,8 @@ book=target/site-book
 # Search and navigation suffice: its web server and watcher would double the build.
 mdbook_version=0.5.4
 mdbook_options=(--locked --version "$mdbook_version" --no-default-features --features search)
-# Exit code of scripts/playground.sh if Rust's target for WebAssembly is missing.
-no_wasm_target=3
+# Exit code of scripts/playground.sh if Rust's target for WebAssembly or Node.js is missing.
+missing=3
 
 main() {
     command -v python3 >/dev/null || fail "Python 3 is missing (Debian: python3)"
@@ -83,7 +83,7 @@ build_playground() {
     scripts/playground.sh "$site/playground" || code=$?
     case $code in
     0) ;;
-    "$no_wasm_target") without_playground "Rust's target for WebAssembly is missing" ;;
+    "$missing") without_playground "Rust's target for WebAssembly or Node.js is missing" ;;
     *) fail "the playground has not been built" ;;
     esac
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,14 @@ def test_a_link_follows_a_code_block_that_names_scenarios() -> None:
     assert text.startswith(code)
     assert "*In the playground:* [two-paths](../playground/#scenario=two-paths)\nThen\n" in text
     assert converted("```\nls\n```\n") == "```\nls\n```\n"
+
+
+def test_a_scenario_in_a_code_block_is_opened_by_its_text() -> None:
+    code = 'duration = "1 s"\n[links.a]\n[routes.a]\n[[flows]]\n'
+    text = converted(f"```toml trip.toml\n{code}```\n")
+    address = text.split("[this scenario](../playground/#text=")[1].split(")")[0]
+    packed = base64.urlsafe_b64decode(address + "=" * (-len(address) % 4))
+    assert zlib.decompress(packed, wbits=-15).decode() == code
 
 
 def test_links_lead_to_pages_copies_and_anchors_of_the_book() -> None:
