@@ -84,10 +84,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
         let slug: String = shown(heading.trim()).chars().filter(kept).collect();
         let slug = slug.to_lowercase().replace(' ', "-");
         let count = counts.entry(slug.clone()).or_default();
-        found.insert(match count {
-            0 => slug,
-            count => format!("{slug}-{count}"),
-        });
+        let repeated = format!("{slug}-{count}");
+        found.insert(if *count == 0 { slug } else { repeated });
         *count += 1;
     }
     found
@@ -133,7 +131,10 @@ fn links_between_documents_lead_to_files_and_headings() {
     }
     assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
     // An empty search is no success.
-    assert!(file_count > 200 && anchor_count > 50, "{file_count}, {anchor_count}");
+    assert!(
+        file_count > 200 && anchor_count > 50,
+        "{file_count}, {anchor_count}"
+    );
 }
 
 #[test]
@@ -146,7 +147,12 @@ fn a_link_to_a_missing_file_or_heading_is_a_mistake() {
         assert!(!is_mistake(link), "{link}");
     }
     assert!(!is_mistake("docs/README.md#named") && !is_mistake("docs/"));
-    for link in ["docs/none.md", "docs/README.md#twice-2", "docs/README.md#no-heading", "../x"] {
+    for link in [
+        "docs/none.md",
+        "docs/README.md#twice-2",
+        "docs/README.md#no-heading",
+        "../x",
+    ] {
         assert!(is_mistake(link), "{link}");
     }
     let found = links("[a](b.md) `[c](d.md)`\n```\n[e](f.md)\n```\n![g](h.svg \"title\")");
