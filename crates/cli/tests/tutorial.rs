@@ -79,7 +79,7 @@ fn commands_for_other_machines_have_options_that_exist() {
     let mut commands = BTreeSet::new();
     for page in [FIRST_STREAM, TWO_NETWORKS] {
         for block in blocks(page).into_iter().filter(|block| block.info == "sh") {
-            for line in block.text.lines() {
+            for line in block.text.replace("\\\n", " ").lines() {
                 let Some((_, command)) = line.split_once("$ anabranch ") else {
                     continue;
                 };
