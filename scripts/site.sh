@@ -68,7 +68,8 @@ build_api() {
     local crates=() name
     for name in $(published_crates); do crates+=(--package "$name"); done
     rm -rf "$target/doc"
-    RUSTDOCFLAGS="-D warnings" "$cargo" doc --no-deps --locked --quiet --all-features "${crates[@]}"
+    RUSTDOCFLAGS="-D warnings" "$cargo" doc --no-deps --locked --quiet \
+        --features anabranch/laboratory "${crates[@]}"
     cp -R "$target/doc" "$site/api"
     rm -f "$site/api/.lock"
     cp web/site/api.html "$site/api/index.html"
