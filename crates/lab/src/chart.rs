@@ -215,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn pictures_with_few_bars_are_narrow_and_long_titles_small() {
+        let bars = |count| {
+            Chart::Bars(Bars {
+                title: "a".repeat(100),
+                groups: vec!["a".to_owned(); count],
+                kinds: vec![BarKind::default()],
+                ..Bars::default()
+            })
+        };
+        assert!(bars(12).narrow_svg().contains("viewBox=\"0 0 480 320\""));
+        assert!(bars(12).svg().contains("viewBox=\"0 0 720 320\""));
+        assert_eq!(bars(13).narrow_svg(), bars(13).svg());
+        assert!(bars(12).narrow_svg().contains("font-size=\"7.2\""));
+        assert!(bars(12).svg().contains("font-size=\"11.5\""));
+    }
+
+    #[test]
     fn names_of_many_groups_are_broken_behind_dashes() {
         let bars = |group_count| {
             Chart::Bars(Bars {
