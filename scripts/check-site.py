@@ -58,9 +58,11 @@ class Site:
         if not path.is_file():
             return "the file does not exist"
         anchor = unquote(parts.fragment)
-        if path.parent == self.folder / "playground" and anchor.startswith(SCENARIO):
+        if path.parent == self.folder / "playground":
+            # An address of the playground has a scenario's name or text, and no heading.
             name = anchor.removeprefix(SCENARIO).split("&")[0]
-            exists = (ROOT / "scenarios" / f"{name}.toml").is_file()
+            is_named = anchor.startswith(SCENARIO)
+            exists = not is_named or (ROOT / "scenarios" / f"{name}.toml").is_file()
             return None if exists else "the scenario does not exist"
         if anchor and path.suffix == ".html" and anchor not in self.document(path).anchors:
             return "the page has no such heading"

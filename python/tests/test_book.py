@@ -113,7 +113,8 @@ def has_mistakes(tmp_path: Path, link: str) -> bool:
 
 
 @pytest.mark.parametrize("link", [
-    "other.html#here", "#top", "../playground/", "https://example.com/none", "../docs/",
+    "other.html#here", "#top", "../playground/", "../playground/#text=y", "../docs/",
+    "https://example.com/none",
 ])
 def test_links_that_lead_somewhere_pass(tmp_path: Path, link: str) -> None:
     assert not has_mistakes(tmp_path, link)
