@@ -22,7 +22,7 @@ RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real python bench fuzz mutants papers results rmcat schedulers contest audit dist image publish-check clean
+.PHONY: help demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest audit dist image publish-check clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,6 +41,9 @@ test: ## everything a newcomer should see pass
 
 python: ## the laboratory as a Python package, a wheel in target/wheels (needs Python 3.10): docs/python.md
 	scripts/test-python.sh wheel
+
+site: ## the documents as a site with search, the Rust API and the playground, in target/site (installs mdBook if it is missing)
+	CARGO="$(CARGO)" scripts/site.sh
 
 test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, files of a release (eight minutes; parts need root on Linux)
 	CARGO="$(CARGO)" scripts/test-real.sh

@@ -223,7 +223,7 @@ def pictures(report, folder):
     """Takes pictures out of the report: each claim's first one of the last column."""
     for name, claim in PICTURES:
         section = re.search(rf'<section id="{claim}">.*?</section>', report, re.S)
-        drawn = re.findall(r"<h4>.*?<figure>(<svg.*?</svg>)", section[0], re.S) if section else []
+        drawn = re.findall(r"<h4>.*?<figure[^>]*>(<svg.*?</svg>)", section[0], re.S) if section else []
         if drawn:
             (folder / name).write_text(drawn[-1] + "\n")
 

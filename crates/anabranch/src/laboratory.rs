@@ -48,10 +48,10 @@
 //! [`Scheduler`]: crate::scheduler::Scheduler
 
 pub use anabranch_lab::{
-    Chart, Expectation, ExpectationReport, MetricReport, Outcome, PlotError, Point, Progress,
-    Report, RunError, RunOptions, RunReport, Scenario, ScenarioError, ScenarioReport, SweepReport,
-    TraceError, TraceOptions, compare, frame_bound, grid, json, metrics, plot, plot_sweep, report,
-    run, run_outcomes, run_sweep, schema, sweep_json, sweep_table, table,
+    Algorithms, Chart, Expectation, ExpectationReport, MetricReport, Outcome, PlotError, Point,
+    Progress, Report, RunError, RunOptions, RunReport, Scenario, ScenarioError, ScenarioReport,
+    SweepReport, TraceError, TraceOptions, compare, frame_bound, grid, json, metrics, plot,
+    plot_sweep, report, run, run_outcomes, run_sweep, schema, sweep_json, sweep_table, table,
 };
 
 /// Queues, delays, losses and outages of links.

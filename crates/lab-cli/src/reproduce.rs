@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anabranch_papers::{
-    Cache, Claim, Columns, Finding, Study, StudyOptions, Swap, claims, findings_html,
+    Cache, Claim, Columns, Finding, PageOptions, Study, StudyOptions, Swap, claims, findings_html,
     findings_json, findings_table, selected, try_others,
 };
 use anabranch_terminal::files::check_writable;
@@ -50,6 +50,10 @@ pub(crate) struct Arguments {
     /// Output file of the report.
     #[arg(long, value_name = "FILE", default_value = "anabranch-report.html")]
     output: PathBuf,
+    /// Address of the site of the documents (`make site`), relative to the report or absolute: the
+    /// report then links each scenario to its playground.
+    #[arg(long, value_name = "URL")]
+    site: Option<String>,
     /// Folder in which runs are kept [default: `anabranch` in the user's cache folder].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -98,7 +102,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     check_writable(&arguments.output)?;
     let findings = findings(&claims, arguments)?;
     let program = concat!("Anabranch ", env!("CARGO_PKG_VERSION"));
-    let page = findings_html(&findings, arguments.seeds, program);
+    let options = PageOptions {
+        seed_count: arguments.seeds,
+        program,
+        site: arguments.site.as_deref(),
+    };
+    let page = findings_html(&findings, &options);
     std::fs::write(&arguments.output, page)
         .with_context(|| arguments.output.display().to_string())?;
     match arguments.format {

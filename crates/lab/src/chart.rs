@@ -8,8 +8,11 @@ mod playing;
 
 pub(crate) use canvas::COLOURS;
 pub use canvas::escape;
-use canvas::{HEIGHT, NARROW, WIDE};
+use canvas::{HEIGHT, NARROW, PHONE};
 pub use playing::playing_page;
+
+/// Number of bars for which the width of a phone suffices: chosen.
+const MAX_PHONE_BARS: usize = 12;
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,16 +145,37 @@ impl From<crate::report::Spread> for Bar {
 impl Chart {
     /// Returns the picture as an SVG element.
     pub fn svg(&self) -> String {
+        self.svg_of(self.width())
+    }
+
+    /// Returns the picture as an SVG element that is legible at the width of a phone, too, if
+    /// [`Chart::fits_phones`].
+    pub fn narrow_svg(&self) -> String {
+        match self.fits_phones() {
+            true => self.svg_of(PHONE),
+            false => self.svg(),
+        }
+    }
+
+    /// Returns whether the picture has room on a phone: it has no more than a dozen bars.
+    pub fn fits_phones(&self) -> bool {
         match self {
-            Chart::Lines(lines) => lines.svg(),
-            Chart::Bars(bars) => bars.svg(),
+            Chart::Lines(lines) => !lines.is_wide,
+            Chart::Bars(bars) => bars.groups.len() * bars.kinds.len() <= MAX_PHONE_BARS,
+        }
+    }
+
+    fn svg_of(&self, width: f64) -> String {
+        match self {
+            Chart::Lines(lines) => lines.svg(width),
+            Chart::Bars(bars) => bars.svg(width),
         }
     }
 
     fn width(&self) -> f64 {
         match self {
-            Chart::Lines(Lines { is_wide: true, .. }) => WIDE,
-            _ => NARROW,
+            Chart::Lines(lines) => lines.width(),
+            Chart::Bars(_) => NARROW,
         }
     }
 }
@@ -188,6 +212,23 @@ mod tests {
         let svg = chart.svg();
         assert_eq!(svg.matches("</svg>").count(), 1);
         assert!(svg.contains("&lt;a&gt; &amp; &quot;b&quot;"));
+    }
+
+    #[test]
+    fn pictures_with_few_bars_are_narrow_and_long_titles_small() {
+        let bars = |count| {
+            Chart::Bars(Bars {
+                title: "a".repeat(100),
+                groups: vec!["a".to_owned(); count],
+                kinds: vec![BarKind::default()],
+                ..Bars::default()
+            })
+        };
+        assert!(bars(12).narrow_svg().contains("viewBox=\"0 0 480 320\""));
+        assert!(bars(12).svg().contains("viewBox=\"0 0 720 320\""));
+        assert_eq!(bars(13).narrow_svg(), bars(13).svg());
+        assert!(bars(12).narrow_svg().contains("font-size=\"7.2\""));
+        assert!(bars(12).svg().contains("font-size=\"11.5\""));
     }
 
     #[test]

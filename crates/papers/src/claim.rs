@@ -205,6 +205,17 @@ impl core::fmt::Debug for Claim {
 }
 
 impl Claim {
+    /// Returns the scenario files of the claim, each once, from the folder `scenarios`.
+    pub fn files(&self) -> Vec<String> {
+        let mut files: Vec<String> = Vec::new();
+        for case in (self.cases)(self.subject.name()) {
+            if !files.contains(&case.file) {
+                files.push(case.file);
+            }
+        }
+        files
+    }
+
     /// Returns whether `selection` matches this claim: a paper's key, an ID or the beginning of
     /// IDs.
     pub fn is_meant_by(&self, selection: &str) -> bool {

@@ -30,7 +30,7 @@ mod zhang_multipath;
 pub use cache::Cache;
 pub use claim::{Algorithms, Basis, Case, Claim, Forms, Paper, Subject, Swap};
 pub use evidence::Evidence;
-pub use html::findings_html;
+pub use html::{PageOptions, findings_html};
 pub use judgement::{Expect, Judged, Judgement, Measured, Samples, Verdict, WithoutChance};
 pub use others::{Others, try_others};
 pub use provenance::{COMMIT, RunProvenance};

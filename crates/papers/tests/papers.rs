@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use anabranch_lab::{RunOptions, Scenario};
 use anabranch_papers::{
-    Basis, Cache, Case, Claim, Column, Columns, Expect, Finding, Judgement, Study, StudyOptions,
-    Swap, claims, findings_html, findings_json, findings_table, selected,
+    Basis, Cache, Case, Claim, Column, Columns, Expect, Finding, Judgement, PageOptions, Study,
+    StudyOptions, Swap, claims, findings_html, findings_json, findings_table, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
@@ -22,6 +22,14 @@ fn findings(claims: &[&'static Claim], swap: Swap<'_>, cache: Option<Cache>) -> 
     let study =
         Study::new(claims, swap, Columns::AsNamed).unwrap_or_else(|error| panic!("{error}"));
     study.findings(&options(cache), &|_| ()).unwrap()
+}
+
+fn html(findings: &[Finding], seed_count: u64) -> String {
+    let options = PageOptions {
+        seed_count,
+        ..PageOptions::default()
+    };
+    findings_html(findings, &options)
 }
 
 fn named(id: &str) -> Vec<&'static Claim> {
@@ -56,7 +64,7 @@ fn runs_from_the_cache_give_the_same_report() {
     let read = findings(&claims, Swap::default(), cache());
     for other in [written, resumed, read] {
         assert_eq!(findings_json(&other, 1), findings_json(&fresh, 1));
-        assert_eq!(findings_html(&other, 1, ""), findings_html(&fresh, 1, ""));
+        assert_eq!(html(&other, 1), html(&fresh, 1));
     }
 }
 
@@ -215,7 +223,7 @@ fn where_all_seeds_of_a_claim_give_the_same_result_it_is_said() {
         let findings = study.findings(&options, &|_| ()).unwrap();
         let texts = [
             findings_table(&findings, seed_count),
-            findings_html(&findings, seed_count, ""),
+            html(&findings, seed_count),
         ];
         for text in texts {
             assert_eq!(text.contains(SENTENCE), is_said, "{id}, {seed_count} seeds");
@@ -225,11 +233,13 @@ fn where_all_seeds_of_a_claim_give_the_same_result_it_is_said() {
 
 #[test]
 fn the_page_needs_nothing_but_itself() {
-    let page = findings_html(
-        &findings(&named("S0-F7"), Swap::default(), None),
-        1,
-        "<program>",
-    );
+    let findings = findings(&named("S0-F7"), Swap::default(), None);
+    let options = PageOptions {
+        seed_count: 1,
+        program: "<program>",
+        site: None,
+    };
+    let page = findings_html(&findings, &options);
     for foreign in ["<script", "src=", "@import", "url(", "<link"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
@@ -242,6 +252,44 @@ fn the_page_needs_nothing_but_itself() {
     assert_eq!(page.matches("<h1>").count(), 1);
     for level in ["<h2 ", "<h3>", "<h4>"] {
         assert!(page.contains(level), "{level}");
+    }
+}
+
+#[test]
+fn each_claim_names_its_scenarios_and_command_and_opens_them_in_a_site() {
+    let findings = findings(&named("S0-F7"), Swap::default(), None);
+    let of_site = |site| {
+        let options = PageOptions {
+            site,
+            ..PageOptions::default()
+        };
+        findings_html(&findings, &options)
+    };
+    let page = of_site(None);
+    for part in [
+        "<code>anabranch-lab reproduce S0-F7</code>",
+        "<code>anabranch-lab reproduce zhang-delay-bbr</code>",
+        "<code>scenarios/zhang-delay-bbr/reno.toml</code>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("playground"));
+    for (site, start) in [
+        (".", "."),
+        ("https://example.com/a/", "https://example.com/a"),
+    ] {
+        let link = format!("href=\"{start}/playground/#scenario=zhang-delay-bbr/reno\"");
+        assert!(of_site(Some(site)).contains(&link), "{link}");
+    }
+}
+
+#[test]
+fn the_scenarios_of_all_claims_are_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    for claim in claims() {
+        for file in claim.files() {
+            assert!(folder.join(&file).is_file(), "{}: {file}", claim.id);
+        }
     }
 }
 
@@ -281,7 +329,7 @@ fn the_commands_of_the_report_repeat_its_runs() {
 
 #[test]
 fn outages_are_shaded_in_pictures_over_time() {
-    let of_id = |id| findings_html(&findings(&named(id), Swap::default(), None), 1, "");
+    let of_id = |id| html(&findings(&named(id), Swap::default(), None), 1);
     let shade = "fill-opacity=\"0.25\"";
     assert!(of_id("own-outage").contains(shade) && !of_id("S0-F7").contains(shade));
 }

@@ -1,10 +1,10 @@
 //! Groups of bars.
 
-use super::canvas::{BOTTOM, COLOURS, Canvas, Entry, LEFT, NARROW, escape};
+use super::canvas::{BOTTOM, COLOURS, Canvas, Entry, LEFT, escape};
 use super::{Bars, Mark};
 
 impl Bars {
-    pub(super) fn svg(&self) -> String {
+    pub(super) fn svg(&self, width: f64) -> String {
         let bars = || self.kinds.iter().flat_map(|kind| &kind.bars).flatten();
         let top = bars().fold(0.0_f64, |top, bar| top.max(bar.value).max(bar.high)) * 1.05;
         let kinds = self.kinds.iter().zip(COLOURS.iter().cycle());
@@ -14,7 +14,7 @@ impl Bars {
             mark: Mark::Area,
         });
         let legend: Vec<Entry<'_>> = legend.collect();
-        let mut canvas = Canvas::new(&self.title, NARROW, &legend);
+        let mut canvas = Canvas::new(&self.title, width, &legend);
         let axis = canvas.y_axis(&self.y, top);
         let group_width = (canvas.right - LEFT) / self.groups.len().max(1) as f64;
         let width = group_width * 0.8 / self.kinds.len().max(1) as f64;

@@ -10,12 +10,15 @@ pub(crate) const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888",
 ];
 
-/// Widths of pictures within a text, and of those that fill a screen.
+/// Widths of pictures that phones show, of those within a text, and of those that fill a screen.
+pub(super) const PHONE: f64 = 480.0;
 pub(super) const NARROW: f64 = 720.0;
 pub(super) const WIDE: f64 = 1_200.0;
 pub(super) const HEIGHT: f64 = 320.0;
 pub(super) const LEFT: f64 = 64.0;
 pub(super) const BOTTOM: f64 = 276.0;
+/// Largest size of a title's letters.
+const TITLE: f64 = 14.0;
 /// Length of a tick below the horizontal axis.
 pub(super) const TICK: f64 = 4.0;
 /// Distance between the right border and the plot.
@@ -59,19 +62,27 @@ pub(super) struct Entry<'a> {
 impl Canvas {
     /// Returns a picture with a title and, in rows below it, the legend.
     pub(super) fn new(title: &str, width: f64, legend: &[Entry<'_>]) -> Canvas {
+        let right = width - MARGIN;
+        // A letter is about half as wide as high.
+        let size = (1.8 * (right - LEFT) / title.chars().count().max(1) as f64).min(TITLE);
         let title = escape(title);
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {HEIGHT}\" \
              role=\"img\" aria-label=\"{title}\" fill=\"currentColor\" \
              font-family=\"system-ui, sans-serif\" font-size=\"12\">\n"
         );
-        let right = width - MARGIN;
         let mut canvas = Canvas {
             text,
             right,
             top: 0.0,
         };
-        canvas.text(LEFT, 18.0, "start", &title, " font-size=\"14\"");
+        canvas.text(
+            LEFT,
+            18.0,
+            "start",
+            &title,
+            &format!(" font-size=\"{size:.1}\""),
+        );
         canvas.legend(legend);
         canvas
     }

@@ -9,9 +9,12 @@ use super::{Line, Lines, Mark, Shade};
 const MAX_POINTS: f64 = 600.0 / 640.0;
 
 impl Lines {
+    pub(super) fn width(&self) -> f64 {
+        if self.is_wide { WIDE } else { NARROW }
+    }
+
     /// Returns the picture's title and legend, and the legend's entries.
-    pub(super) fn begun(&self) -> (Canvas, Vec<Entry<'_>>) {
-        let width = if self.is_wide { WIDE } else { NARROW };
+    pub(super) fn begun(&self, width: f64) -> (Canvas, Vec<Entry<'_>>) {
         let entries = self.lines.iter().zip(COLOURS.iter().cycle());
         let entries = entries.map(|(line, colour)| Entry {
             label: &line.label,
@@ -22,8 +25,8 @@ impl Lines {
         (Canvas::new(&self.title, width, &entries), entries)
     }
 
-    pub(super) fn svg(&self) -> String {
-        let (mut canvas, entries) = self.begun();
+    pub(super) fn svg(&self, width: f64) -> String {
+        let (mut canvas, entries) = self.begun(width);
         let (begin, end) = self.x_range();
         let x_axis = Axis {
             begin,
@@ -155,12 +158,12 @@ mod tests {
             lines: vec![Line::new("a", points)],
             ..Lines::default()
         };
-        let pieces = |lines: &Lines| lines.svg().matches("<polyline").count();
+        let pieces = |lines: &Lines| lines.svg(NARROW).matches("<polyline").count();
         assert_eq!(pieces(&lines), 1);
         lines.max_step = Some(0.35);
         assert_eq!(pieces(&lines), 2);
         // As many dots, and one in the legend.
         lines.lines[0].mark = Mark::Dots;
-        assert_eq!(lines.svg().matches("<circle").count(), 5 + 1);
+        assert_eq!(lines.svg(NARROW).matches("<circle").count(), 5 + 1);
     }
 }

@@ -25,7 +25,7 @@ pub fn playing_page(charts: &[Chart]) -> String {
         let Chart::Lines(lines) = chart else {
             return None;
         };
-        let (canvas, _) = lines.begun();
+        let (canvas, _) = lines.begun(lines.width());
         let height = BOTTOM + TICK - canvas.top;
         let top = canvas.top + HEIGHT * index as f64;
         Some(player(canvas.right, top, height))

@@ -1,0 +1,160 @@
+//! Links between Markdown documents: the files and headings that they lead to exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns all Markdown files of the repository: paths from its root, and texts.
+fn documents() -> BTreeMap<PathBuf, String> {
+    let root = workspace();
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                if !name.starts_with('.') && !["target", "node_modules"].contains(&&*name) {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".md") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.insert(path.strip_prefix(&root).unwrap().to_owned(), text);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the lines outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// Removes code between backticks.
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect()
+}
+
+/// Returns the targets of a text's links and pictures.
+fn links(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = prose(text).collect();
+    let text = without_code(&lines.join("\n"));
+    let targets = text.split("](").skip(1).filter_map(|rest| {
+        let target = rest.split(')').next()?;
+        target.split_whitespace().next().map(str::to_owned)
+    });
+    targets.collect()
+}
+
+/// Returns a heading's text as it is shown: of a link, the part in brackets.
+fn shown(heading: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = heading;
+    while let Some((before, after)) = rest.split_once("](") {
+        shown.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, after)| after);
+    }
+    shown + rest
+}
+
+/// Returns the anchors of a text: those that forges and mdBook derive from its headings, and those
+/// that it names (`<a id="…">`).
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for line in prose(text) {
+        let named = line.split(" id=\"").skip(1);
+        found.extend(named.filter_map(|rest| rest.split('"').next().map(str::to_owned)));
+        let heading = line.trim_start_matches('#');
+        let level = line.len() - heading.len();
+        if !(1..=6).contains(&level) || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+        let slug: String = shown(heading.trim()).chars().filter(kept).collect();
+        let slug = slug.to_lowercase().replace(' ', "-");
+        let count = counts.entry(slug.clone()).or_default();
+        let repeated = format!("{slug}-{count}");
+        found.insert(if *count == 0 { slug } else { repeated });
+        *count += 1;
+    }
+    found
+}
+
+/// Returns the reason for which a link of the document at `path` leads nowhere.
+fn mistake(path: &Path, link: &str, documents: &BTreeMap<PathBuf, String>) -> Option<String> {
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let mut target = PathBuf::new();
+    for part in path.parent().unwrap().join(file).components() {
+        match part.as_os_str().to_str().unwrap() {
+            ".." if !target.pop() => return Some("leaves the repository".to_owned()),
+            ".." | "." => {}
+            part => target.push(part),
+        }
+    }
+    if file.is_empty() {
+        path.clone_into(&mut target);
+    }
+    if !workspace().join(&target).exists() {
+        return Some("the file does not exist".to_owned());
+    }
+    let text = documents.get(&target).filter(|_| !anchor.is_empty())?;
+    let known = anchors(text);
+    (!known.contains(anchor)).then(|| format!("{} has only {known:?}", target.display()))
+}
+
+#[test]
+fn links_between_documents_lead_to_files_and_headings() {
+    let documents = documents();
+    let mut mistakes = Vec::new();
+    let (mut file_count, mut anchor_count) = (0, 0);
+    for (path, text) in &documents {
+        for link in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            file_count += 1;
+            anchor_count += usize::from(link.contains('#'));
+            let mistake = mistake(path, &link, &documents);
+            mistakes.extend(mistake.map(|it| format!("{}: {link}: {it}", path.display())));
+        }
+    }
+    assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
+    // An empty search is no success.
+    assert!(
+        file_count > 200 && anchor_count > 50,
+        "{file_count}, {anchor_count}"
+    );
+}
+
+#[test]
+fn a_link_to_a_missing_file_or_heading_is_a_mistake() {
+    let page = "# A *page*: `x` & [y](z.md)\n\n## Twice\n\n## Twice\n\n```\n# no heading\n```\n\
+                <a id=\"named\"></a>\n";
+    let documents = BTreeMap::from([(PathBuf::from("docs/README.md"), page.to_owned())]);
+    let is_mistake = |link| mistake(Path::new("README.md"), link, &documents).is_some();
+    for link in ["#a", "docs/README.md#a-page-x--y", "docs/README.md#twice-1"] {
+        assert!(!is_mistake(link), "{link}");
+    }
+    assert!(!is_mistake("docs/README.md#named") && !is_mistake("docs/"));
+    for link in [
+        "docs/none.md",
+        "docs/README.md#twice-2",
+        "docs/README.md#no-heading",
+        "../x",
+    ] {
+        assert!(is_mistake(link), "{link}");
+    }
+    let found = links("[a](b.md) `[c](d.md)`\n```\n[e](f.md)\n```\n![g](h.svg \"title\")");
+    assert_eq!(found, ["b.md", "h.svg"]);
+}

@@ -1,0 +1,373 @@
+//! A reader of a tutorial page: types its commands into terminals, and compares their output.
+//!
+//! A block `toml NAME` is a file of that name. A block `console` has:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `$ COMMAND` | a command, which ends before the next one begins |
+//! | `studio$ COMMAND` | a command that runs on in the terminal `studio` |
+//! | `studio> TEXT` | a line for the program in that terminal |
+//! | `studio:` | the next lines are of that terminal |
+//! | `^C` | the key in the terminal of the lines before |
+//! | any other | output, in this order; other lines may stand between |
+//!
+//! In output, `…` stands for anything. A word with a `…` is remembered: where a command has the
+//! same word, the reader writes the one that was printed.
+
+// Each test file uses only a part of it.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Meaning of the numbers in output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Simulated: the same on every machine.
+    Exact,
+    /// Measured in real time: any other number will do.
+    Measured,
+}
+
+/// Block of code of a page.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub info: String,
+    pub text: String,
+}
+
+/// Returns the code blocks of a page.
+pub fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (index, part) in page.split("```").enumerate() {
+        if index % 2 == 1 {
+            let (info, text) = part.split_once('\n').expect("a fence ends its line");
+            let (info, text) = (info.to_owned(), text.to_owned());
+            blocks.push(Block { info, text });
+        }
+    }
+    blocks
+}
+
+/// Output of all commands of a page, by the terminal's name.
+pub type Outputs = BTreeMap<String, String>;
+
+/// Follows a page with the programs of a folder. `ports` are those of the page; free ones take
+/// their place.
+pub fn follow(page: &str, programs: &Path, ports: &[&str], numbers: Numbers) -> Outputs {
+    let mut page = page.to_owned();
+    let free: Vec<(UdpSocket, TcpListener)> = ports.iter().map(|_| free_port()).collect();
+    for (port, (socket, _)) in ports.iter().zip(&free) {
+        let number = socket.local_addr().unwrap().port().to_string();
+        page = page.replace(port, &number);
+    }
+    drop(free);
+    let mut reader = Reader {
+        folder: tempfile::tempdir().unwrap(),
+        programs: programs.to_owned(),
+        numbers,
+        remembered: Vec::new(),
+        terminals: BTreeMap::new(),
+        outputs: Outputs::new(),
+    };
+    for block in blocks(&page) {
+        let file = block.info.strip_prefix("toml ");
+        if let Some(name) = file {
+            std::fs::write(reader.folder.path().join(name), &block.text).unwrap();
+        } else if block.info == "console" {
+            reader.follow(&block.text);
+        }
+    }
+    let names: Vec<String> = reader.terminals.keys().cloned().collect();
+    names.iter().for_each(|name| reader.finish(name));
+    reader.outputs
+}
+
+/// Returns sockets at a port that is free for UDP and TCP.
+fn free_port() -> (UdpSocket, TcpListener) {
+    let attempts = std::iter::repeat_with(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let listener = TcpListener::bind(socket.local_addr().unwrap()).ok()?;
+        Some((socket, listener))
+    });
+    attempts.take(100).flatten().next().expect("a free port")
+}
+
+struct Reader {
+    folder: TempDir,
+    programs: PathBuf,
+    numbers: Numbers,
+    /// Words of the page, and the words that were printed.
+    remembered: Vec<(String, String)>,
+    terminals: BTreeMap<String, Terminal>,
+    outputs: Outputs,
+}
+
+/// A running command.
+struct Terminal {
+    command: String,
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Reader {
+    /// Follows a block.
+    fn follow(&mut self, text: &str) {
+        let mut terminal = String::new();
+        let text = text.replace("\\\n", " ");
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let name = |sign| {
+                let (name, rest) = line.split_once(sign)?;
+                let is_name = name.chars().all(|c| c.is_ascii_lowercase());
+                is_name.then(|| (name.to_owned(), rest.to_owned()))
+            };
+            if let Some((name, command)) = name("$ ") {
+                // A command without a name has ended when the next one begins.
+                self.finish("");
+                self.finish(&name);
+                self.start(&name, &command);
+                terminal = name;
+            } else if let Some((name, input)) = name("> ") {
+                self.write(&name, &input);
+                terminal = name;
+            } else if let Some((name, rest)) = name(":")
+                && rest.is_empty()
+            {
+                terminal = name;
+            } else if line == "^C" {
+                self.interrupt(&terminal);
+            } else {
+                self.wait_for(&terminal, line);
+            }
+        }
+        self.finish("");
+    }
+
+    fn start(&mut self, name: &str, command: &str) {
+        let mut command = command.to_owned();
+        // A link has a key in it: longer words come first.
+        self.remembered
+            .sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+        for (word, printed) in &self.remembered {
+            command = command.replace(word, printed);
+        }
+        // The program takes the shell's place, and gets its signals.
+        let exec = if command.starts_with("anabranch ") {
+            "exec "
+        } else {
+            ""
+        };
+        let before = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(self.programs.clone()).chain(std::env::split_paths(&before));
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("exec 2>&1\n{exec}{command}")])
+            .current_dir(self.folder.path())
+            .env("PATH", std::env::join_paths(path).unwrap())
+            .env("HOME", self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join(".local/state"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let terminal = Terminal {
+            command,
+            child,
+            lines,
+        };
+        self.terminals.insert(name.to_owned(), terminal);
+    }
+
+    fn terminal(&mut self, name: &str) -> &mut Terminal {
+        let terminal = self.terminals.get_mut(name);
+        terminal.unwrap_or_else(|| panic!("nothing runs in the terminal {name:?}"))
+    }
+
+    fn write(&mut self, name: &str, input: &str) {
+        let stdin = self.terminal(name).child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{input}").unwrap();
+    }
+
+    /// Presses Ctrl-C.
+    fn interrupt(&mut self, name: &str) {
+        let kill = format!("kill -INT {}", self.terminal(name).child.id());
+        let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
+        assert!(status.success(), "{name} has ended");
+    }
+
+    /// Returns the next line of a terminal, without time and level; `None` at the end.
+    fn next_line(&mut self, name: &str) -> Option<String> {
+        let outputs = self.outputs.get(name).cloned().unwrap_or_default();
+        let terminal = self.terminal(name);
+        let line = match terminal.lines.recv_timeout(PATIENCE) {
+            Ok(line) => without_time(&line).to_owned(),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                panic!("{} neither speaks nor ends:\n{outputs}", terminal.command)
+            }
+        };
+        let output = self.outputs.entry(name.to_owned()).or_default();
+        output.push_str(&line);
+        output.push('\n');
+        Some(line)
+    }
+
+    /// Reads lines until one is as the page shows it.
+    fn wait_for(&mut self, name: &str, shown: &str) {
+        loop {
+            let Some(line) = self.next_line(name) else {
+                let output = self.outputs.get(name).cloned().unwrap_or_default();
+                let command = &self.terminal(name).command;
+                panic!("{command}: the page shows {shown:?}, it printed:\n{output}");
+            };
+            let shown: Vec<&str> = shown.split_whitespace().collect();
+            let line: Vec<&str> = line.split_whitespace().collect();
+            let mut words = Vec::new();
+            if is_alike(&shown, &line, self.numbers, &mut words) {
+                self.remembered.extend(words);
+                return;
+            }
+        }
+    }
+
+    /// Waits for the successful end of a terminal's command, if it has one.
+    fn finish(&mut self, name: &str) {
+        if !self.terminals.contains_key(name) {
+            return;
+        }
+        drop(self.terminal(name).child.stdin.take());
+        while self.next_line(name).is_some() {}
+        let mut terminal = self.terminals.remove(name).unwrap();
+        let status = terminal.child.wait().unwrap();
+        let output = self.outputs.get(name).cloned().unwrap_or_default();
+        // On a busy machine less than half of the frames may arrive in time.
+        let is_busy = self.numbers == Numbers::Measured && status.code() == Some(5);
+        let is_good = status.success() || is_busy;
+        assert!(is_good, "{}: {status}\n{output}", terminal.command);
+    }
+}
+
+/// Removes the time and level that a program prints only if no terminal reads it.
+fn without_time(line: &str) -> &str {
+    let levels = ["Z INFO  ", "Z WARN  ", "Z ERROR "];
+    let found = levels.iter().find_map(|level| line.split_once(level));
+    match found {
+        Some((time, rest)) if time.starts_with("20") && !time.contains(' ') => rest,
+        _ => line,
+    }
+}
+
+/// Returns whether a line's words are as shown. Adds the shown words with a `…` and the printed
+/// ones to `words`.
+fn is_alike(
+    shown: &[&str],
+    line: &[&str],
+    numbers: Numbers,
+    words: &mut Vec<(String, String)>,
+) -> bool {
+    let Some((first, rest)) = shown.split_first() else {
+        return line.is_empty();
+    };
+    if *first == "…" {
+        return (0..=line.len()).any(|at| is_alike(rest, &line[at..], numbers, words));
+    }
+    let Some((printed, after)) = line.split_first() else {
+        return false;
+    };
+    let mark = words.len();
+    let is_same = match first.contains('…') {
+        true => has_parts(printed, &first.split('…').collect::<Vec<_>>()),
+        false => first == printed || (numbers == Numbers::Measured && are_numbers(first, printed)),
+    };
+    if is_same && first.contains('…') {
+        words.push(((*first).to_owned(), (*printed).to_owned()));
+    }
+    let is_alike = is_same && is_alike(rest, after, numbers, words);
+    if !is_alike {
+        words.truncate(mark);
+    }
+    is_alike
+}
+
+/// Returns whether a word consists of these parts with anything between them.
+fn has_parts(word: &str, parts: &[&str]) -> bool {
+    let [first, middle @ .., last] = parts else {
+        return false;
+    };
+    let Some(mut rest) = word.strip_prefix(first) else {
+        return false;
+    };
+    for part in middle {
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+fn are_numbers(shown: &str, printed: &str) -> bool {
+    let number = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_digit());
+        word.parse::<f64>().is_ok()
+    };
+    let signs = |word: &str| -> String { word.chars().filter(|c| !c.is_ascii_digit()).collect() };
+    let without_point = |word: &str| signs(word).replace('.', "");
+    number(shown) && number(printed) && without_point(shown) == without_point(printed)
+}
+
+#[test]
+fn a_line_is_alike_by_words_numbers_and_gaps() {
+    let is_alike = |shown: &str, line: &str, numbers| {
+        let shown: Vec<&str> = shown.split_whitespace().collect();
+        let line: Vec<&str> = line.split_whitespace().collect();
+        is_alike(&shown, &line, numbers, &mut Vec::new())
+    };
+    let shown = "frames: 125 sent, … (key=ab_…&code=…)";
+    let line = "frames: 99 sent, 0 late, (key=ab_Xy&code=z)";
+    assert!(is_alike(shown, line, Numbers::Measured));
+    assert!(!is_alike(shown, line, Numbers::Exact));
+    assert!(!is_alike(
+        shown,
+        &line.replace("sent", "lost"),
+        Numbers::Measured
+    ));
+    assert!(!is_alike(
+        shown,
+        &line.replace("&code", "&cod"),
+        Numbers::Measured
+    ));
+    assert!(!is_alike("12.5 %", "12.5", Numbers::Measured));
+    assert!(is_alike("12.5 %", "9 %", Numbers::Measured));
+    assert!(!is_alike(
+        "127.0.0.1:7000",
+        "127.0.0.1:7001",
+        Numbers::Measured
+    ));
+    assert_eq!(
+        without_time("2026-11-26T15:58:03.726Z INFO  made it"),
+        "made it"
+    );
+}
