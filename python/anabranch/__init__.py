@@ -22,6 +22,7 @@ from ._contest import Contest, contest
 from ._errors import (
     AlgorithmError,
     AnabranchError,
+    LogError,
     MissingExtra,
     RunError,
     ScenarioError,
@@ -33,9 +34,11 @@ from ._errors import (
 from ._names import claims, columns, controllers, metrics, schedulers
 from ._native import __version__
 from ._papers import Findings, FrameDelays, frame_delay_bound, reproduce
+from ._qlog import read_qlog
 from ._result import Result, concat
 from ._run import run
 from ._scenario import Scenario
+from ._stats import read_stats
 from ._sweep_result import SweepResult
 from ._table import Table
 from .sweep import Sweep
@@ -53,6 +56,7 @@ __all__ = [
     "Feedback",
     "Findings",
     "FrameDelays",
+    "LogError",
     "MissingExtra",
     "Packet",
     "Packets",
@@ -79,6 +83,8 @@ __all__ = [
     "controllers",
     "frame_delay_bound",
     "metrics",
+    "read_qlog",
+    "read_stats",
     "reproduce",
     "run",
     "schedulers",

@@ -241,7 +241,7 @@ def compare(
     so that differences are taken seed by seed.
 
     Raises `ValueError` for no settings, a scenario with a sweep, or no seeds, `UnknownName` for a
-    metric, and what `run` raises.
+    metric, `KeyboardInterrupt` after Ctrl-C, and what `run` raises.
 
     >>> import anabranch
     >>> compared = anabranch.compare(

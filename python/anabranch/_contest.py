@@ -87,7 +87,7 @@ def contest(
 
     `rows`: beginnings of their names ("4", "6a"), all without any. `set`: values in every row, as
     in `Scenario.with_`. A row holds if every seed meets its bar. Rows of less than a minute are not
-    judged. Raises `UnknownName` for a row, and what `run` raises.
+    judged. Raises `UnknownName` for a row, `KeyboardInterrupt` after Ctrl-C, and what `run` raises.
 
     >>> import anabranch
     >>> anabranch.contest(["9"])

@@ -157,8 +157,9 @@ class VersionError(AnabranchError, ValueError):
 class TraceError(AnabranchError, ValueError):
     """A trace file that cannot be read.
 
-    Attributes: `file` (its name, or None for data in memory) and `line` (from 1, or None). In data
-    in memory `line` is the number of the row.
+    Attributes: `file` (its name, or None for data in memory), `line` (from 1, or None) and `offset`
+    (of a packet in a capture, in bytes from 0, or None). In data in memory `line` is the number of
+    the row.
 
     >>> import anabranch
     >>> try:
@@ -170,18 +171,41 @@ class TraceError(AnabranchError, ValueError):
 
     file: str | None
     line: int | None
+    offset: int | None
 
-    def __init__(self, reason: str, file: str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        file: str | None = None,
+        line: int | None = None,
+        offset: int | None = None,
+    ) -> None:
         place = f"row {line}" if file is None else file if line is None else f"{file}:{line}"
+        place = place if offset is None else f"{place} at byte {offset}"
         super().__init__(reason if file is None and line is None else f"{place}: {reason}")
-        self.file, self.line, self._reason = file, line, reason
+        self.file, self.line, self.offset, self._reason = file, line, offset, reason
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (TraceError, (self._reason, self.file, self.line))
+        return (type(self), (self._reason, self.file, self.line, self.offset))
+
+
+class LogError(TraceError):
+    """A file of statistics, or a qlog, that cannot be read. Attributes are those of `TraceError`.
+
+    >>> import anabranch, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "send.json")
+    ...     _ = path.write_text('{"event": "stats"}\\n')
+    ...     try:
+    ...         anabranch.read_stats(path)
+    ...     except anabranch.LogError as error:
+    ...         print(error.line, str(error).split(": ")[-1])
+    1 uptime_s is missing
+    """
 
 
 class TraceWarning(UserWarning):
-    """A trace with gaps, or with bins so long that they hide how the rate varies.
+    """A trace or log with gaps, or with bins so long that they hide how the rate varies.
 
     >>> import anabranch
     >>> issubclass(anabranch.TraceWarning, UserWarning)

@@ -93,11 +93,11 @@ def reproduce(
 
     An interrupt (Ctrl-C) is raised within about a simulated second; finished runs stay in the
     cache.
-    Raises `UnknownName` for a claim that does not exist, and `RunError`.
+    Raises `UnknownName` for a claim that does not exist, `ValueError` for none, and `RunError`.
 
     >>> import anabranch
-    >>> anabranch.reproduce("S0-F7", seeds=1).table["id"].tolist()  # doctest: +SKIP
-    ['S0-F7']
+    >>> anabranch.reproduce("S0-F11", seeds=1, cache=False).table["verdict"].tolist()
+    ['holds']
     """
     chosen = [what] if isinstance(what, str) else list(what)
     if not chosen:

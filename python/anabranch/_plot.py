@@ -407,7 +407,7 @@ class FindingsPlots:
     """Plots of claims, as `findings.plot`.
 
     >>> import anabranch
-    >>> value = {"name": "a", "unit": "milliseconds", "paper_value": 20.0,
+    >>> value = {"name": "a", "unit": "ms", "paper_value": 20.0,
     ...     "ours": {"median": 21.0, "min": 20.0, "max": 22.0}}
     >>> claim = {"id": "X", "verdict": "holds", "seed_count": 3, "values": [value]}
     >>> anabranch.Findings({"findings": [claim]}).plot.bars().get_ylabel()
@@ -422,7 +422,7 @@ class FindingsPlots:
     def bars(self, *, unit: str | None = None, ax: Any = None, style: Style = "page") -> Any:
         """Draw the papers' printed numbers (black diamonds) beside ours: medians and ranges.
 
-        `unit`: as in the claims' values, such as "milliseconds" or "bits_per_second"; by default
+        `unit`: as in the claims' values, such as "ms", "ratio" or "bits_per_second"; by default
         the one with the most numbers. Raises `ValueError` if no claim prints a number.
 
         >>> import anabranch

@@ -83,7 +83,7 @@ def run(
     "series"; True for all. Traces are kept in memory: a packet takes about 100 bytes.
     `progress`: "auto", a truth value, or a function that gets simulated seconds.
 
-    The same scenario, seed and version give the same trace hash as `anabranch-lab run`, on any machine.
+    The same scenario, seed and version give the trace hash of `anabranch-lab run`, on any machine.
 
     An interrupt (Ctrl-C) ends the runs within about a simulated second of each. Finished runs are
     returned with a warning, and `Result.is_partial` is true; without any the interrupt is raised.

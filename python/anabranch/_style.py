@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
+from numpy.typing import NDArray
+
 from ._extras import load
 
 #: Width of a figure: one column of a page, or both.
 Style: TypeAlias = Literal["column", "page"]
+#: Coordinates of a curve.
+Curve: TypeAlias = "Sequence[float] | NDArray[Any]"
 #: Curves of others by label: x and y, in the units of the axes.
-Overlay: TypeAlias = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+Overlay: TypeAlias = Mapping[str, tuple["Curve", "Curve"]]
 
 #: Sizes in inches. The widths are those of IEEE journals: 3.5 in (one column), 7.16 in (two).
 SIZES = {"column": (3.5, 2.3), "page": (7.16, 3.0)}
@@ -110,7 +114,7 @@ def scale_of(unit: str) -> tuple[float, str]:
         "bytes": (1e-3, "kB"),
         "share": (100.0, "%"),
         "ms": (1.0, "ms"),
-        "milliseconds": (1.0, "ms"),
+        "ratio": (100.0, "%"),
         "s": (1.0, "s"),
     }
     return known.get(unit, (1.0, ""))

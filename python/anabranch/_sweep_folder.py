@@ -37,15 +37,17 @@ def describe(
     """Return the description of a sweep. Equal ones, apart from `identity`, have equal rows."""
     text = scenario.to_toml()
     axes = {axis.key: axis.overrides for axis in grid.axes}
+    settings = filter(None, itertools.chain(*axes.values()))
     return {
         "format": FORMAT,
         "version": _native.__version__,
         "identity": uuid.uuid4().hex,
         "name": scenario.name,
         "scenario": text,
-        "files": _files(scenario, [text, scenario._text, *itertools.chain(*axes.values())]),
+        "files": _files(scenario, [text, scenario._text, *settings]),
         "algorithms": _algorithms(scenario, grid),
         "settings": axes,
+        "groups": [[axis.key for axis in group] for group in grid.groups],
         "columns": list(grid.columns),
         "seeds": seeds,
         "trace": traces,

@@ -165,7 +165,8 @@ class SweepResult:
         """Return a table of all finished partitions as a `pyarrow.dataset.Dataset`.
 
         It reads columns and rows when they are asked for, so it may be larger than the memory.
-        Raises `UnknownName` for a table that the sweep does not have, and `MissingExtra`.
+        Raises `UnknownName` for a table that the sweep does not have, `FileNotFoundError` before a
+        partition is finished, and `MissingExtra`.
 
         >>> import anabranch, tempfile
         >>> small = anabranch.testing.small_scenario()

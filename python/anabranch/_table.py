@@ -110,6 +110,8 @@ class Table:
     def filter(self, rows: NDArray[Any] | Sequence[Any]) -> Table:
         """Return the rows at which `rows` is true, or those with these numbers (from 0).
 
+        Raises `ValueError` for truth values of another length, or a row that is not there.
+
         >>> import anabranch
         >>> metrics = anabranch.metrics()
         >>> metrics.filter(metrics["metric"] == "jain")["unit"].tolist()

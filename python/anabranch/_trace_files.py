@@ -117,10 +117,11 @@ def mahimahi(path: str) -> Pieces:
         last = time
     if not times or last == 0:
         raise TraceError("the trace has no time above 0 ms", path)
-    return _events(np.frombuffer(times), np.broadcast_to(OPPORTUNITY_BYTES, len(times)))
+    return events(np.frombuffer(times), np.broadcast_to(OPPORTUNITY_BYTES, len(times)))
 
 
-def _events(times: Floats, sizes: Floats) -> Pieces:
+def events(times: Floats, sizes: Floats) -> Pieces:
+    """Return single events in ms with their bytes, and gaps of more than a second."""
     before = np.concatenate(([0.0], times[:-1]))
     is_gap = times - before > 1000.0
     return Pieces(times, times, sizes, (before[is_gap], (times - before)[is_gap]))
@@ -130,7 +131,7 @@ def pantheon(path: str, flow: int | None) -> Pieces:
     """Return capacity or deliveries of a tunnel log, in the format of Pantheon's `tunnel_graph.py`.
 
     Lines `TIME # BYTES` are opportunities of an emulated link, `TIME + BYTES …` arrivals at the
-    link, `TIME - BYTES DELAY FLOW` deliveries.
+    link, `TIME - BYTES DELAY FLOW` deliveries, `TIME d PACKETS BYTES` drops (in logs of mm-link).
     """
     found = {b"#": (array("d"), array("d")), b"-": (array("d"), array("d"))}
     begin: float | None = None
@@ -138,7 +139,7 @@ def pantheon(path: str, flow: int | None) -> Pieces:
         items = line.split()
         if not items or items[0].startswith(b"#"):
             continue
-        if len(items) < 3 or items[1] not in (b"#", b"+", b"-"):
+        if len(items) < 3 or items[1] not in (b"#", b"+", b"-", b"d"):
             raise TraceError(f"{shown(line.strip())} is no event of a tunnel log", path, number)
         time = number_of(items[0].decode("ascii", "replace"), "the time", path, number)
         if not items[2].isdigit() or not 0 < int(items[2][:15]) <= 1_000_000:
@@ -148,7 +149,7 @@ def pantheon(path: str, flow: int | None) -> Pieces:
             reason = f"{time:g} ms is before the first event, {begin:g} ms, or 49.7 days after it"
             raise TraceError(reason, path, number)
         has_flow = items[1] == b"-" and flow is not None
-        if items[1] == b"+" or (has_flow and items[4:5] != [str(flow).encode()]):
+        if items[1] in (b"+", b"d") or (has_flow and items[4:5] != [str(flow).encode()]):
             continue
         times, sizes = found[items[1]]
         if times and time - begin < times[-1]:
@@ -160,7 +161,7 @@ def pantheon(path: str, flow: int | None) -> Pieces:
     if not times or times[-1] <= 0:
         about = "" if flow is None else f" of flow {flow}"
         raise TraceError(f"the log has no deliveries{about} over a time above 0", path)
-    return _events(np.frombuffer(times), np.frombuffer(sizes))
+    return events(np.frombuffer(times), np.frombuffer(sizes))
 
 
 def csv_rows(path: str, names: list[str], delimiter: str) -> Iterator[Row]:

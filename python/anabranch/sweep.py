@@ -35,20 +35,30 @@ _COUNT_INTERVAL_S = 5.0
 
 
 class Sweep:
-    """A scenario at all combinations of settings, with all seeds.
+    """A scenario at all combinations of settings, or at a list of points, with all seeds.
 
-    `settings`: lists of values by key, as in `Scenario.with_`; the last key changes first.
+    `settings`: lists of values by key, as in `Scenario.with_`; the last key changes first. `zip`:
+    keys of `settings` whose values go together, the first with the first; or several such lists.
+    `points`: instead of `settings`, a dictionary of settings for each point, or a data frame with a
+    column for each key; a missing cell is a key that the point does not set.
     `seeds`: 20 means 1 to 20; or a range or list. `trace`: as in `run`, but none by default.
 
     Raises `ScenarioError` for a key whose values are all impossible, `ValueError` for no values or
-    seeds, a value or seed given twice, or a scenario with a `[sweep]`, and `UnknownName` for an
-    unknown trace. A single impossible value becomes rows with its error.
+    seeds, a point or seed given twice, keys of `zip` that differ in length, or a scenario with a
+    `[sweep]`, and `UnknownName` for an unknown trace. A single impossible value becomes rows with
+    its error.
 
     >>> import anabranch
     >>> small = anabranch.testing.small_scenario()
     >>> settings = {"links.up.rate": ["1 Mbit/s", "2 Mbit/s"], "flows.0.controller": ["gcc"]}
     >>> anabranch.Sweep(small, settings, seeds=20)
     <Sweep of 'small': 2 x 1 points, 20 seeds>
+    >>> settings["links.up.delay"] = ["20 ms", "10 ms"]
+    >>> both = anabranch.Sweep(small, settings, zip=["links.up.rate", "links.up.delay"])
+    >>> both.settings_of(1)["links.up.delay"], both.point_count
+    ('10 ms', 2)
+    >>> anabranch.Sweep(small, points=[{"links.up.loss": 0.1}, {"links.up.rate_mbps": 1}], seeds=1)
+    <Sweep of 'small': 2 points, 1 seeds>
     """
 
     __slots__ = ("_grid", "scenario", "seeds", "trace")
@@ -56,8 +66,10 @@ class Sweep:
     def __init__(
         self,
         scenario: ScenarioLike,
-        settings: Mapping[str, Iterable[Any]],
+        settings: Mapping[str, Iterable[Any]] | None = None,
         *,
+        zip: Sequence[str] | Sequence[Sequence[str]] = (),
+        points: Any = None,
         seeds: Seeds = 10,
         trace: str | Sequence[str] | bool = (),
     ) -> None:
@@ -69,11 +81,17 @@ class Sweep:
         self.seeds = as_seeds(seeds)
         #: Names of the traces.
         self.trace = as_traces(trace)
-        self._grid = Grid(self.scenario, settings)
+        if points is None:
+            groups = _sweep_grid.crossed(settings or {}, zip)
+        elif settings is None and not zip:
+            groups = _sweep_grid.listed(points)
+        else:
+            raise ValueError("points: each has all its settings, so `settings` and `zip` are none")
+        self._grid = Grid(self.scenario, groups)
 
     @property
     def point_count(self) -> int:
-        """Number of points, the product of the numbers of values.
+        """Number of points: of `points`, else the product of the numbers of values.
 
         >>> import anabranch
         >>> small = anabranch.testing.small_scenario()
@@ -119,11 +137,12 @@ class Sweep:
 
         An impossible setting, a panic or an exception of an algorithm in Python is a row of `runs`
         with an `error`. An interrupt (Ctrl-C) returns the finished partitions with a warning;
-        without any it is raised.
+        without any it is raised (`KeyboardInterrupt`).
 
-        Raises `FileExistsError` for a folder that holds another sweep or other files,
-        `VersionError` for a sweep or worker of another version, `MissingExtra` without pyarrow, and
-        the exception of an executor whose workers died. Finished partitions are kept.
+        Raises `ValueError` for a `part_points` below 1, `FileExistsError` for a folder that holds
+        another sweep or other files, `VersionError` for a sweep or worker of another version,
+        `MissingExtra` without pyarrow, and the exception of an executor whose workers died.
+        Finished partitions are kept.
 
         >>> import anabranch, tempfile
         >>> small = anabranch.testing.small_scenario()
@@ -201,8 +220,8 @@ class Sweep:
         return [number for number in range(count) if number not in kept]
 
     def __repr__(self) -> str:
-        points = _sweep_grid.product_text(self._grid.axes)
-        return f"<Sweep of {self.scenario.name!r}: {points} points, {len(self.seeds)} seeds>"
+        about = f"{self._grid} points, {len(self.seeds)} seeds"
+        return f"<Sweep of {self.scenario.name!r}: {about}>"
 
 
 class _Work(NamedTuple):

@@ -1,11 +1,21 @@
-"""Scenarios for trials, and the contract that algorithms keep."""
+"""Scenarios and files for trials, and the contract that algorithms keep."""
 
 from __future__ import annotations
 
 from . import _native
 from ._algorithms import Controller, Scheduler, maker_of, name_of
+from ._examples import example
 from ._run import run
 from ._scenario import Scenario
+
+__all__ = [
+    "ContractError",
+    "check_controller",
+    "check_scheduler",
+    "example",
+    "small_scenario",
+    "two_path_scenario",
+]
 
 _SMALL = """
 title = "A camera behind a slow uplink"

@@ -12,10 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from . import _pcap
 from . import _trace_files as files
 from ._errors import TraceError, TraceWarning
 from ._table import Table
 from ._trace_files import OPPORTUNITY_BYTES, Floats, Pieces
+
+__all__ = ["DelayTrace", "Trace"]
 
 #: Most lines that `to_mahimahi` writes: 0.5 GB, ten minutes of 1 Gbit/s.
 MAX_LINES = 50_000_000
@@ -32,8 +35,9 @@ PathLike = str | os.PathLike[str]
 class Trace:
     """Capacity of a link over time: the bytes on the wire that it can carry.
 
-    Readers are `from_mahimahi`, `from_pantheon`, `from_throughput` and `from_flow_monitor`. A link
-    of a scenario takes the file that `to_mahimahi` writes. A trace does not change.
+    Readers are `from_mahimahi`, `from_pantheon`, `from_throughput`, `from_flow_monitor` and
+    `from_pcap`. A link of a scenario takes the file that `to_mahimahi` writes. A trace does not
+    change.
 
     Readers raise `TraceError` with the file and line of a mistake, and `OSError` for a file that
     cannot be opened. They warn (`TraceWarning`) of gaps and of bins longer than a second. A file
@@ -82,7 +86,7 @@ class Trace:
     def from_pantheon(
         cls, path: PathLike, *, scheme: str | None = None, run: int = 1, flow: int | None = None
     ) -> Trace:
-        """Read a tunnel log of Pantheon, or the log of a scheme's run in a folder of its results.
+        """Read a log of Pantheon's tunnel or of mm-link, or one of a folder of Pantheon's results.
 
         If the log has an emulated link's capacity, that is the trace. Otherwise it is the bytes
         delivered, a lower bound of the capacity: of all flows, or of the `flow` with this number.
@@ -169,6 +173,32 @@ class Trace:
         1000000.0
         """
         return cls._read(files.flow_monitor(os.fspath(path), flow), path)
+
+    @classmethod
+    def from_pcap(
+        cls,
+        path: PathLike,
+        *,
+        source: str | None = None,
+        destination: str | None = None,
+        port: int | None = None,
+    ) -> Trace:
+        """Read a capture of packets, pcap or pcapng: the bytes of IP packets as they were captured.
+
+        `source`, `destination`: an address or network whose packets count, so that one direction
+        remains; `port`: of either end. Links' headers do not count. It is what arrived, a lower
+        bound of the capacity. Capture at the receiver, without GRO (`ethtool -K eth0 gro off`).
+
+        Raises `TraceError` with the `offset` of a mistake, and `ValueError` for an address.
+
+        >>> import anabranch
+        >>> capture = anabranch.testing.example("udp.pcap")
+        >>> trace = anabranch.Trace.from_pcap(capture, destination="127.0.0.1", port=17900)
+        >>> trace.total_bytes > 100_000
+        True
+        """
+        file = os.fspath(path)
+        return cls._read(_pcap.arrivals(file, source, destination, port), path)
 
     @property
     def duration_s(self) -> float:

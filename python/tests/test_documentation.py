@@ -41,7 +41,7 @@ def test_the_examples_of_the_page_run() -> None:
     # Curves, recordings, folders and clusters of the reader's own.
     marks = ["(x, y)", "5g.csv", "results/", "/shared/results"]
     of_others = [block for block in blocks if any(mark in block for mark in marks)]
-    assert len(blocks) == 9 and len(of_others) == 6
+    assert len(blocks) == 11 and len(of_others) == 6
     assert sum(wrong in block for block in blocks) == 1
     for block in blocks:
         if block in of_others:
@@ -54,6 +54,21 @@ def test_the_examples_of_the_page_run() -> None:
     assert not names["result"].is_partial
     algorithms = [names["Aimd"], names["Nearest"]]
     assert list(names["scenario"].algorithms.values()) == algorithms
+
+
+def test_the_examples_of_the_page_on_other_simulators_run() -> None:
+    page = PAGE.with_name("from-other-simulators.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    # Ten seconds of 500 kbit/s, of which 1,448 B of 1,502 B are payload.
+    assert 0.8 * 602_000 < names["received"] < 602_000
+    assert names["video"].flows["loss"].min() > 0
+    assert len(names["report"].labels) == 4
+    for file in re.findall(r"EnablePcap|from_pcap|from_flow_monitor|from_pantheon", page):
+        assert file == "EnablePcap" or hasattr(anabranch.Trace, file)
 
 
 if __name__ == "__main__":

@@ -198,6 +198,9 @@ def test_claims_show_the_printed_numbers() -> None:
     assert [text.get_text() for text in ax.get_xticklabels()] == ["X: a", "X: c"]
     assert ax.lines[-1].get_ydata().tolist() == [3.0, 5.0]
     assert ax.patches[0].get_height() == 2.0 and ax.get_ylabel() == "(Mbit/s)"
+    shares = [{**value("e", "ratio", 0.01), "ours": {"median": 0.02, "min": 0.02, "max": 0.02}}]
+    ax = Findings({"findings": [{**claim, "values": shares}]}).plot.bars(unit="ratio")
+    assert ax.patches[0].get_height() == 2.0 and ax.get_ylabel() == "(%)"
     with pytest.raises(ValueError, match="in milliseconds"):
         Findings({"findings": [claim]}).plot.bars(unit="milliseconds")
 

@@ -243,15 +243,13 @@ def test_other_bad_input_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_index_has_numbers_with_units_and_texts() -> None:
-    grid = _sweep_grid.Grid(
-        tiny(),
-        {
-            "links.up.delay": ["5 ms", "1 s", "nonsense"],
-            "links.up.queue": ["20 kB", "100 ms"],
-            "links.up.loss": ["1 %", 0.02],
-            "flows.0.controller": ["gcc", "gcx"],
-        },
-    )
+    settings: dict[str, list[Any]] = {
+        "links.up.delay": ["5 ms", "1 s", "nonsense"],
+        "links.up.queue": ["20 kB", "100 ms"],
+        "links.up.loss": ["1 %", 0.02],
+        "flows.0.controller": ["gcc", "gcx"],
+    }
+    grid = _sweep_grid.Grid(tiny(), _sweep_grid.crossed(settings, ()))
     first, last = grid.cells(0), grid.cells(len(grid) - 1)
     assert first["links.up.delay_ms"] == 5.0 and first["links.up.loss"] == 0.01
     assert first["flows.0.controller"] == "gcc" and last["flows.0.controller"] == "gcx"

@@ -331,6 +331,13 @@ def test_a_file_without_line_ends_takes_little_memory(tmp_path: Path) -> None:
         assert peak < 1_000_000
 
 
+def test_logs_of_mm_link_have_opportunities_and_drops(tmp_path: Path) -> None:
+    log = "# mahimahi mm-link (uplink) [up.trace] > up.log\n# base timestamp: 5\n"
+    log += "10 + 1504\n10 # 1504\n12 d 2 3008\n15 - 1504 5\n20 # 1504\n"
+    trace = Trace.from_pantheon(written(tmp_path, "up.log", log))
+    assert trace.total_bytes == 2 * PACKET and trace.duration_s == 0.01
+
+
 def test_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anabranch._trace_files.MAX_ROWS", 100)
     path = written(tmp_path, "x", "".join(f"{i}\n" for i in range(200)))
