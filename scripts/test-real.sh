@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests beyond loopback: interfaces that vanish and return, in network namespaces of this script's
 # own, pauses longer than a unit test waits, other people's servers and players (Debian's packages,
-# installed if this is root), and the files of a release. About eight minutes. Tests that cannot run
-# here are skipped with the reason, which is no failure.
+# installed if this is root), pages in a browser, and the files of a release. About ten minutes.
+# Tests that cannot run here are skipped with the reason, which is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that has been built.
 set -u
@@ -35,6 +35,9 @@ main() {
         run srtla_comes_in_by_two_links
         run rtmp_publishers_come_one_after_the_other
         run rist_comes_in_and_goes_out
+    fi
+    if prepare_pages; then
+        run pages_work_in_a_browser
     fi
     if prepare_encoder; then
         run the_built_in_encoder_follows_without_a_gap
@@ -418,6 +421,22 @@ the_built_in_encoder_follows_without_a_gap() {
         echo "the encoder's stream has gaps"
         return 1
     fi
+}
+
+prepare_pages() {
+    install node nodejs && install npm npm && prepare_browser || return 1
+    if [ "$(node --print 'parseInt(process.versions.node)')" -lt 20 ]; then
+        skip 1 "node is too old ($(node --version)): the tests in a browser need 20"
+        return 1
+    fi
+}
+
+# Their programs have no log here: the tests print what failed.
+pages_work_in_a_browser() {
+    if ! ANABRANCH=$(realpath "$program") scripts/test-browser.sh >"$folder/pages.log" 2>&1; then
+        return 1
+    fi
+    grep "        " "$folder/pages.log" || true
 }
 
 prepare_namespaces() {
