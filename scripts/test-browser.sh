@@ -20,4 +20,4 @@ export CHROMIUM ANABRANCH="${ANABRANCH:-${CARGO_TARGET_DIR:-target}/debug/anabra
 # Only what the lock file names, and no scripts of packages.
 npm ci --prefix web/tests --ignore-scripts --no-audit --no-fund --silent
 [ $# -gt 0 ] || set -- web/tests/*.test.mjs
-node --test --test-concurrency=1 "$@"
+node --test --test-concurrency=1 --test-reporter=spec "$@"

@@ -436,7 +436,7 @@ pages_work_in_a_browser() {
     if ! ANABRANCH=$(realpath "$program") scripts/test-browser.sh >"$folder/pages.log" 2>&1; then
         return 1
     fi
-    grep "        " "$folder/pages.log" || true
+    grep "is shown after" "$folder/pages.log"
 }
 
 prepare_namespaces() {

@@ -17,7 +17,7 @@ export function chooseSpan(span) {
 
 /** The kinds of charts: a word, a unit, and the lines of a point in time. */
 const ofPaths = (value) => (stream) => stream.paths.map((path) => [
-  path.path, short(path.name), value(path),
+  path.path, `${path.path} ${short(path.name)}`, value(path),
 ]);
 const RATE = {
   word: 'rate', title: 'rate', unit: 'Mbit/s',
@@ -61,9 +61,9 @@ function colours() {
   return found;
 }
 
-/** Returns the end of a scale that holds all values. */
+/** Returns the end of a scale that holds all values, at least 1. */
 function scaleEnd(values) {
-  const greatest = Math.max(0.001, ...values);
+  const greatest = Math.max(1, ...values);
   const decade = 10 ** Math.floor(Math.log10(greatest));
   return decade * STEPS.find((step) => greatest <= step * decade * 1.0001);
 }

@@ -39,7 +39,7 @@ export function clock(unixTime) {
 
 /** A name without the greater part of a public key. */
 export function short(name) {
-  return name.replace(/abpub_\w{8,}/g, (key) => `${key.slice(0, 14)}…`);
+  return name.replace(/abpub_[\w-]{8,}/g, (key) => `${key.slice(0, 14)}…`);
 }
 
 /** Makes an element with attributes and children. Texts are never parsed. */

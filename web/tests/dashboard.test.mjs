@@ -1,7 +1,7 @@
 // The dashboard of real programs, in a real browser.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
 
 import { checkAccessibility, checkLayout, keep, launch, open } from './browser.mjs';
 import { Bed, freePort } from './programs.mjs';
@@ -12,6 +12,8 @@ const LIMIT = { timeout: 30_000 };
 let browser;
 
 before(async () => { browser = await launch(); });
+// A page that stays open goes on drawing.
+afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
 after(async () => { await browser?.close(); });
 
 /** Starts a receiver, and returns its program and address. */
@@ -19,9 +21,20 @@ async function startReceiver(bed, senders, options, output) {
   const key = bed.key('receiver');
   const allowed = senders.flatMap((sender) => ['--allow', sender]);
   const recv = bed.start('recv', '--listen', '127.0.0.1:0', '--key', key.file, ...allowed,
-    '--keep-listening', ...options, output);
+    ...options, output);
   const [, address] = await recv.waitFor(/listening at ([\d.:]+)/);
   return { recv, address, key: key.public };
+}
+
+/** Records the built-in camera, so that several streams need no encoder each. */
+async function makeFilm(bed) {
+  const camera = bed.key('camera');
+  const receiver = await startReceiver(bed, [camera.public], ['--latency', '5 s'],
+    bed.path('film.ts'));
+  const send = bed.start('send', '--to', receiver.address, '--key', camera.file,
+    '--peer', receiver.key, '--duration', '20 s', 'test:');
+  await Promise.all([send.ended, receiver.recv.ended]);
+  return bed.path('film.ts');
 }
 
 /** Waits until a path of the page's table is in a state. */
@@ -36,7 +49,8 @@ describe('a sender over two links', () => {
 
   before(async () => {
     const camera = bed.key('camera');
-    const receiver = await startReceiver(bed, [camera.public], [], bed.path('out.ts'));
+    const receiver = await startReceiver(bed, [camera.public], ['--keep-listening'],
+      bed.path('out.ts'));
     emulate = bed.start('emulate', 'web/tests/two-links.toml', '--to', receiver.address);
     const [, first] = await emulate.waitFor(/wifi\D*(127\.0\.0\.1:\d+)/);
     const [, second] = await emulate.waitFor(/lte\D*(127\.0\.0\.1:\d+)/);
@@ -178,24 +192,32 @@ describe('a sender over two links', () => {
 describe('a receiver of three streams', () => {
   const bed = new Bed();
   const names = ['front', 'roof', 'stage'];
+  const keys = names.map((name) => bed.key(name));
+  let receiver;
   let url;
+  let film;
 
   before(async () => {
-    const keys = names.map((name) => bed.key(name));
-    const receiver = await startReceiver(bed, keys.map((key, at) => `${key.public}=${names[at]}`),
-      ['--dashboard', '0'], bed.path('{name}.ts'));
+    film = await makeFilm(bed);
+    receiver = await startReceiver(bed, keys.map((key, at) => `${key.public}=${names[at]}`),
+      ['--keep-listening', '--latency', '2 s', '--dashboard', '0'], bed.path('{name}.ts'));
     [, url] = await receiver.recv.waitFor(DASHBOARD);
-    for (const key of keys) {
-      bed.start('send', '--to', receiver.address, '--key', key.file, '--peer', receiver.key,
-        'test:');
-    }
   });
   after(() => bed.end());
+
+  /** Plays the film in all streams. */
+  function play() {
+    for (const key of keys) {
+      bed.start('send', '--to', receiver.address, '--key', key.file, '--peer', receiver.key, film);
+    }
+  }
 
   it('shows them side by side, each with a picture', async () => {
     const { page, problems } = await open(browser, url, {
       viewport: { width: 1920, height: 1080 },
     });
+    await page.locator('#news', { hasText: 'live' }).waitFor(LIMIT);
+    play();
     for (const name of names) {
       const stream = page.getByRole('region', { name });
       await stream.locator('.state', { hasText: 'connected' }).first().waitFor(LIMIT);
@@ -220,6 +242,7 @@ describe('a receiver of three streams', () => {
     const { page, problems } = await open(browser, url, {
       viewport: { width: 360, height: 740 }, colorScheme: 'dark',
     });
+    play();
     await page.getByRole('region', { name: 'stage' }).waitFor(LIMIT);
     await checkLayout(page);
     await checkAccessibility(page);

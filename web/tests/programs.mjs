@@ -42,8 +42,9 @@ export class Bed {
 /** A running program and its standard error. */
 export class Running {
   said = '';
+  /** Resolves when it has ended. */
+  ended;
   #child;
-  #ended;
 
   constructor(parameters) {
     this.#child = spawn(PROGRAM, parameters, { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -51,7 +52,7 @@ export class Running {
       stream.setEncoding('utf8').on('data', (text) => { this.said += text; });
     }
     this.#child.stdin.on('error', () => {});
-    this.#ended = new Promise((resolve) => { this.#child.on('exit', resolve); });
+    this.ended = new Promise((resolve) => { this.#child.on('exit', resolve); });
   }
 
   /** Waits for a text that matches, and returns the match. */
@@ -74,7 +75,7 @@ export class Running {
 
   async stop(signal = 'SIGTERM') {
     if (this.#child.exitCode === null) this.#child.kill(signal);
-    await this.#ended;
+    await this.ended;
   }
 }
 
