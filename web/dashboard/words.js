@@ -1,10 +1,11 @@
 // Names of figures as buttons that explain them, in the words of `anabranch top`.
 
-import { element } from './format.js';
+import { element, setText } from './format.js';
 
 const words = new Map();
 let reasons = [];
 const meaning = document.getElementById('meaning');
+const spoken = document.getElementById('spoken');
 
 /** Loads the words. Nothing is drawn before. */
 export async function loadWords() {
@@ -36,6 +37,7 @@ function explain(button, key) {
   button.setAttribute('aria-describedby', 'meaning');
   meaning.showPopover();
   place(button);
+  setText(spoken, word.meaning);
 }
 
 /** Places the explanation below its button, within the window. */

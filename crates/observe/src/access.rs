@@ -72,7 +72,7 @@ impl Token {
             .split('&')
             .filter(|part| !part.is_empty())
             .partition(|part| part.starts_with("token="));
-        let is_ours = |part: &&str| self.is(part["token=".len()..].as_bytes());
+        let is_ours = |part: &&str| self.is(&part.as_bytes()["token=".len()..]);
         if !tokens.iter().any(is_ours) {
             return Access::Denied;
         }
