@@ -355,16 +355,6 @@ fn what_cannot_be_observed_is_said_before_the_work_begins() {
             "--metrics: cannot listen at 127",
         ),
         (["--metrics", "x", "out.ts"], 2, "expected a port"),
-        (
-            ["--dashboard", "0.0.0.0:0", "out.ts"],
-            1,
-            "add --dashboard-token-file FILE",
-        ),
-        (
-            ["--metrics-host", "studio", "out.ts"],
-            1,
-            "is for --metrics or --dashboard",
-        ),
         (["--stats", &folder, "out.ts"], 1, "--stats: cannot write"),
         (
             ["--stats", "-", "-"],

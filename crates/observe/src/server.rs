@@ -1,5 +1,5 @@
-//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Requests change
-//! nothing.
+//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Requests
+//! change nothing.
 
 use std::sync::Arc;
 
