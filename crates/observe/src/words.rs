@@ -88,9 +88,9 @@ pub const ALL: [Word; 21] = [
     Word {
         key: "queueing",
         head: "queueing ms",
-        meaning: "queueing delay in milliseconds: the time that even the fastest packet of the last \
-                  second waited in queues of the network, beyond the path's least round-trip time; \
-                  – is unknown",
+        meaning: "queueing delay in milliseconds: the time that even the fastest packet of the \
+                  last second waited in queues of the network, beyond the path's least round-trip \
+                  time; – is unknown",
     },
     Word {
         key: "rate",
