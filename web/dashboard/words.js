@@ -2,6 +2,8 @@
 
 import { element, setText } from './format.js';
 
+/** Smaller shares would be shown as 0.0 %. */
+const LEAST_SHARE = 0.001;
 const words = new Map();
 let reasons = [];
 const meaning = document.getElementById('meaning');
@@ -65,5 +67,6 @@ export function whySent(shares) {
   const groups = reasons.map(([text, names], index) => ({
     text, index, share: names.reduce((sum, name) => sum + (shares[name] ?? 0), 0),
   }));
-  return groups.filter((group) => group.share > 0).sort((a, b) => b.share - a.share);
+  const shown = groups.filter((group) => group.share >= LEAST_SHARE);
+  return shown.sort((a, b) => b.share - a.share);
 }
