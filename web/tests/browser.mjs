@@ -1,7 +1,7 @@
 // A browser, and checks that hold for every page.
 
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -42,7 +42,6 @@ export async function open(browser, url, options = {}) {
 
 /** Checks the page by axe-core. It is added by the protocol, which no policy of the page hinders. */
 export async function checkAccessibility(page) {
-  const { readFileSync } = await import('node:fs');
   await page.evaluate(readFileSync(AXE, 'utf8'));
   const { violations } = await page.evaluate(
     (levels) => globalThis.axe.run(document, { runOnly: levels }), LEVELS,

@@ -1,6 +1,8 @@
 // The dashboard of real programs, in a real browser.
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import { checkAccessibility, checkLayout, keep, launch, open } from './browser.mjs';
@@ -18,7 +20,7 @@ after(async () => { await browser?.close(); });
 
 /** Starts a receiver, and returns its program and address. */
 async function startReceiver(bed, senders, options, output) {
-  const key = bed.key('receiver');
+  const key = bed.key(`receiver-${randomUUID()}`);
   const allowed = senders.flatMap((sender) => ['--allow', sender]);
   const recv = bed.start('recv', '--listen', '127.0.0.1:0', '--key', key.file, ...allowed,
     ...options, output);
@@ -74,7 +76,7 @@ describe('a sender over two links', () => {
     assert.ok(parseFloat(rtt) >= 80, `${rtt} ms over a link of 80 ms`);
     await page.getByText('why packets were sent').first().waitFor(LIMIT);
     await page.locator('.why li', { hasText: 'new' }).waitFor(LIMIT);
-    await page.locator('#events li', { hasText: 'session 1 began' }).waitFor(LIMIT);
+    await page.locator('#events li', { hasText: 'session 1 began' }).first().waitFor(LIMIT);
     await page.locator('.chart canvas').first().waitFor(LIMIT);
     await page.getByRole('button', { name: '1 hour' }).click();
     await page.getByRole('img', { name: /rate in the last hour/ }).waitFor(LIMIT);
@@ -91,7 +93,7 @@ describe('a sender over two links', () => {
     const shownAfter = Date.now() - at;
     console.log(`        the failed link is shown after ${shownAfter} ms`);
     assert.ok(shownAfter < 2_000, `${shownAfter} ms`);
-    await page.locator('#events li', { hasText: 'path 0 lo: out' }).waitFor(LIMIT);
+    await page.locator('#events li', { hasText: 'path 0 lo: out' }).first().waitFor(LIMIT);
     await keep(page, 'failed-link');
     emulate.say('wifi up');
     await waitForState(page, 0, 'active');
@@ -268,7 +270,6 @@ describe('a program that is restarted', () => {
       return recv;
     };
     const first = await start();
-    const { readFileSync } = await import('node:fs');
     const secret = readFileSync(token, 'utf8').trim();
     const url = `http://127.0.0.1:${port}/`;
     const refused = await fetch(url);
