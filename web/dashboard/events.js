@@ -66,23 +66,26 @@ const list = document.getElementById('events');
 const spoken = document.getElementById('spoken');
 let shownNumber = 0;
 let shownFirst = null;
+let namesStreams = false;
 
 /** Shows events, the newest first, and has the newest important one spoken. */
 export function showEvents(events) {
   document.getElementById('no-events').hidden = events.length > 0;
   const first = events[0]?.unix_time_s ?? null;
   const isOther = events.length === 0 || (events.at(-1).number < shownNumber);
-  if (isOther || shownFirst === null) {
+  const isFirst = isOther || shownFirst === null;
+  const showsStream = new Set(events.map((event) => event.stream)).size > 1;
+  const spokenNumber = shownNumber;
+  if (isFirst || showsStream !== namesStreams) {
     list.replaceChildren();
     shownNumber = 0;
   }
   shownFirst = first;
-  const isFirst = shownNumber === 0;
-  const showsStream = new Set(events.map((event) => event.stream)).size > 1;
+  namesStreams = showsStream;
   for (const event of events.filter((event) => event.number > shownNumber)) {
     list.prepend(entry(event, showsStream));
     const [tone, text] = sentence(event);
-    if (!isFirst && tone !== 'plain') setText(spoken, text);
+    if (!isFirst && tone !== 'plain' && event.number > spokenNumber) setText(spoken, text);
     shownNumber = event.number;
   }
   while (list.children.length > events.length) list.lastElementChild.remove();
