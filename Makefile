@@ -45,10 +45,10 @@ python: ## the laboratory as a Python package, a wheel in target/wheels (needs P
 site: ## the documents as a site with search, the Rust API and the playground, in target/site (installs mdBook if it is missing)
 	CARGO="$(CARGO)" scripts/site.sh
 
-test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, files of a release (eight minutes; parts need root on Linux)
+test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, pages in a browser, files of a release (ten minutes; parts need root on Linux)
 	CARGO="$(CARGO)" scripts/test-real.sh
 
-bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT
+bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes, a gigabit over real sockets and the dashboard cost; beside SRT
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
 	$(CARGO) bench --quiet -p anabranch-lab --bench instructions
 	$(CARGO) bench --quiet -p anabranch-controllers --bench controllers
@@ -60,6 +60,7 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) build --profile dist --quiet -p anabranch-cli
 	$(CARGO) run --profile dist --quiet -p anabranch-cli --example beside_srt
 	$(CARGO) run --profile dist --quiet -p anabranch-cli --example tunnel_figures
+	$(CARGO) run --profile dist --quiet -p anabranch-cli --example dashboard_figures
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked

@@ -146,7 +146,7 @@ lay_out() {
     done
     cp -R "$stage/share/." "$2/share/"
     install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/operations.md \
-        docs/compatibility.md "$2/share/doc/anabranch/"
+        docs/compatibility.md packaging/grafana.json "$2/share/doc/anabranch/"
 }
 
 archives() {

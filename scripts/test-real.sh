@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests beyond loopback: interfaces that vanish and return, in network namespaces of this script's
 # own, pauses longer than a unit test waits, other people's servers and players (Debian's packages,
-# installed if this is root), and the files of a release. About eight minutes. Tests that cannot run
-# here are skipped with the reason, which is no failure.
+# installed if this is root), pages in a browser, and the files of a release. About ten minutes.
+# Tests that cannot run here are skipped with the reason, which is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that has been built.
 set -u
@@ -39,6 +39,9 @@ main() {
         run srt_reaches_a_listener_that_knows_nothing_of_two_links
         run rtmp_reaches_a_server_that_knows_nothing_of_two_links
         run rist_reaches_a_receiver_that_knows_nothing_of_two_links
+    fi
+    if prepare_pages; then
+        run pages_work_in_a_browser
     fi
     if prepare_encoder; then
         run the_built_in_encoder_follows_without_a_gap
@@ -422,6 +425,23 @@ the_built_in_encoder_follows_without_a_gap() {
         echo "the encoder's stream has gaps"
         return 1
     fi
+}
+
+prepare_pages() {
+    install node nodejs && install npm npm && prepare_browser || return 1
+    if [ "$(node --print 'parseInt(process.versions.node)')" -lt 20 ]; then
+        skip 1 "node is too old ($(node --version)): the tests in a browser need 20"
+        return 1
+    fi
+}
+
+# Their programs have no log here: the tests print what failed.
+pages_work_in_a_browser() {
+    if ! ANABRANCH=$(realpath "$program") scripts/test-browser.sh \
+        web/tests/dashboard.test.mjs >"$folder/pages.log" 2>&1; then
+        return 1
+    fi
+    grep "is shown after" "$folder/pages.log"
 }
 
 prepare_namespaces() {

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use anabranch_observe::Token;
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -17,6 +18,8 @@ use anabranch_units::Duration;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
+use data_encoding::HEXLOWER;
+use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -54,20 +57,28 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()> {
-    let shown = path.display();
-    // The key is whole before the file gets its name. If the program ends in between, it leaves no
-    // half key, and no file that blocks the next try. An old file may be open to others, and is
-    // not written to.
+    write_secret(path, &key.to_text(), is_forced, &KEY)
+}
+
+/// Writes a secret into a file that its owner alone may read.
+///
+/// # Errors
+/// The file cannot be made, or it exists and the user does not force it.
+fn write_secret(path: &Path, text: &str, is_forced: bool, of: &SecretKind) -> anyhow::Result<()> {
+    let (shown, noun) = (path.display(), of.noun);
+    // The secret is whole before the file gets its name. If the program ends in between, it leaves
+    // no half secret, and no file that blocks the next try. An old file may be open to others, and
+    // is not written to.
     let folder = path.parent().filter(|folder| folder != &Path::new(""));
     let mut file = tempfile::Builder::new()
         .prefix(".anabranch-key-")
         .permissions(Permissions::from_mode(0o600))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .with_context(|| format!("cannot make key file {shown}"))?;
-    file.write_all(key.to_text().as_bytes())
+        .with_context(|| format!("cannot make {noun} {shown}"))?;
+    file.write_all(text.as_bytes())
         .and_then(|()| file.write_all(b"\n"))
         .and_then(|()| file.as_file().sync_all())
-        .with_context(|| format!("cannot write key file {shown}"))?;
+        .with_context(|| format!("cannot write {noun} {shown}"))?;
     let kept = match is_forced {
         true => file.persist(path),
         false => file.persist_noclobber(path),
@@ -75,11 +86,9 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
     match kept {
         Ok(_) => Ok(()),
         Err(refused) if refused.error.kind() == IoErrorKind::AlreadyExists => {
-            bail!("key file {shown} exists: --force overwrites it, --show prints its public key")
+            bail!("{noun} {shown} exists: --force overwrites it, --show prints its public key")
         }
-        Err(refused) => {
-            Err(anyhow!(refused.error).context(format!("cannot make key file {shown}")))
-        }
+        Err(refused) => Err(anyhow!(refused.error).context(format!("cannot make {noun} {shown}"))),
     }
 }
 
@@ -91,14 +100,41 @@ pub(crate) fn read_or_make_key(path: &Path) -> anyhow::Result<SecretKey> {
     if path.exists() {
         return read_key(path);
     }
+    let key = SecretKey::generate();
+    make_secret(path, &key.to_text(), &KEY)?;
+    Ok(key)
+}
+
+/// Reads the dashboard's token. If there is no file, makes one with a random token.
+///
+/// # Errors
+/// The file cannot be read or made, others may read it, or it holds no token. No message repeats
+/// a part of it.
+pub(crate) fn read_or_make_token(path: &Path) -> anyhow::Result<Token> {
+    let text = if path.exists() {
+        read_secret(path, &TOKEN)?
+    } else {
+        let mut bytes = [0; TOKEN_BYTES];
+        let filled = SystemRandom::new().fill(&mut bytes);
+        filled.map_err(|_| anyhow!("the operating system gives no random numbers"))?;
+        let text = HEXLOWER.encode(&bytes);
+        make_secret(path, &text, &TOKEN)?;
+        text
+    };
+    let shown = path.display();
+    let token = text.parse::<Token>().map_err(anyhow::Error::msg);
+    token.with_context(|| format!("token file {shown}"))
+}
+
+/// Writes a new secret file, and makes its folder.
+fn make_secret(path: &Path, text: &str, of: &SecretKind) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         let shown = folder.display();
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {shown}"))?;
     }
-    let key = SecretKey::generate();
-    write_key(path, &key, false)?;
-    print::note(format_args!("made the key file {}", path.display()));
-    Ok(key)
+    write_secret(path, text, false, of)?;
+    print::note(format_args!("made the {} {}", of.noun, path.display()));
+    Ok(())
 }
 
 /// Checks that the receiver's key is not this end's own.
@@ -114,6 +150,23 @@ pub(crate) fn ensure_other(peer: &PublicKey, own: PublicKey) -> anyhow::Result<(
     Ok(())
 }
 
+/// Words about a kind of secret in messages.
+struct SecretKind {
+    noun: &'static str,
+    option: &'static str,
+}
+
+const KEY: SecretKind = SecretKind {
+    noun: "key file",
+    option: "--key",
+};
+const TOKEN: SecretKind = SecretKind {
+    noun: "token file",
+    option: "--dashboard-token-file",
+};
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 16;
+
 /// Path by which the program's starter hands a key over.
 const STDIN: &str = "/dev/stdin";
 /// Upper bound on the length of a key file.
@@ -126,8 +179,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Errors
 /// Others may read the file, or it holds no secret key. No message repeats a part of it.
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
+    let text = read_secret(path, &KEY)?;
     let shown = path.display();
-    let unreadable = || format!("cannot read key file {shown}");
+    SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
+}
+
+/// Reads a secret file, or standard input as `/dev/stdin`.
+///
+/// # Errors
+/// The file cannot be read, or others may read it.
+fn read_secret(path: &Path, of: &SecretKind) -> anyhow::Result<String> {
+    let shown = path.display();
+    let unreadable = || format!("cannot read {} {shown}", of.noun);
     let text = if path == Path::new(STDIN) {
         // The starter has opened it, and is responsible for it, like a shell that reads a mounted
         // file.
@@ -140,12 +203,11 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
         let metadata = file.metadata().with_context(unreadable)?;
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
         let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
-        check_mode(path, metadata.mode(), is_credential)?;
-        check_owner(path, metadata.uid(), geteuid().as_raw())?;
+        check_mode(path, metadata.mode(), is_credential, of)?;
+        check_owner(path, metadata.uid(), geteuid().as_raw(), of)?;
         read_until_stopped(file.as_fd())
     };
-    let text = text.with_context(unreadable)?;
-    SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
+    text.with_context(unreadable)
 }
 
 /// Reads a file or pipe to its end, unless a signal ends the program first.
@@ -173,30 +235,32 @@ fn read_until_stopped(source: BorrowedFd<'_>) -> io::Result<String> {
     String::from_utf8(text).map_err(|_| IoErrorKind::InvalidData.into())
 }
 
-/// Refuses a key file of another user, because its owner can read and replace it.
-fn check_owner(path: &Path, owner: u32, own: u32) -> anyhow::Result<()> {
+/// Refuses a secret file of another user, because its owner can read and replace it.
+fn check_owner(path: &Path, owner: u32, own: u32, of: &SecretKind) -> anyhow::Result<()> {
+    let SecretKind { noun, option } = of;
     let shown = path.display();
     ensure!(
         owner == own || owner == 0,
-        "key file {shown} belongs to another user ({owner}; this program runs as {own}): run \
-         `chown {own} {shown}`, or hand it over by standard input: `--key {STDIN} <{shown}`"
+        "{noun} {shown} belongs to another user ({owner}; this program runs as {own}): run \
+         `chown {own} {shown}`, or hand it over by standard input: `{option} {STDIN} <{shown}`"
     );
     Ok(())
 }
 
-/// Refuses a key file that others may read. A credential of a service manager (systemd's
+/// Refuses a secret file that others may read. A credential of a service manager (systemd's
 /// `LoadCredential=`) may have an access list in place of an owner. Its mask looks like the rights
 /// of a group.
-fn check_mode(path: &Path, mode: u32, is_credential: bool) -> anyhow::Result<()> {
+fn check_mode(path: &Path, mode: u32, is_credential: bool, of: &SecretKind) -> anyhow::Result<()> {
+    let SecretKind { noun, option } = of;
     let others = if is_credential { 0o007 } else { 0o077 };
     if mode & others == 0 {
         return Ok(());
     }
     let (shown, mode) = (path.display(), mode & 0o777);
     bail!(
-        "key file {shown} is open to others (mode {mode:03o}): run `chmod 600 {shown}`, and make a \
-         new key if others may have read it. A secret that a container mounts needs mode 0400, \
-         or comes by standard input: `--key {STDIN} <{shown}`"
+        "{noun} {shown} is open to others (mode {mode:03o}): run `chmod 600 {shown}`, and make a \
+         new one if others may have read it. A secret that a container mounts needs mode 0400, or \
+         comes by standard input: `{option} {STDIN} <{shown}`"
     )
 }
 
@@ -292,9 +356,11 @@ mod tests {
     #[test]
     fn a_key_file_of_another_user_is_refused() {
         let path = Path::new("/home/eve/studio.key");
-        assert!(check_owner(path, 1_000, 1_000).is_ok());
-        assert!(check_owner(path, 0, 1_000).is_ok(), "root's");
-        let error = check_owner(path, 1_001, 1_000).unwrap_err().to_string();
+        assert!(check_owner(path, 1_000, 1_000, &KEY).is_ok());
+        assert!(check_owner(path, 0, 1_000, &KEY).is_ok(), "root's");
+        let error = check_owner(path, 1_001, 1_000, &KEY)
+            .unwrap_err()
+            .to_string();
         for part in [
             "another user (1001",
             "chown 1000 /home/eve/studio.key",
@@ -303,7 +369,7 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         assert!(
-            check_owner(path, 1_001, 0).is_err(),
+            check_owner(path, 1_001, 0, &KEY).is_err(),
             "root has nothing of others"
         );
         if geteuid().is_root() {
@@ -314,6 +380,24 @@ mod tests {
             let error = read_key(&path).unwrap_err().to_string();
             assert!(error.contains("another user"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_token_is_made_once_and_read_by_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/token");
+        let token = read_or_make_token(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(read_or_make_token(&path).unwrap(), token);
+        let other = read_or_make_token(&folder.path().join("other")).unwrap();
+        assert_ne!(other, token);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        let error = format!("{:#}", read_or_make_token(&path).unwrap_err());
+        assert!(error.contains("token file") && error.contains("chmod 600"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::write(&path, "hunter2").unwrap();
+        let error = format!("{:#}", read_or_make_token(&path).unwrap_err());
+        assert!(error.contains("openssl rand") && !error.contains("hunter2"));
     }
 
     #[test]
@@ -337,10 +421,12 @@ mod tests {
     #[test]
     fn a_credential_may_have_an_access_list_and_a_mounted_secret_is_refused_with_the_way_out() {
         let path = Path::new("/run/secrets/studio.key");
-        assert!(check_mode(path, 0o100_440, true).is_ok());
-        assert!(check_mode(path, 0o100_400, false).is_ok());
-        assert!(check_mode(path, 0o100_444, true).is_err());
-        let error = check_mode(path, 0o100_444, false).unwrap_err().to_string();
+        assert!(check_mode(path, 0o100_440, true, &KEY).is_ok());
+        assert!(check_mode(path, 0o100_400, false, &KEY).is_ok());
+        assert!(check_mode(path, 0o100_444, true, &KEY).is_err());
+        let error = check_mode(path, 0o100_444, false, &KEY)
+            .unwrap_err()
+            .to_string();
         for part in [
             "mode 444",
             "mode 0400",

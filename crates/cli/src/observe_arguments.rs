@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use anabranch_observe::http::HttpAddress;
 use anabranch_observe::{HostName, Opened, Options, StandardOutput, StatsName};
+use anyhow::ensure;
+
+use crate::keygen::read_or_make_token;
 
 /// Options of every command that has sessions.
 #[derive(Clone, Debug, clap::Args)]
@@ -13,13 +16,22 @@ pub(crate) struct ObserveArguments {
     #[arg(long, value_name = "FILE|-")]
     stats: Option<StatsName>,
     /// Answer HTTP at this address, or at this port of 127.0.0.1: /metrics for Prometheus,
-    /// /status.json for NOALBS and `anabranch top`. Everybody who can reach the address can read
-    /// the answers.
+    /// /status.json for NOALBS and `anabranch top`; at this machine's own addresses, / for a
+    /// browser. Everybody who can reach the address can read the answers.
     #[arg(long, value_name = "[ADDR:]PORT")]
     metrics: Option<HttpAddress>,
-    /// With --metrics, also answer requests that call this machine NAME. Requests to its addresses
-    /// and localhost are always answered. Any other name could let a web page read the answers.
-    #[arg(long, value_name = "NAME", requires = "metrics")]
+    /// Show each path in a browser at this address, or at this port of 127.0.0.1. An address that
+    /// other machines reach needs --dashboard-token-file. It has the answers of --metrics, too.
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    dashboard: Option<HttpAddress>,
+    /// File with the token that requests to --dashboard need: 16 to 256 letters, digits and -._~.
+    /// If there is no file, one is made.
+    #[arg(long, value_name = "FILE", requires = "dashboard")]
+    dashboard_token_file: Option<PathBuf>,
+    /// With --metrics or --dashboard, also answer requests that call this machine NAME. Requests
+    /// to its addresses and localhost are always answered. Any other name could let a web page
+    /// read the answers.
+    #[arg(long, value_name = "NAME")]
     metrics_host: Vec<HostName>,
     /// Log each packet, and the transport's estimates of each path, as qlog (JSON-SEQ). It takes
     /// about 260 bytes a packet. An existing file is overwritten.
@@ -43,11 +55,19 @@ impl ObserveArguments {
     /// Opens the requested files and sockets, so that errors are reported before the work begins.
     ///
     /// # Errors
-    /// A file cannot be written, or an address cannot be used.
+    /// A file cannot be written, an address cannot be used, or the token cannot be read.
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
+        let is_served = self.metrics.is_some() || self.dashboard.is_some();
+        ensure!(
+            is_served || self.metrics_host.is_empty(),
+            "--metrics-host is for --metrics or --dashboard: add one of them"
+        );
+        let token = self.dashboard_token_file.as_deref();
         let options = Options {
             stats: self.stats.clone(),
             metrics: self.metrics.clone(),
+            dashboard: self.dashboard.clone(),
+            dashboard_token: token.map(read_or_make_token).transpose()?,
             metrics_hosts: self.metrics_host.clone(),
             qlog: self.qlog.clone(),
             on_event: self.on_event.clone(),

@@ -1,7 +1,10 @@
 //! A small HTTP server, for `--metrics` and `emulate --control`.
 
 use core::convert::Infallible;
+use core::pin::Pin;
 use core::str::FromStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context as TaskContext, Poll};
 use core::time::Duration as StdDuration;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
@@ -10,14 +13,14 @@ use std::thread;
 
 use anyhow::Context;
 use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::connections::{Connections, Patience, Progress, Watched};
 use super::hosts::{HostName, Hosts};
@@ -29,8 +32,56 @@ const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 const FOREIGN_HOST: &str = "\
 the requested host is not this machine: --metrics-host NAME adds a name\n";
 
+/// Time after which a connection ends whose bytes the client's machine does not acknowledge.
+/// Chosen: twice the patience with a client that does not read.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_MS: u32 = 20_000;
+
 /// An answer with its body.
-pub type Answer = Response<Full<Bytes>>;
+pub type Answer = Response<Body>;
+
+/// Content of an answer.
+#[derive(Debug)]
+pub struct Body(Content);
+
+#[derive(Debug)]
+enum Content {
+    Whole(Full<Bytes>),
+    /// Messages without an end.
+    Live(mpsc::Receiver<Bytes>),
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Content::Whole(whole) => Pin::new(whole).poll_frame(context),
+            Content::Live(messages) => {
+                let message = messages.poll_recv(context);
+                message.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Whole(whole) => whole.is_end_stream(),
+            Content::Live(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Whole(whole) => whole.size_hint(),
+            Content::Live(_) => SizeHint::default(),
+        }
+    }
+}
 
 /// The source of answers.
 pub trait Answerer: Send + Sync + 'static {
@@ -159,13 +210,24 @@ async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answeri
 }
 
 async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering: &Answering<A>) {
+    let is_live = AtomicBool::new(false);
     let answer = async |request: Request<Incoming>| {
+        let is_head = request.method() == Method::HEAD;
         let is_ours = answering.hosts.admit(request.uri(), request.headers());
-        Ok::<_, Infallible>(match is_ours {
+        let answer = match is_ours {
             true => answering.answerer.answer(request).await,
             false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
-        })
+        };
+        if let Content::Live(_) = answer.body().0
+            && !is_head
+        {
+            is_live.store(true, Ordering::Relaxed);
+        }
+        Ok::<_, Infallible>(answer)
     };
+    // A viewer on a lost network would keep its place until the operating system gives up.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&connection, UNACKNOWLEDGED_MS);
     let Patience {
         progress: pause,
         age,
@@ -177,6 +239,10 @@ async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering
     let mut served = core::pin::pin!(served);
     // A client that leaves, or speaks no HTTP, needs no report.
     if tokio::time::timeout(age, served.as_mut()).await.is_err() {
+        if is_live.load(Ordering::Relaxed) {
+            let _ = served.await;
+            return;
+        }
         served.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(pause, served).await;
     }
@@ -188,7 +254,17 @@ pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 }
 
 pub(super) fn body(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(bytes.into()));
+    let content = Content::Whole(Full::new(bytes.into()));
+    answer_of(status, kind, Body(content))
+}
+
+/// Returns an answer that goes on while its client reads the messages.
+pub(super) fn live(kind: &'static str, messages: mpsc::Receiver<Bytes>) -> Answer {
+    answer_of(StatusCode::OK, kind, Body(Content::Live(messages)))
+}
+
+fn answer_of(status: StatusCode, kind: &'static str, body: Body) -> Answer {
+    let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     let value = hyper::header::HeaderValue::from_static;

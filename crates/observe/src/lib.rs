@@ -8,17 +8,21 @@
 //!
 //! All are made from samples, which a thread takes. Without any of them there is no thread.
 
+mod access;
 mod command;
 mod connections;
 #[cfg(feature = "codec")]
 pub mod drawing;
 mod hosts;
+mod hour;
 pub mod http;
+mod live;
 mod meter;
 pub mod metrics;
 pub mod names;
 mod noalbs;
 mod outage;
+mod pages;
 mod qlog;
 pub mod sampler;
 mod server;
@@ -29,6 +33,7 @@ mod stream_event;
 mod thumbnail;
 mod tracked;
 mod tunnelled;
+pub mod words;
 
 use core::time::Duration as StdDuration;
 use std::collections::VecDeque;
@@ -41,15 +46,18 @@ use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
 use command::Commands;
+use hour::Hour;
 use http::{HttpAddress, Server};
+use live::Live;
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
-use server::Metrics;
+use server::{Door, Metrics};
 use stats::Stats;
 use status::{Status, TunnelCounters};
 use stream_event::Listeners;
 use thumbnail::KeyFrames;
 
+pub use access::Token;
 pub use hosts::HostName;
 pub use server::target_line;
 pub use stats::StatsName;
@@ -75,6 +83,10 @@ pub struct Options {
     pub stats: Option<StatsName>,
     /// Address of the HTTP endpoint.
     pub metrics: Option<HttpAddress>,
+    /// Address of the dashboard, which answers as the HTTP endpoint does.
+    pub dashboard: Option<HttpAddress>,
+    /// Token that requests to the dashboard's address need.
+    pub dashboard_token: Option<Token>,
     /// Names of this machine in requests to it, beside its addresses and localhost.
     pub metrics_hosts: Vec<HostName>,
     /// File of the log of packets.
@@ -122,7 +134,7 @@ pub struct Foreign {
 #[derive(Debug)]
 pub struct Opened {
     stats: Option<Stats>,
-    server: Option<Server>,
+    servers: Vec<(Server, Door)>,
     qlog: Option<OpenQlog>,
     on_event: Option<String>,
 }
@@ -134,12 +146,10 @@ impl Options {
     /// A file cannot be written, or an address cannot be used.
     pub fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
-        let server = self.metrics.as_ref();
-        let server = server.map(|address| server::listen(address, &self.metrics_hosts));
         let qlog = self.qlog.as_deref().map(OpenQlog::open);
         Ok(Opened {
             stats: stats.transpose()?,
-            server: server.transpose()?,
+            servers: server::listen(self)?,
             qlog: qlog.transpose()?,
             on_event: self.on_event.clone(),
         })
@@ -153,6 +163,8 @@ pub struct Shared {
     tunnelled: Mutex<TunnelCounters>,
     /// Statuses of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
+    hour: Mutex<Hour>,
+    live: Arc<Live>,
 }
 
 impl Shared {
@@ -166,7 +178,17 @@ impl Shared {
         recent.iter().cloned().collect()
     }
 
+    fn hour_json(&self) -> String {
+        let hour = self.hour.lock().unwrap_or_else(PoisonError::into_inner);
+        hour.json()
+    }
+
     fn publish(&self, status: Arc<Status>) {
+        {
+            let mut hour = self.hour.lock().unwrap_or_else(PoisonError::into_inner);
+            hour.add(&status);
+        }
+        self.live.publish(Arc::clone(&status));
         let kept = match status.streams.len() > MAX_REMEMBERED_STREAMS {
             true => 1,
             false => REMEMBERED_SECONDS,
@@ -191,7 +213,7 @@ struct Running {
     sampling: Option<thread::JoinHandle<()>>,
     logging: Option<(Qlog, thread::JoinHandle<()>)>,
     _commands: Option<Commands>,
-    _serving: Option<http::Serving>,
+    _serving: Vec<http::Serving>,
 }
 
 impl Opened {
@@ -212,7 +234,8 @@ impl Opened {
         clock: Clock,
         look: impl Fn() -> Vec<Look> + Send + 'static,
     ) -> anyhow::Result<Observation> {
-        let is_for_people = self.stats.is_some() || self.server.is_some() || self.qlog.is_some();
+        let is_served = !self.servers.is_empty();
+        let is_for_people = self.stats.is_some() || is_served || self.qlog.is_some();
         if !is_for_people && self.on_event.is_none() && !service::is_managed() {
             return Ok(Observation { running: None });
         }
@@ -222,7 +245,16 @@ impl Opened {
             key_frames: KeyFrames::new(clock),
             tunnelled: Mutex::default(),
             recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
+            hour: Mutex::default(),
+            live: Arc::default(),
         });
+        if is_served {
+            shared.live.publish(shared.status());
+            let live = Arc::clone(&shared.live);
+            shared
+                .listeners
+                .subscribe(move |timed| live.on_event(timed));
+        }
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
         if let Some(stats) = stats.clone() {
             let listener = move |timed: &stream_event::TimedEvent| stats::write(&stats, timed);
@@ -239,10 +271,11 @@ impl Opened {
             .map(|command| Commands::start(command, role, clock, &shared.listeners))
             .transpose()?;
         let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
-        let serving = self
-            .server
-            .map(|server| server.start("metrics", Metrics(Arc::clone(&shared))))
-            .transpose()?;
+        let serving = self.servers.into_iter().map(|(server, door)| {
+            let shared = Arc::clone(&shared);
+            server.start("metrics", Metrics { shared, door })
+        });
+        let serving = serving.collect::<std::io::Result<_>>()?;
         let (stop, stopped) = mpsc::channel();
         let sinks = Sinks {
             shared: Arc::clone(&shared),

@@ -71,6 +71,11 @@ pub const OF_STREAMS: &[Metric<Stream>] = &[
         |stream| Some(stream.session_s),
     ),
     gauge(
+        "anabranch_stream_latency_seconds",
+        "Delay that both ends agreed on for media; absent without one.",
+        |stream| stream.latency_s,
+    ),
+    gauge(
         "anabranch_stream_target_bits_per_second",
         "Target bitrate of the encoder; 0 at a receiver.",
         |stream| Some(stream.target_rate_bps as f64),
@@ -138,6 +143,11 @@ pub const OF_PATHS: &[Metric<Path>] = &[
         "anabranch_path_rtt_max_seconds",
         "The longest round-trip time of the last second.",
         |path| path.rtt_s.map(|rtt| rtt.max),
+    ),
+    gauge(
+        "anabranch_path_queueing_delay_seconds",
+        "Least round-trip time of the last second minus the path's least; absent while unknown.",
+        |path| path.queueing_delay_s,
     ),
     gauge(
         "anabranch_path_loss_ratio",
@@ -433,6 +443,26 @@ mod tests {
     #[test]
     fn labels_cannot_break_out_of_their_quotes() {
         assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+
+    #[test]
+    fn grafana_draws_metrics_that_exist() {
+        let dashboard = include_str!("../../../packaging/grafana.json");
+        let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+        let text = text(&Status::default());
+        let mut named = Vec::new();
+        for panel in dashboard["panels"].as_array().unwrap() {
+            for target in panel["targets"].as_array().unwrap() {
+                let query = target["expr"].as_str().unwrap();
+                let words = query.split(|of: char| !of.is_ascii_alphanumeric() && of != '_');
+                let names = words.filter(|word| word.starts_with("anabranch_"));
+                named.extend(names.map(str::to_owned));
+            }
+        }
+        assert!(named.len() > 15, "{named:?}");
+        for name in named {
+            assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+        }
     }
 
     #[test]

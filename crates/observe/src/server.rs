@@ -1,23 +1,31 @@
-//! `--metrics`: HTTP answers for all clients that reach the address. Requests change nothing.
+//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Requests
+//! change nothing.
 
 use std::sync::Arc;
 
 use anabranch_terminal::print;
-use hyper::body::Incoming;
-use hyper::header::ALLOW;
+use anyhow::ensure;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
+use tokio::sync::mpsc;
 
-use super::hosts::HostName;
-use super::http::{Answer, Answerer, HttpAddress, Server, body, text};
+use super::access::{Access, Token};
+use super::http::{Answer, Answerer, HttpAddress, Server, body, live, text};
 use super::status::{Status, Stream};
 use super::thumbnail::NoPicture;
-use super::{Shared, metrics, noalbs};
+use super::{Options, Shared, metrics, noalbs, pages, words};
 
 const INDEX: &str = "\
+/             the dashboard
+/overlay      for OBS and other programs that show a web page over a picture
 /metrics      for Prometheus
 /status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
 /target       a sender's target for its encoder and the encoder's bitrate, in bit/s, as JSON
+/live         server-sent events: `status` once a second, and `happened`
 /history.json the status of each of the last 120 seconds
+/hour.json    means of ten seconds each, of the last hour
+/events.json  the last 200 events
 /thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
 ";
 
@@ -25,31 +33,126 @@ const NO_PICTURE_YET: &str = "\
 no picture yet: key frames of received H.264 are kept from the first request on; ask again
 ";
 const NO_DECODER: &str = "this program was built without the cargo feature `codec`\n";
+const NO_TOKEN: &str = "\
+this address needs the token of --dashboard-token-file: open /?token=TOKEN once, enter it as the
+password of any user, or send `Authorization: Bearer TOKEN`
+";
+const NO_DASHBOARD: &str = "\
+the dashboard is not at this address of --metrics, because other machines reach it: use
+--dashboard ADDR:PORT with --dashboard-token-file FILE
+";
+const TOO_MANY_VIEWERS: &str = "16 viewers watch already; try again later\n";
+const EVENT_STREAM: &str = "text/event-stream";
+const JSON: &str = "application/json";
 
-/// Listens at the address of `--metrics`.
-///
-/// # Errors
-/// The address cannot be used.
-pub(super) fn listen(wanted: &HttpAddress, names: &[HostName]) -> anyhow::Result<Server> {
-    let server = Server::bind("--metrics", wanted, names)?;
-    let address = server.address()?;
-    print::note(format_args!("metrics at http://{address}/metrics"));
-    Ok(server)
+/// Rights of all requests to one address.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Door {
+    /// Required token.
+    token: Option<Token>,
+    /// Whether the dashboard and the overlay are here.
+    has_dashboard: bool,
+    /// Port of the address.
+    port: u16,
 }
 
-/// The source of answers of `--metrics`.
-pub(super) struct Metrics(pub(super) Arc<Shared>);
+/// Listens at the addresses of `--metrics` and `--dashboard`. If they are the same, one server
+/// answers all requests.
+///
+/// # Errors
+/// An address cannot be used, or other machines could open the dashboard without a token.
+pub(super) fn listen(options: &Options) -> anyhow::Result<Vec<(Server, Door)>> {
+    let Options {
+        metrics, dashboard, ..
+    } = options;
+    let mut servers = Vec::new();
+    let bind = |option: &str, wanted: &HttpAddress| -> anyhow::Result<_> {
+        let server = Server::bind(option, wanted, &options.metrics_hosts)?;
+        let address = server.address()?;
+        let door = Door {
+            token: None,
+            has_dashboard: address.ip().is_loopback(),
+            port: address.port(),
+        };
+        Ok((server, door, address))
+    };
+    if let Some(wanted) = metrics
+        && metrics != dashboard
+    {
+        let (server, door, address) = bind("--metrics", wanted)?;
+        print::note(format_args!("metrics at http://{address}/metrics"));
+        servers.push((server, door));
+    }
+    if let Some(wanted) = dashboard {
+        let token = &options.dashboard_token;
+        ensure!(
+            token.is_some() || wanted.address.ip().is_loopback(),
+            "--dashboard {}: other machines reach this address, so it needs a token: add \
+             --dashboard-token-file FILE, which is made if there is none",
+            wanted.address,
+        );
+        let (server, door, address) = bind("--dashboard", wanted)?;
+        if metrics == dashboard {
+            print::note(format_args!("metrics at http://{address}/metrics"));
+        }
+        let link = token.as_ref().map_or("", |_| "?token=TOKEN");
+        print::note(format_args!("dashboard at http://{address}/{link}"));
+        let token = token.clone();
+        let has_dashboard = true;
+        servers.push((
+            server,
+            Door {
+                token,
+                has_dashboard,
+                ..door
+            },
+        ));
+    }
+    Ok(servers)
+}
+
+/// The source of answers of `--metrics` and `--dashboard`.
+pub(super) struct Metrics {
+    pub(super) shared: Arc<Shared>,
+    pub(super) door: Door,
+}
 
 impl Answerer for Metrics {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
-        answer(&request, &self.0).await
+        let mut answer = match self.door.refusal(&request) {
+            Some(refusal) => refusal,
+            None => answer(&request, &self.shared, &self.door).await,
+        };
+        pages::protect(answer.headers_mut());
+        answer
     }
 }
 
-async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+impl Door {
+    /// Returns the answer to a request that may not have another one.
+    fn refusal<B>(&self, request: &Request<B>) -> Option<Answer> {
+        match self.token.as_ref()?.access(request, self.port) {
+            Access::Granted => None,
+            Access::Link { cookie, location } => {
+                let mut answer = text(StatusCode::SEE_OTHER, Bytes::new());
+                answer.headers_mut().insert(SET_COOKIE, cookie);
+                answer.headers_mut().insert(LOCATION, location);
+                Some(answer)
+            }
+            Access::Denied => {
+                let mut answer = text(StatusCode::UNAUTHORIZED, NO_TOKEN);
+                let challenge = HeaderValue::from_static("Basic realm=\"anabranch\"");
+                answer.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+                Some(answer)
+            }
+        }
+    }
+}
+
+async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>, door: &Door) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
-        let allowed = hyper::header::HeaderValue::from_static("GET, HEAD");
+        let allowed = HeaderValue::from_static("GET, HEAD");
         answer.headers_mut().insert(ALLOW, allowed);
         return answer;
     }
@@ -63,12 +166,12 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
         "/status.json" => {
             let wanted = request.uri().query().and_then(wanted_stream);
             let object = noalbs::with_publishers(&status, wanted.as_deref());
-            body(StatusCode::OK, "application/json", object.to_string())
+            body(StatusCode::OK, JSON, object.to_string())
         }
         "/target" => {
             let wanted = request.uri().query().and_then(wanted_stream);
             match target(&status, wanted.as_deref()) {
-                Some(target) => body(StatusCode::OK, "application/json", target.to_string()),
+                Some(target) => body(StatusCode::OK, JSON, target.to_string()),
                 None => text(StatusCode::NOT_FOUND, "no such stream\n"),
             }
         }
@@ -76,11 +179,35 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
             let recent = shared.recent();
             let seconds: Vec<&Status> = recent.iter().map(|status| &**status).collect();
             let seconds = serde_json::to_string(&seconds).unwrap_or_default();
-            body(StatusCode::OK, "application/json", seconds)
+            body(StatusCode::OK, JSON, seconds)
         }
+        "/hour.json" => body(StatusCode::OK, JSON, shared.hour_json()),
+        "/events.json" => body(StatusCode::OK, JSON, shared.live.events_json()),
+        "/words.json" => body(StatusCode::OK, JSON, words::json()),
+        "/live" => watch(request.method(), shared),
         "/thumbnail" => thumbnail(request.uri().query(), shared).await,
-        "/" => text(StatusCode::OK, INDEX),
-        _ => text(StatusCode::NOT_FOUND, INDEX),
+        path => match pages::page(path) {
+            Some(page) if door.has_dashboard => page,
+            Some(_) => text(StatusCode::OK, format!("{NO_DASHBOARD}\n{INDEX}")),
+            None => text(StatusCode::NOT_FOUND, INDEX),
+        },
+    }
+}
+
+/// Returns the news from now on.
+fn watch(method: &Method, shared: &Shared) -> Answer {
+    // Without a body there is nothing to wait for.
+    if method == Method::HEAD {
+        return live(EVENT_STREAM, mpsc::channel(1).1);
+    }
+    match shared.live.view() {
+        Some(messages) => live(EVENT_STREAM, messages),
+        None => {
+            let mut answer = text(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_VIEWERS);
+            let pause = HeaderValue::from_static("10");
+            answer.headers_mut().insert(RETRY_AFTER, pause);
+            answer
+        }
     }
 }
 
@@ -91,7 +218,10 @@ async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
     let stream = query.and_then(wanted_stream).or(one).unwrap_or_default();
     let shared = Arc::clone(shared);
     let picture = tokio::task::spawn_blocking(move || shared.key_frames.picture(&stream));
+    // Browsers report an error in their console for other answers than this.
+    let is_quiet = query.is_some_and(|query| query.split('&').any(|part| part == "quiet"));
     match picture.await.unwrap_or(Err(NoPicture::NotYet)) {
+        Err(_) if is_quiet => text(StatusCode::NO_CONTENT, Bytes::new()),
         Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
         Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
         Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
@@ -137,6 +267,8 @@ fn wanted_stream(query: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+mod dashboard_tests;
+#[cfg(test)]
 mod tests {
     use core::time::Duration as StdDuration;
     use std::io::{self, Read, Write};
@@ -179,14 +311,19 @@ mod tests {
         server.patience = patience;
         let address = server.address().unwrap();
         let clock = Clock::start();
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             tunnelled: Mutex::default(),
             listeners: Listeners::new(clock),
             key_frames: KeyFrames::new(clock),
             recent: Mutex::default(),
-        };
-        let metrics = Metrics(Arc::new(shared));
-        (server.start("metrics", metrics).unwrap(), address)
+            hour: Mutex::default(),
+            live: Arc::default(),
+        });
+        let door = Door::default();
+        (
+            server.start("metrics", Metrics { shared, door }).unwrap(),
+            address,
+        )
     }
 
     fn patience(progress_ms: u64, age_ms: u64) -> Patience {

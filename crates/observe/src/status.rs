@@ -126,6 +126,9 @@ pub struct Stream {
     pub reset: bool,
     /// Seconds since the counters started.
     pub session_s: f64,
+    /// Delay that both ends agreed on for media; none before the session and for other content.
+    #[serde(default)]
+    pub latency_s: Option<f64>,
     /// Target bitrate of the encoder.
     pub target_rate_bps: u64,
     /// Rate of the encoder's frames.
@@ -204,6 +207,10 @@ pub struct Path {
     pub received_rate_bps: Spread,
     /// Round-trip time, none while it is unknown. A receiver's is reported by its sender.
     pub rtt_s: Option<Spread>,
+    /// Excess of the interval's least round-trip time over the least of the path; none while it is
+    /// unknown.
+    #[serde(default)]
+    pub queueing_delay_s: Option<f64>,
     /// Packets lost / packets sent, smoothed over about a hundred packets.
     pub loss_ratio: f64,
     /// Bandwidth estimate of the controller.

@@ -11,7 +11,7 @@ use anabranch_units::{DataRate, Instant};
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::sampler::Seen;
-use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
+use super::status::{Path, PathCounters, Reason, Spread, Stream, StreamCounters};
 use super::stream_event::StreamEvent;
 use super::{Foreign, Look};
 use crate::names::{cargo_name, path_name, state_name};
@@ -70,6 +70,8 @@ struct TrackedPath {
     sent: RateMeter,
     received: RateMeter,
     rtt: Series,
+    /// The least round-trip time so far in seconds.
+    least_rtt_s: Option<f64>,
     state: Option<PathState>,
 }
 
@@ -146,7 +148,16 @@ impl Tracked {
             bits.received += tracked.received.see(received, span_s) * span_s;
             let rtt_of_link = path.link.as_ref().and_then(|link| link.rtt);
             if let Some(rtt) = path.view.rtt.latest.or(rtt_of_link) {
-                tracked.rtt.add(rtt.as_secs_f64());
+                let rtt_s = rtt.as_secs_f64();
+                tracked.rtt.add(rtt_s);
+                // The transport also has samples between ours.
+                let least = path
+                    .view
+                    .rtt
+                    .least
+                    .map_or(rtt_s, |least| least.as_secs_f64());
+                let least = tracked.least_rtt_s.unwrap_or(least).min(least).min(rtt_s);
+                tracked.least_rtt_s = Some(least);
             }
             let state = path.state();
             if tracked.state.replace(state) != Some(state) {
@@ -254,6 +265,7 @@ impl Tracked {
             session: self.session,
             reset: core::mem::take(&mut self.is_reset),
             session_s: since.unwrap_or_default().as_secs_f64(),
+            latency_s: seen.latency.map(|latency| latency.as_secs_f64()),
             target_rate_bps: seen.target_bitrate.bits_per_second(),
             media_rate_bps: self.media.take(),
             sent_rate_bps: self.sent.take(),
@@ -276,6 +288,8 @@ impl TrackedPath {
         let max_rate = link.and_then(|link| link.max_rate);
         let cap = link.and_then(|link| link.cap);
         let lost = counted.lost_packets;
+        let rtt = self.rtt.take();
+        let queueing = |rtt: Spread| (rtt.min - self.least_rtt_s.unwrap_or(rtt.min)).max(0.0);
         let reasons = counted.reasons.iter().map(|(reason, count)| {
             let count = Reason {
                 packets: count.packets,
@@ -292,7 +306,8 @@ impl TrackedPath {
             silent_s: None,
             sent_rate_bps: self.sent.take(),
             received_rate_bps: self.received.take(),
-            rtt_s: self.rtt.take(),
+            rtt_s: rtt,
+            queueing_delay_s: rtt.map(queueing),
             loss_ratio: link.map_or(view.risk.loss_ratio, |link| link.loss_ratio),
             bandwidth_bps: bandwidth.bits_per_second(),
             max_rate_bps: max_rate.map(DataRate::bits_per_second),

@@ -1,6 +1,7 @@
 //! The table of a stream's paths, and the meaning of its columns.
 
 use anabranch_observe::status::{Path, Spread, Stream};
+use anabranch_observe::words::{self, Word};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
@@ -9,75 +10,58 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::{colour, rounded, ruled, span};
 
-/// A column of the table: head, minimum width, meaning and content.
+/// A column of the table: name and meaning, minimum width and content.
 struct Column {
-    head: &'static str,
+    word: Word,
     width: u16,
-    meaning: &'static str,
     text: fn(&Path) -> String,
 }
 
 pub(super) const COUNT: usize = 9;
 const COLUMNS: [Column; COUNT] = [
     Column {
-        head: "path",
+        word: words::PATH,
         width: 8,
-        meaning: "the network that it uses: this end's interface or address, or the peer's",
         text: name,
     },
     Column {
-        head: "state",
+        word: words::STATE,
         width: 7,
-        meaning: "active: carries data; suspect: silent for a moment, its packets are sent \
-                  elsewhere too; out: silent, only probed; standby: in reserve",
         text: state,
     },
     Column {
-        head: "out Mbit/s",
+        word: words::SENT,
         width: 10,
-        meaning: "rate that this end sends by it, in millions of bits a second, with headers",
         text: |path| in_megabits(path.sent_rate_bps.avg),
     },
     Column {
-        head: "in Mbit/s",
+        word: words::RECEIVED,
         width: 9,
-        meaning: "rate that this end receives by it, in millions of bits a second, with \
-                  headers",
         text: |path| in_megabits(path.received_rate_bps.avg),
     },
     Column {
-        head: "RTT (max) ms",
+        word: words::RTT,
         width: 12,
-        meaning: "round-trip time in milliseconds: until the answer to a packet is back, mean and \
-                  longest; – is unknown",
         text: |path| path.rtt_s.map_or("–".to_owned(), rtt),
     },
     Column {
-        head: "loss %",
+        word: words::LOSS,
         width: 6,
-        meaning: "how many of a hundred packets sent did not arrive, over about the last hundred; \
-                  – is unknown",
         text: |path| if_known(path, || format!("{:.1}", path.loss_ratio * 100.0)),
     },
     Column {
-        head: "capacity",
+        word: words::CAPACITY,
         width: 8,
-        meaning: "estimated bandwidth of the path for this stream, in Mbit/s; learned by using \
-                  it, too high while it is used little; – is unknown",
         text: |path| if_known(path, || in_megabits(path.bandwidth_bps as f64)),
     },
     Column {
-        head: "cap",
+        word: words::CAP,
         width: 4,
-        meaning: "how much of the volume is used that its user allows (--via NAME,cap=10GB); – is \
-                  without one",
         text: |path| cap(path).unwrap_or_else(|| "–".to_owned()),
     },
     Column {
-        head: "queue kB",
+        word: words::QUEUE,
         width: 8,
-        meaning: "thousands of bytes that wait here until the path takes them: each is a delay of \
-                  8 ms at 1 Mbit/s",
         text: |path| format!("{:.1}", path.queued_bytes as f64 / 1e3),
     },
 ];
@@ -101,7 +85,7 @@ pub(super) fn draw(
     interval_s: f64,
 ) {
     let heads = COLUMNS.iter().enumerate().map(|(index, column)| {
-        let cell = Cell::from(column.head);
+        let cell = Cell::from(column.word.head);
         match index == chosen {
             true => cell.style(Style::new().reversed().bold()),
             false => cell.style(Style::new().bold()),
@@ -110,7 +94,7 @@ pub(super) fn draw(
     let rows = stream.paths.iter().map(|path| {
         let cells = COLUMNS.iter().map(|column| {
             let cell = Cell::from((column.text)(path));
-            match column.head {
+            match column.word.head {
                 "path" => cell.style(colour(path.path)),
                 "state" => cell.style(state_style(path)),
                 _ => cell,
@@ -124,7 +108,7 @@ pub(super) fn draw(
     let longest = stream.paths.iter().map(|path| name(path).chars().count());
     let longest = longest.max().unwrap_or_default() as u16;
     let name_width = longest.min(room).max(COLUMNS[0].width);
-    let widths = COLUMNS.iter().map(|column| match column.head {
+    let widths = COLUMNS.iter().map(|column| match column.word.head {
         "path" => Constraint::Length(name_width),
         _ => Constraint::Length(column.width),
     });
@@ -143,11 +127,11 @@ pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line
             true => Style::new().reversed().bold(),
             false => Style::new().bold(),
         };
-        let rows = wrapped(column.meaning, width).into_iter().enumerate();
+        let rows = wrapped(column.word.meaning, width).into_iter().enumerate();
         let rows = rows.map(|(row, text)| match row {
             0 => {
-                let padding = " ".repeat(HEAD_WIDTH + 1 - column.head.chars().count());
-                let head = Span::styled(column.head, style);
+                let padding = " ".repeat(HEAD_WIDTH + 1 - column.word.head.chars().count());
+                let head = Span::styled(column.word.head, style);
                 Line::from(vec![head, Span::raw(padding + &text)])
             }
             _ => Line::raw(" ".repeat(HEAD_WIDTH + 1) + &text),
@@ -228,7 +212,7 @@ mod tests {
     #[test]
     fn heads_fit_their_columns_and_all_columns_80_characters() {
         for column in &COLUMNS {
-            let head = column.head.chars().count();
+            let head = column.word.head.chars().count();
             assert!(head <= usize::from(column.width).min(HEAD_WIDTH), "{head}");
         }
         let width: u16 = COLUMNS.iter().map(|column| column.width).sum();
@@ -248,7 +232,7 @@ mod tests {
         let large = text(200, 50);
         assert_eq!(large.len(), COUNT);
         for (line, column) in large.iter().zip(&COLUMNS) {
-            assert!(line.starts_with(column.head) && line.ends_with(column.meaning));
+            assert!(line.starts_with(column.word.head) && line.ends_with(column.word.meaning));
         }
     }
 

@@ -1,46 +1,11 @@
 //! Reasons for which bytes were sent, in words that need no explanation.
 
 use anabranch_observe::status::Stream;
-
-/// Words and the reasons that they cover, by their names in reports.
-const GROUPS: [(&str, &[&str]); 9] = [
-    ("new", &["new"]),
-    (
-        "again after a loss",
-        &[
-            "lost",
-            "not-recovered",
-            "retransmission-timeout",
-            "tail-loss-probe",
-        ],
-    ),
-    (
-        "again by another path",
-        &["path-suspect", "path-out", "path-removed"],
-    ),
-    (
-        "again to be in time",
-        &[
-            "path-congested",
-            "last-try",
-            "last-try-same-path",
-            "last-call",
-            "reinjection",
-        ],
-    ),
-    ("twice by plan", &["duplicate"]),
-    ("repairs", &["repair"]),
-    (
-        "tests of the paths",
-        &["path-challenge", "idle-probe", "mtu-probe"],
-    ),
-    ("padding", &["padding"]),
-    ("reports", &["control"]),
-];
+use anabranch_observe::words::REASONS;
 
 /// Returns a line such as "sent bytes: new 97.1 %, reports 2.9 %", the greatest share first.
 pub(crate) fn why_sent(stream: &Stream) -> String {
-    let groups = GROUPS.iter().map(|(words, reasons)| {
+    let groups = REASONS.iter().map(|(words, reasons)| {
         let shares = reasons.iter().filter_map(|of| stream.sent_shares.get(*of));
         (*words, shares.sum::<f64>())
     });
@@ -56,21 +21,7 @@ pub(crate) fn why_sent(stream: &Stream) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::SendReason;
-
     use super::*;
-
-    #[test]
-    fn every_reason_has_its_words() {
-        let known: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, of)| of.iter().copied())
-            .collect();
-        assert_eq!(known.len(), SendReason::ALL.len());
-        for reason in SendReason::ALL {
-            assert!(known.contains(&reason.name()), "{reason}");
-        }
-    }
 
     #[test]
     fn shares_of_one_meaning_are_summed_and_the_greatest_comes_first() {
