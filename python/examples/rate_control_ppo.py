@@ -15,7 +15,7 @@ import argparse
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -72,31 +72,37 @@ def train(minutes: float, steps: int, seed: int, threads: int, path: Path) -> No
     from stable_baselines3.common.callbacks import BaseCallback
 
     torch.set_num_threads(threads)
-    envs = gymnasium.make_vec(ENVIRONMENT, num_envs=64, threads=threads, **KEYS)
+    envs = gymnasium.make_vec(ENVIRONMENT, num_envs=32, threads=threads, **KEYS)
     began_at = time.monotonic()
 
+    def left() -> float:
+        """Return the part of the time that is left."""
+        return 1.0 - (time.monotonic() - began_at) / (60.0 * minutes)
+
     class Limit(BaseCallback):
-        """Ends the training after its time, and prints the mean reward now and then."""
+        """Ends the training after its time, and prints the mean reward of every tenth rollout."""
+
+        rewards: ClassVar[list[float]] = []
 
         def _on_step(self) -> bool:
-            return time.monotonic() - began_at < 60.0 * minutes
+            return left() > 0.0
 
         def _on_rollout_end(self) -> None:
-            if self.model._n_updates % 500 == 0:
-                rewards = self.model.rollout_buffer.rewards
-                cpu_s = sum(os.times()[:2])
-                print(f"{self.num_timesteps} steps, {cpu_s:.0f} CPU-s: {rewards.mean():.4f}")
+            self.rewards.append(float(self.model.rollout_buffer.rewards.mean()))
+            if len(self.rewards) % 10 == 0:
+                mean, cpu_s = np.mean(self.rewards[-10:]), sum(os.times()[:2])
+                print(f"{self.num_timesteps} steps, {cpu_s:.0f} CPU-s: reward {mean:.4f}")
 
     model = PPO(
         "MlpPolicy",
         anabranch.gym.stable_baselines_env(envs),
-        n_steps=128,
-        batch_size=1024,
-        n_epochs=5,
+        n_steps=64,
+        batch_size=256,
+        n_epochs=10,
         # Two seconds: a queue that fills shows within one.
         gamma=0.95,
         gae_lambda=0.9,
-        learning_rate=lambda left: 1e-4 + 4e-4 * left,
+        learning_rate=lambda _: 1e-4 + 9e-4 * max(left(), 0.0),
         ent_coef=0.0,
         policy_kwargs={"net_arch": [64, 64], "log_std_init": -1.0},
         seed=seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -160,20 +161,23 @@ def test_a_sender_that_stops_or_pauses_gains_nothing() -> None:
 
 
 def test_a_queue_filled_before_the_end_gains_nothing() -> None:
-    plans = [np.full(120, 1.7e6)]
-    for rate in (1.9e6, 2.2e6, 3e6, 5e6):
-        for last in (1, 2, 3, 5, 8, 12, 20):
-            plan = np.full(120, 1.7e6)
-            plan[-last:] = rate
-            plans.append(plan)
-    total = returns(plans)
-    # A rate within the capacity is a better decision anywhere, not an exploit.
-    fills = total[1 + 7 :]
-    assert (fills < total[0]).all(), total
+    """More than the link carries earns less than just that, in the last steps too."""
+    carried = 2.0e6
+    lasts, rates = (1, 2, 3, 5, 8, 12, 20), (carried, 2.1e6, 2.4e6, 3e6, 5e6)
+
+    def filled(usual: float, last: int, rate: float) -> Any:
+        plan = np.full(120, usual)
+        plan[-last:] = rate
+        return plan
+
+    for usual in (1.2e6, 1.7e6, carried):
+        plans = [filled(usual, last, rate) for last in lasts for rate in rates]
+        total = returns(plans).reshape(len(lasts), len(rates))
+        assert (total[:, 1:] < total[:, :1]).all(), (usual, total)
     # It pays at no earlier time either.
     early = np.full(120, 1.7e6)
     early[40:45] = 5e6
-    assert returns([plans[0], early])[1] < total[0]
+    assert returns([early])[0] < returns([np.full(120, 1.7e6)])[0]
 
 
 def test_a_reward_is_weights_or_a_function() -> None:
@@ -210,12 +214,25 @@ def test_families_are_split_and_all_can_be_drawn() -> None:
         gymnasium.make(RATE, scenario="heldout")
 
 
+def test_the_page_has_the_terms_features_and_families() -> None:
+    page = (Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
+    section = page.split("## Reinforcement learning")[1].split("\n## ")[0]
+    terms = anabranch.gym.reward_terms()
+    for term, weight in zip(terms["term"], terms["weight"], strict=True):
+        line = next(line for line in section.splitlines() if line.startswith(f"| `{term}` |"))
+        assert line.split("|")[3].strip() == f"{weight:g}"
+    for feature in anabranch.gym.observation_features()["feature"]:
+        assert str(feature).replace("_", " ").replace("acked", "acknowledged") in section
+    for family in anabranch.gym.families()["family"]:
+        assert f"`{family}`" in section
+
+
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="'rate' or 'change'"):
         gymnasium.make(RATE, action="speed")
     with pytest.raises(ValueError, match="2 paths"):
         gymnasium.make(RATE, scenario=anabranch.testing.two_path_scenario()).reset()
-    with pytest.raises(anabranch.UnknownName, match="video"):
+    with pytest.raises(anabranch.UnknownName, match="known are flow"):
         gymnasium.make(RATE, scenario=PLAIN, flow="vidio")
     env = anabranch.gym.RateControlEnv(scenario=PLAIN.with_({"duration_s": 0.2}))
     with pytest.raises(ValueError, match="call reset"):
@@ -246,8 +263,10 @@ def test_baselines_are_the_controllers_of_runs() -> None:
 
 
 def answer(code: str) -> str:
-    """Return the output of a program in a Python of its own."""
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    """Return the output of a program in a Python of its own, away from the package's sources."""
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
+    )
     return made.stdout.strip()
 
 
