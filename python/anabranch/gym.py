@@ -37,7 +37,9 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ._gym_core import RATE_CONTROL, SCHEDULING, Core, Task
+from ._gym_core import RATE_CONTROL, SCHEDULING
+from ._gym_core import Core as _Core
+from ._gym_core import Task as _Task
 from ._gym_engine import PATH_FEATURES, TERMS, WEIGHTS, Step
 from ._gym_evaluation import evaluate
 from ._gym_families import ONE_PATH, TWO_PATHS
@@ -62,13 +64,13 @@ class _Env(gymnasium.Env[NDArray[np.float32], Any]):
     """One environment."""
 
     metadata: dict[str, Any] = {"render_modes": []}
-    _task: ClassVar[Task]
+    _task: ClassVar[_Task]
 
     def __init__(self, *, render_mode: str | None = None, **keys: Any) -> None:
         if render_mode is not None:
             raise ValueError("render_mode: there is none; draw traces of a run instead")
         self.render_mode = None
-        self._core = Core(self._task, 1, **{"threads": 1, **keys})
+        self._core = _Core(self._task, 1, **{"threads": 1, **keys})
         self.observation_space = self._core.observation_space
         self.action_space = self._core.action_space
 
@@ -124,9 +126,9 @@ class RateControlEnv(_Env):
     of the number. Packets leave at up to 2.5 times the rate, and the encoder gets the rate less
     headers.
 
-    **Observation**: what a sender may know about the last `history` steps, see
-    `observation_features`. **Reward**: `reward`, weights of `reward_terms` or a function of a
-    `Step`. **Info**: state of the network in the step: `time_s`, `capacity_bps`, `queued_bytes`,
+    **Observation**: the sender's knowledge of the last `history` steps, see `observation_features`.
+    **Reward**: `reward`, weights of `reward_terms` or a function of a `Step`.
+    **Info**: state of the network in the step: `time_s`, `capacity_bps`, `queued_bytes`,
     `delivered_bps`, `packet_delay_ms` and `dropped_packets` of each path; `goodput_bps`,
     `frames_on_time`, `frames_missed`, `frame_delay_ms` (0 without a frame) and `target_bps` of the
     flow; `family`.
@@ -168,10 +170,10 @@ class _VectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
     """Several environments."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
-    _task: ClassVar[Task]
+    _task: ClassVar[_Task]
 
     def __init__(self, num_envs: int = 1, **keys: Any) -> None:
-        self._core = Core(self._task, num_envs, **keys)
+        self._core = _Core(self._task, num_envs, **keys)
         self.num_envs = num_envs
         self.single_observation_space = self._core.observation_space
         self.single_action_space = self._core.action_space
@@ -294,8 +296,7 @@ def observation_features() -> Table:
 
     Columns: `feature`, `unit`, `low` and `high` (bounds, to which numbers are clipped) and
     `meaning`. The numbers of several paths follow each other, those of earlier steps come first.
-    Nothing is a sender's guess of the network alone: all come from its own packets and the
-    receiver's reports.
+    All come from the sender's own packets and the receiver's reports.
 
     >>> import anabranch.gym
     >>> anabranch.gym.observation_features()["feature"].tolist()[:4]
