@@ -5,8 +5,8 @@
     python python/examples/rate_control_ppo.py table
 
 `train` trains on the split "train" with stable-baselines3, and writes the weights beside this file.
-`table` needs the extra `rl` alone. It plays the policy and the package's own controllers on the
-same episodes of the split "held-out", and prints a table in Markdown.
+`table` needs the extra `rl` alone. It plays the policy, a constant rate and the package's own
+controllers on the same episodes of the split "held-out", and prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ class Perceptron:
         hidden = np.tanh(observations @ first[0].T + first[1])
         hidden = np.tanh(hidden @ second[0].T + second[1])
         return np.clip(hidden @ last[0].T + last[1], -1.0, 1.0)
+
+
+def constant(observations: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the actions of a sender that stays at its first rate, 300 kbit/s: the control."""
+    return np.zeros((len(observations), 1), dtype=np.float32)
 
 
 def save(model: Any, path: Path) -> None:
@@ -116,7 +121,7 @@ def train(minutes: float, steps: int, seed: int, threads: int, path: Path) -> No
 
 def table(episodes: int, path: Path, split: str) -> str:
     """Return the comparison in Markdown: each family of a split, and all together."""
-    policies: dict[str, Any] = {"ppo": Perceptron(path)}
+    policies: dict[str, Any] = {"ppo": Perceptron(path), "constant": constant}
     policies.update({name: name for name in CONTROLLERS})
     families = anabranch.gym.families().where(environment="RateControl", split=split)
     lines = [

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import anabranch
-import anabranch.gym
 import pytest
 
 
@@ -32,7 +31,6 @@ def _public() -> Iterator[tuple[str, Any]]:
     spaces: list[tuple[str, types.ModuleType]] = [
         ("anabranch", anabranch),
         ("anabranch.testing", anabranch.testing),
-        ("anabranch.gym", anabranch.gym),
     ]
     for prefix, space in spaces:
         for name, value in vars(space).items():

@@ -227,6 +227,11 @@ def test_the_page_has_the_terms_features_and_families() -> None:
         assert f"`{family}`" in section
 
 
+def test_public_names_are_documented_with_an_example() -> None:
+    for name in anabranch.gym.__all__:
+        assert ">>>" in (getattr(anabranch.gym, name).__doc__ or ""), name
+
+
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="'rate' or 'change'"):
         gymnasium.make(RATE, action="speed")
