@@ -65,14 +65,14 @@ fn played(
 fn without_decisions_an_episode_is_the_run_of_its_seed() {
     let scenario = scenario(&[]);
     let outcomes = run_outcomes(&scenario, &RunOptions::seeds(1), &|_| ()).expect("a run");
-    for flow in 0..2 {
+    for (flow, start) in STARTS.into_iter().enumerate() {
         let reports = played(&scenario, config(flow, Steering::None), |_| Vec::new());
         let of_step = |report: &StepReport| -> u64 {
             report.network.iter().map(|path| path.delivered_bytes).sum()
         };
         let delivered_bytes: u64 = reports.iter().map(of_step).sum();
         let traffic = &outcomes[0].statistics.flows[flow].traffic;
-        let expected = traffic.throughput_bits_per_second * (SECONDS - STARTS[flow]) as f64 / 8.0;
+        let expected = traffic.throughput_bits_per_second * (SECONDS - start) as f64 / 8.0;
         assert!(
             (delivered_bytes as f64 - expected).abs() < 1.0,
             "{delivered_bytes} {expected}"

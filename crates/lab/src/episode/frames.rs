@@ -79,7 +79,9 @@ impl Frames {
     }
 
     pub(super) fn on_outcome(&mut self, frame: &FrameEvent, outcome: FrameOutcome) {
-        while let Some(open) = self.open.pop_front_if(|open| open.index <= frame.index) {
+        let is_known = |open: &Open| open.index <= frame.index;
+        while let Some(open) = self.open.front().copied().filter(is_known) {
+            self.open.pop_front();
             let completed_at = match outcome {
                 FrameOutcome::Complete { completed_at } if open.index == frame.index => {
                     Some(completed_at)
