@@ -30,6 +30,13 @@ class NativeRuns:
     asked: int
     interrupt: BaseException | None
 
+class NativeEpisodes:
+    def __init__(self, count: int, steering: str, step_s: float, threads: int) -> None: ...
+    def reset(self, slot: int, scenario: NativeScenario, flow: int, seed: int) -> int: ...
+    def step(self, decisions: bytes) -> bytes: ...
+
+def episode_numbers() -> tuple[list[str], list[str]]: ...
+
 class Control:
     window_bytes: float | None
     pacing_bps: float | None

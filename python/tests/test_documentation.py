@@ -41,7 +41,7 @@ def test_the_examples_of_the_page_run() -> None:
     # Curves, recordings, folders and clusters of the reader's own.
     marks = ["(x, y)", "5g.csv", "results/", "/shared/results"]
     of_others = [block for block in blocks if any(mark in block for mark in marks)]
-    assert len(blocks) == 11 and len(of_others) == 6
+    assert len(blocks) == 12 and len(of_others) == 6
     assert sum(wrong in block for block in blocks) == 1
     for block in blocks:
         if block in of_others:

@@ -23,6 +23,7 @@ use crate::scenario::{FlowSpec, Scenario};
 use fluid_model::{FluidModel, Load};
 use frames::{FrameLog, FrameRecord};
 pub use parts::Parts;
+pub(crate) use supply::Supply;
 
 /// Frames of a flow in a run that count: those of the scenario's statistics window whose deadline
 /// is before the end of the run.

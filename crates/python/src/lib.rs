@@ -9,6 +9,7 @@ mod columns;
 mod contest;
 mod contract;
 mod controller;
+mod env;
 mod errors;
 mod feedback;
 mod meanings;
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::NativeTable>()?;
     module.add_class::<scenario::NativeScenario>()?;
     module.add_class::<runs::NativeRuns>()?;
+    module.add_class::<env::NativeEpisodes>()?;
     module.add_class::<controller::Control>()?;
     module.add_class::<feedback::NativeConfig>()?;
     module.add_class::<feedback::NativeFeedback>()?;
@@ -41,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::merged_toml, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::schema, module)?)?;
     module.add_function(wrap_pyfunction!(runs::run, module)?)?;
+    module.add_function(wrap_pyfunction!(env::episode_numbers, module)?)?;
     module.add_function(wrap_pyfunction!(bound::frame_delays, module)?)?;
     module.add_function(wrap_pyfunction!(papers::claims, module)?)?;
     module.add_function(wrap_pyfunction!(papers::reproduce, module)?)?;

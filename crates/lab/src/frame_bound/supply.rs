@@ -29,7 +29,7 @@ pub(super) fn is_limited(link: &LinkConfig) -> bool {
 /// Bits that pass a link from the clock's origin on if there is always data to send, and reach its
 /// end. An outage also takes the packets in propagation when it begins.
 #[derive(Clone, Debug)]
-pub(super) struct Supply {
+pub(crate) struct Supply {
     /// In the order of time, the first from the origin on.
     pieces: Vec<Piece>,
     trace: Option<Trace>,
@@ -51,6 +51,11 @@ enum Service {
 }
 
 impl Supply {
+    /// Returns the capacity of a link; `None`: it has no limit.
+    pub(crate) fn of_limited(link: &LinkConfig) -> Option<Supply> {
+        is_limited(link).then(|| Supply::of(link))
+    }
+
     pub(super) fn of(link: &LinkConfig) -> Supply {
         let delay = least_propagation(link);
         let outages = link.outages.iter().filter(|(_, span)| !span.is_zero());
@@ -91,7 +96,7 @@ impl Supply {
     }
 
     /// Returns the supply until `at`.
-    pub(super) fn bit_nanos_by(&self, at: Instant) -> u128 {
+    pub(crate) fn bit_nanos_by(&self, at: Instant) -> u128 {
         let passed = self.pieces.partition_point(|piece| piece.from <= at);
         let Some(piece) = passed.checked_sub(1).map(|last| self.pieces[last]) else {
             return 0;
