@@ -258,12 +258,7 @@ srt_comes_in_and_goes_out() {
     local recv=${processes[0]} cameras=()
     await recv 10 "17202: connected" || return 1
     start player srt-live-transmit "srt://127.0.0.1:17202?streamid=cam" "file://$folder/player.ts"
-    await recv 10 "is connected" || return 1
-    camera 4 mpegts "$url&streamid=cam&passphrase=correcthorse" &
-    cameras+=($!)
-    camera 4 mpegts "$url&streamid=roof" &
-    cameras+=($!)
-    await recv 10 'stream "cam", is connected, encrypted' || return 1
+    local wrong
     for wrong in "streamid=cam&passphrase=wronghorses" "streamid=roof&passphrase=correcthorse" \
         "streamid=other"; do
         if camera 1 mpegts "$url&$wrong" 2>"$folder/wrong.log"; then
@@ -271,6 +266,11 @@ srt_comes_in_and_goes_out() {
             return 1
         fi
     done
+    camera 4 mpegts "$url&streamid=cam&passphrase=correcthorse" &
+    cameras+=($!)
+    camera 4 mpegts "$url&streamid=roof" &
+    cameras+=($!)
+    await recv 10 'stream "cam", is connected, encrypted' || return 1
     wait "${cameras[@]}"
     sleep 2
     if grep -q correcthorse "/proc/$recv/cmdline" "$folder/recv.log"; then

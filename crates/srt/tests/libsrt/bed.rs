@@ -211,8 +211,8 @@ impl Tool {
         self.written.lock().unwrap().clone()
     }
 
-    pub fn written_count(&self) -> u64 {
-        self.written.lock().unwrap().len() as u64 / 1_316
+    pub fn written_bytes(&self) -> usize {
+        self.written.lock().unwrap().len()
     }
 
     /// Waits until something has the port.
