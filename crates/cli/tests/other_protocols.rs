@@ -353,11 +353,16 @@ fn callers_of_one_srt_port_are_told_apart_by_their_stream_id() {
     let sources = [
         format!("front=srt://127.0.0.1:{srt}?mode=listener&streamid=a&passphrase_file={secret}"),
         format!("roof=srt://127.0.0.1:{srt}?mode=listener&streamid=b"),
+        format!("cellar=srt://127.0.0.1:{srt}?mode=listener&streamid=c&passphrase_file={secret}"),
     ];
     let outputs = bed.text("{name}.ts");
-    let [a, b] = &sources;
-    let mut recv = Running::start(&["recv", "--listen", a, "--listen", b, &outputs]);
-    recv.wait_for("roof: listening at ");
+    let mut arguments = vec!["recv"];
+    for source in &sources {
+        arguments.extend(["--listen", source]);
+    }
+    arguments.push(&outputs);
+    let mut recv = Running::start(&arguments);
+    recv.wait_for("cellar: listening at ");
     let feeds = [
         format!("front=udp://127.0.0.1:{front}"),
         format!("roof=udp://127.0.0.1:{roof}"),
@@ -365,8 +370,8 @@ fn callers_of_one_srt_port_are_told_apart_by_their_stream_id() {
     let calls = [
         format!("front=srt://127.0.0.1:{srt}?streamid=a&passphrase_env=SRT_SECRET"),
         format!("roof=srt://127.0.0.1:{srt}?streamid=b"),
-        format!("roof=srt://127.0.0.1:{srt}?streamid=a&passphrase=wrong%20horses"),
-        format!("roof=srt://127.0.0.1:{srt}?streamid=c"),
+        format!("roof=srt://127.0.0.1:{srt}?streamid=c&passphrase=wrong%20horses"),
+        format!("roof=srt://127.0.0.1:{srt}?streamid=d"),
     ];
     let mut arguments = vec!["recv"];
     feeds

@@ -228,6 +228,25 @@ impl Tool {
     }
 }
 
+/// Starts an ffmpeg that streams four seconds of a test picture.
+pub fn ffmpeg(url: &str) -> Ended {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-nostdin", "-loglevel", "error", "-re", "-f", "lavfi"]);
+    command.args(["-i", "testsrc2=size=160x90:rate=25", "-t", "4"]);
+    command.args(["-c:v", "mpeg2video", "-b:v", "1M", "-f", "mpegts", url]);
+    Ended(command.spawn().expect("ffmpeg (Debian: ffmpeg)"))
+}
+
+/// A program that ends when this is dropped.
+pub struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Tool {
     fn drop(&mut self) {
         let _ = self.child.kill();

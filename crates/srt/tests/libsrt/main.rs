@@ -266,3 +266,36 @@ fn libsrt_refuses_a_wrong_passphrase_by_its_reason() {
         assert_eq!(caller.closed(), Some(CloseReason::Refused(rejection)));
     }
 }
+
+/// Streams four seconds of MPEG-TS from ffmpeg, which ends the connection.
+#[test]
+#[ignore = "needs ffmpeg (Debian: ffmpeg); make test-real runs it"]
+fn ffmpeg_calls_our_listener() {
+    let wire = Wire::open();
+    // Its latency is in microseconds.
+    let parameters = format!("streamid=cam&latency=2000000&passphrase={SECRET}&pkt_size=1316");
+    let _ffmpeg = bed::ffmpeg(&format!("srt://127.0.0.1:{}?{parameters}", wire.port()));
+    let mut listener = Listener::new(wire.now(), entropy(6));
+    let mut admit = |_: &Request| Ok(settings(Some(SECRET)));
+    let (mut received, mut end) = (Vec::new(), None);
+    let until = wire.now() + PATIENCE;
+    while end.is_none() && wire.now() < until {
+        wire.serve(&mut listener, &mut admit);
+        for id in listener.connection_ids() {
+            let connection = listener.connection(id).unwrap();
+            let due = core::iter::from_fn(|| connection.poll_payload(wire.now()));
+            received.extend(due.flat_map(|delivered| delivered.payload));
+        }
+        while let Some(event) = listener.poll_event() {
+            if let Event::Closed(_, statistics, reason) = event {
+                end = Some((statistics, reason));
+            }
+        }
+    }
+    let (statistics, reason) = end.expect("it ends");
+    assert_eq!(reason, CloseReason::Peer);
+    assert_eq!(statistics.dropped_packets, 0, "{statistics:?}");
+    let mut packets = received.chunks(188);
+    assert!(received.len() > 100_000, "{} bytes", received.len());
+    assert!(packets.all(|packet| packet.len() == 188 && packet[0] == 0x47));
+}
