@@ -33,6 +33,8 @@ main() {
     fi
     if prepare_other_protocols; then
         run srt_comes_in_and_goes_out
+        run srt_recovers_what_a_link_loses
+        run libsrt_and_our_ends_understand_each_other
         run srtla_comes_in_by_two_links
         run rtmp_publishers_come_one_after_the_other
         run rist_comes_in_and_goes_out
@@ -213,7 +215,7 @@ prepare_other_protocols() {
     local entry
     for entry in "${wanted[@]}"; do
         if ! install "${entry%%:*}" "${entry##*:}" >/dev/null; then
-            skip 7 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
+            skip 9 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
             return 1
         fi
     done
@@ -246,39 +248,84 @@ ends() {
         echo "it has not ended well"
         return 1
     fi
-    if pgrep -f "^[^ ]*(srt-live-transmit|ristreceiver) .*:172[0-9][0-9]" >/dev/null; then
+    if pgrep -f "^[^ ]*ristreceiver .*:172[0-9][0-9]" >/dev/null; then
         echo "a tool has outlived it"
         return 1
     fi
 }
 
-# A listener and its output to another one. Its callers are served one after the other, but never
-# one without the passphrase. The tool is killed in between.
+# Two cameras call one port, each by its stream ID; a caller with a wrong passphrase or an unknown ID
+# is refused. One stream leaves to two callers: another input of the same program, and libsrt.
 srt_comes_in_and_goes_out() {
-    local secret=passphrase=correcthorse
-    start recv "$program" recv --listen "cam=srt://127.0.0.1:17201?mode=listener&$secret" \
-        --listen "far=srt://127.0.0.1:17202" "$folder/{name}.ts" \
-        "cam=srt://127.0.0.1:17202?mode=listener"
-    local recv=${processes[0]}
-    await recv 5 "far: listening" || return 1
-    await recv 10 "Accepted SRT target connection" || return 1
     local url="srt://127.0.0.1:17201?pkt_size=1316"
-    camera 3 mpegts "$url&$secret" || return 1
-    if camera 1 mpegts "$url&passphrase=wronghorses" 2>"$folder/wrong.log"; then
-        echo "a wrong passphrase was taken"
-        return 1
-    fi
-    kill -KILL "$(pgrep -f "^[^ ]*srt-live-transmit .*17201")"
-    await recv 5 "it is started again" || return 1
-    sleep 1
-    camera 3 mpegts "$url&$secret" || return 1
-    sleep 1
-    ends "$recv" recv || return 1
-    if grep -q correcthorse "$folder/recv.log"; then
+    echo correcthorse >"$folder/secret"
+    start recv "$program" recv --listen "cam=srt://:17201?streamid=cam&passphrase_file=$folder/secret" \
+        --listen "roof=srt://:17201?streamid=roof" --listen "far=srt://127.0.0.1:17202?streamid=cam" \
+        "$folder/{name}.ts" "cam=srt://:17202?streamid=cam"
+    local recv=${processes[0]} cameras=()
+    await recv 10 "17202: connected" || return 1
+    start player srt-live-transmit "srt://127.0.0.1:17202?streamid=cam" "file://$folder/player.ts"
+    local wrong
+    for wrong in "streamid=cam&passphrase=wronghorses" "streamid=roof&passphrase=correcthorse" \
+        "streamid=other"; do
+        if camera 1 mpegts "$url&$wrong" 2>"$folder/wrong.log"; then
+            echo "$wrong was taken"
+            return 1
+        fi
+    done
+    camera 4 mpegts "$url&streamid=cam&passphrase=correcthorse" &
+    cameras+=($!)
+    camera 4 mpegts "$url&streamid=roof" &
+    cameras+=($!)
+    await recv 10 'stream "cam", is connected, encrypted' || return 1
+    wait "${cameras[@]}"
+    sleep 2
+    if grep -q correcthorse "/proc/$recv/cmdline" "$folder/recv.log"; then
         echo "the passphrase was shown"
         return 1
     fi
-    has_pictures "$folder/cam.ts" 140 && has_pictures "$folder/far.ts" 140
+    ends "$recv" recv || return 1
+    for name in cam roof far player; do
+        has_pictures "$folder/$name.ts" 90 || return 1
+    done
+}
+
+# Both roles, encrypted, over a link that loses 2 % of all packets both ways: ffmpeg calls us, and we
+# call libsrt's listener.
+srt_recovers_what_a_link_loses() {
+    one_link | sed 's/delay = "20 ms"/delay = "20 ms"\nloss = "2 %"/' >"$folder/lossy.toml"
+    local secret="latency=400&passphrase=correcthorse"
+    start player srt-live-transmit -chunk:1316 "srt://:17206?mode=listener&$secret" \
+        "file://$folder/player.ts"
+    start emulate-in "$program" emulate "$folder/lossy.toml" --to 127.0.0.1:17204 --listen 127.0.0.1:17203
+    start emulate-out "$program" emulate "$folder/lossy.toml" --to 127.0.0.1:17206 --listen 127.0.0.1:17205
+    await emulate-in 10 "one: " && await emulate-out 10 "one: " || return 1
+    start recv "$program" recv --listen "cam=srt://127.0.0.1:17204?mode=listener&$secret" \
+        --metrics 17207 "$folder/cam.ts" "srt://127.0.0.1:17205?$secret"
+    await recv 10 "17205: connected, encrypted" || return 1
+    # Its latency is in microseconds.
+    camera 8 mpegts "srt://127.0.0.1:17203?pkt_size=1316&latency=400000&passphrase=correcthorse" &
+    local camera=$! shown
+    await recv 10 "is connected, encrypted" || return 1
+    sleep 5
+    shown=$("$program" top 17207 --once)
+    case $shown in *"by srt, carries video"*) ;; *) echo "top: $shown"; return 1 ;; esac
+    curl -s http://127.0.0.1:17207/metrics | grep '^anabranch_path_\(rtt_seconds\|loss_ratio\)' |
+        sed 's/^/        /'
+    wait "$camera"
+    sleep 2
+    ends "${processes[3]}" recv || return 1
+    echo "        $(sed -n 's/.* has gone .*; //p' "$folder/recv.log")"
+    if ! grep -q " [1-9][0-9]* were lost at first, 0 for good" "$folder/recv.log"; then
+        echo "packets are missing, or none was lost"
+        return 1
+    fi
+    has_pictures "$folder/cam.ts" 190 && has_pictures "$folder/player.ts" 190
+}
+
+libsrt_and_our_ends_understand_each_other() {
+    ${CARGO:-cargo} test --quiet -p anabranch-srt --test libsrt -- --ignored \
+        >"$folder/libsrt.log" 2>&1
 }
 
 srtla_comes_in_by_two_links() {

@@ -61,18 +61,18 @@ OUTPUT is one of
   -                 the same to standard output
   udp://ADDR:PORT   datagrams of seven MPEG-TS packets, for players
   NAME=OUTPUT       the same, for the stream of this name only
-  srt://ADDR:PORT   to an SRT listener, or to a caller: srt://:9000?mode=listener&latency=200
+  srt://ADDR:PORT   to an SRT listener, or to all callers: srt://:9000?streamid=cam&latency=200
   rist://ADDR:PORT  to a RIST receiver
 There may be several.
 
 --listen [NAME=]URL receives MPEG-TS by another protocol; without NAME the stream is called as its
 protocol. It needs no key, and only its own protocol protects it. URL is one of
   srtla://ADDR:PORT[?latency=…&passphrase=…]    Moblin, BELABOX, IRL Pro: one sender at a time
-  srt://ADDR:PORT[?mode=listener&latency=…]     one sender at a time; `caller` fetches a stream
+  srt://:PORT[?streamid=…&passphrase_file=…]    a sender for each ID; with a host: fetches a stream
   rtmp://ADDR:PORT/APP/KEY                      OBS and others; every key is let in
   rist://@ADDR:PORT                             without the @, recv fetches a stream
   udp://ADDR:PORT, rtp://ADDR:PORT              MPEG-TS in datagrams
-On this machine, SRT needs Debian's srt-tools, RIST rist-tools, and RTMP ffmpeg.
+On this machine, RIST needs Debian's rist-tools, and RTMP ffmpeg.
 ";
 const NOTES: &str = "
 Examples:

@@ -5,8 +5,10 @@ mod bed;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
 
+use anabranch_net::Clock;
+use anabranch_srt::{Caller, Entropy, Settings};
+use anabranch_units::{Duration, Instant};
 use serde_json::Value;
 
 use bed::{Bed, Running, anabranch, get, run, transport_stream};
@@ -91,10 +93,6 @@ fn a_stream_of_another_protocol_beside_a_sender_of_ours() {
 #[test]
 fn a_program_that_is_missing_is_named_with_its_package() {
     for (arguments, part) in [
-        (
-            ["recv", "--listen", "srtla://127.0.0.1:5000", "out.ts"],
-            "srt-live-transmit, which is not installed (Debian: srt-tools)",
-        ),
         (
             [
                 "recv",
@@ -222,14 +220,6 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
     assert_eq!(events, [1, 1], "{lines}");
 }
 
-/// Creates a program that replaces `srt-live-transmit` in `bed` and prints its arguments.
-fn stand_in(bed: &Bed) {
-    let program = bed.path("srt-live-transmit");
-    let script = "#!/bin/sh\necho \"$@\"\nexec /bin/sleep 100\n";
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-}
-
 /// Opens a link of SRTLA to `port`, from a host of one of loopback's networks.
 fn link(network: u8, host: u8, port: u16) -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, network, host), 0)).unwrap();
@@ -257,61 +247,163 @@ fn register(link: &UdpSocket, number: u32) {
     assert_eq!(received(link)[..2], [0x92, 0x02]);
 }
 
+/// An SRT caller behind a link of SRTLA.
+struct Sender {
+    link: UdpSocket,
+    clock: Clock,
+    caller: Caller,
+    sent_count: u64,
+}
+
+impl Sender {
+    fn new(link: UdpSocket) -> Self {
+        link.set_nonblocking(true).unwrap();
+        let clock = Clock::start();
+        let settings = Settings {
+            connect_timeout: Duration::from_secs(30),
+            ..Settings::default()
+        };
+        let to = link.peer_addr().unwrap();
+        let caller = Caller::new(clock.now(), to, None, settings, Entropy::new(&[1; 32]));
+        Sender {
+            link,
+            clock,
+            caller,
+            sent_count: 0,
+        }
+    }
+
+    /// Sends and receives what there is, and a payload in 20 ms.
+    fn step(&mut self) {
+        let (now, mut buffer) = (self.clock.now(), [0; 1_500]);
+        while let Ok(length) = self.link.recv(&mut buffer) {
+            if buffer[0] != 0x90 && buffer[0] != 0x91 {
+                self.caller.handle_datagram(now, &buffer[..length]);
+            }
+        }
+        self.caller.handle_timeout(now);
+        if let Some(connection) = self.caller.connection()
+            && now.saturating_since(Instant::ZERO) > Duration::from_millis(20) * self.sent_count
+        {
+            self.sent_count += 1;
+            connection.send(now, &[0x47; 188]).unwrap();
+        }
+        while let Some(datagram) = self.caller.poll_transmit(now) {
+            self.link.send(&datagram).unwrap();
+        }
+    }
+}
+
 /// Attacks SRTLA's port: 500 registrations a second with a forged source, whose answers are lost,
 /// and 25 a second that complete and call the SRT listener. A true sender registers among them, is
 /// the only one whose link is reported, and stays.
 #[test]
 fn strangers_at_srtlas_port_keep_nobody_out_and_write_no_log() {
     let bed = Bed::new();
-    stand_in(&bed);
     let port = free_port();
     let source = format!("phone=srtla://127.0.0.1:{port}");
-    let arguments = ["recv", "--listen", &source, &bed.text("out.ts")];
-    let mut recv = Running::of(anabranch().args(arguments).env("PATH", bed.path("")));
-    let called = recv.wait_for("srt://127.0.0.1:");
-    let srt = called.split("srt://").nth(1).unwrap().split('?').next();
-    let listener = UdpSocket::bind(srt.unwrap()).unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let packet = |mark: u8| [&[0, 0, 0, mark][..], &[0x47; 1_000]].concat();
+    let mut recv = Running::start(&["recv", "--listen", &source, &bed.text("out.ts")]);
+    recv.wait_for("phone: listening at ");
+    let packet = [&[0, 0, 0, 0][..], &[0x47; 1_000]].concat();
     let forged = (0..400_u16).map(|number| link((number % 50 + 1) as u8, 1, port));
     let forged: Vec<_> = forged.collect();
-    let sender = link(0, 1, port);
-    let mut strangers = VecDeque::new();
-    let (mut to_sender, mut buffer) = (None, [0; 1_500]);
+    let (mut sender, mut strangers) = (None, VecDeque::new());
     for number in 0..1_500_u32 {
         ask(&forged[number as usize % forged.len()], number);
         if number % 20 == 1 {
             let stranger = link(100, (number / 20 % 10) as u8, port);
             register(&stranger, number);
-            stranger.send(&packet(0)).unwrap();
+            stranger.send(&packet).unwrap();
             strangers.push_front(stranger);
             strangers.truncate(40);
         }
         if number == 300 {
-            register(&sender, number);
-        } else if number > 300 && number % 10 == 0 {
-            sender.send(&packet(1)).unwrap();
+            let its = link(0, 1, port);
+            register(&its, number);
+            sender = Some(Sender::new(its));
+        }
+        if let Some(sender) = &mut sender {
+            sender.step();
         }
         std::thread::park_timeout(std::time::Duration::from_millis(2));
-        while let Ok((_, from)) = listener.recv_from(&mut buffer) {
-            if buffer[3] == 1 {
-                to_sender = Some(from);
-            }
-        }
-        // SRT accepts the true sender after half a second.
-        if let Some(to) = to_sender.filter(|_| number >= 550 && number % 10 == 0) {
-            let acked = [&[0x80, 2][..], &[0; 42]].concat();
-            listener.send_to(&acked, to).unwrap();
-        }
     }
+    let mut sender = sender.unwrap();
+    let connection = sender.caller.connection().expect("the sender is connected");
+    assert!(connection.statistics().sent_packets > 0);
     let keepalive = [&[0x90, 0][..], &[9; 8]].concat();
-    sender.send(&keepalive).unwrap();
-    while received(&sender) != keepalive {}
+    sender.link.set_nonblocking(false).unwrap();
+    sender.link.send(&keepalive).unwrap();
+    while received(&sender.link) != keepalive {}
     recv.interrupt();
     let (code, said) = recv.finish();
     assert_eq!(code, 0, "{said}");
     let links: Vec<_> = said.lines().filter(|line| line.contains("link")).collect();
-    let at = sender.local_addr().unwrap();
+    let at = sender.link.local_addr().unwrap();
     let expected = format!("srtla://127.0.0.1:{port}: link {at} is there, of 1");
     assert_eq!(links, [expected], "{said}");
+}
+
+/// Two streams go from one program to a port of another.
+#[test]
+fn callers_of_one_srt_port_are_told_apart_by_their_stream_id() {
+    let bed = Bed::new();
+    let (srt, front, roof) = (free_port(), free_port(), free_port());
+    let secret = bed.text("secret");
+    std::fs::write(&secret, "correct horse\n").unwrap();
+    let sources = [
+        format!("front=srt://127.0.0.1:{srt}?mode=listener&streamid=a&passphrase_file={secret}"),
+        format!("roof=srt://127.0.0.1:{srt}?mode=listener&streamid=b"),
+        format!("cellar=srt://127.0.0.1:{srt}?mode=listener&streamid=c&passphrase_file={secret}"),
+    ];
+    let outputs = bed.text("{name}.ts");
+    let mut arguments = vec!["recv"];
+    for source in &sources {
+        arguments.extend(["--listen", source]);
+    }
+    arguments.push(&outputs);
+    let mut recv = Running::start(&arguments);
+    recv.wait_for("cellar: listening at ");
+    let feeds = [
+        format!("front=udp://127.0.0.1:{front}"),
+        format!("roof=udp://127.0.0.1:{roof}"),
+    ];
+    let calls = [
+        format!("front=srt://127.0.0.1:{srt}?streamid=a&passphrase_env=SRT_SECRET"),
+        format!("roof=srt://127.0.0.1:{srt}?streamid=b"),
+        format!("roof=srt://127.0.0.1:{srt}?streamid=c&passphrase=wrong%20horses"),
+        format!("roof=srt://127.0.0.1:{srt}?streamid=d"),
+    ];
+    let mut arguments = vec!["recv"];
+    feeds
+        .iter()
+        .for_each(|feed| arguments.extend(["--listen", feed]));
+    arguments.extend(calls.iter().map(String::as_str));
+    let mut command = anabranch();
+    let mut send = Running::of(command.args(arguments).env("SRT_SECRET", "correct horse"));
+    for _ in 0..2 {
+        send.wait_for(": connected");
+    }
+    recv.wait_for("was refused: ");
+    let films = [transport_stream(60), transport_stream(85)];
+    send_film(front, &films[0]);
+    send_film(roof, &films[1]);
+    for (name, film) in ["front", "roof"].into_iter().zip(&films) {
+        let path = bed.path(&format!("{name}.ts"));
+        let mut tries = 0;
+        while !std::fs::read(&path).is_ok_and(|bytes| bytes == *film) {
+            tries += 1;
+            assert!(tries < 400, "{name} is incomplete");
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+        }
+    }
+    send.interrupt();
+    assert_eq!(send.finish().0, 0);
+    recv.wait_for("has gone (the peer has ended the connection)");
+    recv.interrupt();
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    assert!(!said.contains("horse"), "{said}");
+    for reason in ["wrong passphrase", "no stream of this ID"] {
+        assert!(said.contains(reason), "{said}");
+    }
 }

@@ -60,6 +60,7 @@ fn arrows_between_crates_that_must_never_be() {
         ("controllers", &["core", "units"]),
         ("schedulers", &["core", "units"]),
         ("mux", &[]),
+        ("srt", &["units"]),
         ("srtla", &["units"]),
         (
             "terminal",
@@ -67,7 +68,7 @@ fn arrows_between_crates_that_must_never_be() {
         ),
         (
             "mpegts-io",
-            &["core", "net", "srtla", "terminal", "units", "video"],
+            &["core", "net", "srt", "srtla", "terminal", "units", "video"],
         ),
         (
             "observe",
@@ -130,6 +131,7 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
         "mux",
         "secure",
         "sim",
+        "srt",
         "srtla",
     ] {
         for (path, text) in files(&format!("crates/{name}/src"), ".rs") {

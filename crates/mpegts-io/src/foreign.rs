@@ -1,16 +1,19 @@
-//! Protocols that other programs implement for this one: SRT, RIST, RTMP, and the SRT inside SRTLA.
+//! Other protocols than ours: SRT and SRTLA in this process, RIST and RTMP by other programs.
 //!
-//! A foreign input is a supervised program that sends MPEG-TS to our socket at loopback. A foreign
-//! output is one that receives it from there (decision 182).
+//! Such a program is supervised. As an input it sends MPEG-TS to our socket at loopback, as an
+//! output it receives it from there (decisions 182 and 245).
 
 use core::fmt;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use anabranch_net::Clock;
+use anabranch_terminal::stop::Stop;
 use anyhow::{Context, anyhow, ensure};
 
 use super::links::Links;
+use super::source::Source;
+use super::srt::{SrtAddress, SrtInput, SrtOutput};
 use super::srtla::Relay;
 use super::supervised::{Supervised, Tool};
 use super::udp_input::UdpInput;
@@ -37,25 +40,52 @@ pub struct ForeignName {
     parameters: Vec<(String, String)>,
 }
 
-/// Program and relay of an input.
+/// Implementation of an input's protocol, which ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct ForeignInput {
-    _tool: Supervised,
-    relay: Option<Relay>,
+pub(super) enum ForeignInput {
+    Tool(#[expect(dead_code, reason = "it is kept until the input ends")] Supervised),
+    Srt(SrtInput),
+    /// The relay of the links, and the SRT inside.
+    Srtla(
+        Relay,
+        #[expect(dead_code, reason = "it is kept until the input ends")] SrtInput,
+    ),
 }
 
 impl ForeignInput {
-    /// Returns the links, if there are several.
+    /// Returns the links or callers, if the protocol shows them.
     pub(super) fn links(&self) -> Option<Links> {
-        self.relay.as_ref().map(Relay::links)
+        match self {
+            ForeignInput::Tool(_) => None,
+            ForeignInput::Srt(input) => Some(input.links()),
+            ForeignInput::Srtla(relay, _) => Some(relay.links()),
+        }
     }
 }
 
-/// An output through another program.
+/// An output by another protocol.
 #[derive(Debug)]
-pub struct ForeignOutput {
-    pub(super) output: UdpOutput,
-    _tool: Supervised,
+pub enum ForeignOutput {
+    /// SRT.
+    Srt(SrtOutput),
+    /// A program that takes MPEG-TS from a socket at loopback.
+    Tool(UdpOutput, ForeignTool),
+}
+
+/// A supervised program, which ends when this is dropped.
+#[derive(Debug)]
+pub struct ForeignTool(
+    #[expect(dead_code, reason = "it is kept until the output ends")] Supervised,
+);
+
+impl ForeignOutput {
+    /// Sends a unit. A receiver that is not there is no error.
+    pub(super) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) {
+        match self {
+            ForeignOutput::Srt(output) => output.write(unit),
+            ForeignOutput::Tool(output, _) => output.write(unit, clock, stop),
+        }
+    }
 }
 
 impl Protocol {
@@ -117,22 +147,22 @@ impl ForeignName {
         }
     }
 
-    fn parameter(&self, name: &str) -> Option<&str> {
-        let mut all = self.parameters.iter();
-        let found = all.find(|(its, _)| its == name);
-        found.map(|(_, value)| value.as_str())
+    /// Returns the names and values behind the question mark.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.parameters.iter();
+        all.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Returns address and port, for RTMP without the path, for RIST without the `@`.
-    fn authority(&self) -> &str {
+    pub(super) fn authority(&self) -> &str {
         let plain = self.place.split('/').next().unwrap_or_default();
         plain.rsplit_once('@').map_or(plain, |(_, plain)| plain)
     }
 
-    /// Checks port and parameters.
+    /// Checks the port.
     ///
     /// # Errors
-    /// There is no port, or the parameters contradict each other.
+    /// There is no port.
     fn check(&self) -> anyhow::Result<()> {
         let port = self.authority().rsplit_once(':').map(|(_, port)| port);
         ensure!(
@@ -140,39 +170,14 @@ impl ForeignName {
             "{self}: expected an address and a port, as {}://0.0.0.0:5000",
             self.protocol()
         );
-        if !matches!(self.protocol, Protocol::Srt | Protocol::Srtla) {
-            return Ok(());
-        }
-        let mode = self.parameter("mode");
-        ensure!(
-            mode.is_none_or(|mode| ["caller", "listener", "rendezvous"].contains(&mode)),
-            "{self}: mode is caller, listener or rendezvous"
-        );
-        let latency = self.parameter("latency").map(millis);
-        ensure!(
-            latency.is_none_or(|latency| latency.parse::<u32>().is_ok()),
-            "{self}: latency is a number of milliseconds, as latency=200"
-        );
-        let length = self.parameter("passphrase").map(str::len);
-        ensure!(
-            length.is_none_or(|length| (10..80).contains(&length)),
-            "{self}: SRT's passphrases have 10 to 79 characters"
-        );
         Ok(())
     }
 
-    /// Returns the URL for a tool, with another place and with other parameters first.
-    fn url(&self, scheme: &str, place: &str, fixed: &[(&str, &str)]) -> String {
-        let is_fixed = |name: &str| fixed.iter().any(|(its, _)| *its == name);
-        let given = self.parameters.iter();
-        let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
-        let given = given.filter(|(name, _)| !is_fixed(name));
-        let pairs = fixed.iter().copied().chain(given);
+    /// Returns the URL for a tool, with another place.
+    fn url(&self, scheme: &str, place: &str) -> String {
+        let pairs = self.parameters();
         let pairs: Vec<_> = pairs
-            .map(|(name, value)| match name {
-                "latency" => format!("{name}={}", millis(value)),
-                _ => format!("{name}={value}"),
-            })
+            .map(|(name, value)| format!("{name}={value}"))
             .collect();
         match pairs.is_empty() {
             true => format!("{scheme}://{place}"),
@@ -188,56 +193,62 @@ impl ForeignName {
         secrets.chain(path).collect()
     }
 
-    /// Opens the input: the socket that receives MPEG-TS, and the program that sends it there.
+    /// Opens the input.
     ///
     /// # Errors
-    /// The address is invalid, the tool is missing or, for SRTLA, the address is taken.
-    pub(super) fn open_input(&self, clock: &Clock) -> anyhow::Result<(UdpInput, ForeignInput)> {
+    /// The address or a parameter is invalid, the tool is missing, or the address is taken.
+    pub(super) fn open_input(&self, clock: &Clock) -> anyhow::Result<(Source, ForeignInput)> {
         self.check()?;
+        match self.protocol {
+            Protocol::Srt => {
+                let address = SrtAddress::of(self)?;
+                let (input, payloads) = SrtInput::open(&address, clock)?;
+                Ok((Source::Srt(payloads), ForeignInput::Srt(input)))
+            }
+            Protocol::Srtla => self.open_srtla(clock),
+            Protocol::Rist => self.open_tool(|port| self.rist_input(port)),
+            Protocol::Rtmp => self.open_tool(|port| self.rtmp_input(port)),
+        }
+    }
+
+    /// Opens the relay of the links, and a listener at loopback for the SRT inside.
+    fn open_srtla(&self, clock: &Clock) -> anyhow::Result<(Source, ForeignInput)> {
+        let inside = SrtAddress::of(self)?.listening_at(at(0));
+        let (input, payloads) = SrtInput::open(&inside, clock)?;
+        let srt = input.local_address().context("a listener has an address")?;
+        let relay = Relay::start(&self.to_string(), self.address()?, srt, clock)?;
+        Ok((Source::Srt(payloads), ForeignInput::Srtla(relay, input)))
+    }
+
+    /// Opens a socket that receives MPEG-TS, and the program that sends it there.
+    fn open_tool(&self, tool: impl FnOnce(u16) -> Tool) -> anyhow::Result<(Source, ForeignInput)> {
         let input = UdpInput::open_loopback()?;
         let port = input.port().context("a socket without an address")?;
-        let mut relay = None;
-        let tool = match self.protocol {
-            Protocol::Srt => self.srt(
-                &self.url("srt", &self.place, &[]),
-                &format!("udp://{}", at(port)),
-            ),
-            Protocol::Srtla => {
-                let srt = free_address()?;
-                let name = self.to_string();
-                relay = Some(Relay::start(&name, self.address()?, srt, clock)?);
-                let fixed = [("mode", "listener")];
-                let url = self.url("srt", &srt.to_string(), &fixed);
-                self.srt(&url, &format!("udp://{}", at(port)))
-            }
-            Protocol::Rist => self.rist_input(port),
-            Protocol::Rtmp => self.rtmp_input(port),
-        };
-        let tool = Supervised::start(tool, &self.to_string())?;
-        let foreign = ForeignInput { _tool: tool, relay };
-        Ok((input, foreign))
+        let tool = Supervised::start(tool(port), &self.to_string())?;
+        let source = Source::Udp(Box::new(input));
+        Ok((source, ForeignInput::Tool(tool)))
     }
 
     /// Opens the output.
     ///
     /// # Errors
     /// As for [`ForeignName::open_input`].
-    pub(super) fn open_output(&self) -> anyhow::Result<ForeignOutput> {
+    pub(super) fn open_output(&self, clock: &Clock) -> anyhow::Result<ForeignOutput> {
         self.check()?;
+        if self.protocol == Protocol::Srt {
+            let output = SrtOutput::open(&SrtAddress::of(self)?, clock)?;
+            return Ok(ForeignOutput::Srt(output));
+        }
         let address = free_address()?;
         let from = format!("udp://{address}");
-        let tool = match self.protocol {
-            Protocol::Rist => self.tool(
-                "ristsender",
-                "rist-tools",
-                ["-S", "0", "-v", "4", "-i", &from, "-o", &self.rist()],
-            ),
-            _ => self.srt(&from, &self.url("srt", &self.place, &[])),
-        };
-        Ok(ForeignOutput {
-            output: UdpOutput::to(address).context("cannot open a socket")?,
-            _tool: Supervised::start(tool, &self.to_string())?,
-        })
+        let tool = self.tool(
+            "ristsender",
+            "rist-tools",
+            ["-S", "0", "-v", "4", "-i", &from, "-o", &self.rist()],
+        );
+        let output = UdpOutput::to(address).context("cannot open a socket")?;
+        let tool = Supervised::start(tool, &self.to_string())?;
+        Ok(ForeignOutput::Tool(output, ForeignTool(tool)))
     }
 
     fn address(&self) -> anyhow::Result<SocketAddr> {
@@ -246,20 +257,13 @@ impl ForeignName {
         first.ok_or_else(|| anyhow!("{self}: there is no such address"))
     }
 
-    fn srt(&self, from: &str, to: &str) -> Tool {
-        // The chunk is as long as SRT's packets may be. Our datagrams to it have seven transport
-        // packets.
-        let arguments = ["-chunk:1456", "-loglevel:error", from, to];
-        self.tool("srt-live-transmit", "srt-tools", arguments)
-    }
-
     fn rist(&self) -> String {
         // An unspecified address means that the tool listens.
         let is_any = ["0.0.0.0:", "[::]:", ":"]
             .iter()
             .any(|any| self.place.starts_with(any));
         let at = if is_any { "@" } else { "" };
-        self.url("rist", &format!("{at}{}", self.place), &[])
+        self.url("rist", &format!("{at}{}", self.place))
     }
 
     fn rist_input(&self, port: u16) -> Tool {
@@ -271,7 +275,7 @@ impl ForeignName {
     /// Returns the `ffmpeg` that listens for one publisher. It ends with the publisher and is
     /// started again.
     fn rtmp_input(&self, port: u16) -> Tool {
-        let from = self.url("rtmp", &self.place, &[]);
+        let from = self.url("rtmp", &self.place);
         let to = format!("udp://{}?pkt_size=1316", at(port));
         let listen = ["-hide_banner", "-nostdin", "-loglevel", "warning"];
         // A publisher without sound sends none, so the wait for sound is short. The video that has
@@ -305,7 +309,7 @@ impl ForeignName {
             stdin: "",
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),
-            boring: &["Media path:", "[INFO]"],
+            boring: &["[INFO]"],
             instead: &[],
         }
     }
@@ -322,11 +326,6 @@ impl fmt::Debug for ForeignName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
-}
-
-/// Removes the unit: SRT's tools expect latency in milliseconds without one.
-fn millis(latency: &str) -> &str {
-    latency.strip_suffix("ms").unwrap_or(latency)
 }
 
 fn at(port: u16) -> SocketAddr {
@@ -380,13 +379,11 @@ mod tests {
     fn mistakes_are_told_before_anything_is_started() {
         for (text, part) in [
             ("srt://127.0.0.1", "an address and a port"),
-            ("srt://127.0.0.1:5000?mode=server", "mode is"),
-            ("srtla://0.0.0.0:5000?latency=1s", "latency is"),
-            ("srt://127.0.0.1:5000?passphrase=short", "10 to 79"),
+            ("srtla://0.0.0.0:0", "an address and a port"),
             ("rist://@0.0.0.0", "rist://0.0.0.0:5000"),
         ] {
             let error = name(text).check().unwrap_err().to_string();
-            assert!(error.contains(part) && !error.contains("short"), "{error}");
+            assert!(error.contains(part), "{error}");
         }
         for text in [
             "srt://:5000?latency=200ms&mode=listener",
@@ -400,10 +397,6 @@ mod tests {
 
     #[test]
     fn tools_are_called_with_what_was_asked_for() {
-        let srtla = name("srtla://0.0.0.0:5000?latency=800ms&mode=caller&passphrase=0123456789");
-        let url = srtla.url("srt", "127.0.0.1:9", &[("mode", "listener")]);
-        let expected = "srt://127.0.0.1:9?mode=listener&latency=800&passphrase=0123456789";
-        assert_eq!(url, expected);
         let rist = name("rist://0.0.0.0:8193?buffer=300").rist_input(7);
         let expected = [
             "-i",

@@ -167,9 +167,8 @@ impl Input {
                 (url.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
             InputName::Foreign(name) => {
-                let (input, speaker) = name.open_input(clock)?;
+                let (source, speaker) = name.open_input(clock)?;
                 foreign = Some(speaker);
-                let source = Source::Udp(Box::new(input));
                 (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
         };

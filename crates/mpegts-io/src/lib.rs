@@ -1,5 +1,5 @@
-//! Inputs and outputs of MPEG-TS: files, pipes, UDP, RTP, SRTLA, cameras, and helper programs for
-//! other protocols and containers.
+//! Inputs and outputs of MPEG-TS: files, pipes, UDP, RTP, SRT, SRTLA, cameras, and helper programs
+//! for other protocols and containers.
 //!
 //! An [`InputName`] opens an [`Input`], which returns a [`Unit`] at a time. An [`OutputName`] opens
 //! an [`Output`], which is written until a [`Stop`](anabranch_terminal::stop::Stop) ends it.
@@ -14,7 +14,9 @@ mod blocking_file;
 mod cutter;
 mod encoded;
 mod foreign;
+mod handover;
 mod input;
+mod limited_lines;
 mod links;
 mod muxer;
 mod output;
@@ -31,6 +33,7 @@ mod same_user;
 mod senders;
 mod source;
 mod spread;
+mod srt;
 mod srtla;
 mod stream;
 mod supervised;
@@ -47,7 +50,7 @@ mod watch;
 pub use encoded::{CaptureName, Encoder, sound_source, video_source};
 pub use foreign::ForeignName;
 pub use input::{Input, InputName, Unit, Wanted};
-pub use links::{Link, Links};
+pub use links::{Link, LinkQuality, Links};
 pub use output::{Output, OutputName};
 pub use pictures::{CodedPicture, PictureReader};
 pub use playout::{Piece, Playout};

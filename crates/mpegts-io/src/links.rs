@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 /// Maximum number of links, equal to the limit of an SRTLA sender.
 const MAX_LINKS: usize = 16;
 
 /// Observations of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// Its address at the sender, the last one that was seen.
     pub address: SocketAddr,
@@ -21,6 +21,21 @@ pub struct Link {
     pub heard_at: Instant,
     /// Whether the link is present: it was not removed for its silence.
     pub is_there: bool,
+    /// Round-trip time and loss, if the protocol measures them.
+    pub quality: Option<LinkQuality>,
+}
+
+/// Measurements of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkQuality {
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// Its variation.
+    pub rtt_variation: Duration,
+    /// Share of packets that were missing when later ones arrived, in the last second.
+    pub loss_ratio: f64,
+    /// Packets that were missing, since the connection began.
+    pub missing_packets: u64,
 }
 
 /// Present and past links. A link keeps its index while it is present.
@@ -79,6 +94,7 @@ mod tests {
             bytes: 1_000 * second,
             heard_at: Instant::from_secs(second),
             is_there: true,
+            quality: None,
         }
     }
 

@@ -89,7 +89,7 @@ pub enum Output {
     Stdout(BlockingFile),
     /// Datagrams.
     Udp(Box<UdpOutput>),
-    /// Another protocol, by a helper program.
+    /// Another protocol.
     Foreign(Box<ForeignOutput>),
 }
 
@@ -118,7 +118,7 @@ impl Output {
                 Ok(Output::Stdout(file))
             }
             OutputName::Udp(url) => Ok(Output::Udp(Box::new(UdpOutput::open(url)?))),
-            OutputName::Foreign(name) => Ok(Output::Foreign(Box::new(name.open_output()?))),
+            OutputName::Foreign(name) => Ok(Output::Foreign(Box::new(name.open_output(clock)?))),
         }
     }
 
@@ -161,7 +161,7 @@ impl Output {
                 Ok(())
             }
             Output::Foreign(foreign) => {
-                foreign.output.write(unit, clock, stop);
+                foreign.write(unit, clock, stop);
                 Ok(())
             }
         }

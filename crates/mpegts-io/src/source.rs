@@ -1,4 +1,4 @@
-//! Sources of bytes: a file, standard input, UDP, or another file that `ffmpeg` converts.
+//! Sources of bytes: a file, standard input, UDP, SRT, or another file that `ffmpeg` converts.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -15,7 +15,9 @@ use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 use rustix::fs::OFlags;
 
+use super::handover::Taker;
 use super::remux::remux;
+use super::srt::Payload;
 use super::udp_input::{Take, UdpInput};
 use super::udp_url::UdpUrl;
 use super::watch::InputWatch;
@@ -29,7 +31,12 @@ pub(super) enum Source {
     File(File),
     Pipe(File),
     Udp(Box<UdpInput>),
-    Remuxed { child: Child, output: ChildStdout },
+    /// Payloads of SRT, each with the time at which it was due.
+    Srt(Taker<Payload>),
+    Remuxed {
+        child: Child,
+        output: ChildStdout,
+    },
 }
 
 /// Conditions that end a read's wait for bytes.
@@ -179,9 +186,14 @@ impl Source {
         }
     }
 
+    /// Returns whether bytes come in datagrams, each with its arrival time.
+    pub(super) fn is_of_datagrams(&self) -> bool {
+        matches!(self, Source::Udp(_) | Source::Srt(_))
+    }
+
     /// Returns whether bytes may arrive as they are produced.
     pub(super) fn may_be_live(&self) -> bool {
-        matches!(self, Source::Pipe(_) | Source::Udp(_))
+        matches!(self, Source::Pipe(_)) || self.is_of_datagrams()
     }
 
     /// Hands waiting bytes to `take` with their arrival time, and adds the time waited to `waited`.
@@ -209,6 +221,7 @@ impl Source {
             Source::File(_) => None,
             Source::Pipe(pipe) => Some(pipe.as_fd()),
             Source::Udp(input) => Some(input.as_fd()),
+            Source::Srt(payloads) => Some(payloads.as_fd()),
             Source::Remuxed { output, .. } => Some(output.as_fd()),
         };
         if let Some(fd) = fd {
@@ -231,6 +244,18 @@ impl Source {
                     true => Bytes::Some,
                     false => Bytes::NoneYet,
                 });
+            }
+            Source::Srt(payloads) => {
+                let payloads = payloads.take();
+                let read = if payloads.is_empty() {
+                    Bytes::NoneYet
+                } else {
+                    Bytes::Some
+                };
+                payloads
+                    .iter()
+                    .for_each(|(due_at, bytes)| take(*due_at, bytes));
+                return Ok(read);
             }
             Source::Remuxed { output, .. } => output.read(buffer),
         };

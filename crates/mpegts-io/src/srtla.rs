@@ -10,13 +10,13 @@ use std::thread::JoinHandle;
 use anabranch_net::Clock;
 use anabranch_net::local_address;
 use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, SECRET_BYTES, Taken};
-use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
+use super::limited_lines::LimitedLines;
 use super::links::{Link, Links};
 
 /// Longest wait for datagrams before the thread checks whether it should end.
@@ -34,11 +34,6 @@ const AT_ONCE: usize = 64;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
-/// Maximum lines in a period, since links that come and go cause them. It allows all 16 links of a
-/// sender to join and fall silent once.
-const MAX_LINES: u64 = 32;
-const LINES_PERIOD: Duration = Duration::from_secs(30);
-
 /// The relay's thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Relay {
@@ -74,7 +69,7 @@ impl Relay {
             answers: BTreeMap::new(),
             srt,
             clock: *clock,
-            lines: Lines::default(),
+            lines: LimitedLines::default(),
         };
         let is_stopped = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("srtla".to_owned());
@@ -113,7 +108,7 @@ struct Hands {
     answers: BTreeMap<GroupId, UdpSocket>,
     srt: SocketAddr,
     clock: Clock,
-    lines: Lines,
+    lines: LimitedLines,
 }
 
 impl Hands {
@@ -218,6 +213,7 @@ impl Hands {
             bytes: summary.bytes,
             heard_at,
             is_there: true,
+            quality: None,
         });
         self.seen.set(&links.collect::<Vec<_>>());
     }
@@ -243,36 +239,7 @@ impl Hands {
     }
 
     fn note(&mut self, now: Instant, line: core::fmt::Arguments<'_>) {
-        let Some(left_out) = self.lines.admit(now) else {
-            return;
-        };
-        if left_out > 0 {
-            print::note(format_args!("{}: {left_out} lines left out", self.name));
-        }
-        print::note(format_args!("{}: {line}", self.name));
-    }
-}
-
-/// Limit on lines that senders cause.
-#[derive(Debug, Default)]
-struct Lines {
-    since: Instant,
-    count: u64,
-}
-
-impl Lines {
-    /// Returns the number of suppressed lines if another line may be printed.
-    fn admit(&mut self, now: Instant) -> Option<u64> {
-        let mut left_out = 0;
-        if now.saturating_since(self.since) > LINES_PERIOD {
-            left_out = self.count.saturating_sub(MAX_LINES);
-            *self = Lines {
-                since: now,
-                count: 0,
-            };
-        }
-        self.count += 1;
-        (self.count <= MAX_LINES).then_some(left_out)
+        self.lines.note(now, &self.name, line);
     }
 }
 
@@ -289,7 +256,7 @@ fn describe_link(summary: &LinkSummary) -> String {
 }
 
 /// Opens a socket that does not block.
-fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
+pub(super) fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     let options = SockRef::from(&socket);
@@ -304,16 +271,6 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-
-    #[test]
-    fn lines_are_limited_and_those_left_out_are_counted() {
-        let mut lines = Lines::default();
-        let millis = |millis| Instant::from_millis(millis);
-        let said = (0..20_000).filter_map(|at| lines.admit(millis(at)));
-        assert_eq!(said.collect::<Vec<_>>(), [0; MAX_LINES as usize]);
-        assert_eq!(lines.admit(millis(30_001)), Some(20_000 - MAX_LINES));
-        assert_eq!(lines.admit(millis(30_002)), Some(0));
-    }
 
     fn received(socket: &UdpSocket) -> Vec<u8> {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];

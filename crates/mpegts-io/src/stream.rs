@@ -64,22 +64,22 @@ impl Stream {
         first: &[u8],
         foreign: Option<ForeignInput>,
     ) -> anyhow::Result<Self> {
-        let is_udp = matches!(source, Source::Udp(_));
+        let is_of_datagrams = source.is_of_datagrams();
         let (splitter, pace) = match source.may_be_live() {
             true => (UnitSplitter::live(kind), Pace::piped()),
             false => (UnitSplitter::stored(kind), Pace::stored()),
         };
         let mut cutter = Cutter::new(splitter, kind);
-        if is_udp {
+        if is_of_datagrams {
             cutter = cutter.dated();
         }
         cutter.push(Instant::ZERO, first)?;
         Ok(Stream {
-            watch: InputWatch::new(name.clone(), is_udp),
+            watch: InputWatch::new(name.clone(), is_of_datagrams),
             name,
             source,
             cutter,
-            pace: (!is_udp).then_some(pace),
+            pace: (!is_of_datagrams).then_some(pace),
             foreign,
             waiting: Waiting::default(),
             waited: Duration::ZERO,

@@ -102,14 +102,21 @@ fn path(link: &Link, now: Instant) -> PathSnapshot {
         true => PathState::Suspect,
         false => PathState::Out,
     };
+    let mut view = PathView {
+        state,
+        ..PathView::default()
+    };
+    if let Some(quality) = link.quality {
+        (view.rtt.smoothed, view.rtt.latest) = (quality.rtt, quality.rtt);
+        view.rtt.variation = quality.rtt_variation;
+        view.risk.loss_ratio = quality.loss_ratio;
+    }
     PathSnapshot {
-        view: PathView {
-            state,
-            ..PathView::default()
-        },
+        view,
         counters: PathCounters {
             received_packets: link.datagram_count,
             received_bytes: link.bytes,
+            lost_packets: link.quality.map_or(0, |quality| quality.missing_packets),
             ..PathCounters::default()
         },
         peer: Some(link.address),
@@ -162,6 +169,30 @@ pub(super) fn looks(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_mpegts_io::LinkQuality;
+
+    #[test]
+    fn a_caller_is_a_path_with_its_round_trip_and_loss() {
+        let link = Link {
+            address: ([192, 0, 2, 1], 5_000).into(),
+            datagram_count: 90,
+            bytes: 90_000,
+            heard_at: Instant::from_secs(1),
+            is_there: true,
+            quality: Some(LinkQuality {
+                rtt: Some(Duration::from_millis(40)),
+                rtt_variation: Duration::from_millis(5),
+                loss_ratio: 0.25,
+                missing_packets: 30,
+            }),
+        };
+        let path = path(&link, Instant::from_secs(2));
+        assert_eq!(path.view.rtt.smoothed, Some(Duration::from_millis(40)));
+        assert_eq!(
+            (path.view.risk.loss_ratio, path.counters.lost_packets),
+            (0.25, 30)
+        );
+    }
 
     #[test]
     fn a_pause_ends_a_session_and_the_counts_are_of_the_last() {

@@ -1,0 +1,342 @@
+//! Addresses of SRT with the parameters of libsrt's programs: `srt://HOST:PORT?name=value&…`.
+
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use anabranch_srt::{KeyLength, MaxBandwidth, Passphrase, Settings};
+use anabranch_units::{DataRate, Duration};
+use anyhow::{Context, anyhow, bail, ensure};
+
+use crate::foreign::ForeignName;
+
+/// Names that an error lists.
+const KNOWN: &str = "mode, streamid, latency, rcvlatency, peerlatency, passphrase, \
+                     passphrase_file, passphrase_env, pbkeylen, maxbw, inputbw, oheadbw, \
+                     kmrefreshrate, kmpreannounce, peeridletimeo, conntimeo, fc and mss";
+/// Parameters whose only value here is libsrt's default of live mode, or that have no meaning here.
+const WITHOUT_EFFECT: [&str; 14] = [
+    "transtype",
+    "messageapi",
+    "tsbpdmode",
+    "tlpktdrop",
+    "nakreport",
+    "enforcedencryption",
+    "pkt_size",
+    "payloadsize",
+    "linger",
+    "sndbuf",
+    "rcvbuf",
+    "udp_sndbuf",
+    "udp_rcvbuf",
+    "lossmaxttl",
+];
+/// Longest file of a passphrase, line end included.
+const MAX_FILE_BYTES: u64 = 1_000;
+/// Largest number of packets in flight.
+const MAX_WINDOW: u32 = 1 << 16;
+
+/// Which end calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Caller,
+    Listener,
+}
+
+/// A parsed address.
+#[derive(Clone, Debug)]
+pub(crate) struct SrtAddress {
+    /// Address for messages, without parameters.
+    pub(super) shown: String,
+    pub(crate) mode: Mode,
+    /// Host and port as written.
+    place: String,
+    /// Stream ID that a caller gives, or that a listener expects.
+    pub(super) stream_id: Option<String>,
+    pub(super) settings: Settings,
+}
+
+impl SrtAddress {
+    /// Parses the parameters.
+    ///
+    /// # Errors
+    /// A parameter is unknown or wrong, or a passphrase cannot be read.
+    pub(crate) fn of(name: &ForeignName) -> anyhow::Result<Self> {
+        let place = name.authority().to_owned();
+        let mut address = SrtAddress {
+            shown: name.to_string(),
+            mode: default_mode(&place),
+            place,
+            stream_id: None,
+            settings: Settings::default(),
+        };
+        let mut bandwidth = Bandwidth::default();
+        for (parameter, value) in name.parameters() {
+            address
+                .set(parameter, value, &mut bandwidth)
+                .with_context(|| format!("{name}: parameter {parameter}"))?;
+        }
+        address.settings.max_bandwidth = bandwidth.get()?;
+        Ok(address)
+    }
+
+    /// Makes the address a listener at another place, as SRTLA's relay needs.
+    pub(crate) fn listening_at(mut self, place: SocketAddr) -> Self {
+        (self.mode, self.place) = (Mode::Listener, place.to_string());
+        self
+    }
+
+    /// Returns the socket address.
+    ///
+    /// # Errors
+    /// There is no such host.
+    pub(super) fn resolve(&self) -> anyhow::Result<SocketAddr> {
+        if let Some(port) = self.place.strip_prefix(':') {
+            let port = port.parse().context("the port is no number")?;
+            return Ok((Ipv4Addr::UNSPECIFIED, port).into());
+        }
+        let found = self.place.to_socket_addrs();
+        let mut found = found.with_context(|| format!("{}: no such host", self.shown))?;
+        found
+            .next()
+            .ok_or_else(|| anyhow!("{}: no such host", self.shown))
+    }
+
+    fn set(&mut self, name: &str, value: &str, bandwidth: &mut Bandwidth) -> anyhow::Result<()> {
+        let settings = &mut self.settings;
+        match name {
+            "mode" => self.mode = mode(value)?,
+            "streamid" => {
+                ensure!(value.len() <= 512, "a stream ID has 512 bytes at most");
+                self.stream_id = Some(value.to_owned()).filter(|id| !id.is_empty());
+            }
+            "latency" => {
+                let latency = millis(value)?;
+                (settings.receive_latency, settings.peer_latency) = (latency, latency);
+            }
+            "rcvlatency" => settings.receive_latency = millis(value)?,
+            "peerlatency" => settings.peer_latency = millis(value)?,
+            "passphrase" => settings.passphrase = Some(passphrase(value)?),
+            "passphrase_file" => settings.passphrase = Some(passphrase(&read(value)?)?),
+            "passphrase_env" => {
+                let text = std::env::var(value);
+                let text = text.with_context(|| format!("no environment variable {value}"))?;
+                settings.passphrase = Some(passphrase(&text)?);
+            }
+            "pbkeylen" => {
+                let bytes: usize = number(value)?;
+                settings.key_length = KeyLength::of_bytes(bytes);
+                let is_known = bytes == 0 || settings.key_length.is_some();
+                ensure!(is_known, "a key has 16, 24 or 32 bytes");
+            }
+            "maxbw" => bandwidth.max = number(value)?,
+            "inputbw" => bandwidth.input = number(value)?,
+            "oheadbw" => bandwidth.overhead = number(value)?,
+            "kmrefreshrate" => settings.key_refresh.packets = number(value)?,
+            "kmpreannounce" => settings.key_refresh.announced_before = number(value)?,
+            "peeridletimeo" => settings.peer_idle_timeout = millis(value)?,
+            "conntimeo" => settings.connect_timeout = millis(value)?,
+            "fc" => {
+                settings.flow_window = number(value)?;
+                let window = settings.flow_window;
+                ensure!(
+                    (32..=MAX_WINDOW).contains(&window),
+                    "from 32 to {MAX_WINDOW} packets"
+                );
+            }
+            "mss" => {
+                settings.mtu = number(value)?;
+                ensure!(
+                    (576..=1_500).contains(&settings.mtu),
+                    "from 576 to 1500 bytes"
+                );
+            }
+            _ if WITHOUT_EFFECT.contains(&name) => without_effect(name, value)?,
+            _ => bail!("is not known; there are {KNOWN}"),
+        }
+        Ok(())
+    }
+}
+
+/// Parameters of the pace, in bytes per second as libsrt has them.
+#[derive(Clone, Copy, Debug)]
+struct Bandwidth {
+    max: i64,
+    input: u64,
+    overhead: u32,
+}
+
+impl Default for Bandwidth {
+    fn default() -> Self {
+        Bandwidth {
+            max: -1,
+            input: 0,
+            overhead: 25,
+        }
+    }
+}
+
+impl Bandwidth {
+    fn get(self) -> anyhow::Result<MaxBandwidth> {
+        ensure!(
+            (5..=100).contains(&self.overhead),
+            "parameter oheadbw: from 5 to 100 percent"
+        );
+        let rate = |bytes: u64| {
+            MaxBandwidth::Rate(DataRate::from_bits_per_second(bytes.saturating_mul(8)))
+        };
+        Ok(match (self.max, self.input) {
+            (..0, _) => Settings::default().max_bandwidth,
+            (0, 0) => MaxBandwidth::Input {
+                overhead_percent: self.overhead,
+            },
+            (0, input) => rate(input / 100 * u64::from(100 + self.overhead)),
+            (max, _) => rate(max.unsigned_abs()),
+        })
+    }
+}
+
+/// Returns the mode of an address that names none: without a host it listens.
+fn default_mode(place: &str) -> Mode {
+    let is_any = ["0.0.0.0:", "[::]:", ":"]
+        .iter()
+        .any(|any| place.starts_with(any));
+    if is_any { Mode::Listener } else { Mode::Caller }
+}
+
+fn mode(value: &str) -> anyhow::Result<Mode> {
+    match value {
+        "caller" | "client" => Ok(Mode::Caller),
+        "listener" | "server" => Ok(Mode::Listener),
+        "rendezvous" => bail!("rendezvous is not spoken here: let one end be the listener"),
+        _ => bail!("is caller or listener"),
+    }
+}
+
+fn without_effect(name: &str, value: &str) -> anyhow::Result<()> {
+    let is_other_mode = match name {
+        "transtype" => value != "live",
+        "messageapi" | "tsbpdmode" | "tlpktdrop" | "enforcedencryption" => {
+            ["0", "no", "off", "false"].contains(&value)
+        }
+        _ => false,
+    };
+    ensure!(
+        !is_other_mode,
+        "only live mode with its defaults is spoken here"
+    );
+    Ok(())
+}
+
+fn number<T: FromStr>(value: &str) -> anyhow::Result<T> {
+    value.parse().map_err(|_| anyhow!("expected a number"))
+}
+
+/// Parses milliseconds, with or without their unit.
+fn millis(value: &str) -> anyhow::Result<Duration> {
+    let text = value.strip_suffix("ms").unwrap_or(value);
+    let millis: u16 = text
+        .parse()
+        .map_err(|_| anyhow!("expected milliseconds up to 65535, as 200"))?;
+    Ok(Duration::from_millis(millis.into()))
+}
+
+fn passphrase(text: &str) -> anyhow::Result<Passphrase> {
+    Passphrase::new(text).context("SRT's passphrases have 10 to 79 characters")
+}
+
+/// Reads the first line of a file.
+fn read(path: &str) -> anyhow::Result<String> {
+    use std::io::Read;
+    let file = std::fs::File::open(path).with_context(|| format!("cannot read {path}"))?;
+    let mut text = String::new();
+    let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
+    read.with_context(|| format!("cannot read {path}"))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> anyhow::Result<SrtAddress> {
+        SrtAddress::of(&ForeignName::input(text).unwrap())
+    }
+
+    #[test]
+    fn parameters_are_those_of_libsrt() {
+        let parsed = address(
+            "srt://:9000?streamid=#!::r=cam&latency=200ms&peerlatency=300&pbkeylen=32\
+             &passphrase=correct%horse&maxbw=0&oheadbw=50&fc=4096&transtype=live&pkt_size=1316",
+        );
+        let SrtAddress {
+            mode,
+            stream_id,
+            settings,
+            ..
+        } = parsed.unwrap();
+        assert_eq!(
+            (mode, stream_id.as_deref()),
+            (Mode::Listener, Some("#!::r=cam"))
+        );
+        let millis = Duration::from_millis;
+        assert_eq!(settings.receive_latency, millis(200));
+        assert_eq!(settings.peer_latency, millis(300));
+        assert_eq!(settings.key_length, Some(KeyLength::Aes256));
+        assert_eq!(settings.passphrase, Passphrase::new("correct%horse"));
+        let overhead_percent = 50;
+        assert_eq!(
+            settings.max_bandwidth,
+            MaxBandwidth::Input { overhead_percent }
+        );
+        assert_eq!(settings.flow_window, 4_096);
+        let rate = address("srt://a:1?maxbw=0&inputbw=1000000").unwrap();
+        let expected = DataRate::from_megabits_per_second(10);
+        assert_eq!(rate.settings.max_bandwidth, MaxBandwidth::Rate(expected));
+    }
+
+    #[test]
+    fn the_mode_follows_the_host_unless_it_is_given() {
+        for (text, mode) in [
+            ("srt://:9000", Mode::Listener),
+            ("srt://0.0.0.0:9000", Mode::Listener),
+            ("srt://[::]:9000", Mode::Listener),
+            ("srt://127.0.0.1:9000", Mode::Caller),
+            ("srt://127.0.0.1:9000?mode=listener", Mode::Listener),
+            ("srt://:9000?mode=caller", Mode::Caller),
+        ] {
+            assert_eq!(address(text).unwrap().mode, mode, "{text}");
+        }
+        let any = address("srt://:9000").unwrap().resolve().unwrap();
+        assert_eq!(any.to_string(), "0.0.0.0:9000");
+    }
+
+    #[test]
+    fn mistakes_are_named_without_secrets() {
+        for (parameters, part) in [
+            ("mode=rendezvous", "let one end be the listener"),
+            ("latency=1s", "expected milliseconds"),
+            ("passphrase=short", "10 to 79"),
+            ("passphrase_env=ANABRANCH_NO_SUCH", "ANABRANCH_NO_SUCH"),
+            ("passphrase_file=/nowhere/secret", "/nowhere/secret"),
+            ("pbkeylen=20", "16, 24 or 32"),
+            ("transtype=file", "only live mode"),
+            ("packetfilter=fec", "is not known; there are mode"),
+            ("oheadbw=1", "5 to 100"),
+            ("mss=9000", "576 to 1500"),
+        ] {
+            let error = address(&format!("srt://127.0.0.1:9000?{parameters}"));
+            let error = format!("{:#}", error.unwrap_err());
+            assert!(error.contains(part) && !error.contains("short"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_passphrase_may_come_from_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "correct horse\n").unwrap();
+        let text = format!("srt://127.0.0.1:9000?passphrase_file={}", path.display());
+        let settings = address(&text).unwrap().settings;
+        assert_eq!(settings.passphrase, Passphrase::new("correct horse"));
+    }
+}

@@ -1,0 +1,249 @@
+//! An input or output that calls a listener, and calls again when a connection is over.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anabranch_net::Clock;
+use anabranch_srt::{Caller, CloseReason, Entropy};
+use anabranch_units::{Duration, Instant};
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::port::{AT_ONCE, MAX_DATAGRAM_BYTES, timespec};
+use super::route::Direction;
+use super::seen::{LOOK_INTERVAL, Seen, Summary};
+use super::{SrtAddress, entropy};
+use crate::limited_lines::LimitedLines;
+use crate::links::Links;
+use crate::srtla;
+
+/// Wait before another call, doubled by each call without a connection.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The thread of a call, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Calling {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Calling {
+    /// Calls the address until this is dropped.
+    ///
+    /// # Errors
+    /// The system lacks something.
+    pub(super) fn start(
+        address: &SrtAddress,
+        direction: Direction,
+        links: Links,
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
+        let is_over = Arc::<AtomicBool>::default();
+        let hands = Hands {
+            address: address.clone(),
+            direction,
+            seen: Seen::new(links),
+            entropy: entropy()?,
+            clock: *clock,
+            is_over: Arc::clone(&is_over),
+            lines: LimitedLines::default(),
+        };
+        let thread = std::thread::Builder::new().name("srt".to_owned());
+        let thread = thread.spawn(move || hands.run());
+        Ok(Calling {
+            is_over,
+            thread: Some(thread.context("cannot start a thread")?),
+        })
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// State of the thread.
+struct Hands {
+    address: SrtAddress,
+    direction: Direction,
+    seen: Seen,
+    entropy: Entropy,
+    clock: Clock,
+    is_over: Arc<AtomicBool>,
+    lines: LimitedLines,
+}
+
+impl Hands {
+    fn run(mut self) {
+        let mut wait = FIRST_WAIT;
+        while !self.is_over() {
+            let was_connected = match self.call() {
+                Ok(was_connected) => was_connected,
+                Err(error) => {
+                    self.note(format_args!("{error:#}"));
+                    false
+                }
+            };
+            wait = if was_connected {
+                FIRST_WAIT
+            } else {
+                (wait * 2).min(LONGEST_WAIT)
+            };
+            self.rest(wait);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    fn note(&mut self, line: core::fmt::Arguments<'_>) {
+        let now = self.clock.now();
+        self.lines.note(now, &self.address.shown, line);
+    }
+
+    /// Waits before the next call. Packets of an output are dropped meanwhile.
+    fn rest(&mut self, wait: Duration) {
+        let until = self.clock.now() + wait;
+        while !self.is_over() && self.clock.now() < until {
+            let rest = until.saturating_since(self.clock.now());
+            std::thread::park_timeout(rest.min(LOOK_INTERVAL).to_std());
+            if let Direction::Output(taker) = &self.direction {
+                taker.take();
+            }
+        }
+    }
+
+    /// Calls once, and returns whether there was a connection when it is over.
+    fn call(&mut self) -> anyhow::Result<bool> {
+        let to = self.address.resolve()?;
+        let any = match to.is_ipv4() {
+            true => "0.0.0.0:0",
+            false => "[::]:0",
+        };
+        let socket = srtla::socket(any.parse()?).context("cannot open a socket")?;
+        socket
+            .connect(to)
+            .with_context(|| format!("cannot reach {to}"))?;
+        let (now, settings) = (self.clock.now(), self.address.settings.clone());
+        let stream_id = self.address.stream_id.as_deref();
+        let caller = Caller::new(now, to, stream_id, settings, self.entropy.derive());
+        let mut call = Call {
+            socket,
+            caller,
+            is_connected: false,
+            look_at: now,
+        };
+        let reason = loop {
+            self.step(&mut call);
+            if call.caller.is_drained() {
+                break call.caller.closed().unwrap_or(CloseReason::Local);
+            }
+            if self.is_over() {
+                call.caller.close(self.clock.now());
+                call.write(self.clock.now());
+                break CloseReason::Local;
+            }
+        };
+        self.seen.update(self.clock.now(), None);
+        let connection = call.caller.connection();
+        let Some(statistics) = connection.map(|connection| connection.statistics()) else {
+            if reason != CloseReason::Local {
+                self.note(format_args!("{reason}"));
+            }
+            return Ok(false);
+        };
+        self.note(format_args!("{reason}; {}", Summary(statistics)));
+        Ok(true)
+    }
+
+    fn step(&mut self, call: &mut Call) {
+        let output = match &self.direction {
+            Direction::Output(taker) => Some(taker),
+            Direction::Input(_) => None,
+        };
+        let patience = call
+            .caller
+            .poll_timeout()
+            .saturating_since(self.clock.now());
+        let mut awaited = vec![PollFd::new(&call.socket, PollFlags::IN)];
+        awaited.extend(output.map(|taker| PollFd::new(taker, PollFlags::IN)));
+        // After an error, reads do not block.
+        let _ = poll(&mut awaited, Some(&timespec(patience)));
+        let now = self.clock.now();
+        call.read(now);
+        call.caller.handle_timeout(now);
+        let packets = output.map(|taker| taker.take()).unwrap_or_default();
+        if let Some(connection) = call.caller.connection() {
+            for packet in packets {
+                // A listener that is too slow misses packets; the sender counts them.
+                let _ = connection.send(now, &packet);
+            }
+            while let Some(delivered) = connection.poll_payload(now) {
+                if let Direction::Input(giver) = &self.direction {
+                    giver.give((delivered.due_at, delivered.payload));
+                }
+            }
+        }
+        call.write(now);
+        self.look(now, call);
+    }
+
+    fn look(&mut self, now: Instant, call: &mut Call) {
+        let Some(connection) = call.caller.connection() else {
+            return;
+        };
+        if !call.is_connected {
+            call.is_connected = true;
+            let encrypted = if connection.is_encrypted() {
+                ", encrypted"
+            } else {
+                ""
+            };
+            self.note(format_args!("connected{encrypted}"));
+        }
+        if now >= call.look_at
+            && let (Ok(address), Some(connection)) =
+                (call.socket.peer_addr(), call.caller.connection())
+        {
+            call.look_at = now + LOOK_INTERVAL;
+            self.seen.update(now, Some((address, connection)));
+        }
+    }
+}
+
+/// One call and its socket.
+struct Call {
+    socket: UdpSocket,
+    caller: Caller,
+    is_connected: bool,
+    look_at: Instant,
+}
+
+impl Call {
+    fn read(&mut self, now: Instant) {
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        for _ in 0..AT_ONCE {
+            match self.socket.recv(&mut buffer) {
+                Ok(length) => self.caller.handle_datagram(now, &buffer[..length]),
+                // A port without a listener refuses; the call is repeated until its timeout.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn write(&mut self, now: Instant) {
+        while let Some(packet) = self.caller.poll_transmit(now) {
+            // A datagram that finds no room is lost, as anywhere in the network.
+            let _ = self.socket.send(&packet);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! A port that distinguishes callers by their stream ID: one socket and one thread, shared by all
+//! inputs and outputs of its address.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use anabranch_net::{Clock, local_address};
+use anabranch_srt::{ConnectionId, Event, Listener, Rejection, Request, Settings};
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::route::{self, Caller, Direction, Route};
+use super::seen::{LOOK_INTERVAL, Seen, Summary};
+use super::{SrtAddress, entropy};
+use crate::limited_lines::LimitedLines;
+use crate::links::Links;
+use crate::srtla;
+
+/// Longest wait for datagrams before the thread checks whether it should end.
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+/// Maximum datagrams read at once before timers have their turn.
+pub(super) const AT_ONCE: usize = 64;
+/// Longest datagram on an Ethernet.
+pub(super) const MAX_DATAGRAM_BYTES: usize = 1_500;
+
+/// All open ports, because inputs and outputs of one port are opened one by one.
+static PORTS: Mutex<Vec<(SocketAddr, Weak<Port>)>> = Mutex::new(Vec::new());
+static NEXT_ROUTE: AtomicU64 = AtomicU64::new(0);
+
+/// A port, whose thread ends when this is dropped.
+#[derive(Debug)]
+struct Port {
+    local_address: SocketAddr,
+    routes: Routes,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Routes of a port, shared with its thread.
+#[derive(Clone, Debug, Default)]
+struct Routes(Arc<Mutex<Vec<Route>>>);
+
+/// A route at a port, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Listening {
+    port: Arc<Port>,
+    number: u64,
+}
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, Vec<Route>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listening {
+    /// Adds a route to the port of the address, which is opened if nothing else has.
+    ///
+    /// # Errors
+    /// The address is taken, or another route has the same stream ID.
+    pub(super) fn open(
+        address: &SrtAddress,
+        direction: Direction,
+        links: Links,
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
+        let local = address.resolve()?;
+        let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+        ports.retain(|(_, port)| port.strong_count() > 0);
+        let open = ports.iter().find(|(its, _)| *its == local);
+        let port = match open.and_then(|(_, port)| port.upgrade()) {
+            Some(port) => port,
+            None => {
+                let port = Arc::new(Port::open(&address.shown, local, clock)?);
+                ports.push((port.local_address, Arc::downgrade(&port)));
+                port
+            }
+        };
+        let mut routes = port.routes.lock();
+        let is_new = routes
+            .iter()
+            .all(|route| route.stream_id != address.stream_id);
+        ensure!(
+            is_new,
+            "{}: two streams at one port need different stream IDs: add streamid=NAME",
+            address.shown
+        );
+        let number = NEXT_ROUTE.fetch_add(1, Ordering::Relaxed);
+        routes.push(Route {
+            number,
+            stream_id: address.stream_id.clone(),
+            settings: address.settings.clone(),
+            direction,
+            callers: Vec::new(),
+            seen: Seen::new(links),
+        });
+        drop(routes);
+        Ok(Listening { port, number })
+    }
+
+    pub(super) fn local_address(&self) -> SocketAddr {
+        self.port.local_address
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // The thread ends the route's connections.
+        let mut routes = self.port.routes.lock();
+        routes.retain(|route| route.number != self.number);
+    }
+}
+
+impl Port {
+    fn open(name: &str, local: SocketAddr, clock: &Clock) -> anyhow::Result<Self> {
+        let socket = srtla::socket(local).with_context(|| format!("cannot listen at {name}"))?;
+        local_address::enable(&socket, local).context("cannot set up a socket")?;
+        let local_address = socket.local_addr().context("a socket without an address")?;
+        let routes = Routes::default();
+        let is_over = Arc::<AtomicBool>::default();
+        let hands = Hands {
+            name: name.to_owned(),
+            socket,
+            listener: Listener::new(clock.now(), entropy()?),
+            routes: routes.clone(),
+            local_addresses: BTreeMap::new(),
+            clock: *clock,
+            lines: LimitedLines::default(),
+        };
+        let is_stopped = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("srt".to_owned());
+        let thread = thread.spawn(move || hands.run(&is_stopped));
+        Ok(Port {
+            local_address,
+            routes,
+            is_over,
+            thread: Some(thread.context("cannot start a thread")?),
+        })
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// State of the thread.
+struct Hands {
+    name: String,
+    socket: UdpSocket,
+    listener: Listener,
+    routes: Routes,
+    /// This machine's address that each caller has sent to, if the machine has several.
+    local_addresses: BTreeMap<SocketAddr, IpAddr>,
+    clock: Clock,
+    lines: LimitedLines,
+}
+
+impl Hands {
+    fn run(mut self, is_over: &AtomicBool) {
+        let mut look_at = self.clock.now();
+        while !is_over.load(Ordering::SeqCst) {
+            self.wait();
+            let now = self.clock.now();
+            self.read(now);
+            self.take_outputs(now);
+            self.listener.handle_timeout(now);
+            self.take_events(now);
+            self.give_inputs(now);
+            self.write(now);
+            if now >= look_at {
+                look_at = now + LOOK_INTERVAL;
+                self.look(now);
+            }
+        }
+        let now = self.clock.now();
+        self.listener.close(now);
+        self.write(now);
+    }
+
+    /// Waits for datagrams, packets of outputs and timers.
+    fn wait(&self) {
+        let patience = self
+            .listener
+            .poll_timeout()
+            .saturating_since(self.clock.now());
+        let outputs: Vec<_> = self
+            .routes
+            .lock()
+            .iter()
+            .filter_map(output)
+            .cloned()
+            .collect();
+        let mut awaited = vec![PollFd::new(&self.socket, PollFlags::IN)];
+        awaited.extend(
+            outputs
+                .iter()
+                .map(|taker| PollFd::new(taker, PollFlags::IN)),
+        );
+        // After an error, reads do not block.
+        let _ = poll(&mut awaited, Some(&timespec(patience)));
+    }
+
+    fn read(&mut self, now: Instant) {
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        for _ in 0..AT_ONCE {
+            // Other errors concern earlier datagrams and can be ignored.
+            let (length, from, to) = match local_address::recv(&self.socket, &mut buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => continue,
+            };
+            let mut routes = self.routes.lock();
+            let mut admit = |request: &Request| admit(&mut routes, now, request);
+            let datagram = &buffer[..length];
+            self.listener
+                .handle_datagram(now, from, datagram, &mut admit);
+            drop(routes);
+            self.answer(now, from, to);
+        }
+    }
+
+    /// Sends the answers to a datagram from the address that it was sent to.
+    fn answer(&mut self, now: Instant, from: SocketAddr, to: Option<IpAddr>) {
+        self.take_events(now);
+        let is_known = |route: &Route| route.callers.iter().any(|caller| caller.address == from);
+        if let Some(to) = to
+            && self.routes.lock().iter().any(is_known)
+        {
+            self.local_addresses.insert(from, to);
+        }
+        while let Some((destination, packet)) = self.listener.poll_transmit(now) {
+            let local = self.local_addresses.get(&destination).copied();
+            let local = local.or(to.filter(|_| destination == from));
+            // A datagram that finds no room is lost, as anywhere in the network.
+            let _ = local_address::send(&self.socket, &packet, destination, local);
+        }
+    }
+
+    fn write(&mut self, now: Instant) {
+        while let Some((to, packet)) = self.listener.poll_transmit(now) {
+            let from = self.local_addresses.get(&to).copied();
+            let _ = local_address::send(&self.socket, &packet, to, from);
+        }
+    }
+
+    fn take_events(&mut self, now: Instant) {
+        while let Some(event) = self.listener.poll_event() {
+            match event {
+                Event::Connected(id, request) => self.on_connected(now, id, &request),
+                Event::Refused(request, rejection) => {
+                    let name = &self.name;
+                    let stream = stream(&request);
+                    let caller = request.caller;
+                    let line = format_args!("{caller}{stream} was refused: {rejection}");
+                    self.lines.note(now, name, line);
+                }
+                Event::Closed(id, statistics, reason) => {
+                    let Some(caller) = self.forget(id) else {
+                        continue;
+                    };
+                    let summary = Summary(statistics);
+                    let line = format_args!("{caller} has gone ({reason}); {summary}");
+                    self.lines.note(now, &self.name, line);
+                }
+            }
+        }
+    }
+
+    fn on_connected(&mut self, now: Instant, id: ConnectionId, request: &Request) {
+        let mut routes = self.routes.lock();
+        let Some(route) = route::find(&mut routes, request.stream_id.as_deref()) else {
+            return;
+        };
+        // A silent caller gives way; a connection without a route ends.
+        if let Direction::Input(_) = route.direction {
+            route.callers.retain(|before| before.is_leaving);
+        }
+        route.callers.push(Caller {
+            id,
+            address: request.caller,
+            heard_at: now,
+            is_leaving: false,
+        });
+        drop(routes);
+        let encrypted = if request.is_encrypted {
+            ", encrypted"
+        } else {
+            ""
+        };
+        let (caller, stream) = (request.caller, stream(request));
+        let line = format_args!("{caller}{stream} is connected{encrypted}");
+        self.lines.note(now, &self.name, line);
+    }
+
+    /// Forgets a caller, and returns its address.
+    fn forget(&mut self, id: ConnectionId) -> Option<SocketAddr> {
+        let mut routes = self.routes.lock();
+        let mut found = None;
+        for route in &mut *routes {
+            let mut callers = route.callers.iter();
+            if let Some(at) = callers.position(|caller| caller.id == id) {
+                found = Some(route.callers.remove(at).address);
+            }
+        }
+        found
+    }
+
+    /// Sends the packets of outputs to their callers.
+    fn take_outputs(&mut self, now: Instant) {
+        for route in &mut *self.routes.lock() {
+            let Some(taker) = output(route) else {
+                continue;
+            };
+            for packet in taker.take() {
+                for caller in &route.callers {
+                    if let Some(connection) = self.listener.connection(caller.id) {
+                        // A caller that is too slow misses packets; the sender counts them.
+                        let _ = connection.send(now, &packet);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands over payloads of inputs that are due, and ends connections without a route.
+    fn give_inputs(&mut self, now: Instant) {
+        let mut routes = self.routes.lock();
+        for id in self.listener.connection_ids() {
+            let Some(connection) = self.listener.connection(id) else {
+                continue;
+            };
+            let is_its = |route: &&mut Route| route.callers.iter().any(|caller| caller.id == id);
+            let Some(route) = routes.iter_mut().find(is_its) else {
+                connection.close(now);
+                while connection.poll_payload(now).is_some() {}
+                continue;
+            };
+            let callers = route.callers.iter_mut().filter(|caller| caller.id == id);
+            callers.for_each(|caller| {
+                caller.heard_at = connection.heard_at();
+                caller.is_leaving = connection.closed().is_some();
+            });
+            while let Some(delivered) = connection.poll_payload(now) {
+                if let Direction::Input(giver) = &route.direction {
+                    // A reader that sleeps loses the newest.
+                    giver.give((delivered.due_at, delivered.payload));
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, now: Instant) {
+        let mut routes = self.routes.lock();
+        let callers = || routes.iter().flat_map(|route| &route.callers);
+        let is_known = |address: &SocketAddr| callers().any(|caller| caller.address == *address);
+        self.local_addresses.retain(|address, _| is_known(address));
+        for route in &mut *routes {
+            let caller = route.callers.first().copied();
+            let connection = match caller {
+                Some(caller) => {
+                    let connection = self.listener.connection(caller.id);
+                    connection.map(|connection| (caller.address, &*connection))
+                }
+                None => None,
+            };
+            route.seen.update(now, connection);
+        }
+    }
+}
+
+/// Decides about a caller.
+fn admit(routes: &mut [Route], now: Instant, request: &Request) -> Result<Settings, Rejection> {
+    let route = route::find(routes, request.stream_id.as_deref());
+    let route = route.ok_or(Rejection::NotFound)?;
+    if route.has_place(now) {
+        Ok(route.settings.clone())
+    } else {
+        Err(Rejection::Conflict)
+    }
+}
+
+fn output(route: &Route) -> Option<&crate::handover::Taker<Vec<u8>>> {
+    match &route.direction {
+        Direction::Output(taker) => Some(taker),
+        Direction::Input(_) => None,
+    }
+}
+
+/// Returns the stream ID for a line, without control characters.
+fn stream(request: &Request) -> String {
+    let id = request.stream_id.as_deref();
+    id.map_or_else(String::new, |id| format!(", stream {id:?},"))
+}
+
+/// Returns how long a thread waits.
+pub(super) fn timespec(patience: Duration) -> Timespec {
+    let patience = patience.min(PATIENCE);
+    Timespec {
+        tv_sec: 0,
+        tv_nsec: patience.as_nanos() as _,
+    }
+}

@@ -1,0 +1,234 @@
+//! Packets that have not been acknowledged, and those of them to send again.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use anabranch_units::{Duration, Instant};
+
+use crate::wire::KeyParity;
+
+/// Packets of one connection, by index: sequence numbers that do not wrap around.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SendBuffer {
+    /// Index of the first packet.
+    first: u64,
+    packets: VecDeque<Outgoing>,
+    /// Number of packets that have left at least once; they are the first ones.
+    sent_count: usize,
+    lost: BTreeSet<u64>,
+}
+
+/// A packet with its encrypted payload.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) payload: Vec<u8>,
+    pub(crate) key: Option<KeyParity>,
+    /// Time at which the program sent it.
+    pub(crate) origin_at: Instant,
+    /// Time at which it last left.
+    sent_at: Instant,
+    retransmitted: u32,
+}
+
+/// A packet that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure<'a> {
+    pub(crate) index: u64,
+    pub(crate) packet: &'a Outgoing,
+    pub(crate) is_retransmission: bool,
+}
+
+impl SendBuffer {
+    /// Returns the number of packets.
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Returns the index of the next packet that the program sends.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.packets.len() as u64
+    }
+
+    /// Returns the number of packets in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.sent_count as u64
+    }
+
+    /// Returns the time at which the last packet in flight left.
+    pub(crate) fn last_sent_at(&self) -> Option<Instant> {
+        let last = self.sent_count.checked_sub(1)?;
+        Some(self.packets[last].sent_at)
+    }
+
+    /// Adds a packet.
+    pub(crate) fn push(&mut self, now: Instant, payload: Vec<u8>, key: Option<KeyParity>) {
+        self.packets.push_back(Outgoing {
+            payload,
+            key,
+            origin_at: now,
+            sent_at: now,
+            retransmitted: 0,
+        });
+    }
+
+    /// Removes the packets before `index`. Returns whether there were any.
+    pub(crate) fn acknowledge(&mut self, index: u64) -> bool {
+        let count = index.saturating_sub(self.first);
+        // An acknowledgement of packets that have not left is forged or damaged.
+        if count == 0 || count > self.in_flight() {
+            return false;
+        }
+        self.remove_first(count as usize);
+        true
+    }
+
+    /// Removes packets whose origin is `age` ago, and returns their number (§4.6).
+    pub(crate) fn drop_too_late(&mut self, now: Instant, age: Duration) -> u64 {
+        let is_late = |packet: &&Outgoing| now.saturating_since(packet.origin_at) > age;
+        let count = self.packets.iter().take_while(is_late).count();
+        self.remove_first(count);
+        count as u64
+    }
+
+    fn remove_first(&mut self, count: usize) {
+        self.packets.drain(..count);
+        self.first += count as u64;
+        self.sent_count = self.sent_count.saturating_sub(count);
+        self.lost = self.lost.split_off(&self.first);
+    }
+
+    /// Marks packets from `first` to `last` as lost, and returns their number. A packet that was
+    /// sent again within the last `rtt` is not marked: its report may have crossed it.
+    pub(crate) fn on_lost(
+        &mut self,
+        now: Instant,
+        (first, last): (u64, u64),
+        rtt: Duration,
+    ) -> u64 {
+        let from = first.max(self.first);
+        let end = last.saturating_add(1).min(self.first + self.in_flight());
+        let mut count = 0;
+        for index in from..end {
+            let packet = &self.packets[(index - self.first) as usize];
+            let is_under_way =
+                packet.retransmitted > 0 && now.saturating_since(packet.sent_at) < rtt;
+            if !is_under_way && self.lost.insert(index) {
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Returns the part of a report that has left the buffer; its packets cannot be sent again.
+    pub(crate) fn forgotten(&self, (first, last): (u64, u64)) -> Option<(u64, u64)> {
+        (first < self.first).then(|| (first, last.min(self.first - 1)))
+    }
+
+    /// Marks the last packet in flight as lost, if no other one is. If it arrives, the receiver
+    /// reports all that are missing before it.
+    pub(crate) fn probe_tail(&mut self) {
+        if self.lost.is_empty() && self.sent_count > 0 {
+            self.lost.insert(self.first + self.in_flight() - 1);
+        }
+    }
+
+    /// Returns whether a packet could leave. New packets need room in the window.
+    pub(crate) fn has_ready(&self, window: u64) -> bool {
+        let has_unsent = self.sent_count < self.packets.len();
+        !self.lost.is_empty() || (has_unsent && self.in_flight() < window)
+    }
+
+    /// Takes the next packet that leaves: lost ones first.
+    pub(crate) fn depart(&mut self, now: Instant, window: u64) -> Option<Departure<'_>> {
+        if !self.has_ready(window) {
+            return None;
+        }
+        let lost = self.lost.pop_first();
+        let place = match lost {
+            Some(index) => (index - self.first) as usize,
+            None => {
+                self.sent_count += 1;
+                self.sent_count - 1
+            }
+        };
+        let packet = self.packets.get_mut(place)?;
+        packet.sent_at = now;
+        packet.retransmitted += u32::from(lost.is_some());
+        Some(Departure {
+            index: self.first + place as u64,
+            packet,
+            is_retransmission: lost.is_some(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(50);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    fn departures(buffer: &mut SendBuffer, now: Instant, window: u64) -> Vec<(u64, bool)> {
+        let mut all = Vec::new();
+        while let Some(departure) = buffer.depart(now, window) {
+            all.push((departure.index, departure.is_retransmission));
+        }
+        all
+    }
+
+    fn filled(count: u64) -> SendBuffer {
+        let mut buffer = SendBuffer::default();
+        for index in 0..count {
+            buffer.push(at(index), vec![index as u8], None);
+        }
+        buffer
+    }
+
+    #[test]
+    fn the_window_holds_back_new_packets_and_lost_ones_go_first() {
+        let mut buffer = filled(5);
+        let first = departures(&mut buffer, at(10), 3);
+        assert_eq!(first, [(0, false), (1, false), (2, false)]);
+        assert_eq!(buffer.on_lost(at(60), (1, 9), RTT), 2);
+        assert!(buffer.acknowledge(2));
+        let then = departures(&mut buffer, at(60), 3);
+        assert_eq!(then, [(2, true), (3, false), (4, false)]);
+        assert!(!buffer.acknowledge(9), "not sent yet");
+        assert!(buffer.acknowledge(5));
+        assert_eq!((buffer.len(), buffer.end(), buffer.in_flight()), (0, 5, 0));
+    }
+
+    #[test]
+    fn a_retransmission_under_way_is_not_repeated() {
+        let mut buffer = filled(1);
+        departures(&mut buffer, at(0), 8);
+        assert_eq!(buffer.on_lost(at(1), (0, 0), RTT), 1);
+        assert_eq!(departures(&mut buffer, at(1), 8), [(0, true)]);
+        assert_eq!(buffer.on_lost(at(50), (0, 0), RTT), 0);
+        assert_eq!(buffer.on_lost(at(51), (0, 0), RTT), 1);
+    }
+
+    #[test]
+    fn section_4_6_packets_that_are_too_late_are_dropped() {
+        let mut buffer = filled(4);
+        departures(&mut buffer, at(4), 2);
+        assert_eq!(buffer.drop_too_late(at(102), Duration::from_millis(99)), 3);
+        assert_eq!((buffer.end(), buffer.in_flight()), (4, 0));
+        assert_eq!(buffer.forgotten((1, 3)), Some((1, 2)));
+        assert_eq!(buffer.forgotten((3, 3)), None);
+        assert_eq!(departures(&mut buffer, at(102), 2), [(3, false)]);
+    }
+
+    #[test]
+    fn a_probe_repeats_the_last_packet_in_flight() {
+        let mut buffer = filled(3);
+        buffer.probe_tail();
+        assert_eq!(departures(&mut buffer, at(3), 2), [(0, false), (1, false)]);
+        buffer.probe_tail();
+        assert_eq!(departures(&mut buffer, at(9), 2), [(1, true)]);
+        assert_eq!(buffer.last_sent_at(), Some(at(9)));
+    }
+}

@@ -1,0 +1,144 @@
+//! Change of the sender's keys (draft-sharabayko-srt-01, §6.1.6): the next key is announced before
+//! it is used.
+
+use anabranch_units::{Duration, Instant};
+
+use crate::crypto::Keys;
+use crate::entropy::Entropy;
+use crate::settings::KeyRefresh;
+use crate::wire::{KeyParity, SequenceNumber};
+
+/// Least time between two announcements of a key.
+const LEAST_RETRY: Duration = Duration::from_millis(100);
+
+/// Keys of a sender, and the announcement of the next one.
+#[derive(Debug)]
+pub(crate) struct SendingKeys {
+    keys: Keys,
+    current: KeyParity,
+    plan: KeyRefresh,
+    /// Packets that the current key has encrypted.
+    used: u64,
+    announcement: Option<Announcement>,
+    entropy: Entropy,
+}
+
+#[derive(Debug)]
+struct Announcement {
+    message: Vec<u8>,
+    sent_at: Option<Instant>,
+    is_acknowledged: bool,
+}
+
+impl SendingKeys {
+    pub(crate) fn new(keys: Keys, plan: KeyRefresh, entropy: Entropy) -> Self {
+        SendingKeys {
+            current: keys.first_parity(),
+            keys,
+            plan,
+            used: 0,
+            announcement: None,
+            entropy,
+        }
+    }
+
+    /// Encrypts a payload in place, and returns the key's parity.
+    pub(crate) fn encrypt(&mut self, sequence: SequenceNumber, payload: &mut [u8]) -> KeyParity {
+        self.advance();
+        self.used += 1;
+        self.keys.apply(self.current, sequence, payload);
+        self.current
+    }
+
+    /// Announces the next key, or begins to use it. A key that the peer has not acknowledged is not
+    /// used, unlike in libsrt: the peer could not decrypt.
+    fn advance(&mut self) {
+        let announced_at = self.plan.packets.saturating_sub(self.plan.announced_before);
+        match &self.announcement {
+            None if self.used >= announced_at => {
+                self.keys.renew(self.current.other(), &mut self.entropy);
+                self.announcement = Some(Announcement {
+                    message: self.keys.message(),
+                    sent_at: None,
+                    is_acknowledged: false,
+                });
+            }
+            Some(next) if next.is_acknowledged && self.used >= self.plan.packets => {
+                self.current = self.current.other();
+                self.used = 0;
+                self.announcement = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the peer's answer, which repeats the announcement.
+    pub(crate) fn on_response(&mut self, message: &[u8]) {
+        if let Some(next) = &mut self.announcement
+            && next.message == message
+        {
+            next.is_acknowledged = true;
+        }
+    }
+
+    /// Returns the time at which the announcement leaves, again after one and a half round trips.
+    pub(crate) fn announces_at(&self, rtt: Duration) -> Option<Instant> {
+        let next = self.announcement.as_ref()?;
+        let retry = (rtt * 3 / 2).max(LEAST_RETRY);
+        let due_at = next.sent_at.map_or(Instant::ZERO, |at| at + retry);
+        (!next.is_acknowledged).then_some(due_at)
+    }
+
+    /// Returns the announcement, which leaves now.
+    pub(crate) fn announce(&mut self, now: Instant) -> Option<&[u8]> {
+        let next = self.announcement.as_mut()?;
+        next.sent_at = Some(now);
+        Some(&next.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entropy::SECRET_BYTES;
+    use crate::settings::{KeyLength, Passphrase};
+
+    #[test]
+    fn section_6_1_6_a_key_is_announced_acknowledged_and_then_used() {
+        let mut entropy = Entropy::new(&[3; SECRET_BYTES]);
+        let passphrase = Passphrase::new("correct horse").unwrap();
+        let keys = Keys::generate(&passphrase, KeyLength::Aes128, &mut entropy);
+        let plan = KeyRefresh {
+            packets: 10,
+            announced_before: 4,
+        };
+        let mut sending = SendingKeys::new(keys, plan, entropy);
+        let rtt = Duration::from_millis(100);
+        let encrypt = |sending: &mut SendingKeys, count: u32| {
+            let mut last = KeyParity::Even;
+            for number in 0..count {
+                last = sending.encrypt(SequenceNumber::new(number), &mut [0; 4]);
+            }
+            last
+        };
+        assert_eq!(encrypt(&mut sending, 6), KeyParity::Even);
+        assert_eq!(sending.announces_at(rtt), None);
+        encrypt(&mut sending, 1);
+        assert_eq!(sending.announces_at(rtt), Some(Instant::ZERO));
+        let now = Instant::from_secs(1);
+        let message = sending.announce(now).unwrap().to_vec();
+        let again_at = now + Duration::from_millis(150);
+        assert_eq!(sending.announces_at(rtt), Some(again_at));
+        assert_eq!(
+            encrypt(&mut sending, 20),
+            KeyParity::Even,
+            "without an answer"
+        );
+        sending.on_response(&[0; 4]);
+        assert_eq!(encrypt(&mut sending, 1), KeyParity::Even);
+        sending.on_response(&message);
+        assert_eq!(sending.announces_at(rtt), None);
+        assert_eq!(encrypt(&mut sending, 1), KeyParity::Odd);
+        assert_eq!(encrypt(&mut sending, 9), KeyParity::Odd);
+    }
+}

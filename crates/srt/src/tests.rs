@@ -1,0 +1,6 @@
+//! Two ends over a virtual network.
+
+mod attacks;
+mod handshakes;
+mod media;
+mod network;
