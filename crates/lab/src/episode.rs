@@ -178,7 +178,7 @@ impl Episode {
         Ok(Episode {
             meter: Meter::new(id, path_count, counted_until, video),
             settling: video.deadline * 2 + video.reassembly_wait,
-            world: build_world(&scenario, Seed(seed), 1)?,
+            world: build_world(&scenario, Seed(seed), 1, false)?,
             links: Links::new(&scenario, flow),
             flow: id,
             step,
