@@ -1,0 +1,1 @@
+//! The sender against receivers that are simulated here.
