@@ -351,7 +351,8 @@ impl Sender {
         let has_free = up().any(|link| !link.options.is_metered);
         let used = up().filter(|link| !has_free || !link.options.is_metered);
         let queued: u64 = up().map(|link| link.queued_bytes(now)).sum();
-        target::target(used.map(Link::pacing_rate), self.queued_bytes + queued)
+        let rates = used.map(|link| link.usable_rate(now));
+        target::target(rates, self.queued_bytes + queued)
     }
 
     fn link(&self, id: LinkId) -> Option<&Link> {
@@ -413,7 +414,7 @@ impl Sender {
     fn tend(&mut self, now: Instant, id: LinkId) {
         let patience = (self.latency / 4).clamp(LEAST_PATIENCE, MAX_PATIENCE);
         let request = match &self.registration.group {
-            Group::Named { id } => Some(join_request(id)),
+            Group::Named { id, .. } => Some(join_request(id)),
             _ => None,
         };
         let oldest = now.saturating_sub(self.latency.max(LEAST_MEMORY) * 2);
@@ -454,7 +455,9 @@ impl Sender {
         let is_any_up = self.links.iter().flatten().any(Link::is_up);
         match &self.registration.group {
             Group::Probing { .. } => {}
-            Group::Named { .. } if !is_any_up => self.lose_group(now),
+            Group::Named { .. } if !is_any_up && self.registration.is_lost(now) => {
+                self.lose_group(now);
+            }
             // Another link still proves the group.
             Group::Named { .. } | Group::Asking { .. } => return,
         }
@@ -484,6 +487,8 @@ impl Sender {
         }
         self.registration.group = Group::Named {
             id: Box::new(*name),
+            since: now,
+            is_joined: false,
         };
         self.links
             .iter_mut()
@@ -493,15 +498,16 @@ impl Sender {
     }
 
     fn on_joined(&mut self, now: Instant, id: LinkId) {
-        let is_named = matches!(self.registration.group, Group::Named { .. });
-        let Some(link) = self.link_mut(id).filter(|link| is_named && !link.is_up()) else {
-            return;
-        };
-        let Some(sent_at) = link.join_sent_at else {
+        let link = self.link_mut(id).filter(|link| !link.is_up());
+        let Some((link, sent_at)) = link.and_then(|link| link.join_sent_at.map(|at| (link, at)))
+        else {
             return;
         };
         link.rtt.on_sample(now, now.saturating_since(sent_at));
-        self.raise(now, id);
+        if let Group::Named { is_joined, .. } = &mut self.registration.group {
+            *is_joined = true;
+            self.raise(now, id);
+        }
     }
 
     fn on_refused(&mut self, now: Instant, id: LinkId) {

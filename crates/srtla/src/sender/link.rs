@@ -16,7 +16,7 @@ const HEADER_BYTES: u64 = 28;
 const LATE_SLACK: Duration = Duration::from_millis(30);
 /// Queueing delay that the window leaves room for, beside packets that wait for an acknowledgement
 /// of ten.
-const WINDOW_SLACK: Duration = Duration::from_millis(80);
+const WINDOW_SLACK: Duration = Duration::from_millis(60);
 const WINDOW_BYTES: u64 = 12 * 1_360;
 /// Time that a pacer may catch up on, as timers are late.
 const MAX_CATCH_UP: Duration = Duration::from_millis(2);
@@ -363,6 +363,12 @@ impl Link {
             now.saturating_since(at).saturating_sub(self.rtt.base())
         });
         self.rtt.queueing(self.rate.since()).max(overdue)
+    }
+
+    /// Returns the rate for an encoder.
+    pub(super) fn usable_rate(&self, now: Instant) -> DataRate {
+        let most = self.options.max_rate.unwrap_or(DataRate::MAX);
+        self.rate.usable(self.queueing(now)).min(most)
     }
 
     /// Returns the bytes that wait in the network's queue.

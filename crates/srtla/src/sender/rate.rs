@@ -9,22 +9,24 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Duration, Instant};
 
 /// Interval between updates.
-const PERIOD: Duration = Duration::from_millis(100);
-/// Time over which the delivery rate is measured, if a round trip is shorter. SRT's acknowledgements
-/// come every 10 ms, those of ten packets every 105 ms at 1 Mbit/s.
+const PERIOD: Duration = Duration::from_millis(50);
+/// Least time over which the delivery rate is measured, if a round trip is shorter, and number of
+/// bytes in whose time it is: two acknowledgements of ten packets.
 const WINDOW: Duration = Duration::from_millis(200);
+const WINDOW_BYTES: u64 = 20 * 1_360;
 /// Queueing delay above which the rate falls. Chosen: a frame interval, above the jitter that the
 /// minimum of the round trips leaves.
 const MAX_QUEUEING: Duration = Duration::from_millis(40);
 /// Factor over the delivery rate after a queue was seen: it drains within a second.
 const DRAIN: f64 = 0.9;
 /// Factor of growth in a period before the first queue, and after it.
-const STARTUP_GROWTH: f64 = 1.5;
-const GROWTH: f64 = 1.05;
+const STARTUP_GROWTH: f64 = 1.25;
+const GROWTH: f64 = 1.025;
 /// Factor of growth in a period of a link that could carry more than it is given.
-const IDLE_GROWTH: f64 = 1.02;
-/// Factor over the delivery rate that bounds growth; twice as much before the first queue.
-const MAX_GAIN: f64 = 1.5;
+const IDLE_GROWTH: f64 = 1.01;
+/// Factor over the delivery rate that bounds growth, and before the first queue.
+const MAX_GAIN: f64 = 1.25;
+const STARTUP_GAIN: f64 = 3.0;
 /// Least share of the rate that a link delivers if it grows while it could carry more.
 const IDLE_USE: f64 = 0.5;
 /// Bounds of the rate before anything is known: packets of a round trip, within these.
@@ -99,6 +101,18 @@ impl Rate {
         })
     }
 
+    /// Returns the rate for an encoder: while a queue stands, no more than was just delivered.
+    pub(super) fn usable(&self, queueing: Duration) -> DataRate {
+        let count = self.marks.len();
+        if queueing <= MAX_QUEUEING || count < 3 {
+            return self.rate;
+        }
+        let (first, last) = (self.marks[count - 3], self.marks[count - 1]);
+        let span = last.0.saturating_since(first.0);
+        self.rate
+            .min(DataRate::from_bytes_per(last.1 - first.1, span))
+    }
+
     fn delivered_bytes(&self) -> u64 {
         let ends = self.marks.front().zip(self.marks.back());
         ends.map_or(0, |(first, last)| last.1 - first.1)
@@ -107,7 +121,9 @@ impl Rate {
     /// Updates the rate.
     pub(super) fn update(&mut self, now: Instant, observed: &Observed) {
         self.update_at = now + PERIOD;
-        let window = WINDOW.max(observed.base);
+        let window = WINDOW
+            .max(observed.base)
+            .max(self.rate.time_for(WINDOW_BYTES));
         self.marks.push_back((now, observed.delivered));
         let is_old = |at: Instant| now.saturating_since(at) > window;
         while self.marks.len() > 2 && is_old(self.marks[0].0) {
@@ -130,7 +146,11 @@ impl Rate {
             (false, _) if is_used => IDLE_GROWTH,
             (false, _) => return,
         };
-        let gain = MAX_GAIN * if self.is_startup { 2.0 } else { 1.0 };
+        let gain = if self.is_startup {
+            STARTUP_GAIN
+        } else {
+            MAX_GAIN
+        };
         let most = delivered.mul_f64(gain).max(LEAST_INITIAL);
         self.rate = self.rate.mul_f64(growth).min(most).max(self.rate);
     }
@@ -156,7 +176,7 @@ mod tests {
                 is_limited: true,
                 base: Duration::from_millis(40),
             };
-            rate.update(Instant::from_millis(100 * period), &observed);
+            rate.update(Instant::ZERO + PERIOD * period, &observed);
         }
         (
             rate.get().bits_per_second() / 1_000,
@@ -167,8 +187,8 @@ mod tests {
     #[test]
     fn the_rate_finds_the_bottleneck_and_keeps_its_queue_short() {
         let mut rate = Rate::new(Instant::ZERO, Duration::from_millis(70));
-        for (from, capacity) in [(0, 4_000), (200, 1_000), (400, 6_000)] {
-            let (found, queueing) = run(&mut rate, from, 200, capacity);
+        for (from, capacity) in [(0, 4_000), (400, 1_000), (800, 6_000)] {
+            let (found, queueing) = run(&mut rate, from, 400, capacity);
             assert!(found * 10 > capacity * 8, "{capacity}: {found}");
             assert!(found * 10 < capacity * 13, "{capacity}: {found}");
             assert!(queueing < Duration::from_millis(150), "{queueing}");
@@ -178,8 +198,8 @@ mod tests {
     #[test]
     fn a_fall_of_the_capacity_is_followed_within_a_second() {
         let mut rate = Rate::new(Instant::ZERO, Duration::from_millis(40));
-        run(&mut rate, 0, 100, 4_000);
-        let (found, _) = run(&mut rate, 100, 10, 1_000);
+        run(&mut rate, 0, 200, 4_000);
+        let (found, _) = run(&mut rate, 200, 20, 1_000);
         assert!(found <= 1_200, "{found}");
     }
 
@@ -194,7 +214,7 @@ mod tests {
                 is_limited: false,
                 base: Duration::from_millis(100),
             };
-            rate.update(Instant::from_millis(100 * period), &observed);
+            rate.update(Instant::ZERO + PERIOD * period, &observed);
         }
         assert_eq!(rate.get(), before, "queues of others");
     }

@@ -25,7 +25,12 @@ pub(super) enum Group {
         since: Instant,
     },
     /// The group exists.
-    Named { id: Box<Id> },
+    Named {
+        id: Box<Id>,
+        since: Instant,
+        /// Whether a link has joined it.
+        is_joined: bool,
+    },
 }
 
 /// The group's state, and the source of names.
@@ -74,6 +79,17 @@ impl Registration {
             && (gone == Some(*link) || now >= *since + ASK_TIMEOUT)
         {
             self.group = Group::Probing { at: now };
+        }
+    }
+
+    /// Returns whether the answer that there is no group is about this one. It may be a late answer
+    /// to a probe, unless a link has joined or time has passed.
+    pub(super) fn is_lost(&self, now: Instant) -> bool {
+        match self.group {
+            Group::Named {
+                since, is_joined, ..
+            } => is_joined || now >= since + ASK_TIMEOUT,
+            _ => false,
         }
     }
 
