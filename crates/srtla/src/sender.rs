@@ -347,7 +347,8 @@ impl Sender {
     /// Returns the bitrate of media that the links carry, for an encoder that follows it. Metered
     /// links count only if there is no other.
     pub fn target(&self, now: Instant) -> DataRate {
-        let up = || self.links.iter().flatten().filter(|link| link.is_up());
+        let is_in_time = |link: &Link| link.is_up() && link.rtt.forward() < self.latency;
+        let up = || self.links.iter().flatten().filter(|link| is_in_time(link));
         let has_free = up().any(|link| !link.options.is_metered);
         let used = up().filter(|link| !has_free || !link.options.is_metered);
         let queued: u64 = up().map(|link| link.queued_bytes(now)).sum();
@@ -434,7 +435,7 @@ impl Sender {
         let is_due = !link.is_up() && now >= link.join_at;
         if let Some(request) = request.filter(|_| is_due) {
             link.join_at = now + RETRY;
-            link.join_sent_at = Some(now);
+            link.join_sent_at.get_or_insert(now);
             self.send(id, request);
         }
         let link = self.link_mut(id);

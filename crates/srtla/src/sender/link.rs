@@ -90,7 +90,21 @@ struct Sent {
     number: u64,
     at: Instant,
     bytes: u64,
-    is_open: bool,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    /// It counts as lost, and was sent again. It may only be late.
+    Lost,
+    Over,
+}
+
+impl Sent {
+    fn is_open(&self) -> bool {
+        self.fate == Fate::InFlight
+    }
 }
 
 #[derive(Debug)]
@@ -102,7 +116,7 @@ pub(super) struct Link {
     pub(super) counters: LinkCounters,
     /// Time of the next request to join.
     pub(super) join_at: Instant,
-    /// Time of the last request to join, until it is answered.
+    /// Time of the first request to join that is not answered.
     pub(super) join_sent_at: Option<Instant>,
     /// Whether packets have waited for it since the last update.
     pub(super) is_limited: bool,
@@ -159,7 +173,7 @@ impl Link {
         self.join_at = now;
         self.asked.clear();
         self.in_flight = 0;
-        let open = self.sent.drain(..).filter(|sent| sent.is_open);
+        let open = self.sent.drain(..).filter(Sent::is_open);
         open.map(|sent| sent.number).collect()
     }
 
@@ -177,7 +191,7 @@ impl Link {
     }
 
     pub(super) fn in_flight_packets(&self) -> usize {
-        self.sent.iter().filter(|sent| sent.is_open).count()
+        self.sent.iter().filter(|sent| sent.is_open()).count()
     }
 
     /// Returns the window in bytes.
@@ -224,7 +238,7 @@ impl Link {
             number,
             at: now,
             bytes,
-            is_open: true,
+            fate: Fate::InFlight,
         });
         if self.sent.len() > MAX_SENT {
             self.close_front();
@@ -234,15 +248,17 @@ impl Link {
     /// Records that a packet has arrived by this link. Returns when it was sent, if it was in
     /// flight.
     pub(super) fn on_delivered(&mut self, number: u64) -> Option<Instant> {
-        let mut open = self.sent.iter_mut().filter(|sent| sent.is_open);
-        let sent = open.find(|sent| sent.number == number)?;
-        sent.is_open = false;
-        let (at, bytes) = (sent.at, sent.bytes);
-        self.in_flight -= bytes;
-        self.delivered += bytes;
+        let mut known = self.sent.iter_mut().filter(|sent| sent.fate != Fate::Over);
+        let sent = known.find(|sent| sent.number == number)?;
+        match core::mem::replace(&mut sent.fate, Fate::Over) {
+            Fate::Lost => self.counters.lost_packets -= 1,
+            _ => self.in_flight -= sent.bytes,
+        }
+        let at = sent.at;
+        self.delivered += sent.bytes;
         self.counters.delivered_packets += 1;
         self.prove(at);
-        self.drop_closed();
+        self.drop_over();
         Some(at)
     }
 
@@ -250,27 +266,28 @@ impl Link {
     /// whether a packet's last copy went by this link: others may never have arrived by it.
     pub(super) fn on_settled(&mut self, next: u64, is_last_copy: impl Fn(u64) -> bool) {
         for sent in &mut self.sent {
-            if sent.is_open && sent.number < next {
-                sent.is_open = false;
-                self.in_flight -= sent.bytes;
-                if is_last_copy(sent.number) {
+            if sent.number < next && sent.fate != Fate::Over {
+                let fate = core::mem::replace(&mut sent.fate, Fate::Over);
+                if fate == Fate::InFlight {
+                    self.in_flight -= sent.bytes;
+                }
+                if fate == Fate::InFlight && is_last_copy(sent.number) {
                     self.delivered += sent.bytes;
                     self.counters.delivered_packets += 1;
                 }
             }
         }
-        self.drop_closed();
+        self.drop_over();
     }
 
     /// Records that a packet is lost on this link.
     pub(super) fn on_lost(&mut self, number: u64) {
-        let mut open = self.sent.iter_mut().filter(|sent| sent.is_open);
+        let mut open = self.sent.iter_mut().filter(|sent| sent.is_open());
         if let Some(sent) = open.find(|sent| sent.number == number) {
-            sent.is_open = false;
+            sent.fate = Fate::Lost;
             self.in_flight -= sent.bytes;
             self.counters.lost_packets += 1;
         }
-        self.drop_closed();
     }
 
     /// Forgets packets that were sent before `before`.
@@ -280,14 +297,18 @@ impl Link {
         }
     }
 
-    fn drop_closed(&mut self) {
-        while self.sent.front().is_some_and(|sent| !sent.is_open) {
+    fn drop_over(&mut self) {
+        while self
+            .sent
+            .front()
+            .is_some_and(|sent| sent.fate == Fate::Over)
+        {
             self.sent.pop_front();
         }
     }
 
     fn close_front(&mut self) {
-        if let Some(sent) = self.sent.pop_front().filter(|sent| sent.is_open) {
+        if let Some(sent) = self.sent.pop_front().filter(Sent::is_open) {
             self.in_flight -= sent.bytes;
         }
     }

@@ -19,18 +19,19 @@ const WINDOW_BYTES: u64 = 20 * 1_360;
 const MAX_QUEUEING: Duration = Duration::from_millis(40);
 /// Factor over the delivery rate after a queue was seen: it drains within a second.
 const DRAIN: f64 = 0.9;
-/// Factor of growth in a period before the first queue, and after it.
-const STARTUP_GROWTH: f64 = 1.25;
-const GROWTH: f64 = 1.025;
-/// Factor of growth in a period of a link that could carry more than it is given.
-const IDLE_GROWTH: f64 = 1.01;
+/// Growth in a period before the first queue, and after it without queueing delay.
+const STARTUP_GROWTH: f64 = 0.25;
+const GROWTH: f64 = 0.08;
+/// Growth in a period of a link that could carry more than it is given.
+const IDLE_GROWTH: f64 = 0.01;
 /// Factor over the delivery rate that bounds growth, and before the first queue.
 const MAX_GAIN: f64 = 1.25;
-const STARTUP_GAIN: f64 = 3.0;
+const STARTUP_GAIN: f64 = 2.0;
 /// Least share of the rate that a link delivers if it grows while it could carry more.
 const IDLE_USE: f64 = 0.5;
-/// Bounds of the rate before anything is known: packets of a round trip, within these.
-const INITIAL_PACKETS: u64 = 10;
+/// Rate before anything is known: packets of a round trip, within bounds. BBR begins with as many
+/// (QUIC's implementations), since a link that takes over from a dead one must do so at once.
+const INITIAL_PACKETS: u64 = 32;
 const LEAST_INITIAL: DataRate = DataRate::from_kilobits_per_second(500);
 const MOST_INITIAL: DataRate = DataRate::from_megabits_per_second(8);
 /// Least rate. Chosen: a batch of acknowledged packets in 1.1 s.
@@ -140,10 +141,11 @@ impl Rate {
             return;
         }
         let is_used = delivered >= self.rate.mul_f64(IDLE_USE);
+        let room = 1.0 - observed.queueing.as_secs_f64() / MAX_QUEUEING.as_secs_f64();
         let growth = match (observed.is_limited, self.is_startup) {
-            (true, true) => STARTUP_GROWTH,
-            (true, false) => GROWTH,
-            (false, _) if is_used => IDLE_GROWTH,
+            (true, true) => 1.0 + STARTUP_GROWTH,
+            (true, false) => 1.0 + GROWTH * room,
+            (false, _) if is_used => 1.0 + IDLE_GROWTH,
             (false, _) => return,
         };
         let gain = if self.is_startup {

@@ -132,7 +132,12 @@ impl Sender {
                 is_metered: link.options.is_metered,
             })
         });
-        plans.collect()
+        let mut plans: Vec<Plan> = plans.collect();
+        let is_in_time = |plan: &Plan| plan.forward < self.latency;
+        if plans.iter().any(is_in_time) {
+            plans.retain(is_in_time);
+        }
+        plans
     }
 }
 
