@@ -12,13 +12,14 @@ use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
-use anabranch_net::{Clock, Sender};
+use anabranch_net::Clock;
 use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::Value;
 
 use crate::keygen::discreet;
+use crate::paths::LiveSender;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
 
@@ -161,12 +162,17 @@ impl Outlets {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<TargetReports> {
+    pub(crate) fn start(
+        self,
+        sender: &Arc<impl LiveSender + 'static>,
+        clock: Clock,
+    ) -> anyhow::Result<TargetReports> {
         let mut running = Vec::new();
         for outlet in self.0 {
             let (stop, stopped) = mpsc::channel();
+            let sender: Weak<dyn LiveSender> = Arc::downgrade(sender) as _;
             let look = Look {
-                sender: Arc::downgrade(sender),
+                sender,
                 clock,
                 media: MediaMeter::default(),
             };
@@ -192,7 +198,7 @@ impl Drop for TargetReports {
 
 /// Reader of a sender's target.
 struct Look {
-    sender: Weak<Sender>,
+    sender: Weak<dyn LiveSender>,
     clock: Clock,
     media: MediaMeter,
 }

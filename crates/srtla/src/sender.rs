@@ -262,7 +262,8 @@ impl Sender {
             Some(Answer::Joined) => self.on_joined(now, id),
             Some(Answer::Refused) => self.on_refused(now, id),
             Some(Answer::Echo { millis }) => {
-                if link.on_echo(now, millis) && link.state == LinkState::Out {
+                let is_awaited = link.on_echo(now, millis);
+                if is_awaited && link.state == LinkState::Out {
                     self.raise(now, id);
                 }
             }
@@ -531,6 +532,3 @@ impl Sender {
         self.report(SenderEvent::Refused(id));
     }
 }
-
-#[cfg(test)]
-mod tests;

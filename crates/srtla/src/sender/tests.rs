@@ -1,1 +1,0 @@
-//! The sender against receivers that are simulated here.
