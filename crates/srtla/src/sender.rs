@@ -30,9 +30,9 @@ use memory::Memory;
 use registration::{Group, REFUSED_WAIT, RETRY, Registration};
 use wire::Answer;
 
-/// Latency until the handshake tells it: libsrt's default.
+/// Latency before the handshake: libsrt's default.
 const DEFAULT_LATENCY: Duration = Duration::from_millis(120);
-/// Bounds of the latency that a handshake may tell.
+/// Maximum latency of a handshake.
 const MAX_LATENCY: Duration = Duration::from_secs(8);
 /// Time for which packets are kept at least.
 const LEAST_MEMORY: Duration = Duration::from_secs(1);
@@ -89,7 +89,7 @@ pub struct SenderCounters {
     pub expired_packets: u64,
     /// Number of packets that the receiver reported missing and that were on their way.
     pub kept_back: u64,
-    /// Number of missing packets of which the SRT sender was told.
+    /// Number of missing packets that were reported to the SRT sender.
     pub passed_on: u64,
 }
 
@@ -218,6 +218,9 @@ impl Sender {
             self.report(SenderEvent::LinkOut(id));
         }
         self.registration.give_up(now, Some(id));
+        if let Group::Probing { at } = &mut self.registration.group {
+            *at = (*at).min(now);
+        }
         self.send_again(now, open);
         self.tick_at = now;
     }
@@ -318,7 +321,7 @@ impl Sender {
         self.events.pop_front()
     }
 
-    /// Returns the latency of the SRT connection, as its handshake told.
+    /// Returns the latency of the SRT connection by its handshake.
     pub fn latency(&self) -> Duration {
         self.latency
     }

@@ -53,8 +53,9 @@ Examples:
     --via wwan0,metered film.ts
 
   OBS calls srt://127.0.0.1:9000?streamid=live&latency=2000000, and follows the links:
-  anabranch send --to srtla://studio.example:5000 --via 'wwan*' --encoder-range 500kbit/s..6Mbit/s \\
-    --target-to obs://127.0.0.1:4455 'srt://127.0.0.1:9000?mode=listener'";
+  anabranch send --to srtla://studio.example:5000 --via 'wwan*' \\
+    --encoder-range 500kbit/s..6Mbit/s --target-to obs://127.0.0.1:4455 \\
+    'srt://127.0.0.1:9000?mode=listener'";
 
 /// Sends live or stored video to a receiver of SRTLA over one or more paths.
 #[derive(Debug, clap::Args)]
@@ -137,7 +138,7 @@ impl Arguments {
         Ok((self.paths.by_udp_to(hosts)?, parameters))
     }
 
-    /// Checks what is known without a receiver.
+    /// Checks destinations and parameters, without a receiver.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let (paths, parameters) = self.destinations()?;
         let place = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));

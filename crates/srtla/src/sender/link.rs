@@ -11,9 +11,12 @@ use crate::wire::SenderInfo;
 
 /// Bytes of IP and UDP headers, which use the link's rate too.
 const HEADER_BYTES: u64 = 28;
-/// Time beyond the highest round trip after which a packet in flight counts as late; to this comes
-/// a quarter of the queueing delay, which may grow. Chosen: a frame interval.
-const LATE_SLACK: Duration = Duration::from_millis(30);
+/// Share of the latency beyond the highest round trip after which a packet in flight counts as late,
+/// and its bounds. To this comes a quarter of the queueing delay, which may grow. Chosen: two such
+/// waits leave most of the latency for retransmissions.
+const LATE_SHARE: u64 = 12;
+const LEAST_LATE_SLACK: Duration = Duration::from_millis(30);
+const MOST_LATE_SLACK: Duration = Duration::from_millis(120);
 /// Queueing delay that the window leaves room for, beside packets that wait for an acknowledgement
 /// of ten.
 const WINDOW_SLACK: Duration = Duration::from_millis(60);
@@ -248,7 +251,9 @@ impl Link {
     /// Records that a packet has arrived by this link. Returns when it was sent, if it was in
     /// flight.
     pub(super) fn on_delivered(&mut self, number: u64) -> Option<Instant> {
-        let mut known = self.sent.iter_mut().filter(|sent| sent.fate != Fate::Over);
+        // The last copy comes first.
+        let known = self.sent.iter_mut().rev();
+        let mut known = known.filter(|sent| sent.fate != Fate::Over);
         let sent = known.find(|sent| sent.number == number)?;
         match core::mem::replace(&mut sent.fate, Fate::Over) {
             Fate::Lost => self.counters.lost_packets -= 1,
@@ -314,9 +319,10 @@ impl Link {
     }
 
     /// Returns the time at which a packet that was sent at `sent_at` counts as late.
-    pub(super) fn late_at(&self, sent_at: Instant) -> Instant {
+    pub(super) fn late_at(&self, sent_at: Instant, latency: Duration) -> Instant {
         let highest = self.rtt.highest();
-        sent_at + highest + LATE_SLACK + highest.saturating_sub(self.rtt.base()) / 4
+        let slack = (latency / LATE_SHARE).clamp(LEAST_LATE_SLACK, MOST_LATE_SLACK);
+        sent_at + highest + slack + highest.saturating_sub(self.rtt.base()) / 4
     }
 
     /// Returns a keepalive if one is due.
@@ -375,13 +381,15 @@ impl Link {
     /// Returns whether an answer is overdue by more than `patience`.
     pub(super) fn is_silent(&self, now: Instant, patience: Duration) -> bool {
         let oldest = self.unproven_since();
-        oldest.is_some_and(|at| now > self.late_at(at) + patience)
+        let queueing = self.rtt.highest().saturating_sub(self.rtt.base());
+        let longest = self.rtt.highest() + queueing / 4 + LEAST_LATE_SLACK;
+        oldest.is_some_and(|at| now > at + longest + patience)
     }
 
     /// Returns the queueing delay: that of recent answers, or more if one is overdue.
     pub(super) fn queueing(&self, now: Instant) -> Duration {
         let overdue = self.unproven_since().map_or(Duration::ZERO, |at| {
-            now.saturating_since(at).saturating_sub(self.rtt.base())
+            self.rtt.beyond_jitter(now.saturating_since(at))
         });
         self.rtt.queueing(self.rate.since()).max(overdue)
     }

@@ -9,6 +9,9 @@ use super::LinkId;
 /// Maximum number of bytes that are kept: two seconds at 60 Mbit/s.
 pub(super) const MAX_BYTES: usize = 16 << 20;
 
+/// Maximum number of packets, for streams of short ones.
+const MAX_PACKETS: usize = 32_768;
+
 /// A packet of media that the receiver's SRT has not acknowledged.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -61,7 +64,7 @@ impl Memory {
         if let Some(old) = self.packets.insert(number, kept) {
             self.bytes -= old.bytes.len();
         }
-        while self.bytes > MAX_BYTES {
+        while self.bytes > MAX_BYTES || self.packets.len() > MAX_PACKETS {
             self.pop_first();
         }
     }

@@ -14,6 +14,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// bytes in whose time it is: two acknowledgements of ten packets.
 const WINDOW: Duration = Duration::from_millis(200);
 const WINDOW_BYTES: u64 = 20 * 1_360;
+/// Number of periods whose smallest round trip shows a queue.
+const QUEUEING_PERIODS: u64 = 1;
 /// Queueing delay above which the rate falls. Chosen: a frame interval, above the jitter that the
 /// minimum of the round trips leaves.
 const MAX_QUEUEING: Duration = Duration::from_millis(40);
@@ -25,7 +27,7 @@ const GROWTH: f64 = 0.08;
 /// Growth in a period of a link that could carry more than it is given.
 const IDLE_GROWTH: f64 = 0.01;
 /// Factor over the delivery rate that bounds growth, and before the first queue.
-const MAX_GAIN: f64 = 1.25;
+const MAX_GAIN: f64 = 1.15;
 const STARTUP_GAIN: f64 = 2.0;
 /// Least share of the rate that a link delivers if it grows while it could carry more.
 const IDLE_USE: f64 = 0.5;
@@ -87,7 +89,7 @@ impl Rate {
 
     /// Returns the time from which on queueing counts at the next update.
     pub(super) fn since(&self) -> Instant {
-        self.update_at.saturating_sub(PERIOD)
+        self.update_at.saturating_sub(PERIOD * QUEUEING_PERIODS)
     }
 
     /// Returns the rate at which bytes were delivered in the last window.

@@ -1,5 +1,5 @@
-//! Packets of media between the SRT sender and the receiver's SRT: what has arrived, and what is
-//! sent again.
+//! Packets of media between the SRT sender and the receiver's SRT: arrivals, reports of missing
+//! packets, and retransmissions.
 
 use anabranch_units::{Duration, Instant};
 
@@ -99,12 +99,16 @@ impl Sender {
         let mut last = None;
         for number in numbers {
             let number = extended(number, highest);
+            // The round trip of one of several copies is not known (Karn's algorithm).
+            let mut is_only = false;
             if let Some(kept) = self.memory.get_mut(number) {
                 kept.arrived_at = kept.arrived_at.or(Some(now));
+                is_only = kept.copy_count == 1;
                 self.highest_arrived = self.highest_arrived.max(number);
             }
             let link = self.link_mut(id);
-            last = link.and_then(|link| link.on_delivered(number));
+            let sent_at = link.and_then(|link| link.on_delivered(number));
+            last = sent_at.filter(|_| is_only);
         }
         // A batch waits for its last packet, so only that one's round trip counts.
         if let (Some(sent_at), Some(link)) = (last, self.link_mut(id)) {
@@ -230,7 +234,7 @@ impl Sender {
             let left = (kept.taken_at + self.latency).saturating_since(now);
             let is_late = kept.copy.is_none_or(|copy| {
                 let link = self.link(copy.link).filter(|link| link.is_up());
-                link.is_none_or(|link| now >= link.late_at(copy.sent_at))
+                link.is_none_or(|link| now >= link.late_at(copy.sent_at, self.latency))
             });
             // A copy that is younger than the fastest round trip may itself have been the hurry.
             let is_young = kept
@@ -249,14 +253,15 @@ impl Sender {
         self.send_again(now, due);
     }
 
-    /// Returns the first missing packet if a later one has arrived and its own copy is late: its
-    /// report may have been lost.
+    /// Returns the first missing packet if its copy is late and a later one has arrived, or none is
+    /// left to arrive: its report was lost, or there can be none.
     fn overdue(&self, now: Instant) -> Option<u64> {
         let kept = self.memory.get(self.next)?;
         let copy = kept.copy.filter(|_| !kept.is_queued)?;
-        let is_gap = self.highest_arrived > self.next && kept.arrived_at.is_none();
+        let is_last = self.fresh.is_empty();
+        let is_gap = self.highest_arrived > self.next || is_last;
         let link = self.link(copy.link)?;
-        let is_late = now >= link.late_at(copy.sent_at) + LEFT_SLACK;
-        (is_gap && is_late).then_some(self.next)
+        let is_late = now >= link.late_at(copy.sent_at, self.latency) + LEFT_SLACK;
+        (is_gap && is_late && kept.arrived_at.is_none()).then_some(self.next)
     }
 }

@@ -14,6 +14,10 @@ const MAX_SAMPLES: usize = 256;
 /// Length of a half of the period over which the minimum counts. Chosen: a step of the delay that
 /// lasts longer is a route's and no queue.
 const HALF: Duration = Duration::from_secs(5);
+/// Weight of a new difference in the jitter (RFC 3550 §6.4.1).
+const JITTER_SHARE: u64 = 16;
+/// Factor of the jitter below which a higher round trip is no queue.
+const JITTERS: u64 = 2;
 /// Round trip before the first sample. Chosen: that of a mobile network.
 const INITIAL: Duration = Duration::from_millis(100);
 
@@ -24,10 +28,17 @@ pub(super) struct Rtt {
     /// Minimum of the present half and of the one before.
     minimum: Option<(Duration, Duration)>,
     half_at: Instant,
+    /// Mean difference of successive round trips. A queue grows and shrinks slowly.
+    jitter: Duration,
 }
 
 impl Rtt {
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration) {
+        if let Some(&(_, last)) = self.samples.back() {
+            let difference = last.abs_diff(sample);
+            let kept = self.jitter * (JITTER_SHARE - 1);
+            self.jitter = (kept + difference) / JITTER_SHARE;
+        }
         self.samples.push_back((now, sample));
         let is_old = |at: Instant| now.saturating_since(at) > RECENT;
         while self.samples.len() > MAX_SAMPLES
@@ -67,13 +78,18 @@ impl Rtt {
         samples.max().unwrap_or(INITIAL)
     }
 
-    /// Returns the queueing delay: the smallest round trip since `since` over the base; zero
-    /// without a sample since then. The minimum leaves jitter out.
+    /// Returns the queueing delay: the smallest round trip since `since` over the base, without
+    /// jitter; zero without a sample since then.
     pub(super) fn queueing(&self, since: Instant) -> Duration {
         let late = self.samples.iter().rev();
         let late = late.take_while(|(at, _)| *at >= since);
         let least = late.map(|&(_, sample)| sample).min();
-        least.map_or(Duration::ZERO, |least| least.saturating_sub(self.base()))
+        least.map_or(Duration::ZERO, |least| self.beyond_jitter(least))
+    }
+
+    /// Returns by how much a round trip exceeds the base and the jitter.
+    pub(super) fn beyond_jitter(&self, rtt: Duration) -> Duration {
+        rtt.saturating_sub(self.base() + self.jitter * JITTERS)
     }
 
     /// Returns the delay to the receiver. The return path has half of the base; longer round trips
@@ -106,7 +122,8 @@ mod tests {
             (rtt.base(), rtt.latest(), rtt.highest()),
             (ms(40), ms(70), ms(90))
         );
-        assert_eq!(rtt.queueing(at(100)), ms(30));
+        // The jitter is (50 / 16 * 15 + 20) / 16 = 4.18 ms.
+        assert_eq!(rtt.queueing(at(100)).as_millis(), 21);
         assert_eq!(rtt.queueing(at(300)), Duration::ZERO, "nothing is known");
         assert_eq!(rtt.forward(), ms(50));
     }

@@ -11,7 +11,7 @@ use anabranch_units::{Duration, Instant};
 use super::judge::libsrt::{Caller, Receiver, word};
 
 const STEP: Duration = Duration::from_millis(1);
-/// One packet in so many steps: 4.2 Mbit/s.
+/// Number of steps between pairs of packets: 4.2 Mbit/s.
 const PACKET_STEPS: u64 = 5;
 const PACKETS_AT_ONCE: u64 = 2;
 const LATENCY: Duration = Duration::from_secs(1);
@@ -92,12 +92,12 @@ impl Bed {
         self.tamper = Box::new(tamper);
     }
 
-    /// Marks copies of packets as SRT marks what it sends again, so that they can be let through.
+    /// Marks copies of packets as SRT marks its retransmissions, so that a test can let them through.
     pub fn repeat_once(&mut self) {
         self.marks = Some(std::collections::BTreeSet::new());
     }
 
-    /// Delivers each answer of SRT by every link, each so often.
+    /// Delivers each answer of SRT several times by every link.
     pub fn copy_answers(&mut self, copies: usize) {
         self.copies = copies;
     }

@@ -37,7 +37,7 @@ fn path(rate: u64, delay: u64) -> Path {
     }
 }
 
-/// The cases. A link's delay is half of the round trip that names it.
+/// The cases. Delays are of one way.
 pub const CASES: &[Case] = &[
     Case {
         name: "4 Mbit/s over 4 (20 ms) + 3 (70 ms)",
@@ -65,6 +65,20 @@ pub const CASES: &[Case] = &[
                 ..path(rate, delay)
             };
             vec![lossy(4_000, 20), lossy(3_000, 70)]
+        },
+        max_missing: 0.01,
+        max_again: 4.0,
+    },
+    Case {
+        name: "the first with 50 ms of jitter each way",
+        source: Source::Constant(4_000),
+        latency: 1_000,
+        paths: || {
+            let shaky = |rate, delay| Path {
+                jitter: 50,
+                ..path(rate, delay)
+            };
+            vec![shaky(4_000, 20), shaky(3_000, 70)]
         },
         max_missing: 0.01,
         max_again: 4.0,

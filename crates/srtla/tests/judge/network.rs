@@ -9,8 +9,8 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 /// Bytes of IP and UDP headers.
 const HEADER_BYTES: u32 = 28;
-/// Jitter of each way. Chosen: that of a quiet mobile network.
-const JITTER: Duration = Duration::from_millis(5);
+/// Least jitter of each way. Chosen: that of a quiet mobile network.
+const LEAST_JITTER: u64 = 5;
 
 /// A link of a case. All times are of one way.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Path {
     pub delay: u64,
     /// Share of packets that are lost each way.
     pub loss: f64,
+    /// Jitter in milliseconds, if it is above [`LEAST_JITTER`].
+    pub jitter: u64,
     /// Rates in kbit/s from a time in milliseconds on.
     pub rates: &'static [(u64, u64)],
     /// Delays from a time on, both in milliseconds.
@@ -94,7 +96,7 @@ impl Wire {
                 .map(|&(time, length)| (at(time), span(length)))
                 .collect(),
             jitter: Some(JitterModel {
-                amount: JitterAmount::Uniform(JITTER),
+                amount: JitterAmount::Uniform(span(path.jitter.max(LEAST_JITTER))),
                 order: JitterOrder::Bunched,
             }),
             ..LinkConfig::default()

@@ -226,7 +226,7 @@ impl<B: Bond> World<B> {
     fn outcome(self) -> Outcome {
         let missing = &self.listener.missing;
         let last = self.media.units.last().map_or(FIRST, |unit| unit.1);
-        // What comes last is missing, too, if nothing behind it was played.
+        // The last packets are missing, too, if no later one was played.
         let missing: BTreeSet<u32> = missing
             .iter()
             .copied()
