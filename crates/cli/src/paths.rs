@@ -19,9 +19,9 @@ use crate::via::{ViaArgument, matches};
 pub(crate) struct PathArguments {
     /// Address at which the other end listens: host and port (7000 by default). For `send` it may
     /// be the link of `recv --pair`, which replaces --peer and --key, too, or a receiver of SRTLA
-    /// as `srtla://HOST:PORT?streamid=…&passphrase=…&latency=…`, without a key. Give it once, or once
-    /// for each --via if the other end has several addresses. A name is resolved again while the
-    /// other end does not answer. Each path uses an address that its interface can reach.
+    /// as `srtla://HOST:PORT?streamid=…&passphrase=…&latency=…`, without a key. Give it once, or
+    /// once for each --via if the other end has several addresses. A name is resolved again while
+    /// the other end does not answer. Each path uses an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one

@@ -170,9 +170,9 @@ impl Outlets {
         let mut running = Vec::new();
         for outlet in self.0 {
             let (stop, stopped) = mpsc::channel();
-            let sender: Weak<dyn LiveSender> = Arc::downgrade(sender) as _;
+            let weak = Arc::downgrade(sender);
             let look = Look {
-                sender,
+                sender: weak,
                 clock,
                 media: MediaMeter::default(),
             };

@@ -131,7 +131,7 @@ impl ForeignName {
             bail!("{self}: the program that calls sets {name}, as its connection is carried whole");
         }
         match self.authority().strip_prefix(':') {
-            Some(port) => Ok(Some((Ipv4Addr::UNSPECIFIED, port.parse()?).into())),
+            Some(port) => Ok(Some((Ipv4Addr::UNSPECIFIED, port.parse::<u16>()?).into())),
             None => self.address().map(Some),
         }
     }

@@ -34,7 +34,7 @@ use wire::Answer;
 const DEFAULT_LATENCY: Duration = Duration::from_millis(120);
 /// Maximum latency of a handshake.
 const MAX_LATENCY: Duration = Duration::from_secs(8);
-/// Time for which packets are kept at least.
+/// Time beyond the latency for which packets are kept.
 const LEAST_MEMORY: Duration = Duration::from_secs(1);
 /// Interval of timers while packets are kept, and otherwise.
 const BUSY_TICK: Duration = Duration::from_millis(10);
@@ -287,7 +287,7 @@ impl Sender {
             self.tend(now, id);
         }
         self.recover(now);
-        let age = self.latency.max(LEAST_MEMORY);
+        let age = self.latency + LEAST_MEMORY;
         self.memory.forget_older(now, age);
     }
 
@@ -422,7 +422,7 @@ impl Sender {
             Group::Named { id, .. } => Some(join_request(id)),
             _ => None,
         };
-        let oldest = now.saturating_sub(self.latency.max(LEAST_MEMORY) * 2);
+        let oldest = now.saturating_sub((self.latency + LEAST_MEMORY) * 2);
         let Some(link) = self.link_mut(id) else {
             return;
         };

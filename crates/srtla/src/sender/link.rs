@@ -386,8 +386,9 @@ impl Link {
         oldest.is_some_and(|at| now > at + longest + patience)
     }
 
-    /// Returns the queueing delay: that of recent answers, or more if one is overdue.
-    pub(super) fn queueing(&self, now: Instant) -> Duration {
+    /// Returns the queueing delay: that of recent answers, or more if one is overdue. It may be a
+    /// pause, for which an encoder waits but no rate is given up.
+    fn queueing(&self, now: Instant) -> Duration {
         let overdue = self.unproven_since().map_or(Duration::ZERO, |at| {
             self.rtt.beyond_jitter(now.saturating_since(at))
         });
@@ -413,7 +414,7 @@ impl Link {
         }
         let observed = Observed {
             delivered: self.delivered,
-            queueing: self.queueing(now),
+            queueing: self.rtt.queueing(self.rate.since()),
             is_limited: core::mem::take(&mut self.is_limited),
             base: self.rtt.base(),
         };

@@ -15,7 +15,10 @@ const PERIOD: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_millis(200);
 const WINDOW_BYTES: u64 = 20 * 1_360;
 /// Number of periods whose smallest round trip shows a queue.
-const QUEUEING_PERIODS: u64 = 1;
+const QUEUEING_PERIODS: u64 = 3;
+/// Time whose best delivery rate counts when a queue stands. A machine or radio that pauses for
+/// 100 ms delivers late for twice as long.
+const BEST_OF: Duration = Duration::from_millis(450);
 /// Queueing delay above which the rate falls. Chosen: a frame interval, above the jitter that the
 /// minimum of the round trips leaves.
 const MAX_QUEUEING: Duration = Duration::from_millis(40);
@@ -26,8 +29,12 @@ const STARTUP_GROWTH: f64 = 0.25;
 const GROWTH: f64 = 0.08;
 /// Growth in a period of a link that could carry more than it is given.
 const IDLE_GROWTH: f64 = 0.01;
-/// Factor over the delivery rate that bounds growth, and before the first queue.
-const MAX_GAIN: f64 = 1.15;
+/// Most that the rate falls at once: the delivery rate of a pause is none.
+const MAX_FALL: f64 = 0.5;
+/// Factor over the delivery rate that bounds growth: with a queue that is about to stand, without,
+/// and before the first queue.
+const QUEUED_GAIN: f64 = 1.1;
+const MAX_GAIN: f64 = 1.25;
 const STARTUP_GAIN: f64 = 2.0;
 /// Least share of the rate that a link delivers if it grows while it could carry more.
 const IDLE_USE: f64 = 0.5;
@@ -48,6 +55,8 @@ pub(super) struct Rate {
     is_startup: bool,
     /// Bytes delivered so far, at the updates of the last window.
     marks: VecDeque<(Instant, u64)>,
+    /// Delivery rates at the last updates.
+    recent: VecDeque<(Instant, DataRate)>,
     update_at: Instant,
     /// Time before which another fall would react to the same queue.
     fall_at: Instant,
@@ -74,6 +83,7 @@ impl Rate {
             rate: initial.clamp(LEAST_INITIAL, MOST_INITIAL),
             is_startup: true,
             marks: VecDeque::new(),
+            recent: VecDeque::new(),
             update_at: now,
             fall_at: now,
         }
@@ -133,12 +143,20 @@ impl Rate {
             self.marks.pop_front();
         }
         let delivered = self.delivered();
+        self.recent.push_back((now, delivered));
+        let is_past = |at: Instant| now.saturating_since(at) > BEST_OF;
+        while self.recent.front().is_some_and(|(at, _)| is_past(*at)) {
+            self.recent.pop_front();
+        }
+        let best = self.recent.iter().map(|&(_, rate)| rate).max();
+        let best = best.unwrap_or(delivered);
         let is_measured = self.delivered_bytes() >= LEAST_BYTES;
         if observed.queueing > MAX_QUEUEING {
             if now >= self.fall_at && is_measured {
                 self.is_startup = false;
                 self.fall_at = now + window;
-                self.rate = self.rate.min(delivered.mul_f64(DRAIN)).max(LEAST);
+                let least = LEAST.max(self.rate.mul_f64(MAX_FALL));
+                self.rate = self.rate.min(best.mul_f64(DRAIN)).max(least);
             }
             return;
         }
@@ -150,10 +168,10 @@ impl Rate {
             (false, _) if is_used => 1.0 + IDLE_GROWTH,
             (false, _) => return,
         };
-        let gain = if self.is_startup {
-            STARTUP_GAIN
-        } else {
-            MAX_GAIN
+        let gain = match self.is_startup {
+            true => STARTUP_GAIN,
+            false if room > 0.75 => MAX_GAIN,
+            false => QUEUED_GAIN,
         };
         let most = delivered.mul_f64(gain).max(LEAST_INITIAL);
         self.rate = self.rate.mul_f64(growth).min(most).max(self.rate);

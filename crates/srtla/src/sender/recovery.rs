@@ -164,7 +164,8 @@ impl Sender {
             let memory = &self.memory;
             let is_last_copy = |number: u64| {
                 let copy = memory.get(number).and_then(|kept| kept.copy);
-                copy.is_some_and(|copy| usize::from(copy.link.0) == index)
+                // Of a packet that is forgotten there was one.
+                copy.is_none_or(|copy| usize::from(copy.link.0) == index)
             };
             if let Some(link) = &mut self.links[index] {
                 link.on_settled(next, is_last_copy);

@@ -84,6 +84,20 @@ pub const CASES: &[Case] = &[
         max_again: 4.0,
     },
     Case {
+        name: "the first with pauses of 120 ms each second",
+        source: Source::Constant(4_000),
+        latency: 1_000,
+        paths: || {
+            let pausing = |rate, delay| Path {
+                pauses: true,
+                ..path(rate, delay)
+            };
+            vec![pausing(4_000, 20), pausing(3_000, 70)]
+        },
+        max_missing: 0.01,
+        max_again: 4.0,
+    },
+    Case {
         name: "3 Mbit/s, the better link dead for 6 s",
         source: Source::Constant(3_000),
         latency: 1_000,

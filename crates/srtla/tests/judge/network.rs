@@ -27,6 +27,8 @@ pub struct Path {
     pub rates: &'static [(u64, u64)],
     /// Delays from a time on, both in milliseconds.
     pub delays: &'static [(u64, u64)],
+    /// Whether it pauses for 120 ms each second.
+    pub pauses: bool,
     /// Outages: begin and length in milliseconds.
     pub outages: &'static [(u64, u64)],
 }
@@ -73,7 +75,11 @@ impl Wire {
         let at = |millis: u64| Instant::from_millis(millis) + shift;
         let span = Duration::from_millis;
         let rate = DataRate::from_kilobits_per_second;
-        let delays = path.delays.iter();
+        let pauses = (0..25_u64).filter(|_| path.pauses).flat_map(|second| {
+            let begin = 1_000 * second + 300;
+            [(begin, path.delay + 120), (begin + 120, path.delay)]
+        });
+        let delays = path.delays.iter().copied().chain(pauses);
         let there = LinkConfig {
             rate: Some(rate(path.rate)),
             rate_schedule: path
@@ -83,7 +89,7 @@ impl Wire {
                 .collect(),
             delay: span(path.delay),
             delay_schedule: delays
-                .map(|&(time, delay)| (at(time), span(delay)))
+                .map(|(time, delay)| (at(time), span(delay)))
                 .collect(),
             queue: QueueLimit::Time(span(300)),
             loss: match path.loss {
