@@ -28,7 +28,7 @@ fn losses_are_repaired_without_any_report_of_them() {
     let mut bed = Bed::new(&[20, 70]);
     bed.tamper(|_, way, link, datagram| match way {
         Way::There if link == 0 && is_media(&datagram) => {
-            (word(&datagram, 0) % 50 != 0 || datagram[4] & 0x04 != 0).then_some(datagram)
+            (!word(&datagram, 0).is_multiple_of(50) || datagram[4] & 0x04 != 0).then_some(datagram)
         }
         // The reports go by a link that is dead that way.
         Way::Back if kind(&datagram) == 0x8003 => None,
@@ -65,7 +65,7 @@ fn each_acknowledgement_and_report_counts_once() {
     bed.copy_answers(3);
     bed.tamper(|_, way, link, datagram| match way {
         Way::There if link == 0 && is_media(&datagram) && datagram[4] & 0x04 == 0 => {
-            (word(&datagram, 0) % 100 != 0).then_some(datagram)
+            (!word(&datagram, 0).is_multiple_of(100)).then_some(datagram)
         }
         _ => Some(datagram),
     });
