@@ -407,6 +407,9 @@ impl Sender {
     /// Sends what registration asks for.
     fn register(&mut self, now: Instant) {
         self.registration.give_up(now, None);
+        if let Some((link, name)) = self.registration.repeats(now) {
+            self.send(link, wire::asks(&name));
+        }
         if self.registration.takes_probe(now) {
             let probe = join_request(&self.registration.fresh_name());
             self.ids()

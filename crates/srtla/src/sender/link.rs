@@ -164,7 +164,7 @@ impl Link {
     pub(super) fn raise(&mut self, now: Instant) {
         self.state = LinkState::Up;
         self.join_sent_at = None;
-        self.rate = Rate::new(now, self.rtt.base());
+        self.rate.resume(now, self.rtt.base());
         self.pacer_at = now;
         self.keepalive_at = now;
         self.prove(now);
@@ -183,6 +183,7 @@ impl Link {
     /// Forgets the network of the link, for another one.
     pub(super) fn forget_network(&mut self, now: Instant) -> Vec<u64> {
         self.rtt.forget();
+        self.rate = Rate::new(now, self.rtt.base());
         self.join_sent_at = None;
         self.lower(now, LinkState::Joining)
     }

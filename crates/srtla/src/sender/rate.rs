@@ -89,6 +89,15 @@ impl Rate {
         }
     }
 
+    /// Continues after a silence of the link. Its rate before is the best guess, if it was measured.
+    pub(super) fn resume(&mut self, now: Instant, base: Duration) {
+        let rate = (!self.is_startup).then_some(self.rate);
+        *self = Rate::new(now, base);
+        if let Some(rate) = rate {
+            (self.rate, self.is_startup) = (rate, false);
+        }
+    }
+
     pub(super) fn get(&self) -> DataRate {
         self.rate
     }

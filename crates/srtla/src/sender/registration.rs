@@ -9,7 +9,7 @@ use crate::wire::{ID_BYTES, Id};
 
 /// Interval of probes, and of a link's requests to join.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
-/// Time after which a request for a group is repeated.
+/// Time after which another group is requested.
 const ASK_TIMEOUT: Duration = Duration::from_secs(4);
 /// Wait after a refusal. Receivers free places after 10 s or more.
 pub(super) const REFUSED_WAIT: Duration = Duration::from_secs(5);
@@ -23,6 +23,8 @@ pub(super) enum Group {
         link: LinkId,
         id: Box<Id>,
         since: Instant,
+        /// Time at which the same request is repeated.
+        repeat_at: Instant,
     },
     /// The group exists.
     Named {
@@ -69,8 +71,26 @@ impl Registration {
             link,
             id: id.clone(),
             since: now,
+            repeat_at: now + RETRY,
         };
         id
+    }
+
+    /// Returns a request to repeat, if it is time, and its link. A receiver that has answered the
+    /// first one answers alike, or refuses.
+    pub(super) fn repeats(&mut self, now: Instant) -> Option<(LinkId, Box<Id>)> {
+        match &mut self.group {
+            Group::Asking {
+                link,
+                id,
+                repeat_at,
+                ..
+            } if now >= *repeat_at => {
+                *repeat_at = now + RETRY;
+                Some((*link, id.clone()))
+            }
+            _ => None,
+        }
     }
 
     /// Gives up a request that is not answered, or not any more by this link.

@@ -190,6 +190,11 @@ impl<B: Bond> World<B> {
 
     /// Sends the media that is due.
     fn feed(&mut self, now: Instant, begin: Instant) {
+        // SRT sends nothing before it is connected.
+        if !self.is_connected {
+            self.media.next_at = self.media.next_at.max(now);
+            return;
+        }
         while self.media.next_at <= now {
             match self.media.source {
                 Source::Constant(rate) => {
