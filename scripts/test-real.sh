@@ -394,7 +394,7 @@ srtla_goes_on_when_its_receiver_is_back() {
     sleep 1
     start second "$program" recv --listen "$listen" "$folder/second.ts"
     await send 5 "does not know this sender any more" || return 1
-    await second 6 "srtla: comes" || return 1
+    await second 6 "link 127.0.0.[23]:.* is there" || return 1
     await send 20 "session of" || return 1
     ends "${processes[2]}" second && has_pictures "$folder/second.ts" 80
 }
@@ -413,7 +413,8 @@ srtla_carries_the_connection_of_a_caller() {
     sleep 1
     kill -INT "${processes[1]}"
     await send 5 "session of" || return 1
-    ends "${processes[0]}" recv && has_pictures "$folder/called.ts" 140
+    # ffmpeg ends without its last half second.
+    ends "${processes[0]}" recv && has_pictures "$folder/called.ts" 130
 }
 
 rtmp_publishers_come_one_after_the_other() {
