@@ -373,6 +373,10 @@ reverse = ["better-return"]
 [routes.other]
 forward = ["other"]
 reverse = ["other-return"]
+[[flows]]
+name = "stream"
+paths = ["better", "other"]
+source = { kind = "gop", fps = 25, rate = "3 Mbit/s" }
 END
 }
 

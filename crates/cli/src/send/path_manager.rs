@@ -1,8 +1,8 @@
 //! A sender's paths while it runs: new ones, their replacement, and caps.
 //!
 //! A session has at most [`PathId::LIMIT`] paths, and SRTLA fewer. Each gets a new number while
-//! there are any. After that it takes the number of the interface that has been gone for longest. If
-//! none is gone, it takes that of the path that has been out for longest. Only interfaces of a
+//! there are any. After that it takes the number of the interface that has been gone for longest.
+//! If none is gone, it takes that of the path that has been out for longest. Only interfaces of a
 //! pattern are replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
