@@ -328,7 +328,11 @@ bonded_over() {
         --stats "$folder/stats.json" "$folder/$1.ts"
     await send 40 "session of" || return 1
     ends "$receiver" recv || return 1
-    shares "$1" "$2" "$3" || return 1
+    if ! shares "$1" "$2" "$3"; then
+        # An emulator that wakes late delays packets as no link does.
+        grep -q "too slow to keep time" "$folder/emulate.log" || return 1
+        echo "        not judged: this machine is too slow to emulate the links in time"
+    fi
     stop_all
     rm -f "$folder"/*.log "$folder/stats.json"
 }
