@@ -12,8 +12,8 @@ use crate::wire::SenderInfo;
 /// Bytes of IP and UDP headers, which use the link's rate too.
 const HEADER_BYTES: u64 = 28;
 /// Share of the latency beyond the highest round trip after which a packet in flight counts as
-/// late, and its bounds. To this comes a quarter of the queueing delay, which may grow. Chosen: two such
-/// waits leave most of the latency for retransmissions.
+/// late, and its bounds. To this comes a quarter of the queueing delay, which may grow. Chosen:
+/// two such waits leave most of the latency for retransmissions.
 const LATE_SHARE: u64 = 12;
 const LEAST_LATE_SLACK: Duration = Duration::from_millis(30);
 const MOST_LATE_SLACK: Duration = Duration::from_millis(120);
