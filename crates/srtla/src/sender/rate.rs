@@ -89,7 +89,8 @@ impl Rate {
         }
     }
 
-    /// Continues after a silence of the link. Its rate before is the best guess, if it was measured.
+    /// Continues after a silence of the link. Its rate before that is the best guess, if it was
+    /// measured.
     pub(super) fn resume(&mut self, now: Instant, base: Duration) {
         let rate = (!self.is_startup).then_some(self.rate);
         *self = Rate::new(now, base);

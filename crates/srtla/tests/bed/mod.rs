@@ -92,7 +92,8 @@ impl Bed {
         self.tamper = Box::new(tamper);
     }
 
-    /// Marks copies of packets as SRT marks its retransmissions, so that a test can let them through.
+    /// Marks copies of packets as SRT marks its retransmissions, so that a test can let them
+    /// through.
     pub fn repeat_once(&mut self) {
         self.marks = Some(std::collections::BTreeSet::new());
     }
