@@ -2,8 +2,9 @@
 //!
 //! Each packet goes to the link with the largest `window / (packets in flight + 1)`, at once. A
 //! window has 1 to 60 packets. It grows with acknowledgements while the link is full, and over
-//! time, and shrinks with each packet that is reported missing. All reports are passed on. A link that is
-//! silent for 4 s is not used. The steps are chosen: 0.03 packets for growth, 0.1 for a loss.
+//! time, and shrinks with each packet that is reported missing. All reports are passed on. A link
+//! that is silent for 4 s is not used. The steps are chosen: 0.03 packets for growth, 0.1 for a
+//! loss.
 
 use std::collections::VecDeque;
 
