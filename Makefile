@@ -22,7 +22,7 @@ RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest audit dist image publish-check clean
+.PHONY: help demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest srtla audit dist image publish-check clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -106,6 +106,9 @@ schedulers: ## every scheduler over the scenarios of many paths: delay, frames i
 # A row that misses its bar (4) is a result, as a claim that differs is one of `papers`: it is printed, and make has not failed.
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
 	$(LAB) contest || [ $$? -eq 4 ]
+
+srtla: ## senders of SRTLA before a model of libsrt's receiver, 200 seeds: what is missing, and what is sent again
+	SRTLA_SEEDS=200 $(CARGO) test --quiet --release -p anabranch-srtla --test judge -- --nocapture
 
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked

@@ -36,6 +36,9 @@ main() {
         run srt_recovers_what_a_link_loses
         run libsrt_and_our_ends_understand_each_other
         run srtla_comes_in_by_two_links
+        run srtla_goes_out_by_two_links
+        run srtla_goes_on_when_its_receiver_is_back
+        run srtla_carries_the_connection_of_a_caller
         run rtmp_publishers_come_one_after_the_other
         run rist_comes_in_and_goes_out
         run srt_reaches_a_listener_that_knows_nothing_of_two_links
@@ -215,7 +218,7 @@ prepare_other_protocols() {
     local entry
     for entry in "${wanted[@]}"; do
         if ! install "${entry%%:*}" "${entry##*:}" >/dev/null; then
-            skip 9 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
+            skip 12 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
             return 1
         fi
     done
@@ -346,6 +349,134 @@ srtla_comes_in_by_two_links() {
     done
     sleep 1
     ends "${processes[0]}" recv && has_pictures "$folder/srtla.ts" 290
+}
+
+# Our sender over links of 4 Mbit/s (20 ms) and 3 Mbit/s (70 ms) to our receiver before an unmodified
+# libsrt: 4 Mbit/s, the same with 2 % loss, and 3 Mbit/s with the better link dead for 6 s.
+srtla_goes_out_by_two_links() {
+    constant 4000 || return 1
+    constant 2900 || return 1
+    bonded_over 4000 1 "" || return 1
+    bonded_over 4000 5 'loss = "2 %"' || return 1
+    bonded_over 2900 4 'outages = [{ at = "12 s", for = "6 s" }]'
+}
+
+# constant KBPS: makes a stream of 20 s and of a constant bitrate.
+constant() {
+    ffmpeg -loglevel error -f lavfi -i testsrc2=size=640x360:rate=25 -t 20 -c:v libx264 \
+        -preset ultrafast -g 25 -b:v "$(($1 - 500))k" -maxrate "$(($1 - 500))k" -bufsize 500k \
+        -muxrate "$1k" -f mpegts "$folder/$1.ts"
+}
+
+# bonded_over KBPS MAX-AGAIN SETTINGS: sends a stream over two emulated links, of which the better
+# one has SETTINGS. Prints which shares were missing and sent again.
+bonded_over() {
+    links "$3" >"$folder/links.toml"
+    start emulate "$program" emulate "$folder/links.toml" --to 127.0.0.1:17260 \
+        --listen better=127.0.0.1:17261 --listen other=127.0.0.1:17262
+    start recv "$program" recv --listen 'srtla://127.0.0.1:17260?latency=1000' "$folder/out.ts"
+    local receiver=${processes[-1]}
+    await recv 5 "srtla: listening" || return 1
+    start send "$program" send --to 'srtla://127.0.0.1:17261?latency=1000' \
+        --to 'srtla://127.0.0.1:17262?latency=1000' --via 127.0.0.2 --via 127.0.0.3 \
+        --stats "$folder/stats.json" "$folder/$1.ts"
+    await send 40 "session of" || return 1
+    ends "$receiver" recv || return 1
+    if ! shares "$1" "$2" "$3"; then
+        # An emulator that wakes late delays packets as no link does.
+        grep -q "too slow to keep time" "$folder/emulate.log" || return 1
+        echo "        not judged: this machine is too slow to emulate the links in time"
+    fi
+    stop_all
+    rm -f "$folder"/*.log "$folder/stats.json"
+}
+
+# shares KBPS MAX-AGAIN CASE: whether the stream has arrived whole, and how much was sent again.
+shares() {
+    python3 - "$folder" "$@" <<'END'
+import json, os, sys
+folder, kbps, most, case = sys.argv[1:]
+sent, came = (os.path.getsize(f"{folder}/{name}.ts") for name in (kbps, "out"))
+lines = [json.loads(line) for line in open(f"{folder}/stats.json")]
+stream = [line for line in lines if line.get("streams")][-1]["streams"][0]
+again = sum(path["counters"]["retransmitted_packets"] for path in stream["paths"])
+again = 100 * again / stream["counters"]["frames_sent"]
+missing = 100 * (1 - came / sent)
+print(f"        {kbps} kbit/s, {case}: {missing:.3f} % missing, {again:.2f} % sent again")
+sys.exit(missing > 0.05 or again > float(most))
+END
+}
+
+# links SETTINGS: a scenario of two links for the emulator.
+links() {
+    cat <<END
+title = "Two links"
+duration = "60 s"
+[links.better]
+rate = "4 Mbit/s"
+delay = "10 ms"
+queue = "300 ms"
+$1
+[links.other]
+rate = "3 Mbit/s"
+delay = "35 ms"
+queue = "300 ms"
+[links.better-return]
+delay = "10 ms"
+[links.other-return]
+delay = "35 ms"
+[routes.better]
+forward = ["better"]
+reverse = ["better-return"]
+[routes.other]
+forward = ["other"]
+reverse = ["other-return"]
+[[flows]]
+name = "stream"
+paths = ["better", "other"]
+source = { kind = "gop", fps = 25, rate = "3 Mbit/s" }
+END
+}
+
+# The receiver is killed, and another one comes after a second: its recording begins within six.
+srtla_goes_on_when_its_receiver_is_back() {
+    local listen='srtla://127.0.0.1:17250?latency=500'
+    start first "$program" recv --listen "$listen" "$folder/first.ts"
+    await first 5 "srtla: listening" || return 1
+    start send "$program" send --to "$listen" --via 127.0.0.2 --via 127.0.0.3 --metrics 17252 \
+        "$folder/camera.ts"
+    await send 10 "SRT is connected" || return 1
+    local shown
+    sleep 1
+    shown=$("$program" top 17252 --once)
+    for part in 127.0.0.2 127.0.0.3 video; do
+        case $shown in *"$part"*) ;; *) echo "top shows no $part: $shown"; return 1 ;; esac
+    done
+    kill -KILL "${processes[0]}"
+    sleep 1
+    start second "$program" recv --listen "$listen" "$folder/second.ts"
+    await send 5 "does not know this sender any more" || return 1
+    await second 6 "link 127.0.0.[23]:.* is there" || return 1
+    await send 20 "session of" || return 1
+    ends "${processes[2]}" second && has_pictures "$folder/second.ts" 80
+}
+
+# ffmpeg calls, with a passphrase that `send` never learns.
+srtla_carries_the_connection_of_a_caller() {
+    local secret=passphrase=correcthorse
+    start recv "$program" recv --listen "srtla://127.0.0.1:17255?latency=500&$secret" \
+        "$folder/called.ts"
+    await recv 5 "srtla: listening" || return 1
+    start send "$program" send --to srtla://127.0.0.1:17255 --via 127.0.0.2 --via 127.0.0.3 \
+        "srt://127.0.0.1:17256?mode=listener"
+    await send 5 "waiting for an SRT sender" || return 1
+    camera 6 mpegts "srt://127.0.0.1:17256?pkt_size=1316&latency=500000&$secret" || return 1
+    await send 1 "SRT is connected" || return 1
+    sleep 1
+    kill -INT "${processes[1]}"
+    await send 5 "session of" || return 1
+    # ffmpeg ends without its last half second.
+    ends "${processes[0]}" recv && has_pictures "$folder/called.ts" 130
 }
 
 rtmp_publishers_come_one_after_the_other() {

@@ -92,12 +92,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// # Errors
 /// It has a mistake, or the command refuses it.
 fn check(line: Vec<OsString>) -> anyhow::Result<()> {
-    let arguments = crate::Arguments::try_parse_from(crate::link::expanded(line)?);
+    let line = crate::send::srtla::routed(crate::link::expanded(line)?);
+    let arguments = crate::Arguments::try_parse_from(line);
     match arguments
         .map_err(|error| anyhow!("{}", gist(&error)))?
         .command
     {
         Command::Send(arguments) => arguments.check(),
+        Command::SendSrtla(arguments) => arguments.check(),
         Command::Recv(arguments) => arguments.check(),
         Command::Serve(arguments) => arguments.check(),
         Command::Proxy(arguments) => arguments.check(),

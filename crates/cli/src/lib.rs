@@ -91,6 +91,9 @@ To simulate and compare: the program anabranch-lab.",
 #[derive(Debug, Subcommand)]
 enum Command {
     Send(Box<send::Arguments>),
+    /// `send` to a receiver of SRTLA.
+    #[command(hide = true, name = send::srtla::COMMAND)]
+    SendSrtla(Box<send::srtla::Arguments>),
     Recv(recv::Arguments),
     Keygen(keygen::Arguments),
     Config(config::Arguments),
@@ -120,6 +123,7 @@ impl Command {
             Command::Proxy(arguments) => &arguments.observe,
             Command::Recv(arguments) => &arguments.observe,
             Command::Send(arguments) => &arguments.observe,
+            Command::SendSrtla(arguments) => &arguments.observe,
             Command::Serve(arguments) => &arguments.observe,
             _ => return None,
         };
@@ -147,7 +151,7 @@ pub fn main() -> ExitCode {
         Ok(words) => words,
         Err(error) => return exit::report(PROGRAM, Err(error)),
     };
-    let command = match Arguments::try_parse_from(words) {
+    let command = match Arguments::try_parse_from(send::srtla::routed(words)) {
         Ok(arguments) => arguments.command,
         Err(error) => return menu::refuse(PROGRAM, disabled_commands::COMMANDS, &error),
     };
@@ -173,6 +177,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Quality(arguments) => quality::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
         Command::Send(arguments) => send::run(*arguments),
+        Command::SendSrtla(arguments) => send::srtla::run(*arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(&arguments),

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use anabranch_core::PathOptions;
-use anabranch_net::{ClientPath, Remote, TcpFallback, Via, interfaces};
+use anabranch_core::{PathId, PathOptions};
+use anabranch_mpegts_io::BondedSender;
+use anabranch_net::{
+    ClientPath, LinkCap, PathSnapshot, Remote, Sender, Snapshot, TcpFallback, Via, interfaces,
+};
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
 
@@ -15,9 +18,10 @@ use crate::via::{ViaArgument, matches};
 #[derive(Debug, clap::Args)]
 pub(crate) struct PathArguments {
     /// Address at which the other end listens: host and port (7000 by default). For `send` it may
-    /// be the link of `recv --pair`, which replaces --peer and --key, too. Give it once, or once
-    /// for each --via if the other end has several addresses. A name is resolved again while the
-    /// other end does not answer. Each path uses an address that its interface can reach.
+    /// be the link of `recv --pair`, which replaces --peer and --key, too, or a receiver of SRTLA
+    /// as `srtla://HOST:PORT?streamid=…&passphrase=…&latency=…`, without a key. Give it once, or
+    /// once for each --via if the other end has several addresses. A name is resolved again while
+    /// the other end does not answer. Each path uses an address that its interface can reach.
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one
@@ -37,6 +41,51 @@ pub(crate) struct PathArguments {
     #[arg(long, value_name = "PORT|off|only")]
     tcp: Option<TcpChoice>,
 }
+
+/// A sender whose paths change while it runs.
+pub(crate) trait LiveSender: Send + Sync {
+    fn snapshot(&self) -> Snapshot;
+
+    /// Adds a path with the next number.
+    fn add_path(&self, path: ClientPath) -> anyhow::Result<()>;
+
+    /// Gives a path the number of another. Returns the last state of the old one.
+    fn replace_path(&self, path: PathId, by: ClientPath) -> anyhow::Result<PathSnapshot>;
+
+    fn set_metered(&self, path: PathId, is_metered: bool);
+
+    fn set_cap(&self, path: PathId, cap: Option<LinkCap>);
+}
+
+/// Implements [`LiveSender`] by methods of the same names.
+macro_rules! live_sender {
+    ($sender:ty) => {
+        impl LiveSender for $sender {
+            fn snapshot(&self) -> Snapshot {
+                self.snapshot()
+            }
+
+            fn add_path(&self, path: ClientPath) -> anyhow::Result<()> {
+                Ok(self.add_path(path)?)
+            }
+
+            fn replace_path(&self, path: PathId, by: ClientPath) -> anyhow::Result<PathSnapshot> {
+                Ok(self.replace_path(path, by)?)
+            }
+
+            fn set_metered(&self, path: PathId, is_metered: bool) {
+                self.set_metered(path, is_metered);
+            }
+
+            fn set_cap(&self, path: PathId, cap: Option<LinkCap>) {
+                self.set_cap(path, cap);
+            }
+        }
+    };
+}
+
+live_sender!(Sender);
+live_sender!(BondedSender);
 
 /// A path as the user has named it.
 #[derive(Clone, Debug)]
@@ -151,6 +200,27 @@ impl PathArguments {
         Ok(paths)
     }
 
+    /// Returns the values of --to.
+    pub(crate) fn destinations(&self) -> &[String] {
+        &self.to
+    }
+
+    /// Returns the same paths to other destinations, which are not reached by TCP.
+    ///
+    /// # Errors
+    /// --tcp is given.
+    pub(crate) fn by_udp_to(&self, destinations: Vec<String>) -> anyhow::Result<Self> {
+        if self.tcp.is_some() {
+            bail!("--tcp is for `anabranch recv`: other receivers have no such port");
+        }
+        Ok(PathArguments {
+            to: destinations,
+            via: self.via.clone(),
+            state: self.state.clone(),
+            tcp: None,
+        })
+    }
+
     /// Returns the use of TCP.
     pub(crate) fn tcp(&self) -> TcpFallback {
         self.tcp.unwrap_or_default().0
@@ -213,7 +283,7 @@ fn remote(to: &str) -> anyhow::Result<Remote> {
         let host = rest.split(['/', '?']).next().unwrap_or_default();
         bail!(
             "--to {to}: this is a URL, and {protocol}:// is another protocol. `send` speaks to \
-             `anabranch recv`, at a host and port: --to {host}"
+             `anabranch recv`, at a host and port: --to {host}, and to srtla://HOST:PORT"
         );
     }
     with_port(to)
@@ -251,7 +321,7 @@ mod tests {
         let to = "srt://192.0.2.1:7000?streamid=x";
         let error = arguments(to, &["lo"]).via_set().unwrap_err().to_string();
         assert!(error.contains("is a URL"), "{error}");
-        assert!(error.ends_with("--to 192.0.2.1:7000"), "{error}");
+        assert!(error.contains("--to 192.0.2.1:7000,"), "{error}");
     }
 
     #[test]

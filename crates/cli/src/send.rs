@@ -1,6 +1,7 @@
 //! `anabranch send`.
 
 mod path_manager;
+pub(crate) mod srtla;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
-use anabranch_core::MediaConfig;
 use anabranch_core::media::SendFrameError;
+use anabranch_core::{MediaConfig, PathId};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
 use anabranch_observe::service;
@@ -61,6 +62,9 @@ const TEST_INPUT: &str = match cfg!(feature = "codec") {
     false => "",
 };
 const NOTES: &str = "
+With --to srtla://HOST:PORT, the stream goes to a receiver of SRTLA by SRT; `send --to srtla://x
+--help` has its options.
+
 Files leave at the pace of their own clock, live inputs as they come.
 
 Packets fit each path: they begin with 1,228 bytes and grow to the path's MTU, 1,500 at most. The
@@ -178,7 +182,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         (None, Some(input)) => Input::open(input, arguments.duration, &stop, &clock)?,
         (None, None) => bail!("there is nothing to send: name an INPUT"),
     };
-    let Some(path_manager) = PathManager::open(&arguments.paths, &stop, &clock)? else {
+    let Some(path_manager) = PathManager::open(&arguments.paths, PathId::LIMIT, &stop, &clock)?
+    else {
         return Ok(());
     };
     let mut config = ClientConfig::new(local_key, arguments.peer, path_manager.paths());

@@ -12,13 +12,14 @@ use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
-use anabranch_net::{Clock, Sender, Snapshot};
+use anabranch_net::{Clock, Snapshot};
 use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::bail;
 use serde_json::Value;
 
 use crate::keygen::discreet;
+use crate::paths::LiveSender;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
 
@@ -193,7 +194,7 @@ impl Outlets {
     /// A thread cannot be started.
     pub(crate) fn start_for(
         self,
-        sender: &Arc<Sender>,
+        sender: &Arc<impl LiveSender + 'static>,
         clock: Clock,
     ) -> anyhow::Result<TargetReports> {
         let sender = Arc::downgrade(sender);

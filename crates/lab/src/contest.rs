@@ -19,7 +19,7 @@ pub struct Row {
     /// Figures of SRT: delivered frames / overhead in percent. Measured in 2026 through an emulator
     /// of the same kind (rate, delay, drop-tail queue of one bandwidth-delay product) with packets
     /// of 1,316 B over 60 s. Versions: libsrt 1.5 and librist 0.2.7 without encryption, BELABOX's
-    /// SRTLA sender and receiver, noq 1.4.
+    /// SRTLA sender and receiver (SRT's `lossmaxttl` was not recorded), noq 1.4.
     pub srt: &'static str,
     /// The same of RIST.
     pub rist: &'static str,

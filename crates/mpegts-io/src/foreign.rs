@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use anabranch_net::Clock;
 use anabranch_terminal::stop::Stop;
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 
 use super::links::Links;
 use super::source::Source;
@@ -153,6 +153,31 @@ impl ForeignName {
         all.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Returns the address at which an input listens for an SRT sender, if it does.
+    ///
+    /// # Errors
+    /// There is no such address, or it has parameters that the SRT sender sets.
+    pub fn srt_listener(&self) -> anyhow::Result<Option<SocketAddr>> {
+        if self.protocol != Protocol::Srt || self.parameter("mode") != Some("listener") {
+            return Ok(None);
+        }
+        self.check()?;
+        let others = self.parameters.iter().find(|(name, _)| name != "mode");
+        if let Some((name, _)) = others {
+            bail!("{self}: the program that calls sets {name}, as its connection is carried whole");
+        }
+        match self.authority().strip_prefix(':') {
+            Some(port) => Ok(Some((Ipv4Addr::UNSPECIFIED, port.parse::<u16>()?).into())),
+            None => self.address().map(Some),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let mut all = self.parameters.iter();
+        let found = all.find(|(its, _)| its == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// Returns address and port, for RTMP without the path, for RIST without the `@`.
     pub(super) fn authority(&self) -> &str {
         let plain = self.place.split('/').next().unwrap_or_default();
@@ -163,7 +188,7 @@ impl ForeignName {
     ///
     /// # Errors
     /// There is no port.
-    fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
         let port = self.authority().rsplit_once(':').map(|(_, port)| port);
         ensure!(
             port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),

@@ -11,6 +11,7 @@ mod adaptive;
 mod adaptive;
 mod arrival_log;
 mod blocking_file;
+mod bonding;
 mod cutter;
 mod encoded;
 mod foreign;
@@ -47,6 +48,7 @@ mod udp_url;
 mod units;
 mod watch;
 
+pub use bonding::{BondedSender, Callers};
 pub use encoded::{CaptureName, Encoder, sound_source, video_source};
 pub use foreign::ForeignName;
 pub use input::{Input, InputName, Unit, Wanted};

@@ -62,6 +62,17 @@ impl fmt::Display for OutputName {
 }
 
 impl OutputName {
+    /// Checks the parameters of another protocol.
+    ///
+    /// # Errors
+    /// They are wrong.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match self {
+            OutputName::Foreign(name) => name.check(),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the name with `text` in place of every `place`.
     pub fn with(&self, place: &str, text: &str) -> Self {
         match self {

@@ -171,7 +171,10 @@ impl Via {
     }
 
     /// Opens a socket that reaches `remote` by this way.
-    pub(crate) fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
+    ///
+    /// # Errors
+    /// The interface or address is absent, or the operating system refuses.
+    pub fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
         let socket = self.bound(remote, Type::DGRAM, Protocol::UDP)?;
         Ok(socket.into())
     }

@@ -10,19 +10,19 @@ const LEAST_SRT_BYTES: usize = 16;
 /// `pad_sendto.h`).
 const LEAST_ANSWER_BYTES: usize = 32;
 
-const KEEPALIVE: u16 = 0x9000;
-const ACK: u16 = 0x9100;
-const REG1: u16 = 0x9200;
-const REG2: u16 = 0x9201;
-const REG3: u16 = 0x9202;
-const REG_ERR: u16 = 0x9210;
-const REG_NGP: u16 = 0x9211;
+pub(crate) const KEEPALIVE: u16 = 0x9000;
+pub(crate) const ACK: u16 = 0x9100;
+pub(crate) const REG1: u16 = 0x9200;
+pub(crate) const REG2: u16 = 0x9201;
+pub(crate) const REG3: u16 = 0x9202;
+pub(crate) const REG_ERR: u16 = 0x9210;
+pub(crate) const REG_NGP: u16 = 0x9211;
 const SRT_KEEPALIVE: u16 = 0x8001;
 const SRT_ACK: u16 = 0x8002;
 
 /// Number behind the type and time of a keepalive that announces a [`SenderInfo`].
-const INFO_MAGIC: u16 = 0xc01f;
-const INFO_VERSION: u16 = 1;
+pub(crate) const INFO_MAGIC: u16 = 0xc01f;
+pub(crate) const INFO_VERSION: u16 = 1;
 
 /// A group's name.
 pub(crate) type Id = [u8; ID_BYTES];

@@ -1,13 +1,14 @@
 //! A sender's paths while it runs: new ones, their replacement, and caps.
 //!
-//! A session has at most [`PathId::LIMIT`] paths. Each gets a new number while there are any. After
-//! that it takes the number of the interface that has been gone for longest. If none is gone, it
-//! takes that of the path that has been out for longest. Only interfaces of a pattern are replaced.
+//! A session has at most [`PathId::LIMIT`] paths, and SRTLA fewer. Each gets a new number while
+//! there are any. After that it takes the number of the interface that has been gone for longest.
+//! If none is gone, it takes that of the path that has been out for longest. Only interfaces of a
+//! pattern are replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::{PathCounters, PathId, PathState};
-use anabranch_net::{ClientPath, Clock, PathSnapshot, Sender, Snapshot, StartError};
+use anabranch_net::{ClientPath, Clock, PathSnapshot, Snapshot};
 use anabranch_observe::service;
 use anabranch_observe::{Observation, StreamEvent};
 use anabranch_terminal::print;
@@ -15,7 +16,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{ByteCount, Duration, Instant};
 
 use super::STREAM;
-use crate::paths::{NamedPath, PathArguments, ViaSet};
+use crate::paths::{LiveSender, NamedPath, PathArguments, ViaSet};
 use crate::usage::{CapEvent, Caps};
 
 /// Time between checks for new interfaces.
@@ -50,6 +51,8 @@ struct PathEntry {
 /// All paths, by their numbers.
 #[derive(Debug)]
 pub(super) struct PathManager {
+    /// Maximum number of paths.
+    limit: usize,
     via_set: ViaSet,
     entries: Vec<PathEntry>,
     names: Vec<String>,
@@ -70,12 +73,14 @@ struct Departed {
 }
 
 impl PathManager {
-    /// Opens the present paths, at least one. Returns `None` if stopped before the first.
+    /// Opens the present paths, at least one and at most `limit`. Returns `None` if stopped before
+    /// the first.
     ///
     /// # Errors
     /// An invalid path, or a cap whose volume cannot be counted.
     pub(super) fn open(
         arguments: &PathArguments,
+        limit: usize,
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<Option<PathManager>> {
@@ -99,6 +104,7 @@ impl PathManager {
         }
         let may_count = via_set.has_caps();
         let mut manager = PathManager {
+            limit,
             via_set,
             entries: Vec::new(),
             names: Vec::new(),
@@ -113,7 +119,7 @@ impl PathManager {
         };
         // The next check warns about the others.
         for named in found {
-            if manager.entries.len() < PathId::LIMIT || !named.is_of_pattern {
+            if manager.entries.len() < limit || !named.is_of_pattern {
                 manager.push(named)?;
             }
         }
@@ -170,7 +176,7 @@ impl PathManager {
     pub(super) fn tend(
         &mut self,
         now: Instant,
-        sender: &Sender,
+        sender: &dyn LiveSender,
         observation: &Observation,
     ) -> impl Iterator<Item = usize> + use<> {
         let mut replaced = Vec::new();
@@ -188,9 +194,14 @@ impl PathManager {
     }
 
     /// Adds new paths. Returns the numbers that they took over from others.
-    fn take_in(&mut self, now: Instant, found: &[NamedPath], sender: &Sender) -> Vec<usize> {
+    fn take_in(
+        &mut self,
+        now: Instant,
+        found: &[NamedPath],
+        sender: &dyn LiveSender,
+    ) -> Vec<usize> {
         record_gone(&mut self.entries, now, found);
-        if self.entries.len() == PathId::LIMIT {
+        if self.entries.len() == self.limit {
             record_out(&mut self.entries, now, &sender.snapshot().paths);
         }
         let is_there = |name: &String| found.iter().any(|named| named.name == *name);
@@ -200,7 +211,7 @@ impl PathManager {
             if self.entries.iter().any(|entry| entry.named.is_same(named)) {
                 continue;
             }
-            let taken = match self.entries.len() < PathId::LIMIT {
+            let taken = match self.entries.len() < self.limit {
                 true => self.join(named.clone(), sender).map(|()| None),
                 false => self.succeed(now, named.clone(), sender).map(Some),
             };
@@ -216,10 +227,10 @@ impl PathManager {
         replaced
     }
 
-    fn join(&mut self, named: NamedPath, sender: &Sender) -> anyhow::Result<()> {
+    fn join(&mut self, named: NamedPath, sender: &dyn LiveSender) -> anyhow::Result<()> {
         let (name, index) = (named.name.clone(), self.entries.len());
         let path = self.push(named)?;
-        let added: Result<(), StartError> = sender.add_path(path);
+        let added = sender.add_path(path);
         if added.is_err() {
             self.forget_last();
         }
@@ -242,12 +253,12 @@ impl PathManager {
         &mut self,
         now: Instant,
         mut named: NamedPath,
-        sender: &Sender,
+        sender: &dyn LiveSender,
     ) -> anyhow::Result<usize> {
         let Some(index) = to_make_room(&self.entries, now) else {
             anyhow::bail!(
                 "a session has {} paths at most, and all are in use",
-                PathId::LIMIT
+                self.limit
             );
         };
         let old_cap = self.caps.as_mut().and_then(|caps| caps.take(index));
@@ -257,7 +268,7 @@ impl PathManager {
             let left = self.shared_names.with(|names| {
                 let left = sender.replace_path(PathId(index as u8), path)?;
                 names[index].clone_from(&named.name);
-                Ok::<_, StartError>(left)
+                Ok::<_, anyhow::Error>(left)
             });
             Ok((entry, left?))
         });
@@ -301,7 +312,7 @@ impl PathManager {
         &mut self,
         now: Instant,
         seen: &Snapshot,
-        sender: &Sender,
+        sender: &dyn LiveSender,
         observation: &Observation,
     ) {
         let Some(caps) = &mut self.caps else { return };

@@ -1,0 +1,439 @@
+//! `anabranch send --to srtla://…`: to receivers of SRTLA as they are.
+//!
+//! SRT is spoken by another program, which calls this one at loopback: a helper for an input of
+//! `send`, or the user's encoder. [`Feed`] is the only place that knows which.
+
+use std::ffi::{OsStr, OsString};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anabranch_core::SourceLimits;
+use anabranch_mpegts_io::{
+    BondedSender, Callers, Encoder, Input, InputName, Output, OutputName, PARAMETERS, Piece, Wanted,
+};
+use anabranch_net::{Clock, Event};
+use anabranch_observe::service;
+use anabranch_observe::{Look, Observation, StandardOutput};
+use anabranch_secure::SessionKind;
+use anabranch_terminal::arguments::positive;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, anyhow, bail, ensure};
+
+use super::path_manager::{PathManager, SharedNames};
+use super::{INPUTS, LOOK_INTERVAL, STREAM, TEST_INPUT};
+use crate::delivery::Delivery;
+use crate::latency::describe_latency;
+use crate::observe_arguments::ObserveArguments;
+use crate::path_reports::{PathReports, session_message};
+use crate::paths::PathArguments;
+use crate::summary::{self, End, Meter};
+use crate::target::EncoderArguments;
+
+/// Beginning of a receiver's address.
+const SCHEME: &str = "srtla://";
+/// Name of the command behind `send`; no user types it.
+pub(crate) const COMMAND: &str = "send-srtla";
+/// Time after which a receiver's silence is reported.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+const CALLER: &str = "  srt://ADDR:PORT?mode=listener
+                    an SRT sender calls this address, and its connection is carried whole: it sets
+                    streamid, passphrase and latency itself, as if it called the receiver
+";
+const NOTES: &str = "
+Parameters of --to are SRT's: streamid, passphrase (10 to 79 characters), latency (ms) and others of
+libsrt. Give a latency of at least the slowest link's round trip and 500 ms. Other inputs than SRT
+senders need the program srt-live-transmit (Debian: srt-tools), whose command line, and so the
+passphrase, other users of this machine can read.
+
+Examples:
+  anabranch send --to 'srtla://studio.example:5000?streamid=live&latency=2000' --via wlan0 \\
+    --via wwan0,metered film.ts
+
+  OBS calls srt://127.0.0.1:9000?streamid=live&latency=2000000, and follows the links:
+  anabranch send --to srtla://studio.example:5000 --via 'wwan*' \\
+    --encoder-range 500kbit/s..6Mbit/s --target-to obs://127.0.0.1:4455 \\
+    'srt://127.0.0.1:9000?mode=listener'";
+
+/// Sends live or stored video to a receiver of SRTLA over one or more paths.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "anabranch send --to srtla://HOST:PORT[?PARAMETERS] [OPTIONS] INPUT")]
+#[command(after_help = [INPUTS, CALLER, TEST_INPUT, PARAMETERS, NOTES].concat())]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    paths: PathArguments,
+    /// With `test:`, the length of the stream.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    #[arg(hide = cfg!(not(feature = "codec")))]
+    duration: Option<Duration>,
+    /// Print a line about each path at this interval.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    report: Option<Duration>,
+    #[command(flatten)]
+    target: EncoderArguments,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArguments,
+    /// Input to send.
+    #[arg(required_unless_present = "encode", conflicts_with = "encode")]
+    input: Option<InputName>,
+}
+
+/// Puts [`COMMAND`] in place of `send` if a receiver of SRTLA is its destination.
+pub(crate) fn routed(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_send = words.get(1).map(OsString::as_os_str) == Some(OsStr::new("send"));
+    let is_srtla = |text: &OsString| {
+        let text = text.to_string_lossy();
+        text.strip_prefix("--to=")
+            .unwrap_or(&text)
+            .starts_with(SCHEME)
+    };
+    let pairs = words.windows(2);
+    let names_receiver = pairs.filter(|pair| pair[0] == "--to" || is_joined(&pair[1]));
+    if is_send && names_receiver.map(|pair| &pair[1]).any(is_srtla) {
+        words[1] = COMMAND.into();
+    }
+    words
+}
+
+fn is_joined(word: &OsString) -> bool {
+    word.to_string_lossy().starts_with("--to=")
+}
+
+/// Source of the SRT connection.
+enum Feed {
+    /// A program of the user calls this address.
+    Caller(SocketAddr),
+    /// A helper program sends an input, with these parameters of SRT.
+    Input(Box<Input>, String),
+}
+
+impl Arguments {
+    /// Returns the destinations without protocol and parameters, and the parameters.
+    ///
+    /// # Errors
+    /// They are not all of SRTLA, or have different parameters.
+    fn destinations(&self) -> anyhow::Result<(PathArguments, String)> {
+        let mut hosts = Vec::new();
+        let mut parameters = None;
+        for to in self.paths.destinations() {
+            // Errors do not repeat parameters, which may hold a passphrase.
+            let rest = to.strip_prefix(SCHEME);
+            let rest = rest.context("--to: either all receivers are srtla://, or none is")?;
+            let (host, its) = rest.split_once('?').unwrap_or((rest, ""));
+            ensure!(
+                *parameters.get_or_insert(its) == its,
+                "--to: the addresses of one receiver have the same parameters"
+            );
+            let host = host.trim_end_matches('/');
+            ensure!(
+                host.rsplit_once(':')
+                    .is_some_and(|(_, port)| port.parse::<u16>().is_ok()),
+                "--to {SCHEME}{host}: expected a host and a port, as {SCHEME}studio.example:5000"
+            );
+            hosts.push(host.to_owned());
+        }
+        let parameters = parameters.unwrap_or_default().to_owned();
+        Ok((self.paths.by_udp_to(hosts)?, parameters))
+    }
+
+    /// Checks destinations and parameters, without a receiver.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let (paths, parameters) = self.destinations()?;
+        let place = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        helper(place, &parameters)?;
+        paths.via_set().map(drop)
+    }
+
+    /// Returns the address at which an SRT sender calls, if that is the input.
+    fn caller(&self, parameters: &str) -> anyhow::Result<Option<SocketAddr>> {
+        let Some(InputName::Foreign(name)) = &self.input else {
+            return Ok(None);
+        };
+        let address = name.srt_listener()?;
+        ensure!(
+            address.is_none() || parameters.is_empty(),
+            "{name}: the program that calls sets the parameters: give --to without them"
+        );
+        Ok(address)
+    }
+
+    fn open_feed(
+        &self,
+        encoder: Option<Encoder>,
+        parameters: String,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<Feed> {
+        if let Some(address) = self.caller(&parameters)? {
+            return Ok(Feed::Caller(address));
+        }
+        let input = match (encoder, &self.input) {
+            (Some(encoder), _) => Input::encoded(encoder)?,
+            (None, Some(input)) => Input::open(input, self.duration, stop, clock)?,
+            (None, None) => bail!("there is nothing to send: name an INPUT"),
+        };
+        Ok(Feed::Input(Box::new(input), parameters))
+    }
+}
+
+/// Returns the helper that calls `place` by SRT.
+///
+/// # Errors
+/// A parameter is wrong.
+fn helper(place: SocketAddr, parameters: &str) -> anyhow::Result<OutputName> {
+    let others = parameters.split('&').filter(|pair| !pair.is_empty());
+    let mut all = vec!["mode=caller"];
+    for pair in others {
+        ensure!(
+            !pair.starts_with("mode="),
+            "--to {SCHEME}…: mode is caller, always"
+        );
+        all.push(pair);
+    }
+    let name: OutputName = format!("srt://{place}?{}", all.join("&"))
+        .parse()
+        .map_err(|error| anyhow!("--to {SCHEME}…: {error}"))?;
+    name.check().with_context(|| format!("--to {SCHEME}…"))?;
+    Ok(name)
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let clock = Clock::start();
+    if arguments.duration.is_some() && arguments.input != Some(InputName::Test) {
+        bail!("--duration is for the input test: only");
+    }
+    arguments.check()?;
+    let (paths, parameters) = arguments.destinations()?;
+    let encoder = arguments.target.encoder()?;
+    let outlets = arguments.target.open(encoder.as_ref())?;
+    let observed = arguments.observe.open(StandardOutput::Free)?;
+    let feed = arguments.open_feed(encoder, parameters, &stop, &clock)?;
+    let opened = PathManager::open(&paths, BondedSender::MAX_PATHS, &stop, &clock)?;
+    let Some(path_manager) = opened else {
+        return Ok(());
+    };
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (listen, callers, own) = match &feed {
+        Feed::Caller(address) => (*address, Callers::All, SourceLimits::Fixed),
+        Feed::Input(input, _) => (any_port, Callers::SameUser, input.limits()),
+    };
+    let limits = arguments.target.limits(own)?;
+    let sender = BondedSender::start(listen, callers, &path_manager.paths(), limits, clock)?;
+    let sender = Arc::new(sender);
+    let _target_reports = outlets.start_for(&sender, clock)?;
+    let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;
+    service::ready();
+    let mut session = Session {
+        sender: &sender,
+        path_manager,
+        stop,
+        clock,
+        path_reports: PathReports::default(),
+        meter: Meter::new(arguments.report, clock.now()),
+        observation,
+    };
+    session.run(feed)
+}
+
+/// Returns a reader of the sender for observers, as long as the sender exists.
+fn looks(
+    sender: &Arc<BondedSender>,
+    names: SharedNames,
+) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let sender = Arc::downgrade(sender);
+    move || {
+        let look = |sender: Arc<BondedSender>| {
+            let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
+            let mut snapshot = snapshot;
+            snapshot.session_kind = snapshot.connected_at.map(|_| SessionKind::Frames);
+            Look {
+                name: STREAM.to_owned(),
+                path_names,
+                snapshot,
+                foreign: None,
+                flows: Vec::new(),
+            }
+        };
+        sender.upgrade().map(look).into_iter().collect()
+    }
+}
+
+struct Session<'a> {
+    sender: &'a BondedSender,
+    path_manager: PathManager,
+    stop: Stop,
+    clock: Clock,
+    path_reports: PathReports,
+    meter: Meter,
+    observation: Observation,
+}
+
+impl Session<'_> {
+    fn run(&mut self, feed: Feed) -> anyhow::Result<()> {
+        if !self.wait_connected() {
+            print::note("stopped; no receiver has answered");
+            return Ok(());
+        }
+        let fed = match feed {
+            Feed::Caller(address) => {
+                print::note(format_args!("waiting for an SRT sender at {address}"));
+                self.serve(|| false);
+                Ok(())
+            }
+            Feed::Input(input, parameters) => self.send(*input, &parameters),
+        };
+        let seen = self.sender.snapshot();
+        let names = self.path_manager.shown_names();
+        print::note(summary::table(End::Sender, &seen, names));
+        self.path_manager
+            .count(self.clock.now(), &seen, self.sender, &self.observation);
+        self.path_manager
+            .departed()
+            .into_iter()
+            .for_each(print::note);
+        fed?;
+        Delivery::of(End::Sender, &seen, 0).check()
+    }
+
+    /// Waits for the first link. Returns whether there is one.
+    fn wait_connected(&mut self) -> bool {
+        let began_at = self.clock.now();
+        let mut is_reported = false;
+        while !self.stop.is_stopped() {
+            self.step();
+            if self.sender.snapshot().connected_at.is_some() {
+                print::note("the receiver has accepted a link");
+                return true;
+            }
+            let is_late = self.clock.now() > began_at + PATIENCE;
+            if is_late && !core::mem::replace(&mut is_reported, true) {
+                print::warn(
+                    "no receiver of SRTLA has answered yet. Does it run, and does a firewall let \
+                     UDP to its port through? It is asked every second",
+                );
+            }
+        }
+        false
+    }
+
+    /// Sends an input by a helper program, until it ends or the program is stopped.
+    fn send(&mut self, input: Input, parameters: &str) -> anyhow::Result<()> {
+        let (clock, stop, sender) = (self.clock, self.stop.clone(), self.sender);
+        let name = helper(sender.address(), parameters)?;
+        let mut output = Output::open(&name, None, &clock, &stop)?;
+        std::thread::scope(|scope| {
+            let feeder = scope.spawn(move || {
+                let wanted = || Wanted {
+                    bitrate: sender.target_bitrate(),
+                    is_key: false,
+                };
+                let mut written = Ok(());
+                let ran = input.run(&clock, &stop, wanted, |unit, _| {
+                    let piece = Piece {
+                        begins_key_frame: unit.importance.is_key(),
+                        bytes: unit.bytes,
+                    };
+                    written = output.write(&piece, &clock, &stop);
+                    written.is_ok()
+                });
+                // The helper ends with the output: its last packets need the latency to arrive.
+                let latency = sender.snapshot().latency.unwrap_or_default();
+                let _ = stop.wait_until(&clock, clock.now() + latency + Duration::from_secs(1));
+                ran.and(written)
+            });
+            self.serve(|| feeder.is_finished());
+            self.stop.stop();
+            match feeder.join() {
+                Ok(fed) => fed,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Reports until `is_over` or the program is stopped.
+    fn serve(&mut self, is_over: impl Fn() -> bool) {
+        let mut latency = None;
+        while !self.stop.is_stopped() && !is_over() {
+            self.step();
+            let seen = self.sender.snapshot();
+            if seen.session.frames_sent > 0 && latency != seen.latency {
+                latency = seen.latency;
+                print::note(format_args!(
+                    "SRT is connected{}",
+                    describe_latency(latency)
+                ));
+            }
+            if self.meter.is_due(self.clock.now()) {
+                let names = self.path_manager.shown_names();
+                print::note(self.meter.line(End::Sender, seen, names));
+            }
+        }
+    }
+
+    /// Handles events, new interfaces and caps, then waits for a moment.
+    fn step(&mut self) {
+        while let Some(event) = self.sender.next_event() {
+            self.on_event(&event);
+        }
+        let now = self.clock.now();
+        while let Some((path, state)) = self.path_reports.next(now) {
+            let name = &self.path_manager.shown_names()[path];
+            print::note(format_args!("path {path} ({name}): {state:?}"));
+        }
+        let replaced = self.path_manager.tend(now, self.sender, &self.observation);
+        replaced.for_each(|index| self.path_reports.forget(index));
+        service::turn(now, self.stop.is_stopped());
+        let at: Instant = now + Duration::from_std(LOOK_INTERVAL);
+        let _ = self.stop.wait_until(&self.clock, at);
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        let names = self.path_manager.shown_names();
+        self.observation.on_event(STREAM, event, names);
+        if let Event::PathState { path, state } = event {
+            self.path_reports.on_change(*path, *state, self.clock.now());
+        } else if let Some((level, message)) = session_message(event, names, "receiver") {
+            print::say(level, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(texts: &[&str]) -> Vec<OsString> {
+        texts.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn only_destinations_of_srtla_are_routed() {
+        for (line, expected) in [
+            (["a", "send", "--to", "srtla://b:1", "x"], COMMAND),
+            (["a", "send", "-", "--to=srtla://b:1", "x"], COMMAND),
+            (["a", "send", "--to", "b:1", "srtla://c:1"], "send"),
+            (["a", "recv", "--to", "srtla://b:1", "x"], "recv"),
+        ] {
+            assert_eq!(routed(words(&line))[1], expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_go_to_the_helper_and_mistakes_are_told_without_them() {
+        let place = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+        let name = helper(place, "streamid=a&passphrase=0123456789").unwrap();
+        assert_eq!(name.to_string(), "srt://127.0.0.1:9");
+        for (wrong, part) in [
+            ("passphrase=secret", "10 to 79"),
+            ("mode=listener", "caller, always"),
+            ("latency=2s", "milliseconds"),
+        ] {
+            let error = format!("{:#}", helper(place, wrong).unwrap_err());
+            assert!(error.contains(part) && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Sockets of the links.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use anabranch_core::PathId;
+use anabranch_net::{ClientPath, Event, LinkCap, Remote};
+use anabranch_srtla::{LinkId, LinkOptions};
+use anabranch_units::{Duration, Instant};
+use rustix::io::Errno;
+
+use super::prepare;
+use super::resolver::Resolver;
+
+/// Interval at which an absent interface or address is checked. Chosen.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval at which a name without addresses, or a link that does not answer, is looked up again.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The local side of one link.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) path: ClientPath,
+    pub(super) cap: Option<LinkCap>,
+    /// The socket; `None` while its interface, its address or the receiver's is absent.
+    socket: Option<Arc<UdpSocket>>,
+    /// Address that the socket sends to.
+    pub(super) peer: Option<SocketAddr>,
+    /// The receiver's addresses.
+    addresses: Vec<SocketAddr>,
+    look_at: Instant,
+    lookup_at: Instant,
+    is_up: bool,
+    is_absence_reported: bool,
+    /// Datagrams that the system refused, and its last reason.
+    pub(super) unsent: u64,
+    pub(super) last_error: Option<String>,
+    /// Number of links that had this number before.
+    pub(super) succession: u64,
+}
+
+/// All ports, by the numbers of their links.
+#[derive(Debug, Default)]
+pub(super) struct Ports {
+    entries: Vec<Port>,
+    resolver: Resolver,
+}
+
+/// Returns a path's settings for the sender.
+pub(super) fn link_options(path: &ClientPath) -> LinkOptions {
+    LinkOptions {
+        weight: path.options.weight,
+        is_metered: path.options.is_metered,
+        max_rate: path.options.max_rate,
+    }
+}
+
+impl Port {
+    fn new(now: Instant, path: ClientPath) -> Self {
+        let addresses = match &path.remote {
+            Remote::Address(address) => vec![*address],
+            Remote::Name(_) => Vec::new(),
+        };
+        Port {
+            path,
+            cap: None,
+            socket: None,
+            peer: None,
+            addresses,
+            look_at: now,
+            lookup_at: now,
+            is_up: false,
+            is_absence_reported: false,
+            unsent: 0,
+            last_error: None,
+            succession: 0,
+        }
+    }
+
+    /// Opens the socket towards the first address that its interface reaches.
+    ///
+    /// # Errors
+    /// The reason for the last address.
+    fn open(&mut self) -> Result<(), String> {
+        let mut reason = "the receiver's address is not known yet".to_owned();
+        for &address in &self.addresses {
+            let opened = self
+                .path
+                .via
+                .open(address)
+                .map_err(|error| error.to_string());
+            let connected = opened.and_then(|socket| {
+                let connected = prepare(&socket).and_then(|()| socket.connect(address));
+                connected
+                    .map(|()| socket)
+                    .map_err(|error| error.to_string())
+            });
+            match connected {
+                Ok(socket) => {
+                    self.socket = Some(Arc::new(socket));
+                    self.peer = Some(address);
+                    return Ok(());
+                }
+                Err(error) => reason = error,
+            }
+        }
+        Err(reason)
+    }
+
+    fn send(&mut self, datagram: &[u8]) {
+        let Some(socket) = &self.socket else {
+            self.unsent += 1;
+            return;
+        };
+        let Err(error) = socket.send(datagram) else {
+            return;
+        };
+        match Errno::from_io_error(&error) {
+            Some(Errno::NODEV | Errno::NXIO | Errno::ADDRNOTAVAIL) => {
+                self.socket = None;
+                self.look_at = Instant::ZERO;
+            }
+            // An earlier datagram found no receiver.
+            Some(Errno::CONNREFUSED) => return,
+            _ => {}
+        }
+        self.unsent += 1;
+        self.last_error = Some(error.to_string());
+    }
+}
+
+impl Ports {
+    /// Adds the port of a link with the next number.
+    pub(super) fn add(&mut self, now: Instant, index: usize, path: ClientPath) {
+        debug_assert_eq!(index, self.entries.len(), "links are never removed");
+        self.entries.push(Port::new(now, path));
+    }
+
+    /// Puts another port in place of one.
+    pub(super) fn replace(&mut self, now: Instant, index: usize, path: ClientPath) {
+        if let Some(port) = self.entries.get_mut(index) {
+            let succession = port.succession + 1;
+            *port = Port {
+                succession,
+                is_absence_reported: port.is_absence_reported,
+                ..Port::new(now, path)
+            };
+        }
+    }
+
+    pub(super) fn get(&self, id: LinkId) -> Option<&Port> {
+        self.entries.get(usize::from(id.0))
+    }
+
+    pub(super) fn set_cap(&mut self, id: PathId, cap: Option<LinkCap>) {
+        if let Some(port) = self.entries.get_mut(id.index()) {
+            port.cap = cap;
+        }
+    }
+
+    /// Marks a link as metered. Returns its settings.
+    pub(super) fn set_metered(&mut self, id: PathId, is_metered: bool) -> Option<LinkOptions> {
+        let port = self.entries.get_mut(id.index())?;
+        port.path.options.is_metered = is_metered;
+        Some(link_options(&port.path))
+    }
+
+    pub(super) fn on_up(&mut self, id: LinkId) {
+        if let Some(port) = self.entries.get_mut(usize::from(id.0)) {
+            port.is_up = true;
+        }
+    }
+
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Arc<UdpSocket>> {
+        self.entries.iter().filter_map(|port| port.socket.as_ref())
+    }
+
+    /// Returns the sockets with their links' numbers.
+    pub(super) fn numbered_sockets(&self) -> Vec<(LinkId, Arc<UdpSocket>)> {
+        let all = self.entries.iter().enumerate();
+        let open = all.filter_map(|(index, port)| {
+            Some((LinkId(index as u8), Arc::clone(port.socket.as_ref()?)))
+        });
+        open.collect()
+    }
+
+    pub(super) fn send(&mut self, id: LinkId, datagram: &[u8]) {
+        if let Some(port) = self.entries.get_mut(usize::from(id.0)) {
+            port.send(datagram);
+        }
+    }
+
+    /// Looks for absent interfaces and names. Returns the links that have another socket.
+    pub(super) fn tend(&mut self, now: Instant, events: &mut VecDeque<Event>) -> Vec<LinkId> {
+        while let Some((index, found)) = self.resolver.next() {
+            if let (Some(port), Ok(found)) = (self.entries.get_mut(index), found) {
+                let is_moved = port.peer.is_some_and(|peer| !found.contains(&peer));
+                port.addresses = found;
+                if is_moved || port.socket.is_none() {
+                    port.socket = None;
+                    port.look_at = now;
+                }
+            }
+        }
+        let mut opened = Vec::new();
+        for (index, port) in self.entries.iter_mut().enumerate() {
+            let path = PathId(index as u8);
+            let needs_lookup = port.addresses.is_empty() || !port.is_up;
+            let is_name = matches!(port.path.remote, Remote::Name(_));
+            if is_name && needs_lookup && now >= port.lookup_at {
+                port.lookup_at = now + LOOKUP_INTERVAL;
+                let _ = self.resolver.ask(index, &port.path.remote);
+            }
+            if port.socket.is_some() || now < port.look_at {
+                continue;
+            }
+            port.look_at = now + LOOK_INTERVAL;
+            match port.open() {
+                Ok(()) => {
+                    opened.push(LinkId(index as u8));
+                    if core::mem::take(&mut port.is_absence_reported) {
+                        events.push_back(Event::PathPresent { path });
+                    }
+                }
+                Err(reason) => {
+                    port.is_up = false;
+                    if !core::mem::replace(&mut port.is_absence_reported, true) {
+                        events.push_back(Event::PathAbsent { path, reason });
+                    }
+                }
+            }
+        }
+        opened
+    }
+
+    /// Records that a link does not answer: its receiver's name may have moved.
+    pub(super) fn on_out(&mut self, id: LinkId) {
+        if let Some(port) = self.entries.get_mut(usize::from(id.0)) {
+            port.is_up = false;
+        }
+    }
+}

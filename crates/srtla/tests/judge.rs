@@ -1,0 +1,53 @@
+//! Senders of SRTLA before a model of libsrt's receiver, over simulated links.
+//!
+//! `SRTLA_SEEDS=200 cargo test --release -p anabranch-srtla --test judge -- --nocapture` prints the
+//! table of `docs/decisions/0246-a-sender-of-srtla.md`.
+
+mod judge {
+    pub mod bond;
+    pub mod cases;
+    pub mod classic;
+    pub mod libsrt;
+    pub mod network;
+    pub mod run;
+}
+
+use anabranch_units::Seed;
+use judge::bond::{Bond, Ours};
+use judge::cases::{CASES, Case};
+use judge::classic::Classic;
+use judge::run::{Outcome, run};
+
+/// Returns the number of seeds.
+fn seeds() -> u64 {
+    let given = std::env::var("SRTLA_SEEDS").ok();
+    given.map_or(4, |text| text.parse().expect("SRTLA_SEEDS is a number"))
+}
+
+fn outcomes<B: Bond>(case: &Case) -> Outcome {
+    let seeds = 1..=seeds();
+    seeds
+        .map(|seed| run::<B>(case, Seed(seed)))
+        .fold(Outcome::default(), Outcome::plus)
+}
+
+#[test]
+fn every_case_keeps_its_bars_and_a_window_algorithm_does_not() {
+    println!("case | ours: missing / again | windows: missing / again");
+    let mut misses = Vec::new();
+    let mut classic_misses = 0;
+    std::thread::scope(|scope| {
+        let run = |case| scope.spawn(move || (outcomes::<Ours>(case), outcomes::<Classic>(case)));
+        let running: Vec<_> = CASES.iter().map(run).collect();
+        for (case, run) in CASES.iter().zip(running) {
+            let (ours, classic) = run.join().expect("a run");
+            println!("{} | {ours} | {classic}", case.name);
+            if let Some(miss) = case.miss(&ours) {
+                misses.push(format!("{}: {miss}", case.name));
+            }
+            classic_misses += usize::from(case.miss(&classic).is_some());
+        }
+    });
+    assert!(misses.is_empty(), "{misses:#?}");
+    assert!(classic_misses >= 4, "the model tells no algorithms apart");
+}
