@@ -19,10 +19,13 @@ from ._algorithms import (
 )
 from ._compare import Comparison, compare
 from ._contest import Contest, contest
+from ._emulate import Emulation, emulate
 from ._errors import (
     AlgorithmError,
     AnabranchError,
+    EmulationError,
     MissingExtra,
+    ProgramNotFound,
     RunError,
     ScenarioError,
     TraceError,
@@ -50,6 +53,8 @@ __all__ = [
     "Controller",
     "ControllerConfig",
     "DelayTrace",
+    "Emulation",
+    "EmulationError",
     "Feedback",
     "Findings",
     "FrameDelays",
@@ -57,6 +62,7 @@ __all__ = [
     "Packet",
     "Packets",
     "Path",
+    "ProgramNotFound",
     "Result",
     "RunError",
     "Scenario",
@@ -77,6 +83,7 @@ __all__ = [
     "concat",
     "contest",
     "controllers",
+    "emulate",
     "frame_delay_bound",
     "metrics",
     "reproduce",

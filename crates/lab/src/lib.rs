@@ -33,6 +33,7 @@ pub mod frame_bound;
 pub mod metrics;
 mod plot;
 mod report;
+mod rows;
 mod run;
 mod scenario;
 mod sweep;
@@ -45,13 +46,14 @@ pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
     json, report, run, subject_name, table, written,
 };
+pub use rows::{MAX_SEEDS, ROWS_SCHEMA, RowsHeader, RunExpectation, RunRow, SettingValue, Shard};
 pub use run::{
     Outcome, Progress, RunError, RunOptions, Watched, in_parallel, run_outcomes, run_watched,
 };
 pub use scenario::{
     AdaptiveSpec, Algorithms, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec,
     MediaSpec, NotOneLink, PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting,
-    ShortSpec, merged_text, schema,
+    ShortSpec, Swept, SweptPoint, merged_text, network_text, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,
