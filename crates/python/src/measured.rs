@@ -90,7 +90,7 @@ impl Measured {
     /// Adds the rows of a run.
     pub(crate) fn push(&mut self, index: &Index<'_>, made: &OneRun<'_>) {
         let run = self.0.get_mut("runs").expect("it is there");
-        let own = [made.version.into(), made.trace_hash.as_ref().into()];
+        let own = [made.version.into(), (&*made.trace_hash).into()];
         let packets = made.packets.map(Cell::from);
         let metrics = values("runs", made.statistics, Subject::All);
         run.push(index.cells().chain(own).chain(packets).chain(metrics));

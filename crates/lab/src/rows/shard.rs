@@ -11,7 +11,7 @@ const MAX_COUNT: u64 = 1_000_000;
 
 /// A part of the runs of a sweep, written `3/40`: the third of forty.
 ///
-/// Of every `count` consecutive runs each shard has one. The first of them goes to a shard drawn by
+/// Each shard has one of every `count` consecutive runs. The first of them goes to a shard drawn by
 /// chance, always the same, so that no shard has all the runs of an expensive setting.
 ///
 /// ```
