@@ -46,7 +46,10 @@ pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
     json, report, run, subject_name, table, written,
 };
-pub use rows::{MAX_SEEDS, ROWS_SCHEMA, RowsHeader, RunExpectation, RunRow, SettingValue, Shard};
+pub use rows::{
+    MAX_SEEDS, ROWS_SCHEMA, RowError, RowReader, RowsHeader, RunExpectation, RunRow, SettingValue,
+    Shard,
+};
 pub use run::{
     Outcome, Progress, RunError, RunOptions, Watched, in_parallel, run_outcomes, run_watched,
 };
