@@ -52,6 +52,19 @@ cd python
 if [ "${1:-}" = wheel ]; then
     exec maturin build --release --locked --interpreter "$PYO3_PYTHON" --out "$root/target/wheels"
 fi
+# Tests of emulation and of sweeps without Python need the programs that `make test` has built.
+programs=${CARGO_TARGET_DIR:-target}/debug
+case $programs in
+    /*) ;;
+    *) programs=$root/$programs ;;
+esac
+export ANABRANCH="$programs/anabranch" ANABRANCH_LAB="$programs/anabranch-lab"
+if ! "$ANABRANCH" emulate --help >/dev/null 2>&1; then
+    echo "Emulation is NOT tested: cargo build -p anabranch-cli --features emulate" >&2
+fi
+if [ ! -x "$ANABRANCH_LAB" ]; then
+    echo "Sweeps without Python are NOT tested: cargo build -p anabranch-lab-cli" >&2
+fi
 export CARGO_TARGET_DIR="$root/target/python"
 wheels=$root/target/python/wheels
 rm -rf "$wheels"

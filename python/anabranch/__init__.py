@@ -19,11 +19,14 @@ from ._algorithms import (
 )
 from ._compare import Comparison, compare
 from ._contest import Contest, contest
+from ._emulate import Emulation, emulate
 from ._errors import (
     AlgorithmError,
     AnabranchError,
+    EmulationError,
     LogError,
     MissingExtra,
+    ProgramNotFound,
     RunError,
     ScenarioError,
     TraceError,
@@ -53,6 +56,8 @@ __all__ = [
     "Controller",
     "ControllerConfig",
     "DelayTrace",
+    "Emulation",
+    "EmulationError",
     "Feedback",
     "Findings",
     "FrameDelays",
@@ -61,6 +66,7 @@ __all__ = [
     "Packet",
     "Packets",
     "Path",
+    "ProgramNotFound",
     "Result",
     "RunError",
     "Scenario",
@@ -81,6 +87,7 @@ __all__ = [
     "concat",
     "contest",
     "controllers",
+    "emulate",
     "frame_delay_bound",
     "metrics",
     "read_qlog",

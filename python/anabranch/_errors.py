@@ -213,6 +213,39 @@ class TraceWarning(UserWarning):
     """
 
 
+class ProgramNotFound(AnabranchError, FileNotFoundError):
+    """The program `anabranch` is not installed, or not where it is said to be.
+
+    >>> import anabranch
+    >>> try:
+    ...     anabranch.emulate(anabranch.testing.small_scenario(), to=7000, program="/none")
+    ... except anabranch.ProgramNotFound as error:
+    ...     print("cargo build" in str(error))
+    True
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the program anabranch was not found: {reason}. A release has it, or a checkout by "
+            "`cargo build --release -p anabranch-cli --features emulate`, as "
+            "target/release/anabranch. Name it by `program=`, by the environment's ANABRANCH, or "
+            "put it on the PATH"
+        )
+        self._reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ProgramNotFound, (self._reason,))
+
+
+class EmulationError(AnabranchError, RuntimeError):
+    """An emulator that did not start, or that has ended; the message has its last lines.
+
+    >>> import anabranch
+    >>> issubclass(anabranch.EmulationError, RuntimeError)
+    True
+    """
+
+
 _PLACE = re.compile(r"^(?P<file>.*):(?P<line>[0-9]+)( \(base of .*\))?$")
 _KNOWN = re.compile(r"known are (?P<names>.*?)(; did you mean \"(?P<near>.*)\"\?)?$", re.S)
 

@@ -30,6 +30,8 @@ TRACED = {
 }
 #: Metadata key of saved tables.
 _KEY = b"anabranch"
+#: Table of failed runs, which only results of sweeps by the program have.
+_FAILED = "failed"
 
 
 class Result:
@@ -280,6 +282,23 @@ class Result:
         return self.table("link_series")
 
     @property
+    def failed(self) -> Table:
+        """Failed runs in a file of `anabranch-lab`: `point`, settings, `seed` and `error`.
+
+        They have no rows in other tables. A failed run of `anabranch.run` raises an exception.
+
+        >>> import anabranch
+        >>> result = anabranch.run(anabranch.testing.small_scenario(), seeds=1)
+        >>> len(result.failed), result.failed.names
+        (0, ['point', 'seed', 'error'])
+        """
+        if _FAILED in self._tables:
+            return self._tables[_FAILED]
+        kinds = {"point": "int64", **dict.fromkeys(self.settings, "text"), "seed": "int64"}
+        columns = [(name, kind, []) for name, kind in {**kinds, "error": "text"}.items()]
+        return Table(_native.NativeTable.from_columns(columns))
+
+    @property
     def plot(self) -> ResultPlots:
         """Plots on matplotlib axes: `timeline`, `cdf`, `series` and `heatmap`.
 
@@ -339,10 +358,11 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read a folder that `save` has written.
+        """Read a folder that `save` has written, or a file of `anabranch-lab run --output`.
 
-        Raises `FileNotFoundError` if there is none, `ValueError` if it holds something else, and
-        `MissingExtra` without pyarrow.
+        Such a file may also be one of `merge`, or a single shard. `failed` has its failed runs.
+        Raises `FileNotFoundError` if there is none, `ValueError` if it holds something else or is
+        damaged, and `MissingExtra` for a folder without pyarrow.
 
         >>> import anabranch
         >>> anabranch.Result.load("missing.parquet")
@@ -350,13 +370,19 @@ class Result:
         ...
         FileNotFoundError: missing.parquet is no folder of a saved result
         """
+        if Path(path).is_file():
+            name, settings, count, natives = _native.read_rows(os.fspath(path))
+            rows = {table: Table(native) for table, native in natives.items()}
+            return cls(
+                rows, name=name, settings=settings, asked_count=count, finished_count=count
+            )
         folder = Path(path)
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder} is no folder of a saved result")
         parquet = load("pyarrow.parquet")
         about: dict[str, Any] = {}
         tables: dict[str, Table] = {}
-        for name in _native.table_names():
+        for name in [*_native.table_names(), _FAILED]:
             file = folder / f"{name}.parquet"
             if file.exists():
                 arrow = parquet.read_table(file)
@@ -438,6 +464,9 @@ def concat(
     settings = list(dict.fromkeys(name for part in parts for name in part.settings))
     names = [name for name in parts[0].table_names if all(name in p.table_names for p in parts)]
     tables = {name: concat_tables([part.table(name) for part in parts]) for name in names}
+    failed = [part.failed for part in parts if len(part.failed)]
+    if failed:
+        tables[_FAILED] = concat_tables(failed)
     if not duplicates:
         runs = tables["runs"]
         keys = list(zip(*(_keys(runs[n]) for n in ["point", *settings, "seed"]), strict=True))

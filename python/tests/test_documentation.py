@@ -38,10 +38,10 @@ def test_the_examples_of_the_page_run() -> None:
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     wrong = 'with_({"flows.0.scheduler": "min-cots"})'
-    # Curves, recordings, folders and clusters of the reader's own.
-    marks = ["(x, y)", "5g.csv", "results/", "/shared/results"]
+    # Curves, recordings, folders, clusters and programs of the reader's own.
+    marks = ["(x, y)", "5g.csv", "results/", "/shared/results", "emulate("]
     of_others = [block for block in blocks if any(mark in block for mark in marks)]
-    assert len(blocks) == 12 and len(of_others) == 6
+    assert len(blocks) == 13 and len(of_others) == 7
     assert sum(wrong in block for block in blocks) == 1
     for block in blocks:
         if block in of_others:

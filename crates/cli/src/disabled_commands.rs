@@ -7,6 +7,7 @@ const LABORATORY: &str = "anabranch-lab";
 pub(crate) const COMMANDS: &[Missing] = &[
     Missing::of("compare", LABORATORY),
     Missing::of("contest", LABORATORY),
+    Missing::of("merge", LABORATORY),
     Missing::of("new", LABORATORY),
     Missing::of("plot", LABORATORY),
     Missing::of("reproduce", LABORATORY),

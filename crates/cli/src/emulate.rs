@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// other machine reaches.
     #[arg(long, value_name = "[IP:]PORT")]
     control: Option<HttpAddress>,
+    /// End when standard input ends, as it does when the program that opened it ends.
+    #[arg(long)]
+    until_input_ends: bool,
     /// Seed of the random losses and jitter.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -80,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         print::note(format_args!("{name}: {listen} to {to}"));
     }
     let changes = Arc::new(Changes::new(names.clone(), Arc::clone(&relay)));
-    changes.read_standard_input()?;
+    changes.read_standard_input(arguments.until_input_ends.then(|| stop.clone()))?;
     let serving = match control {
         Some(server) => {
             print::note(format_args!("changes at http://{}/", server.address()?));

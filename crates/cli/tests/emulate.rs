@@ -91,6 +91,32 @@ fn packets_and_their_answers_pass_the_links_of_a_scenario() {
 }
 
 #[test]
+fn the_end_of_standard_input_ends_it_if_asked_for() {
+    let bed = Bed::new();
+    let file = bed.path("network.toml");
+    std::fs::write(&file, NETWORK).unwrap();
+    let file = file.to_str().unwrap();
+    let options = [
+        "emulate",
+        file,
+        "--to",
+        "127.0.0.1:9",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let options = [&options[..], &["--until-input-ends"]].concat();
+    let mut program = Running::start_with(&options, Stdio::piped());
+    listening(&mut program, "two");
+    let mut input = program.child.stdin.take().unwrap();
+    input.write_all(b"one rate 1Mbit/s\n").unwrap();
+    program.wait_for("one, there: rate 1 Mbit/s");
+    drop(input);
+    let (code, said) = program.finish();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("two, back:  0 packets in"), "{said}");
+}
+
+#[test]
 fn what_the_emulator_cannot_be_is_refused() {
     let bed = Bed::new();
     let shared = NETWORK.replace("forward = [\"void\"]", "forward = [\"there\"]");

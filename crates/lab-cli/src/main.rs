@@ -3,11 +3,13 @@
 mod compare;
 mod contest;
 mod list;
+mod merge;
 mod missing;
 mod new;
 mod plot;
 mod progress;
 mod reproduce;
+mod rows;
 mod run;
 mod schema;
 mod trace;
@@ -41,6 +43,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Merge(merge::Arguments),
     Compare(compare::Arguments),
     Reproduce(reproduce::Arguments),
     Contest(contest::Arguments),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
 fn run_command(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Merge(arguments) => merge::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Contest(arguments) => contest::run(arguments),

@@ -11,6 +11,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::progress::Progress;
+use crate::rows;
 
 /// Run a scenario in the simulator and print the measurements.
 #[derive(Debug, clap::Args)]
@@ -20,13 +21,21 @@ docs/scenarios.md.
 
   anabranch-lab run scenarios/two-paths.toml
   anabranch-lab run scenarios/two-paths.toml --seeds 10 --set flows.0.scheduler=wrr
-  anabranch-lab run scenarios/two-paths.toml --trace out && anabranch-lab plot out")]
+  anabranch-lab run scenarios/two-paths.toml --trace out && anabranch-lab plot out
+
+A large sweep in parts, on any number of machines, and their join (docs/cluster.md):
+
+  anabranch-lab run grid.toml --seeds 100 --shard 3/40 --output part-3.jsonl
+  anabranch-lab merge part-*.jsonl --output all.jsonl
+
+A command with --output that was interrupted continues when it is repeated. Its exit code is 0 also
+if runs failed or expectations were not met: the rows say it.")]
 pub(crate) struct Arguments {
     /// Scenario file; `-` is standard input.
     scenario: PathBuf,
     /// Number of seeds to run, starting with --first-seed, on all cores.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=lab::MAX_SEEDS))]
     seeds: u64,
     /// First seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -47,6 +56,12 @@ pub(crate) struct Arguments {
     /// Draw a sweep over its numeric key into this SVG.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// Write a line of JSON for each run into this file, instead of a report.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "trace", "plot"])]
+    output: Option<PathBuf>,
+    /// Run only a part of all points and seeds: 3/40 is the third of forty equal parts.
+    #[arg(long, value_name = "K/N", requires = "output", default_value_t = lab::Shard::WHOLE)]
+    shard: lab::Shard,
     /// Number of parallel runs; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -63,9 +78,14 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let points = lab::Point::load(&arguments.scenario, &arguments.settings)?;
     let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
     let last_seed = last_seed.context("--first-seed is too large for --seeds")?;
+    if let Some(output) = &arguments.output {
+        let swept = lab::Swept::load(&arguments.scenario, &arguments.settings)?;
+        let header = rows::header(&swept, arguments.first_seed..=last_seed, arguments.shard);
+        return rows::run(&swept, &header, output, arguments.threads);
+    }
+    let points = lab::Point::load(&arguments.scenario, &arguments.settings)?;
     let options = lab::RunOptions {
         seeds: (arguments.first_seed..=last_seed).collect(),
         threads: arguments.threads,

@@ -35,6 +35,7 @@ mod live;
 pub mod metrics;
 mod plot;
 mod report;
+mod rows;
 mod run;
 mod scenario;
 mod sweep;
@@ -48,13 +49,17 @@ pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
     json, report, run, subject_name, table, written,
 };
+pub use rows::{
+    MAX_SEEDS, ROWS_SCHEMA, RowError, RowReader, RowsHeader, RunExpectation, RunRow, SettingValue,
+    Shard,
+};
 pub use run::{
     Outcome, Progress, RunError, RunOptions, Watched, in_parallel, run_outcomes, run_watched,
 };
 pub use scenario::{
     AdaptiveSpec, Algorithms, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec,
     MediaSpec, NotOneLink, PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting,
-    ShortSpec, merged_text, schema,
+    ShortSpec, Swept, SweptPoint, merged_text, network_text, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

@@ -3,7 +3,7 @@
 mod table;
 
 use anabranch_units::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
 use crate::run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
@@ -61,7 +61,7 @@ pub struct ScenarioReport {
 }
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// Its seed.
     pub seed: u64,
@@ -200,7 +200,7 @@ pub fn json(report: &Report) -> String {
     text
 }
 
-fn run_report(outcome: &Outcome) -> RunReport {
+pub(crate) fn run_report(outcome: &Outcome) -> RunReport {
     RunReport {
         seed: outcome.seed,
         trace_hash: outcome.trace_hash.to_string(),
@@ -245,7 +245,7 @@ pub fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
     }
 }
 
-fn judge(
+pub(crate) fn judge(
     scenario: &Scenario,
     expectation: &Expectation,
     values: Vec<Option<f64>>,

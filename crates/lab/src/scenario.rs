@@ -10,12 +10,14 @@ mod expect;
 mod files;
 mod flow;
 mod link;
+mod network;
 mod override_key;
 mod reader;
 mod replicas;
 mod schema;
 mod shape;
 mod sweep;
+mod swept;
 #[cfg(test)]
 mod tests;
 mod trace_format;
@@ -41,8 +43,11 @@ pub use flow::{
 };
 pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};
+pub use network::network_text;
 pub use schema::schema;
+pub(crate) use sweep::MAX_POINTS;
 pub use sweep::{Point, Setting};
+pub use swept::{Swept, SweptPoint};
 pub use written::merged_text;
 
 /// An experiment: a network, flows over it, and expectations of them.

@@ -21,8 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{RunRecord, StoredSeries};
 
-/// Hash of the sources of the laboratory and its dependencies, and of the lock file.
-const CODE: &str = env!("ANABRANCH_RUN_CODE");
+/// Hash of the sources of the laboratory and its dependencies, and of the lock file: of all code
+/// that a run executes.
+pub const RUN_CODE: &str = env!("ANABRANCH_RUN_CODE");
 /// Number of code versions whose runs are kept.
 const MAX_VERSIONS: usize = 3;
 
@@ -67,7 +68,7 @@ impl Cache {
     /// # Errors
     /// Fails if the folder cannot be made or listed.
     pub fn open(root: &Path) -> io::Result<Cache> {
-        let folder = root.join(format!("runs-{CODE}"));
+        let folder = root.join(format!("runs-{RUN_CODE}"));
         fs::create_dir_all(&folder)?;
         let cache = Cache {
             folder,

@@ -27,7 +27,7 @@ mod sweep;
 mod zhang_delay_bbr;
 mod zhang_multipath;
 
-pub use cache::Cache;
+pub use cache::{Cache, RUN_CODE};
 pub use claim::{Algorithms, Basis, Case, Claim, Forms, Paper, Subject, Swap};
 pub use evidence::Evidence;
 pub use html::{PageOptions, findings_html};

@@ -17,6 +17,7 @@ mod measured;
 mod names;
 mod papers;
 mod recording;
+mod rows;
 mod runs;
 mod scenario;
 mod scheduler;
@@ -41,7 +42,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scheduler::NativePath>()?;
     module.add_function(wrap_pyfunction!(scenario::parse, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::merged_toml, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::network_toml, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::read_rows, module)?)?;
     module.add_function(wrap_pyfunction!(runs::run, module)?)?;
     module.add_function(wrap_pyfunction!(env::episode_numbers, module)?)?;
     module.add_function(wrap_pyfunction!(bound::frame_delays, module)?)?;

@@ -1,11 +1,12 @@
 //! Tables of measurements: a row for each run, flow, path, link and expectation.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_lab::metrics::{
-    FlowStatistics, METRICS, Metric, PathStatistics, Subject, Traffic, Unit,
+    FlowStatistics, METRICS, Metric, PathStatistics, Statistics, Subject, Traffic, Unit,
 };
-use anabranch_lab::{Outcome, Scenario, subject_name};
+use anabranch_lab::{Outcome, RunExpectation, RunRow, Scenario};
 
 use crate::builder::{Builder, Cell};
 use crate::columns::{self, metrics_of, unit_name};
@@ -25,6 +26,51 @@ pub(crate) const MEASURED: [&str; 7] = [
     "expectations",
 ];
 
+/// Measurements of one run.
+#[derive(Debug)]
+pub(crate) struct OneRun<'a> {
+    version: &'a str,
+    trace_hash: Cow<'a, str>,
+    /// Datagrams sent, delivered and dropped.
+    packets: [u64; 3],
+    statistics: &'a Statistics,
+    expectations: Cow<'a, [RunExpectation]>,
+}
+
+impl<'a> OneRun<'a> {
+    /// Returns the measurements of a run of this program.
+    pub(crate) fn of_outcome(scenario: &Scenario, outcome: &'a Outcome) -> OneRun<'a> {
+        OneRun {
+            version: VERSION,
+            trace_hash: outcome.trace_hash.to_string().into(),
+            packets: [
+                outcome.packets.sent,
+                outcome.packets.delivered,
+                outcome.packets.dropped,
+            ],
+            statistics: &outcome.statistics,
+            expectations: RunExpectation::all(scenario, outcome).into(),
+        }
+    }
+
+    /// Returns the measurements in a row that a program of this version has written; `None`: the
+    /// run has failed.
+    pub(crate) fn of_row(version: &'a str, row: &'a RunRow) -> Option<OneRun<'a>> {
+        let report = row.report.as_ref()?;
+        Some(OneRun {
+            version,
+            trace_hash: report.trace_hash.as_str().into(),
+            packets: [
+                report.packets_sent,
+                report.packets_delivered,
+                report.packets_dropped,
+            ],
+            statistics: &report.statistics,
+            expectations: row.expectations.as_slice().into(),
+        })
+    }
+}
+
 /// Measurements of runs, in tables.
 #[derive(Debug)]
 pub(crate) struct Measured(BTreeMap<&'static str, Builder>);
@@ -42,19 +88,13 @@ impl Measured {
     }
 
     /// Adds the rows of a run.
-    pub(crate) fn push(&mut self, index: &Index<'_>, scenario: &Scenario, outcome: &Outcome) {
+    pub(crate) fn push(&mut self, index: &Index<'_>, made: &OneRun<'_>) {
         let run = self.0.get_mut("runs").expect("it is there");
-        let hash = outcome.trace_hash.to_string();
-        let own = [
-            VERSION.into(),
-            hash.as_str().into(),
-            outcome.packets.sent.into(),
-            outcome.packets.delivered.into(),
-            outcome.packets.dropped.into(),
-        ];
-        let metrics = values("runs", outcome, Subject::All);
-        run.push(index.cells().chain(own).chain(metrics));
-        for (at, flow) in outcome.statistics.flows.iter().enumerate() {
+        let own = [made.version.into(), (&*made.trace_hash).into()];
+        let packets = made.packets.map(Cell::from);
+        let metrics = values("runs", made.statistics, Subject::All);
+        run.push(index.cells().chain(own).chain(packets).chain(metrics));
+        for (at, flow) in made.statistics.flows.iter().enumerate() {
             let rows = self.0.get_mut("flows").expect("it is there");
             let scheduler = (!flow.scheduler.is_empty()).then_some(flow.scheduler.as_str());
             let own = [
@@ -62,17 +102,17 @@ impl Measured {
                 flow.controller.as_str().into(),
                 scheduler.into(),
             ];
-            let metrics = values("flows", outcome, Subject::Flow(at));
+            let metrics = values("flows", made.statistics, Subject::Flow(at));
             rows.push(index.cells().chain(own).chain(metrics));
             self.push_parts(index, flow);
         }
-        for (at, link) in outcome.statistics.links.iter().enumerate() {
+        for (at, link) in made.statistics.links.iter().enumerate() {
             let rows = self.0.get_mut("links").expect("it is there");
             let own = [link.name.as_str().into(), link.packets_offered.into()];
-            let metrics = values("links", outcome, Subject::Link(at));
+            let metrics = values("links", made.statistics, Subject::Link(at));
             rows.push(index.cells().chain(own).chain(metrics));
         }
-        self.push_expectations(index, scenario, outcome);
+        self.push_expectations(index, &made.expectations);
     }
 
     /// Adds the rows of a flow's paths, phases and reasons.
@@ -106,26 +146,20 @@ impl Measured {
         }
     }
 
-    fn push_expectations(&mut self, index: &Index<'_>, scenario: &Scenario, outcome: &Outcome) {
+    fn push_expectations(&mut self, index: &Index<'_>, expectations: &[RunExpectation]) {
         let rows = self.0.get_mut("expectations").expect("it is there");
-        let all = scenario.expectations.iter().zip(&outcome.expected);
-        for (expectation, statistics) in all {
-            let value = expectation.value(statistics);
-            let (min, max) = (expectation.min, expectation.max);
-            let is_met = value.is_some_and(|value| {
-                min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
-            });
-            let subject = subject_name(scenario, expectation.subject);
+        for expectation in expectations {
+            let metric = METRICS.iter().find(|metric| metric.name == expectation.metric);
             let cells = [
-                expectation.metric.name.into(),
-                subject.as_deref().into(),
-                unit(expectation.metric).into(),
-                min.into(),
-                max.into(),
-                value.into(),
-                expectation.window.from.as_secs_f64().into(),
-                expectation.window.to.as_secs_f64().into(),
-                is_met.into(),
+                expectation.metric.as_str().into(),
+                expectation.subject.as_deref().into(),
+                metric.map_or("", unit).into(),
+                expectation.min.into(),
+                expectation.max.into(),
+                expectation.value.into(),
+                expectation.from_s.into(),
+                expectation.to_s.into(),
+                expectation.is_met.into(),
             ];
             rows.push(index.cells().chain(cells));
         }
@@ -143,10 +177,10 @@ fn unit(metric: &Metric) -> &'static str {
 /// Returns the values of a table's metrics.
 fn values<'a>(
     table: &'a str,
-    outcome: &'a Outcome,
+    statistics: &'a Statistics,
     subject: Subject,
 ) -> impl Iterator<Item = Cell<'a>> {
-    metrics_of(table).map(move |metric| metric.of(&outcome.statistics, subject).into())
+    metrics_of(table).map(move |metric| metric.of(statistics, subject).into())
 }
 
 fn path_cells<'a>(flow: &'a str, path: usize, statistics: &'a PathStatistics) -> [Cell<'a>; 23] {

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use crate::builder::Builder;
 use crate::columns::TABLES;
 use crate::errors::{self, Failure};
-use crate::measured::Measured;
+use crate::measured::{Measured, OneRun};
 use crate::recording::{Recording, Traces};
 use crate::scenario::NativeScenario;
 use crate::settings::{Index, names};
@@ -278,7 +278,8 @@ impl Gathered {
 
     fn push(&mut self, index: &Index<'_>, scenario: &NativeScenario, (outcome, traced): Made) {
         let scenario = &scenario.points[index.point].scenario;
-        self.measured.push(index, scenario, &outcome);
+        let made = OneRun::of_outcome(scenario, &outcome);
+        self.measured.push(index, &made);
         for (name, rows) in traced {
             let all = self
                 .traced

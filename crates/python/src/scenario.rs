@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_controllers::Controller;
 use anabranch_core::control::RateKind;
 use anabranch_core::scheduler::SchedulerFactory;
-use anabranch_lab::{Algorithms, Point, merged_text};
+use anabranch_lab::{Algorithms, Point, merged_text, network_text};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -75,6 +75,17 @@ pub(crate) fn merged_toml(
     overrides: Vec<String>,
 ) -> PyResult<String> {
     merged_text(file, text, &overrides).map_err(|error| errors::scenario(py, &error))
+}
+
+/// Returns the network of the text as a scenario that the emulator reads from any folder.
+#[pyfunction]
+pub(crate) fn network_toml(
+    py: Python<'_>,
+    file: &str,
+    text: &str,
+    overrides: Vec<String>,
+) -> PyResult<String> {
+    network_text(file, text, &overrides).map_err(|error| errors::scenario(py, &error))
 }
 
 /// Returns the text of a file, as the program reads scenarios: up to a length.

@@ -1,6 +1,6 @@
 //! Index of all tables: the point of a sweep with its settings as numbers, and the seed.
 
-use anabranch_lab::Setting;
+use anabranch_lab::{Setting, SettingValue};
 
 use crate::builder::{Builder, Cell, Kind};
 use crate::columns::{ColumnDoc, suffix};
@@ -20,17 +20,20 @@ impl SettingColumn {
     /// Returns the column of a setting. Rates are in bit/s, times in ms, amounts in bytes, shares
     /// in the range from 0 to 1.
     pub(crate) fn of(setting: &Setting) -> SettingColumn {
-        let (number, unit) = match setting.number {
-            Some((megabits, "Mbit/s")) => (Some((megabits * 1e6).round()), "bit/s"),
-            Some((kilobytes, "kB")) => (Some((kilobytes * 1e3).round()), "bytes"),
-            Some((percent, "%")) => (Some(percent / 100.0), ""),
-            Some((number, unit)) => (Some(number), unit),
-            None => (None, ""),
-        };
+        SettingColumn::new(&setting.key, &setting.value, setting.quantity())
+    }
+
+    /// Returns the column of a setting in a row of the program.
+    pub(crate) fn of_row(setting: &SettingValue) -> SettingColumn {
+        let quantity = setting.number.map(|number| (number, setting.unit.as_str()));
+        SettingColumn::new(&setting.key, &setting.value, quantity)
+    }
+
+    fn new(key: &str, value: &str, quantity: Option<(f64, &str)>) -> SettingColumn {
         SettingColumn {
-            name: format!("{}{}", setting.key, suffix(unit)),
-            number,
-            text: number.is_none().then(|| setting.value.clone()),
+            name: format!("{key}{}", suffix(quantity.map_or("", |(_, unit)| unit))),
+            number: quantity.map(|(number, _)| number),
+            text: quantity.is_none().then(|| value.to_owned()),
         }
     }
 

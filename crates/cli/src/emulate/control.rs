@@ -10,6 +10,7 @@ use anabranch_link::{LinkChange, LossModel};
 use anabranch_observe::http::{Answer, Answerer, text};
 use anabranch_terminal::clean::one_line;
 use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
 use anabranch_units::{DataRate, Duration, known_names};
 use anyhow::Context;
 use http_body_util::{BodyExt, Limited};
@@ -64,15 +65,19 @@ impl Changes {
         *relay.unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Takes changes from standard input in a thread of its own, until its end.
+    /// Takes changes from standard input in a thread of its own, until its end, which then is the
+    /// program's too if `stop` is given.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(super) fn read_standard_input(self: &Arc<Self>) -> anyhow::Result<()> {
+    pub(super) fn read_standard_input(self: &Arc<Self>, stop: Option<Stop>) -> anyhow::Result<()> {
         let changes = Arc::clone(self);
         let thread = std::thread::Builder::new().name("changes".to_owned());
         // The thread ends with the program: only input can wake it.
-        let thread = thread.spawn(move || changes.read_lines());
+        let thread = thread.spawn(move || {
+            changes.read_lines();
+            stop.inspect(Stop::stop);
+        });
         thread.map(|_| ()).context("cannot start a thread")
     }
 

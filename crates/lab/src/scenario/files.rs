@@ -1,8 +1,12 @@
 //! The files that a scenario names: on disk beside its own, or in the program.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+use anabranch_units::Seed;
 
 /// Largest text of a scenario: the largest one here has 6 kB, and the places of keys are counted
 /// from the start.
@@ -16,14 +20,36 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 pub(super) enum Files<'a> {
     /// In this folder.
     In(&'a Path),
+    /// In this folder; each one that is read is noted.
+    Noted(&'a Path, &'a Contents),
     /// In the program: names, as the scenario writes them, and texts.
     BuiltIn(&'a [(&'a str, &'a str)]),
+}
+
+/// Hashes of the texts of files, by the names that the scenario has for them.
+#[derive(Debug, Default)]
+pub(super) struct Contents(RefCell<BTreeMap<String, u64>>);
+
+impl Contents {
+    fn note(&self, name: &str, text: &str) {
+        self.0.borrow_mut().insert(name.to_owned(), hash(text));
+    }
+
+    /// Returns a text that is the same if all names and contents are.
+    pub(super) fn summary(&self) -> String {
+        format!("{:?}", self.0.borrow())
+    }
+}
+
+/// Returns a number that any other text has with a chance of 2^-64.
+pub(super) fn hash(text: &str) -> u64 {
+    Seed(0).derive(text).0
 }
 
 impl<'a> Files<'a> {
     /// Returns the files in the folder of the scenario's own file.
     pub(super) fn beside(file: &'a str) -> Files<'a> {
-        Files::In(Path::new(file).parent().unwrap_or(Path::new("")))
+        Files::In(folder_of(file))
     }
 
     /// Returns the text of the file called `name`; the error is the reason why it cannot be read.
@@ -32,6 +58,11 @@ impl<'a> Files<'a> {
             Files::In(folder) => {
                 let text = text_of(&folder.join(name), MAX_FILE_BYTES);
                 text.map_err(|error| error.to_string())
+            }
+            Files::Noted(folder, contents) => {
+                let text = Files::In(folder).read(name)?;
+                contents.note(name, &text);
+                Ok(text)
             }
             Files::BuiltIn(files) => {
                 let found = files.iter().find(|(known, _)| *known == name);
@@ -44,10 +75,15 @@ impl<'a> Files<'a> {
     /// Returns the name of a file in messages.
     pub(super) fn path_of(&self, name: &str) -> String {
         match self {
-            Files::In(folder) => folder.join(name).display().to_string(),
+            Files::In(folder) | Files::Noted(folder, _) => folder.join(name).display().to_string(),
             Files::BuiltIn(_) => name.to_owned(),
         }
     }
+}
+
+/// Returns the folder of a scenario's own file.
+pub(super) fn folder_of(file: &str) -> &Path {
+    Path::new(file).parent().unwrap_or(Path::new(""))
 }
 
 /// Returns the text of a file, unless it is too long for any use: a device, say, that never ends.

@@ -45,13 +45,26 @@ pub struct Setting {
     pub number: Option<(f64, &'static str)>,
 }
 
+impl Setting {
+    /// Returns the number in the unit of tables: rates in `bit/s`, times in `ms`, amounts in
+    /// `bytes` or `packets`. Shares are 0 to 1 and have no unit, as plain numbers.
+    pub fn quantity(&self) -> Option<(f64, &'static str)> {
+        self.number.map(|quantity| match quantity {
+            (megabits, "Mbit/s") => ((megabits * 1e6).round(), "bit/s"),
+            (kilobytes, "kB") => ((kilobytes * 1e3).round(), "bytes"),
+            (percent, "%") => (percent / 100.0, ""),
+            other => other,
+        })
+    }
+}
+
 /// The table of a sweep.
 pub(super) const KEY: &str = "sweep";
 /// The list of tables in it whose lists advance together.
 const ZIP: &str = "zip";
 
 /// Largest number of points; no one would wait for more.
-const MAX_POINTS: usize = 10_000;
+pub(crate) const MAX_POINTS: usize = 10_000;
 
 /// Keys, and values for them.
 type Step = Vec<(Vec<String>, Node)>;
@@ -93,34 +106,45 @@ impl Point {
     ) -> Result<Vec<Point>, ScenarioError> {
         let files = Files::beside(file);
         let document = Document::parse(file, text, files, overrides)?;
-        let sweep = match &document.root().value {
-            Value::Table(entries) => entries.iter().find(|(key, _)| key == KEY),
-            _ => None,
-        };
-        let axes = sweep.map_or(Ok(Vec::new()), |(_, node)| axes(node));
-        let steps = axes.and_then(|axes| {
-            let axes = without_overridden(axes, &document)?;
-            product(&axes, sweep.map(|(_, node)| node))
-        });
-        let steps = steps.map_err(|mistake| document.error(mistake))?;
-        let point = |step: Step| {
-            let mut at_point = document.clone();
-            for (keys, value) in &step {
-                let put = at_point.put(keys, value);
-                put.map_err(|mistake| document.error(mistake))?;
-            }
-            let setting = |(keys, value): &(Vec<String>, Node)| Setting {
-                key: keys.join("."),
-                value: value.value.written(),
-                number: number(&value.value),
-            };
-            Ok(Point {
-                settings: step.iter().map(setting).collect(),
-                scenario: read_document(&at_point, file, files, algorithms)?,
-            })
-        };
-        steps.into_iter().map(point).collect()
+        let points = points(&document, file, files, algorithms)?;
+        let possible = points
+            .map(|(settings, scenario)| scenario.map(|scenario| Point { settings, scenario }));
+        possible.collect()
     }
+}
+
+/// Returns every point of a document's sweep: its settings, and the scenario or its mistake.
+pub(super) fn points<'a>(
+    document: &'a Document,
+    file: &'a str,
+    files: Files<'a>,
+    algorithms: &'a Algorithms,
+) -> Result<impl Iterator<Item = (Vec<Setting>, Result<Scenario, ScenarioError>)>, ScenarioError> {
+    let sweep = match &document.root().value {
+        Value::Table(entries) => entries.iter().find(|(key, _)| key == KEY),
+        _ => None,
+    };
+    let axes = sweep.map_or(Ok(Vec::new()), |(_, node)| axes(node));
+    let steps = axes.and_then(|axes| {
+        let axes = without_overridden(axes, document)?;
+        product(&axes, sweep.map(|(_, node)| node))
+    });
+    let steps = steps.map_err(|mistake| document.error(mistake))?;
+    let setting = |(keys, value): &(Vec<String>, Node)| Setting {
+        key: keys.join("."),
+        value: value.value.written(),
+        number: number(&value.value),
+    };
+    let scenario = move |step: &Step| {
+        let mut at_point = document.clone();
+        for (keys, value) in step {
+            let put = at_point.put(keys, value);
+            put.map_err(|mistake| document.error(mistake))?;
+        }
+        read_document(&at_point, file, files, algorithms)
+    };
+    let point = move |step: Step| (step.iter().map(setting).collect(), scenario(&step));
+    Ok(steps.into_iter().map(point))
 }
 
 /// Returns the list that a file's sweep has for a key, in any notation of the key.

@@ -15,7 +15,11 @@ use super::files::Files;
 /// a place, or a value of a kind that no key takes.
 pub fn merged_text(file: &str, text: &str, overrides: &[String]) -> Result<String, ScenarioError> {
     let document = Document::parse(file, text, Files::beside(file), overrides)?;
-    let mut root = document.root().clone();
+    text_of(document.root().clone(), file)
+}
+
+/// Returns the text of a file called `file` whose base has been merged.
+pub(super) fn text_of(mut root: Node, file: &str) -> Result<String, ScenarioError> {
     if let Value::Table(entries) = &mut root.value {
         entries.retain(|(key, _)| key != base::KEY);
     }

@@ -1,0 +1,93 @@
+//! The network of a scenario as a file of its own, for the emulator.
+
+use std::path::Path;
+
+use super::document::{Document, Node, Value};
+use super::error::ScenarioError;
+use super::files::{self, Files};
+use super::written;
+
+/// Keys of a file that describe the network, or that every file needs.
+const KEPT: [&str; 5] = ["title", "duration", "links", "routes", "flows"];
+/// Keys of a flow that name routes and not algorithms, which only another program may know.
+const KEPT_OF_FLOWS: [&str; 3] = ["name", "count", "paths"];
+
+/// Returns the network of a file called `file` as a scenario that can be read from any folder. Its
+/// flows have only their paths, and files have absolute names.
+///
+/// # Errors
+/// As [`merged_text`](super::merged_text).
+pub fn network_text(file: &str, text: &str, overrides: &[String]) -> Result<String, ScenarioError> {
+    let document = Document::parse(file, text, Files::beside(file), overrides)?;
+    let mut root = document.root().clone();
+    keep(&mut root, &KEPT);
+    for (key, node) in entries(&mut root) {
+        match (key.as_str(), &mut node.value) {
+            ("links", Value::Table(links)) => {
+                links
+                    .iter_mut()
+                    .for_each(|(_, link)| name_absolutely(link, file));
+            }
+            ("flows", Value::Array(flows)) => {
+                flows.iter_mut().for_each(|flow| keep(flow, &KEPT_OF_FLOWS));
+            }
+            _ => {}
+        }
+    }
+    written::text_of(root, file)
+}
+
+fn entries(node: &mut Node) -> &mut [(String, Node)] {
+    match &mut node.value {
+        Value::Table(entries) => entries,
+        _ => &mut [],
+    }
+}
+
+fn keep(node: &mut Node, keys: &[&str]) {
+    if let Value::Table(entries) = &mut node.value {
+        entries.retain(|(key, _)| keys.contains(&key.as_str()));
+    }
+}
+
+/// Makes the name of a link's trace absolute.
+fn name_absolutely(link: &mut Node, file: &str) {
+    for (key, node) in entries(link) {
+        if let ("trace", Value::Text(name)) = (key.as_str(), &mut node.value) {
+            let path = files::folder_of(file).join(Path::new(name));
+            let path = std::path::absolute(&path).unwrap_or(path);
+            *name = path.display().to_string();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_network_is_read_from_another_folder_without_its_algorithms() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("up.trace"), "1\n2\n").unwrap();
+        let text = "duration = \"1 s\"\nlinks.up = { trace = \"up.trace\" }\n\
+            links.back = { delay = \"5 ms\" }\n\
+            routes.only = { forward = [\"up\"], reverse = [\"back\"] }\n\
+            flows = [{ name = \"a\", paths = [\"only\"], controller = \"of-python\" }]\n\
+            sweep = { \"links.back.loss\" = [0.1, 2] }\n\
+            [flow-defaults]\nscheduler = \"of-python\"\n\
+            [expect]\nloss.a = { max = 0.5 }\n";
+        let file = folder.path().join("one.toml").display().to_string();
+        let overrides = ["links.back.delay=7 ms".to_owned()];
+        let network = network_text(&file, text, &overrides).unwrap();
+        let read = Scenario::parse("elsewhere/network.toml", &network, &[]).unwrap();
+        let link = |name: &str| read.links.iter().find(|link| link.name == name).unwrap();
+        assert!(link("up").config.trace.is_some(), "{network}");
+        assert_eq!(link("back").config.delay.as_millis(), 7);
+        assert_eq!(read.flows.len(), 1);
+        assert!(
+            read.expectations.is_empty() && !network.contains("of-python"),
+            "{network}"
+        );
+    }
+}
