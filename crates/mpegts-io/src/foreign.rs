@@ -184,11 +184,23 @@ impl ForeignName {
         plain.rsplit_once('@').map_or(plain, |(_, plain)| plain)
     }
 
+    /// Checks the port, and the parameters of SRT.
+    ///
+    /// # Errors
+    /// There is no port, or a parameter is wrong.
+    pub(super) fn check_all(&self) -> anyhow::Result<()> {
+        self.check()?;
+        if self.protocol == Protocol::Srt {
+            SrtAddress::of(self)?;
+        }
+        Ok(())
+    }
+
     /// Checks the port.
     ///
     /// # Errors
     /// There is no port.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> anyhow::Result<()> {
         let port = self.authority().rsplit_once(':').map(|(_, port)| port);
         ensure!(
             port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),

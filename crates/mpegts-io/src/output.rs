@@ -68,7 +68,7 @@ impl OutputName {
     /// They are wrong.
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
-            OutputName::Foreign(name) => name.check(),
+            OutputName::Foreign(name) => name.check_all(),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! `anabranch send --to srtla://…`: to receivers of SRTLA as they are.
 //!
-//! SRT is spoken by another program, which calls this one at loopback: a helper for an input of
-//! `send`, or the user's encoder. [`Feed`] is the only place that knows which.
+//! SRT is spoken by a caller at loopback: one of this process for an input of `send`, or the user's
+//! encoder. [`Feed`] is the only place that knows which.
 
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,9 +44,8 @@ const CALLER: &str = "  srt://ADDR:PORT?mode=listener
 ";
 const NOTES: &str = "
 Parameters of --to are SRT's: streamid, passphrase (10 to 79 characters), latency (ms) and others of
-libsrt. Give a latency of at least the slowest link's round trip and 500 ms. Other inputs than SRT
-senders need the program srt-live-transmit (Debian: srt-tools), whose command line, and so the
-passphrase, other users of this machine can read.
+libsrt. Give a latency of at least the slowest link's round trip and 500 ms. passphrase_file=FILE and
+passphrase_env=NAME keep the passphrase out of the command line, which other users can read.
 
 Examples:
   anabranch send --to 'srtla://studio.example:5000?streamid=live&latency=2000' --via wlan0 \\
@@ -105,7 +104,7 @@ fn is_joined(word: &OsString) -> bool {
 enum Feed {
     /// A program of the user calls this address.
     Caller(SocketAddr),
-    /// A helper program sends an input, with these parameters of SRT.
+    /// This program calls with an input, with these parameters of SRT.
     Input(Box<Input>, String),
 }
 
@@ -142,7 +141,7 @@ impl Arguments {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let (paths, parameters) = self.destinations()?;
         let place = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        helper(place, &parameters)?;
+        own_caller(place, &parameters)?;
         paths.via_set().map(drop)
     }
 
@@ -178,11 +177,11 @@ impl Arguments {
     }
 }
 
-/// Returns the helper that calls `place` by SRT.
+/// Returns the output that calls `place` by SRT.
 ///
 /// # Errors
 /// A parameter is wrong.
-fn helper(place: SocketAddr, parameters: &str) -> anyhow::Result<OutputName> {
+fn own_caller(place: SocketAddr, parameters: &str) -> anyhow::Result<OutputName> {
     let others = parameters.split('&').filter(|pair| !pair.is_empty());
     let mut all = vec!["mode=caller"];
     for pair in others {
@@ -320,10 +319,10 @@ impl Session<'_> {
         false
     }
 
-    /// Sends an input by a helper program, until it ends or the program is stopped.
+    /// Sends an input by an SRT caller of this program, until it ends or the program is stopped.
     fn send(&mut self, input: Input, parameters: &str) -> anyhow::Result<()> {
         let (clock, stop, sender) = (self.clock, self.stop.clone(), self.sender);
-        let name = helper(sender.address(), parameters)?;
+        let name = own_caller(sender.address(), parameters)?;
         let mut output = Output::open(&name, None, &clock, &stop)?;
         std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
@@ -340,7 +339,7 @@ impl Session<'_> {
                     written = output.write(&piece, &clock, &stop);
                     written.is_ok()
                 });
-                // The helper ends with the output: its last packets need the latency to arrive.
+                // The caller ends with the output: its last packets need the latency to arrive.
                 let latency = sender.snapshot().latency.unwrap_or_default();
                 let _ = stop.wait_until(&clock, clock.now() + latency + Duration::from_secs(1));
                 ran.and(written)
@@ -423,16 +422,16 @@ mod tests {
     }
 
     #[test]
-    fn parameters_go_to_the_helper_and_mistakes_are_told_without_them() {
+    fn parameters_go_to_the_caller_and_mistakes_are_reported_without_them() {
         let place = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-        let name = helper(place, "streamid=a&passphrase=0123456789").unwrap();
+        let name = own_caller(place, "streamid=a&passphrase=0123456789").unwrap();
         assert_eq!(name.to_string(), "srt://127.0.0.1:9");
         for (wrong, part) in [
             ("passphrase=secret", "10 to 79"),
             ("mode=listener", "caller, always"),
             ("latency=2s", "milliseconds"),
         ] {
-            let error = format!("{:#}", helper(place, wrong).unwrap_err());
+            let error = format!("{:#}", own_caller(place, wrong).unwrap_err());
             assert!(error.contains(part) && !error.contains("secret"), "{error}");
         }
     }
