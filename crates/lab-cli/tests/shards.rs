@@ -314,7 +314,7 @@ fn an_output_that_exists_is_kept_if_it_is_complete_and_else_refused() {
 fn parts_that_do_not_make_one_sweep_are_refused_by_name() {
     let study = Study::new(GRID);
     let mut parts = study.shards(7);
-    let mut others = |name: &str, options: &[&str], reason: &str| {
+    let others = |name: &str, options: &[&str], reason: &str| {
         study.run(&[&["--shard", "3/7"], options].concat(), name);
         let mut mixed = parts.clone();
         mixed[2] = name.to_owned();
