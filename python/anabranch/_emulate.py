@@ -193,7 +193,8 @@ class Emulation:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        has_ended = self._has_ended
+        # The process itself, since the thread may not have noticed yet.
+        has_ended = self._process is not None and self._process.poll() is not None
         self._end()
         if has_ended and error is None:
             raise self._ended()

@@ -295,7 +295,8 @@ class Result:
         if _FAILED in self._tables:
             return self._tables[_FAILED]
         kinds = {"point": "int64", **dict.fromkeys(self.settings, "text"), "seed": "int64"}
-        columns = [(name, kind, []) for name, kind in {**kinds, "error": "text"}.items()]
+        kinds["error"] = "text"
+        columns: list[tuple[str, str, Any]] = [(name, kind, []) for name, kind in kinds.items()]
         return Table(_native.NativeTable.from_columns(columns))
 
     @property

@@ -146,7 +146,8 @@ def test_a_trace_and_an_algorithm_of_a_file_elsewhere(
 
     (tmp_path / "study").mkdir()
     (tmp_path / "study/up.trace").write_text("1\n2\n", encoding="utf-8")
-    text = NETWORK.to_toml().replace('rate = "2 Mbit/s"\ndelay', 'trace = "up.trace"\ndelay')
+    rate = 'rate = "2000000 bit/s"\ndelay'
+    text = NETWORK.to_toml().replace(rate, 'trace = "up.trace"\ndelay')
     assert "trace" in text
     (tmp_path / "study/network.toml").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -20,15 +20,16 @@ needs_program = pytest.mark.skipif(
     not PROGRAM.exists(), reason="the program is not built: cargo build -p anabranch-lab-cli"
 )
 
-SWEPT = testing.small_scenario().with_(
-    {
-        "duration": "2 s",
-        "sweep": {
-            "links.up.rate": ["1 Mbit/s", "2 Mbit/s"],
-            "links.up.loss": [0.0, 0.1],
-            "flows.0.controller": ["live-bbr", "gcc"],
-        },
-    }
+#: Read from a text, since a sweep's keys have the order of their text.
+SWEPT = Scenario.from_toml(
+    testing.small_scenario().with_({"duration": "2 s"}).to_toml()
+    + """
+    [sweep]
+    "links.up.rate" = ["1 Mbit/s", "2 Mbit/s"]
+    "links.up.loss" = [0.0, 0.1]
+    "flows.0.controller" = ["live-bbr", "gcc"]
+    """,
+    name="small",
 )
 
 

@@ -254,7 +254,8 @@ mod tests {
     use super::*;
     use crate::run::{RunOptions, run_outcomes};
 
-    const TEXT: &str = "duration = \"2 s\"\nlinks.up = { rate = \"1 Mbit/s\", loss = 0.1 }\n\
+    const TEXT: &str = "duration = \"2 s\"\n\
+        links.up = { rate = \"1 Mbit/s\", loss = 0.1, queue = \"50 ms\" }\n\
         routes.only = { forward = [\"up\"], reverse = [\"up\"] }\n\
         flows = [{ paths = [\"only\"] }]\nexpect.loss = { max = 0.01 }\n";
 
