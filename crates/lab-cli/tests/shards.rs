@@ -311,9 +311,9 @@ fn an_output_that_exists_is_kept_if_it_is_complete_and_else_refused() {
 }
 
 #[test]
-fn parts_that_do_not_make_one_sweep_are_refused_by_name() {
+fn parts_of_several_sweeps_are_refused_by_name() {
     let study = Study::new(GRID);
-    let mut parts = study.shards(7);
+    let parts = study.shards(7);
     let others = |name: &str, options: &[&str], reason: &str| {
         study.run(&[&["--shard", "3/7"], options].concat(), name);
         let mut mixed = parts.clone();
@@ -351,7 +351,12 @@ fn parts_that_do_not_make_one_sweep_are_refused_by_name() {
     study.run(&["--seeds", "5", "--shard", "3/8"], "count.jsonl");
     mixed[2] = "count.jsonl".to_owned();
     assert!(study.unmerged(&mixed).contains("8 shards, not 7 shards"));
+}
 
+#[test]
+fn missing_doubled_and_damaged_parts_are_refused_by_name() {
+    let study = Study::new(GRID);
+    let mut parts = study.shards(7);
     fs::copy(study.path("part-3.jsonl"), study.path("copy.jsonl")).unwrap();
     let twice = [&parts[..], &["copy.jsonl".to_owned()]].concat();
     let notes = study.unmerged(&twice);

@@ -149,7 +149,9 @@ impl Measured {
     fn push_expectations(&mut self, index: &Index<'_>, expectations: &[RunExpectation]) {
         let rows = self.0.get_mut("expectations").expect("it is there");
         for expectation in expectations {
-            let metric = METRICS.iter().find(|metric| metric.name == expectation.metric);
+            let metric = METRICS
+                .iter()
+                .find(|metric| metric.name == expectation.metric);
             let cells = [
                 expectation.metric.as_str().into(),
                 expectation.subject.as_deref().into(),
