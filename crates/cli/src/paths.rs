@@ -60,6 +60,10 @@ pub(crate) trait LiveSender: Send + Sync {
 /// Implements [`LiveSender`] by methods of the same names.
 macro_rules! live_sender {
     ($sender:ty) => {
+        #[allow(
+            clippy::needless_question_mark,
+            reason = "one of the senders has errors of its own"
+        )]
         impl LiveSender for $sender {
             fn snapshot(&self) -> Snapshot {
                 self.snapshot()

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{MediaConfig, PathId};
+use anabranch_core::{MediaConfig, PathId, SourceLimits};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
 use anabranch_observe::service;
@@ -187,25 +187,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         return Ok(());
     };
     let mut config = ClientConfig::new(local_key, arguments.peer, path_manager.paths());
+    arguments.configure(&mut config, input.limits())?;
     config.pairing_code = arguments.code;
     config.clock = clock;
     config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
     config.tcp = arguments.paths.tcp();
-    config.transport.controller = by_name(&arguments.controller)?;
-    config.transport.scheduler = anabranch_schedulers::by_name(&arguments.scheduler)?;
-    config.transport.is_ecn_capable = arguments.ecn;
-    config.keeps_deadline = arguments.frame_lifetime.is_some();
-    config.latency = match arguments.latency {
-        Some(latency) => latency.requested(),
-        None => (!config.keeps_deadline).then(|| MediaConfig::default().deadline),
-    };
-    if let Some(lifetime) = arguments.frame_lifetime {
-        config.transport.media.deadline = lifetime;
-    }
-    config.transport.media.fec = arguments.fec;
-    config.transport.media.source = arguments.encoder.limits(input.limits())?;
     let frame_lifetime = config.transport.media.deadline;
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
@@ -238,6 +226,24 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 impl Arguments {
+    /// Sets the transport of the session. `own` are the limits of the input's rate.
+    fn configure(&self, config: &mut ClientConfig, own: SourceLimits) -> anyhow::Result<()> {
+        config.transport.controller = by_name(&self.controller)?;
+        config.transport.scheduler = anabranch_schedulers::by_name(&self.scheduler)?;
+        config.transport.is_ecn_capable = self.ecn;
+        config.keeps_deadline = self.frame_lifetime.is_some();
+        config.latency = match self.latency {
+            Some(latency) => latency.requested(),
+            None => (!config.keeps_deadline).then(|| MediaConfig::default().deadline),
+        };
+        if let Some(lifetime) = self.frame_lifetime {
+            config.transport.media.deadline = lifetime;
+        }
+        config.transport.media.fec = self.fec.clone();
+        config.transport.media.source = self.encoder.limits(own)?;
+        Ok(())
+    }
+
     /// Refuses the scheduler of the simulator alone.
     fn check_scheduler(&self) -> anyhow::Result<()> {
         if self.scheduler == ORACLE {

@@ -29,43 +29,40 @@ fn address_after(running: &mut Running, words: &str) -> SocketAddr {
     address.unwrap().parse().unwrap()
 }
 
+/// Starts a server that reaches `target`, and a proxy with these options.
+fn tunnel(bed: &Bed, target: &str, options: &[&str]) -> (Running, Running) {
+    let (server_key, proxy_key) = (bed.text("receiver.key"), bed.text("sender.key"));
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--connect", target];
+    let keys = ["--key", &server_key, "--allow", &bed.sender_public];
+    let mut serve = Running::start(&[&listen[..], &keys].concat());
+    let server = address_after(&mut serve, "listening at ").to_string();
+    let to = ["proxy", "--to", &server];
+    let keys = ["--key", &proxy_key, "--peer", &bed.receiver_public];
+    let proxy = Running::start(&[&to[..], &keys, options].concat());
+    (serve, proxy)
+}
+
 #[test]
 fn each_flow_has_its_options_and_its_counts_and_the_encoder_its_target() {
     let bed = Bed::new();
     let (target, encoder) = (socket(), socket());
     let at = target.local_addr().unwrap().to_string();
-    let (server_key, proxy_key) = (bed.text("receiver.key"), bed.text("sender.key"));
-    let mut serve = Running::start(&[
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--key",
-        &server_key,
-        "--allow",
-        &bed.sender_public,
-        "--connect",
+    let (_serve, mut proxy) = tunnel(
+        &bed,
         &at,
-    ]);
-    let server = address_after(&mut serve, "listening at ").to_string();
-    let mut proxy = Running::start(&[
-        "proxy",
-        "--to",
-        &server,
-        "--key",
-        &proxy_key,
-        "--peer",
-        &bed.receiver_public,
-        "--udp",
-        &format!("0={at},unordered,deadline=80ms,name=cam"),
-        "--udp",
-        &format!("0={at},max=8kbit/s"),
-        "--metrics",
-        "127.0.0.1:0",
-        "--encoder-range",
-        "500kbit/s..6Mbit/s",
-        "--target-to",
-        &format!("udp://{}", encoder.local_addr().unwrap()),
-    ]);
+        &[
+            "--udp",
+            &format!("0={at},unordered,deadline=80ms,name=cam"),
+            "--udp",
+            &format!("0={at},max=8kbit/s"),
+            "--metrics",
+            "127.0.0.1:0",
+            "--encoder-range",
+            "500kbit/s..6Mbit/s",
+            "--target-to",
+            &format!("udp://{}", encoder.local_addr().unwrap()),
+        ],
+    );
     let metrics = address_after(&mut proxy, "metrics at http://").to_string();
     let free = address_after(&mut proxy, "taking datagrams at ");
     let limited = address_after(&mut proxy, "taking datagrams at ");
