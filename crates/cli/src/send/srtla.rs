@@ -44,8 +44,8 @@ const CALLER: &str = "  srt://ADDR:PORT?mode=listener
 ";
 const NOTES: &str = "
 Parameters of --to are SRT's: streamid, passphrase (10 to 79 characters), latency (ms) and others of
-libsrt. Give a latency of at least the slowest link's round trip and 500 ms. passphrase_file=FILE and
-passphrase_env=NAME keep the passphrase out of the command line, which other users can read.
+libsrt. Give a latency of at least the slowest link's round trip and 500 ms. passphrase_file=FILE
+and passphrase_env=NAME keep the passphrase out of the command line, which other users can read.
 
 Examples:
   anabranch send --to 'srtla://studio.example:5000?streamid=live&latency=2000' --via wlan0 \\
