@@ -298,8 +298,8 @@ srt_comes_in_and_goes_out() {
 srt_recovers_what_a_link_loses() {
     one_link | sed 's/delay = "20 ms"/delay = "20 ms"\nloss = "2 %"/' >"$folder/lossy.toml"
     local secret="latency=400&passphrase=correcthorse"
-    start player srt-live-transmit -chunk:1316 "srt://:17206?mode=listener&$secret" \
-        "file://$folder/player.ts"
+    start player bash -c "exec srt-live-transmit -q -chunk:1316 'srt://:17206?mode=listener&$secret' \
+        file://con >'$folder/player.ts'"
     start emulate-in "$program" emulate "$folder/lossy.toml" --to 127.0.0.1:17204 --listen 127.0.0.1:17203
     start emulate-out "$program" emulate "$folder/lossy.toml" --to 127.0.0.1:17206 --listen 127.0.0.1:17205
     await emulate-in 10 "one: " && await emulate-out 10 "one: " || return 1
