@@ -351,8 +351,8 @@ srtla_comes_in_by_two_links() {
     ends "${processes[0]}" recv && has_pictures "$folder/srtla.ts" 290
 }
 
-# Our sender over links of 4 Mbit/s (20 ms) and 3 Mbit/s (70 ms) to our receiver before an unmodified
-# libsrt: 4 Mbit/s, the same with 2 % loss, and 3 Mbit/s with the better link dead for 6 s.
+# Our sender over links of 4 Mbit/s (20 ms) and 3 Mbit/s (70 ms) to our receiver: 4 Mbit/s, the same
+# with 2 % loss, and 3 Mbit/s with the better link dead for 6 s.
 srtla_goes_out_by_two_links() {
     constant 4000 || return 1
     constant 2900 || return 1
