@@ -267,7 +267,8 @@ srt_comes_in_and_goes_out() {
         "$folder/{name}.ts" "cam=srt://:17202?streamid=cam"
     local recv=${processes[0]} cameras=()
     await recv 10 "17202: connected" || return 1
-    start player srt-live-transmit "srt://127.0.0.1:17202?streamid=cam" "file://$folder/player.ts"
+    start player bash -c "exec srt-live-transmit -q 'srt://127.0.0.1:17202?streamid=cam' \
+        file://con >'$folder/player.ts'"
     local wrong
     for wrong in "streamid=cam&passphrase=wronghorses" "streamid=roof&passphrase=correcthorse" \
         "streamid=other"; do
