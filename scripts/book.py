@@ -138,8 +138,7 @@ class Page:
             return match[0]
         elif (ROOT / path).is_file():
             self.files.add(path)
-            # The ending lets every server and browser show the file.
-            target = self.relative(path) + ".txt"
+            target = self.relative(shown(path))
         else:
             # The site does not list folders.
             return text
@@ -151,6 +150,14 @@ def packed(text):
     deflate = zlib.compressobj(level=9, wbits=-15)
     code = deflate.compress(text.encode()) + deflate.flush()
     return base64.urlsafe_b64encode(code).decode().rstrip("=")
+
+
+def shown(path):
+    """Returns the path in the site of a file outside of the book.
+
+    The ending lets every server and browser show it. mdBook would change `.md` to `.html`.
+    """
+    return path.removesuffix(".md") + ".txt"
 
 
 def index(path):
@@ -197,11 +204,11 @@ def main(folder, site):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(page.converted((ROOT / path).read_text()))
         for linked in page.files:
-            copy = Path(site) / (linked + ".txt")
+            copy = Path(site) / shown(linked)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / linked, copy)
     for picture in (ROOT / "docs").rglob("*"):
-        if picture.suffix in [".svg", ".png", ".json"]:
+        if picture.suffix in [".svg", ".png", ".webp", ".json"]:
             shutil.copy(picture, source / picture.relative_to(ROOT))
     (source / "SUMMARY.md").write_text(summary((ROOT / SUMMARY).read_text(), pages))
 

@@ -81,7 +81,9 @@ def test_links_lead_to_pages_copies_and_anchors_of_the_book() -> None:
     assert converted("[a](https://example.com/README.md)") == "[a](https://example.com/README.md)"
     page = book.Page("README.md", PAGES)
     assert page.converted("[MIT](LICENSE-MIT)") == "[MIT](LICENSE-MIT.txt)"
-    assert page.files == {"LICENSE-MIT"}
+    # mdBook would take another ending for a page's.
+    assert page.converted("[a](web/playground/README.md)") == "[a](web/playground/README.txt)"
+    assert page.files == {"LICENSE-MIT", "web/playground/README.md"}
     # The site lists no folders.
     assert page.converted("[`examples`](crates/anabranch/examples)") == "`examples`"
 
