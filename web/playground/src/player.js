@@ -46,6 +46,8 @@ export class Player {
   /// Starts runs of experiments, and plays from a time on. Returns the summaries.
   async start(experiments, from) {
     const token = ++this.#token;
+    // Changes from now on are for the new runs.
+    this.#waiting.clear();
     const old = this.#runs;
     this.#runs = [];
     for (const run of old) this.#client.call({ op: 'stop', run });
@@ -67,7 +69,6 @@ export class Player {
     this.#runs = runs;
     this.records = records;
     this.now = from;
-    this.#waiting.clear();
     return summaries;
   }
 
