@@ -1,9 +1,12 @@
 //! The decisions in `docs/decisions`: their form, their length, their index and the
 //! sources that name them.
 
+mod repository;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use repository::{files, workspace};
 
 /// Maximum number of words of a decision, tables, code blocks and headings left out: a page.
 const MAX_WORDS: usize = 400;
@@ -15,33 +18,6 @@ struct Entry {
     number: u32,
     title: String,
     status: String,
-}
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Returns all files of the repository with this ending: paths from its root, and texts.
-fn files(ending: &str) -> Vec<(PathBuf, String)> {
-    let root = workspace();
-    let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            let name = entry.file_name().into_string().unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                if !name.starts_with('.') && !["target", "node_modules"].contains(&&*name) {
-                    folders.push(path);
-                }
-            } else if name.ends_with(ending) {
-                let text = fs::read_to_string(&path).unwrap();
-                found.push((path.strip_prefix(&root).unwrap().to_owned(), text));
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Returns the text of each decision by its file name.

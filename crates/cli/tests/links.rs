@@ -1,34 +1,11 @@
 //! Links between Markdown documents: the files and headings that they lead to exist.
 
+mod repository;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Returns all Markdown files of the repository: paths from its root, and texts.
-fn documents() -> BTreeMap<PathBuf, String> {
-    let root = workspace();
-    let mut found = BTreeMap::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            let name = entry.file_name().into_string().unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                if !name.starts_with('.') && !["target", "node_modules"].contains(&&*name) {
-                    folders.push(path);
-                }
-            } else if name.ends_with(".md") {
-                let text = fs::read_to_string(&path).unwrap();
-                found.insert(path.strip_prefix(&root).unwrap().to_owned(), text);
-            }
-        }
-    }
-    found
-}
+use repository::{files, workspace};
 
 /// Returns the lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
@@ -115,7 +92,7 @@ fn mistake(path: &Path, link: &str, documents: &BTreeMap<PathBuf, String>) -> Op
 
 #[test]
 fn links_between_documents_lead_to_files_and_headings() {
-    let documents = documents();
+    let documents: BTreeMap<PathBuf, String> = files(".md").into_iter().collect();
     let mut mistakes = Vec::new();
     let (mut file_count, mut anchor_count) = (0, 0);
     for (path, text) in &documents {

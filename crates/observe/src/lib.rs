@@ -168,6 +168,18 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Returns the state before the first status.
+    fn new(clock: Clock) -> Shared {
+        Shared {
+            listeners: Listeners::new(clock),
+            key_frames: KeyFrames::new(clock),
+            tunnelled: Mutex::default(),
+            recent: Mutex::default(),
+            hour: Mutex::default(),
+            live: Arc::default(),
+        }
+    }
+
     fn status(&self) -> Arc<Status> {
         self.recent().pop().unwrap_or_default()
     }
@@ -241,12 +253,8 @@ impl Opened {
         }
         let mut sampler = Sampler::new(role, clock.now());
         let shared = Arc::new(Shared {
-            listeners: Listeners::new(clock),
-            key_frames: KeyFrames::new(clock),
-            tunnelled: Mutex::default(),
             recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
-            hour: Mutex::default(),
-            live: Arc::default(),
+            ..Shared::new(clock)
         });
         if is_served {
             shared.live.publish(shared.status());

@@ -273,7 +273,6 @@ mod tests {
     use core::time::Duration as StdDuration;
     use std::io::{self, Read, Write};
     use std::net::{Ipv4Addr, SocketAddr, TcpStream as StdStream};
-    use std::sync::Mutex;
     use std::thread;
 
     use anabranch_net::Clock;
@@ -281,8 +280,6 @@ mod tests {
     use super::*;
     use crate::connections::{MAX_CONNECTIONS, Patience};
     use crate::http::Serving;
-    use crate::stream_event::Listeners;
-    use crate::thumbnail::KeyFrames;
 
     #[test]
     fn a_port_alone_is_of_this_machine() {
@@ -310,15 +307,7 @@ mod tests {
         let mut server = Server::bind("--metrics", &wanted, &[]).unwrap();
         server.patience = patience;
         let address = server.address().unwrap();
-        let clock = Clock::start();
-        let shared = Arc::new(Shared {
-            tunnelled: Mutex::default(),
-            listeners: Listeners::new(clock),
-            key_frames: KeyFrames::new(clock),
-            recent: Mutex::default(),
-            hour: Mutex::default(),
-            live: Arc::default(),
-        });
+        let shared = Arc::new(Shared::new(Clock::start()));
         let door = Door::default();
         (
             server.start("metrics", Metrics { shared, door }).unwrap(),

@@ -4,7 +4,6 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
 use std::thread;
 
 use anabranch_net::Clock;
@@ -14,8 +13,7 @@ use crate::connections::Patience;
 use crate::http::Serving;
 use crate::live::MAX_VIEWERS;
 use crate::status::Stream;
-use crate::stream_event::{Listeners, StreamEvent};
-use crate::thumbnail::KeyFrames;
+use crate::stream_event::StreamEvent;
 
 const TOKEN: &str = "0123456789abcdef0123";
 /// Time limit of a read or write, far longer than any answer takes.
@@ -54,15 +52,7 @@ impl Bed {
         let mut server = Server::bind("--dashboard", &"0".parse().unwrap(), &[]).unwrap();
         server.patience = patience;
         let address = server.address().unwrap();
-        let clock = Clock::start();
-        let shared = Arc::new(Shared {
-            tunnelled: Mutex::default(),
-            listeners: Listeners::new(clock),
-            key_frames: KeyFrames::new(clock),
-            recent: Mutex::default(),
-            hour: Mutex::default(),
-            live: Arc::default(),
-        });
+        let shared = Arc::new(Shared::new(Clock::start()));
         let metrics = Metrics {
             shared: Arc::clone(&shared),
             door,
