@@ -47,6 +47,7 @@ mod udp_socket;
 mod udp_url;
 mod units;
 mod watch;
+mod worker;
 
 pub use bonding::{BondedSender, Callers};
 pub use encoded::{CaptureName, Encoder, sound_source, video_source};

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use anabranch_net::Clock;
 use anabranch_net::local_address;
@@ -18,6 +16,7 @@ use socket2::SockRef;
 
 use super::limited_lines::LimitedLines;
 use super::links::{Link, Links};
+use super::worker::Worker;
 
 /// Longest wait for datagrams before the thread checks whether it should end.
 const PATIENCE: Timespec = Timespec {
@@ -37,8 +36,7 @@ const MAX_DATAGRAM_BYTES: usize = 1_500;
 /// The relay's thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Relay {
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
     seen: Links,
 }
 
@@ -59,7 +57,6 @@ impl Relay {
         let mut secret = [0; SECRET_BYTES];
         let filled = SystemRandom::new().fill(&mut secret);
         filled.map_err(|_| anyhow!("the system has no random numbers"))?;
-        let is_over = Arc::<AtomicBool>::default();
         let hands = Hands {
             name: name.to_owned(),
             receiver: Receiver::new(&secret),
@@ -71,12 +68,9 @@ impl Relay {
             clock: *clock,
             lines: LimitedLines::default(),
         };
-        let is_stopped = Arc::clone(&is_over);
-        let thread = std::thread::Builder::new().name("srtla".to_owned());
-        let thread = thread.spawn(move || hands.run(&is_stopped));
+        let worker = Worker::start("srtla", move |is_over| hands.run(&is_over))?;
         Ok(Relay {
-            is_over,
-            thread: Some(thread.context("cannot start a thread")?),
+            _worker: worker,
             seen,
         })
     }
@@ -84,15 +78,6 @@ impl Relay {
     /// Returns the links for the statistics.
     pub(super) fn links(&self) -> Links {
         self.seen.clone()
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

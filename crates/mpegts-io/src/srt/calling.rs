@@ -3,7 +3,6 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use anabranch_net::Clock;
 use anabranch_srt::{Caller, CloseReason, Entropy};
@@ -18,6 +17,7 @@ use super::{SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
 use crate::links::Links;
 use crate::srtla;
+use crate::worker::Worker;
 
 /// Wait before another call, doubled by each call without a connection.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -26,8 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The thread of a call, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Calling {
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 impl Calling {
@@ -41,32 +40,22 @@ impl Calling {
         links: Links,
         clock: &Clock,
     ) -> anyhow::Result<Self> {
-        let is_over = Arc::<AtomicBool>::default();
-        let hands = Hands {
-            address: address.clone(),
-            direction,
-            seen: Seen::new(links),
-            entropy: entropy()?,
-            clock: *clock,
-            is_over: Arc::clone(&is_over),
-            lines: LimitedLines::default(),
+        let (address, entropy, clock) = (address.clone(), entropy()?, *clock);
+        let run = move |is_over| {
+            let hands = Hands {
+                address,
+                direction,
+                seen: Seen::new(links),
+                entropy,
+                clock,
+                is_over,
+                lines: LimitedLines::default(),
+            };
+            hands.run();
         };
-        let thread = std::thread::Builder::new().name("srt".to_owned());
-        let thread = thread.spawn(move || hands.run());
         Ok(Calling {
-            is_over,
-            thread: Some(thread.context("cannot start a thread")?),
+            _worker: Worker::start("srt", run)?,
         })
-    }
-}
-
-impl Drop for Calling {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
 
 use anabranch_net::{Clock, local_address};
 use anabranch_srt::{ConnectionId, Event, Listener, Rejection, Request, Settings};
@@ -19,6 +18,7 @@ use super::{SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
 use crate::links::Links;
 use crate::srtla;
+use crate::worker::Worker;
 
 /// Longest wait for datagrams before the thread checks whether it should end.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
@@ -36,8 +36,7 @@ static NEXT_ROUTE: AtomicU64 = AtomicU64::new(0);
 struct Port {
     local_address: SocketAddr,
     routes: Routes,
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 /// Routes of a port, shared with its thread.
@@ -121,7 +120,6 @@ impl Port {
         local_address::enable(&socket, local).context("cannot set up a socket")?;
         let local_address = socket.local_addr().context("a socket without an address")?;
         let routes = Routes::default();
-        let is_over = Arc::<AtomicBool>::default();
         let hands = Hands {
             name: name.to_owned(),
             socket,
@@ -131,24 +129,12 @@ impl Port {
             clock: *clock,
             lines: LimitedLines::default(),
         };
-        let is_stopped = Arc::clone(&is_over);
-        let thread = std::thread::Builder::new().name("srt".to_owned());
-        let thread = thread.spawn(move || hands.run(&is_stopped));
+        let worker = Worker::start("srt", move |is_over| hands.run(&is_over))?;
         Ok(Port {
             local_address,
             routes,
-            is_over,
-            thread: Some(thread.context("cannot start a thread")?),
+            _worker: worker,
         })
-    }
-}
-
-impl Drop for Port {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
