@@ -7,6 +7,8 @@ const LEAST_SHARE = 0.001;
 const words = new Map();
 let reasons = [];
 const meaning = document.getElementById('meaning');
+/** The name that the open explanation belongs to. */
+let explained = null;
 const spoken = document.getElementById('spoken');
 
 /** Loads the words. Nothing is drawn before. */
@@ -38,6 +40,7 @@ function explain(button, key) {
   meaning.dataset.of = key;
   button.setAttribute('aria-describedby', 'meaning');
   meaning.showPopover();
+  explained = button;
   place(button);
   setText(spoken, word.meaning);
 }
@@ -54,13 +57,24 @@ function place(button) {
   meaning.style.top = `${Math.max(margin, top)}px`;
 }
 
+/**
+ * Keeps the explanation at its button, while that is in the window. A browser reports the scrolling
+ * to a button in focus late: closing at every report would close what has just been opened.
+ */
+function follow() {
+  if (!meaning.matches(':popover-open')) return;
+  const at = explained.getBoundingClientRect();
+  if (at.bottom < 0 || at.top > innerHeight) meaning.hidePopover();
+  else place(explained);
+}
+
 meaning.addEventListener('toggle', (event) => {
   if (event.newState !== 'closed') return;
   for (const button of document.querySelectorAll('[aria-describedby="meaning"]')) {
     button.removeAttribute('aria-describedby');
   }
 });
-addEventListener('scroll', () => meaning.hidePopover(), { passive: true });
+addEventListener('scroll', follow, { passive: true });
 
 /** Sums shares of send reasons by their words, the greatest first. */
 export function whySent(shares) {

@@ -137,6 +137,29 @@ describe('a sender over two links', () => {
     assert.deepEqual(problems, []);
   });
 
+  it('keeps an explanation open while the window still scrolls to it', async () => {
+    const { page, problems } = await open(browser, url);
+    await waitForState(page, 1, 'active');
+    const isOpen = await page.evaluate(async () => {
+      scrollTo(0, document.body.scrollHeight);
+      const frame = () => new Promise(requestAnimationFrame);
+      await frame();
+      await frame();
+      const term = document.querySelector('[data-figure="latency"] .term');
+      term.focus();
+      term.click();
+      await frame();
+      await frame();
+      return document.querySelector('#meaning').matches(':popover-open');
+    });
+    assert.ok(isOpen);
+    assert.ok(await page.evaluate(() => {
+      scrollBy(0, document.body.scrollHeight);
+      return document.documentElement.scrollHeight > innerHeight;
+    }), 'the window does not scroll: this shows nothing');
+    assert.deepEqual(problems, []);
+  });
+
   it('is used by the keyboard alone', async () => {
     const { page, problems } = await open(browser, url);
     await waitForState(page, 1, 'active');
