@@ -9,6 +9,7 @@ set -u
 cd "$(dirname "$0")/.."
 . scripts/release-tests.sh
 . scripts/service-tests.sh
+. scripts/page-tests.sh
 
 main() {
     build
@@ -52,6 +53,9 @@ main() {
     fi
     if prepare_pages; then
         run pages_work_in_a_browser
+        if prepare_playground; then
+            run the_playground_works_in_a_browser
+        fi
     fi
     if prepare_encoder; then
         run the_built_in_encoder_follows_without_a_gap
@@ -609,23 +613,6 @@ the_built_in_encoder_follows_without_a_gap() {
         echo "the encoder's stream has gaps"
         return 1
     fi
-}
-
-prepare_pages() {
-    install node nodejs && install npm npm && prepare_browser || return 1
-    if [ "$(node --print 'parseInt(process.versions.node)')" -lt 20 ]; then
-        skip 1 "node is too old ($(node --version)): the tests in a browser need 20"
-        return 1
-    fi
-}
-
-# Their programs have no log here: the tests print what failed.
-pages_work_in_a_browser() {
-    if ! ANABRANCH=$(realpath "$program") scripts/test-browser.sh \
-        web/tests/dashboard.test.mjs >"$folder/pages.log" 2>&1; then
-        return 1
-    fi
-    grep "is shown after" "$folder/pages.log"
 }
 
 prepare_namespaces() {

@@ -112,6 +112,21 @@ test('ten scenarios run, and each has a hash of its own that repeats', async (t)
   assert.equal(hashes.size, TEN.length);
 });
 
+test('a new address is opened though the page has just written its former one', async (t) => {
+  const page = await open(t, '#scenario=two-paths&seed=2');
+  await hashOf(page);
+  await page.evaluate(() => {
+    location.hash = '#scenario=cellular&seed=2';
+    history.replaceState(null, '', '#scenario=two-paths&seed=2');
+  });
+  await page.waitForFunction(
+    () => document.getElementById('scenario').value === 'cellular'
+      && location.hash === '#scenario=cellular&seed=2',
+    null,
+    PATIENCE,
+  );
+});
+
 test('two paths have the hash of record', async (t) => {
   const page = await open(t);
   // crates/lab/tests/hashes.txt

@@ -39,10 +39,13 @@ async function main() {
     names,
     isFirst: location.hash.length < 2,
   });
-  await page.open(state);
-  window.addEventListener('hashchange', async () => {
-    if (location.hash !== page.address) page.open(await permalink.read(location.hash));
+  // The page may write the address of its former state before it hears of a new one: the event
+  // alone has that.
+  window.addEventListener('hashchange', async ({ newURL }) => {
+    const { hash } = new URL(newURL);
+    if (hash !== page.address) page.open(await permalink.read(hash));
   });
+  await page.open(state);
   page.edit(await schema);
 }
 
