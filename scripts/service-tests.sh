@@ -105,3 +105,52 @@ rist_reaches_a_receiver_that_knows_nothing_of_two_links() {
     sleep 1
     ends_with_overhead && has_pictures "$folder/rist-out.ts" 225
 }
+
+prepare_whip() {
+    prepare_browser >/dev/null || { skip 1 "WHIP's publisher, chromium, is missing"; return 1; }
+    if ! /usr/bin/python3 -c "import aiortc" 2>/dev/null && [ "$(id -u)" -eq 0 ] &&
+        command -v apt-get >/dev/null; then
+        apt-get install --yes --quiet --no-install-recommends python3-aiortc python3-aiohttp \
+            >/dev/null 2>&1
+    fi
+    if ! /usr/bin/python3 -c "import aiortc, aiohttp" 2>/dev/null; then
+        skip 1 "WHIP's service needs Python's aiortc (Debian: python3-aiortc, python3-aiohttp)"
+        return 1
+    fi
+}
+
+# A browser publishes to a WHIP service, which knows nothing of the two links. One vanishes.
+whip_reaches_a_server_through_a_tunnel_of_packets() {
+    lay_out && link 0 && link 1 && ip -n "$near" link set lo up || return 1
+    ip -n "$far" addr add 192.0.2.7/32 dev lo
+    start service ip netns exec "$far" /usr/bin/python3 scripts/whip-service.py 192.0.2.7 8000 \
+        10.98.0.2
+    await service 10 "listening" || return 1
+    start serve ip netns exec "$far" "$program" serve --listen 0.0.0.0:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" \
+        --tun ab0 --tun-address 10.98.0.1/24
+    await serve 5 "listening" || return 1
+    start proxy ip netns exec "$near" "$program" proxy --key "$folder/sender.key" \
+        --peer "$receiver_public" --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1 \
+        --tun ab0 --tun-address 10.98.0.2/24
+    await proxy 10 "the server routes 10.98.0.2 here" || return 1
+    await proxy 5 "path 1 (near1): Active" || return 1
+    ip -n "$near" route add default dev ab0
+    start browser ip netns exec "$near" chromium --headless --no-sandbox --disable-gpu \
+        --user-data-dir="$folder/browser" --remote-debugging-port=0 \
+        --disable-features=WebRtcHideLocalIpsWithMdns http://192.0.2.7:8000/
+    await service 20 "^[1-9][0-9]* pictures" 3 || return 1
+    unlink_near 0
+    await proxy 3 "path 0 (near0): Out" || return 1
+    local before
+    before=$(seen_by_service 1)
+    sleep 5
+    echo "        WHIP: $(tail -n 1 "$folder/service.log"), one link gone since picture $before"
+    # A browser without a screen draws 15 to 25 a second.
+    [ $(($(seen_by_service 1) - before)) -ge 50 ] && [ "$(seen_by_service 5)" -le 1000 ]
+}
+
+# seen_by_service WORD: the number at that place of the last report.
+seen_by_service() {
+    tail -n 1 "$folder/service.log" | cut -d " " -f "$1"
+}

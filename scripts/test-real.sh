@@ -78,6 +78,9 @@ main() {
         fi
         if prepare_tunnel; then
             run a_tunnel_of_packets_carries_on_while_an_interface_goes
+            if prepare_whip; then
+                run whip_reaches_a_server_through_a_tunnel_of_packets
+            fi
         fi
         if prepare_default_route; then
             run a_tunnel_carries_all_of_a_machine_and_leaves_it_as_it_was
@@ -617,19 +620,19 @@ the_built_in_encoder_follows_without_a_gap() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 14 "they need Linux's network namespaces"
+        skip 15 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 14 "the program ip is missing (Debian: iproute2)"
+        skip 15 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 14 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 15 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
