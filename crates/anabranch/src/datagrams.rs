@@ -5,21 +5,38 @@
 //! accepts it. Both ends exchange datagrams by a [`DatagramChannel`].
 //!
 //! ```
-//! use anabranch::config::ClientConfig;
-//! use anabranch::datagrams::datagram_transport;
-//! use anabranch::units::Duration;
-//! use anabranch::{ClientPath, SecretKey, Via};
+//! use std::time::Duration;
 //!
-//! let path = ClientPath::new(Via::DefaultRoute, "vpn.example:7000".parse()?);
-//! let peer = SecretKey::generate().public_key();
-//! let mut config = ClientConfig::new(SecretKey::generate(), peer, vec![path]);
-//! config.transport = datagram_transport(Duration::from_millis(300));
-//! // DatagramClient::start(config) opens the session.
-//! assert_eq!(config.transport.media.deadline, Duration::from_millis(300));
-//! # Ok::<(), anabranch::RemoteError>(())
+//! use anabranch::SecretKey;
+//! use anabranch::datagrams::DatagramClient;
+//! use anabranch::streams::StreamServer;
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! # runtime.block_on(async {
+//! let (car, server) = (SecretKey::generate(), SecretKey::generate());
+//! let (car_name, server_name) = (car.public_key(), server.public_key());
+//! let (server, _streams, mut accepted, _events) = StreamServer::builder()
+//!     .key(server)
+//!     .allow(car_name)
+//!     .listen("127.0.0.1:0")
+//!     .start_with_datagrams(Duration::from_millis(300))?;
+//! let (client, _events) = DatagramClient::builder()
+//!     .key(car)
+//!     .peer(server_name)
+//!     .to(server.local_addr())
+//!     .deadline(Duration::from_millis(300))
+//!     .connect_async()
+//!     .await?;
+//!
+//! client.channel().send("position".into());
+//! let peer = accepted.recv().await.ok_or("the server is over")?;
+//! assert_eq!(peer.channel.recv().await.as_deref(), Some(b"position".as_slice()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub use anabranch_net::{
-    AcceptedDatagrams, DatagramChannel, DatagramClient, DatagramOptions, MAX_UNDIVIDED_BYTES,
-    datagram_transport,
+    AcceptedDatagrams, DEFAULT_DATAGRAM_DEADLINE, DatagramChannel, DatagramClient, DatagramOptions,
+    MAX_UNDIVIDED_BYTES, datagram_transport,
 };

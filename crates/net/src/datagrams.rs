@@ -42,6 +42,9 @@ use order::{Arrival, Numbering, Order};
 const FRAGMENT_BYTES: u16 = 1_380;
 /// Maximum size of a datagram in one packet, whatever its options.
 pub const MAX_UNDIVIDED_BYTES: u16 = FRAGMENT_BYTES - order::MAX_HEADER_BYTES;
+/// Time after which datagrams are worthless, unless the builder of an end sets another: that of
+/// frames.
+pub const DEFAULT_DATAGRAM_DEADLINE: Duration = Duration::from_millis(500);
 /// Least time for which a receiver waits for the rest of a datagram. The ends need not agree on a
 /// deadline: datagrams of a group state theirs, and others hold up nothing.
 const MIN_REASSEMBLY_WAIT: Duration = Duration::from_secs(2);

@@ -87,8 +87,8 @@ pub use anabranch_mux::OpenError as RefusedStream;
 pub use client::{ClientBuilder, ClientConfig, ClientPath, ConnectError, Opens, StartError};
 pub use clock::{Clock, Reading};
 pub use datagrams::{
-    AcceptedDatagrams, DatagramChannel, DatagramClient, DatagramOptions, MAX_UNDIVIDED_BYTES,
-    datagram_transport,
+    AcceptedDatagrams, DEFAULT_DATAGRAM_DEADLINE, DatagramChannel, DatagramClient, DatagramOptions,
+    MAX_UNDIVIDED_BYTES, datagram_transport,
 };
 pub use event::{Ended, Event, Refused};
 pub use event_queue::{Events, SessionOver};

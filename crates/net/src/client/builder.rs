@@ -12,6 +12,7 @@ use anabranch_units::{DataRate, Duration};
 
 use super::{ClientConfig, ClientPath, StartError};
 use crate::clock::Clock;
+use crate::datagrams::{DEFAULT_DATAGRAM_DEADLINE, DatagramClient, datagram_transport};
 use crate::event::{Ended, Event};
 use crate::event_queue::Events;
 use crate::remote::{Remote, RemoteError};
@@ -20,11 +21,12 @@ use crate::streams::{StreamClient, default_stream_transport};
 use crate::tcp::TcpFallback;
 use crate::via::Via;
 
-/// An end that a [`ClientBuilder`] starts: [`Sender`] or [`StreamClient`].
+/// An end that a [`ClientBuilder`] starts: [`Sender`], [`StreamClient`] or [`DatagramClient`].
 pub trait Opens: sealed::Opens {}
 
 impl Opens for Sender {}
 impl Opens for StreamClient {}
+impl Opens for DatagramClient {}
 
 pub(super) mod sealed {
     use super::*;
@@ -55,6 +57,16 @@ pub(super) mod sealed {
             StreamClient::start(config)
         }
     }
+
+    impl Opens for DatagramClient {
+        fn transport() -> Option<Config> {
+            Some(datagram_transport(DEFAULT_DATAGRAM_DEADLINE))
+        }
+
+        fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
+            DatagramClient::start(config)
+        }
+    }
 }
 
 /// Reason for which [`ClientBuilder::connect`] returned no session.
@@ -71,7 +83,8 @@ pub enum ConnectError {
 
 type Edit = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 
-/// Builder of an end that opens a session: [`Sender::builder`] or [`StreamClient::builder`].
+/// Builder of an end that opens a session: [`Sender::builder`], [`StreamClient::builder`] or
+/// [`DatagramClient::builder`].
 ///
 /// [`key`](Self::key), [`peer`](Self::peer) and [`to`](Self::to) are required; everything else has
 /// a default. Mistakes are reported by [`start`](Self::start) and [`connect`](Self::connect).
@@ -380,6 +393,17 @@ impl ClientBuilder<Sender> {
     pub fn drain_timeout(self, limit: impl Into<Duration>) -> Self {
         let limit = limit.into();
         self.configure(move |config| config.drain_timeout = limit)
+    }
+}
+
+impl ClientBuilder<DatagramClient> {
+    /// Sets the time after which datagrams are worthless. Those with a shorter lifetime of their
+    /// own expire earlier ([`DatagramOptions`](crate::DatagramOptions)). Default:
+    /// [`DEFAULT_DATAGRAM_DEADLINE`].
+    #[must_use]
+    pub fn deadline(self, deadline: impl Into<Duration>) -> Self {
+        let deadline = deadline.into();
+        self.configure(move |config| config.transport = datagram_transport(deadline))
     }
 }
 

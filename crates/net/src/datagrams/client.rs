@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_units::Lateness;
 
 use super::{DatagramChannel, Datagrams, Shared};
-use crate::client::{ClientConfig, ClientRole, StartError};
+use crate::client::{ClientBuilder, ClientConfig, ClientRole, StartError};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
@@ -19,6 +19,12 @@ pub struct DatagramClient {
 }
 
 impl DatagramClient {
+    /// Returns a builder of a client. Its datagrams expire after
+    /// [`DEFAULT_DATAGRAM_DEADLINE`](crate::DEFAULT_DATAGRAM_DEADLINE).
+    pub fn builder() -> ClientBuilder<DatagramClient> {
+        ClientBuilder::new()
+    }
+
     /// Opens the sockets, starts the thread and the handshake, as
     /// [`Sender::start`](crate::Sender::start) does.
     ///

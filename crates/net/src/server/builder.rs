@@ -13,9 +13,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::ServerConfig;
 use crate::client::StartError;
 use crate::clock::Clock;
+use crate::datagrams::datagram_transport;
 use crate::event_queue::Events;
 use crate::receiver::{Receiver, Receptions};
-use crate::streams::{Accepted, StreamServer, default_stream_transport};
+use crate::streams::{Accepted, Started, StreamServer, default_stream_transport};
 
 /// An end that a [`ServerBuilder`] starts: [`Receiver`] or [`StreamServer`].
 pub trait Serves: sealed::Serves {}
@@ -181,6 +182,21 @@ impl<T: Serves> ServerBuilder<T> {
     /// [`StartError`]; no thread remains.
     pub fn start(self) -> Result<T::Started, StartError> {
         T::start(self.build()?)
+    }
+}
+
+impl ServerBuilder<StreamServer> {
+    /// Does the same as [`start`](Self::start), also for sessions of datagrams that are worthless
+    /// after `deadline`: these come from the second queue.
+    ///
+    /// # Errors
+    /// [`StartError`]; no thread remains.
+    pub fn start_with_datagrams(
+        self,
+        deadline: impl Into<Duration>,
+    ) -> Result<Started, StartError> {
+        let datagrams = datagram_transport(deadline.into());
+        StreamServer::start_with_datagrams(self.build()?, datagrams)
     }
 }
 
