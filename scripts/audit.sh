@@ -5,11 +5,19 @@ set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 
-$cargo deny --config deny.toml check bans licenses sources
-# The Python package has a lock file of its own.
-$cargo deny --manifest-path crates/python/Cargo.toml --config deny.toml check bans licenses sources
+# The Python package has a lock file of its own. check CONFIG CHECK…
+check() {
+    config=$1
+    shift
+    for manifest in Cargo.toml crates/python/Cargo.toml; do
+        $cargo deny $offline --manifest-path $manifest --config "$config" check "$@"
+    done
+}
+
+offline=
+check deny.toml bans licenses sources
 if $cargo deny --config deny.toml fetch db; then
-    $cargo deny --config deny.toml check advisories
+    check deny.toml advisories
     exit
 fi
 echo "RustSec's database cannot be reached: known holes are NOT checked; withdrawn versions are." >&2
@@ -37,4 +45,5 @@ git -C $folder add .
 git -C $folder -c user.name=audit -c user.email=audit@invalid commit --quiet --message Nothing
 touch $folder/.git/FETCH_HEAD
 sed "s|^\[advisories\]|&\ndb-path = \"$PWD/target/audit\"|" deny.toml > target/audit/deny.toml
-$cargo deny --offline --config target/audit/deny.toml check advisories
+offline=--offline
+check "$PWD/target/audit/deny.toml" advisories
