@@ -19,6 +19,7 @@ use core::task::Waker as TaskWaker;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::control::Controller;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
@@ -26,7 +27,7 @@ use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
 };
 use anabranch_mux::{Budget, Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
-use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
