@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Duration};
 
 use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
-use crate::recovery::{FeedbackSchedule, LossDetection};
+use crate::recovery::{FeedbackSchedule, LossDetection, MtuDiscovery};
 use crate::scheduler::SchedulerFactory;
 use crate::wire;
 
@@ -89,30 +89,6 @@ impl Config {
             mtu: None,
             media: MediaConfig::default(),
             stream: StreamConfig::default(),
-        }
-    }
-}
-
-/// Parameters of the search for the paths' MTU. Sizes are those of IP packets, headers included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MtuDiscovery {
-    /// Packet size that every path is assumed to carry (RFC 8899 §5.1.2: BASE_PLPMTU).
-    pub base_bytes: u32,
-    /// The largest size that is tried.
-    pub max_bytes: u32,
-    /// Fragments that are shorter than [`Config::fragment_bytes`] are multiples of this if they
-    /// can: 188 for MPEG-TS.
-    pub unit_bytes: u16,
-}
-
-impl MtuDiscovery {
-    /// Returns a search from 1200 B of UDP payload (RFC 9000 §14) with `header_bytes` of IP and UDP
-    /// to 1500 B.
-    pub const fn of_internet(header_bytes: u32) -> Self {
-        MtuDiscovery {
-            base_bytes: 1_200 + header_bytes,
-            max_bytes: 1_500,
-            unit_bytes: 188,
         }
     }
 }

@@ -12,15 +12,17 @@ mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::config::{Config, MtuDiscovery, PaddingPolicy};
+use crate::config::{Config, PaddingPolicy};
 use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
+use crate::fragment::{FrameId, Half};
 use crate::liveness::Liveness;
-use crate::media::{FrameId, Half};
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};
-use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
+use crate::recovery::{
+    Arrivals, Digest, MtuDiscovery, PacketContent, PathMtu, Recovery, SentPacket,
+};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;

@@ -14,6 +14,7 @@ mod content;
 mod invariants;
 mod media;
 mod mtu;
+mod next_timer;
 mod receive;
 mod silence;
 mod stream;
@@ -38,8 +39,8 @@ use crate::wire::FeedbackReport;
 
 pub use content::Content;
 pub use media::{Media, MediaSession};
+pub use next_timer::Timer;
 pub use stream::{Stream, StreamSession};
-pub use timeout::Timer;
 
 /// One end of a session: sends and receives its content over all its paths.
 #[derive(Debug)]

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::timeout::{NextTimer, Timer};
-use super::transmit::Written;
+use super::content::Written;
+use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Event, Session, content::Hooks};
 use crate::config::{Config, ConfigError, SourceLimits};
 use crate::fec::Budget;

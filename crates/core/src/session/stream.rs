@@ -12,8 +12,8 @@ mod verbs;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::content::Hooks;
-use super::timeout::{NextTimer, Timer};
-use super::transmit::Written;
+use super::content::Written;
+use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Event, Session};
 use crate::config::{Config, ConfigError, StreamConfig};
 #[cfg(any(debug_assertions, feature = "invariants"))]

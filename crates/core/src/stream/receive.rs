@@ -8,7 +8,7 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
-use crate::media::Half;
+use crate::fragment::Half;
 use messages::Messages;
 use pieces::Pieces;
 

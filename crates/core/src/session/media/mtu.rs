@@ -9,7 +9,7 @@ use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
-use crate::session::transmit::Written;
+use crate::session::content::Written;
 
 impl MediaSession {
     /// Sets the fragment size of the next frame to the smallest packet size of the paths in use.

@@ -7,7 +7,7 @@ use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
-use crate::session::transmit::Written;
+use crate::session::content::Written;
 use crate::session::{Closing, Event};
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
