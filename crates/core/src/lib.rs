@@ -70,7 +70,7 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, Endpoint, HandOut, MediaConfig, PaddingPolicy, Reinjection,
+    Config, ConfigError, Endpoint, HandOut, Laboratory, MediaConfig, PaddingPolicy, Reinjection,
     RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};

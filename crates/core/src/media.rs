@@ -71,7 +71,7 @@ pub struct ReceivedFrame {
     pub captured_at: Instant,
     /// Size of the frame in bytes.
     pub size_bytes: usize,
-    /// They themselves; none if [`keeps_bytes`](crate::MediaConfig::keeps_bytes) is not set.
+    /// They themselves; none if [`keeps_bytes`](crate::Laboratory::keeps_bytes) is not set.
     pub bytes: Vec<u8>,
     /// When its last fragment arrived, by the receiver's clock; it may have waited for earlier
     /// frames since.

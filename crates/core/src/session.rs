@@ -238,7 +238,7 @@ impl<C: Content> Session<C> {
             max_rate: C::max_rate(self),
             initial_rate: options.initial_rate.unwrap_or(self.config.initial_rate),
             initial_window_packets: self.config.initial_window_packets,
-            fixed_rate: self.config.fixed_rate,
+            fixed_rate: self.config.laboratory.fixed_rate,
             max_packet_bytes: self.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             is_media: C::IS_MEDIA,

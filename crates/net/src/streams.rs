@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::session_parameters::SessionKind;
 use anabranch_core::control::Controller;
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
@@ -61,7 +60,6 @@ const WINDOW_BYTES: u64 = 16 << 20;
 /// scheduler.
 pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> Config {
     Config {
-        loss_detection: LossDetection::TcpSack,
         stream: StreamConfig {
             carries_messages: true,
             silence_question_interval: Some(SILENCE_QUESTION_INTERVAL),

@@ -68,7 +68,7 @@ impl Source {
         };
         let mut config = ClientConfig::new(key, peer, vec![path]);
         config.transport.controller = by_name("fixed").unwrap();
-        config.transport.fixed_rate = DataRate::from_megabits_per_second(20);
+        config.transport.laboratory.fixed_rate = DataRate::from_megabits_per_second(20);
         let clock = config.clock;
         let (sender, events) = Sender::start(config).expect("loopback");
         Source {

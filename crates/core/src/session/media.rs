@@ -303,7 +303,7 @@ impl Hooks for Media {
             fec_receiver: None,
             reassembly: Reassembly::new(
                 config.media.reassembly_wait,
-                config.media.keeps_bytes,
+                config.laboratory.keeps_bytes,
                 config.media.hand_out,
             ),
             halves: Halves::default(),

@@ -27,7 +27,7 @@ impl MediaSession {
 
     /// Returns the payload size of a padding packet.
     pub(super) fn padding_bytes_on(&self, id: PathId) -> u16 {
-        let wanted = self.config.padding_bytes;
+        let wanted = self.config.laboratory.padding_bytes;
         let wanted = wanted.unwrap_or(self.config.fragment_bytes);
         match self.paths[id.index()].recovery.mtu() {
             Some(mtu) => wanted.min(self.fragment_bytes_in(mtu.carried())),
