@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use anabranch_fuzz::{Bound, Meter, Reader, Writer, plant};
 use anabranch_net::fuzzing::{Gate, Verdict};
-use anabranch_secure::{Cookie, Initiator, Responder, SecretKey, SessionKind, SessionParameters};
+use anabranch_secure::{Cookie, Initiator, ParameterBlock, Responder, SecretKey};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
@@ -30,7 +30,7 @@ struct Stranger {
 
 static STRANGER: LazyLock<Stranger> = LazyLock::new(|| {
     let (receiver, sender) = (SecretKey::generate(), SecretKey::generate());
-    let parameters = SessionParameters::of(SessionKind::Frames);
+    let parameters = ParameterBlock::default();
     Stranger {
         initiator: Initiator::new(&sender, &receiver.public_key(), 1, parameters),
         responder: Mutex::new(Responder::new(receiver, [])),
@@ -176,7 +176,7 @@ fn seeds() -> Vec<Vec<u8>> {
         .u16(60_000)
         .raw([0])
         .u16(60_000);
-    let later = proven.raw([3, 1, 1, 0]).raw([4, 1, 1]).bytes([1; 137]);
+    let later = proven.raw([3, 1, 1, 0]).raw([4, 1, 1]).bytes([1; 166]);
     let flood = Writer::default()
         .raw([2])
         .u16(500)

@@ -3,7 +3,7 @@
 
 use anabranch_fuzz::{Bound, Meter, plant};
 use anabranch_secure::{
-    Initiator, PublicKey, Reply, Responder, SecretKey, Session, SessionKind, SessionParameters,
+    Initiator, ParameterBlock, PublicKey, Reply, Responder, SecretKey, Session, VERSION,
 };
 use libfuzzer_sys::fuzz_target;
 use std::sync::{LazyLock, Mutex};
@@ -19,12 +19,12 @@ static ENDS: LazyLock<Mutex<Ends>> = LazyLock::new(|| {
     let [ours, theirs] = [SecretKey::generate(), SecretKey::generate()];
     let responder_key = theirs.public_key();
     let responder = Responder::new(theirs, [ours.public_key()]);
-    let parameters = SessionParameters::of(SessionKind::Frames);
+    let parameters = ParameterBlock::default();
     let mut initiator = Initiator::new(&ours, &responder_key, 2, parameters);
     let request = responder
         .read_initiation(initiator.message())
         .expect("an initiation");
-    let answer = responder.accept(request, 1, false);
+    let answer = responder.accept(request, 1, false, parameters);
     let Ok(Reply::Agreed(agreed)) = initiator.handle_response(&answer.response) else {
         panic!("the responder has accepted");
     };
@@ -44,8 +44,8 @@ const BOUND: Bound = Bound {
 
 /// Returns one datagram of each kind, with invalid contents.
 fn seeds() -> Vec<Vec<u8>> {
-    let lengths = [(1, 137), (2, 76), (3, 60), (4, 45), (5, 21), (6, 18)];
-    let of = |(kind, length): (u8, usize)| [&[kind, 3][..], &vec![0; length - 2]].concat();
+    let lengths = [(1, 166), (2, 106), (3, 60), (4, 45), (5, 21), (6, 18)];
+    let of = |(kind, length): (u8, usize)| [&[kind, VERSION][..], &vec![0; length - 2]].concat();
     lengths.map(of).into()
 }
 
@@ -59,7 +59,7 @@ fuzz_target!(
         let mut ends = ENDS.lock().expect("the first panic ends all");
         let Ends { responder, session, keys: (ours, theirs) } = &mut *ends;
         // A new one each time: the fuzzer sees comparisons, and would find the mark of a fixed one.
-        let parameters = SessionParameters::of(SessionKind::Frames);
+        let parameters = ParameterBlock::default();
         let mut initiator = Initiator::new(ours, theirs, 1, parameters);
         assert!(responder.read_initiation(bytes).is_err());
         let _ = responder.version_notice(bytes);

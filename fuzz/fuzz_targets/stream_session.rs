@@ -7,7 +7,6 @@
 use core::task::Poll;
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, DatagramMeta, PathId, PathOptions, StreamConfig, StreamSession};
 use anabranch_fuzz::{Bound, Meter, Reader, TRANSPORT, Writer, plant};
 use anabranch_mux::{Budget, Limits, Mux, Role, StreamId};
@@ -55,7 +54,6 @@ impl End {
         let controller = anabranch_controllers::by_name("bbr3").expect("a controller");
         let scheduler = anabranch_schedulers::by_name(anabranch_schedulers::STREAM_DEFAULT);
         let config = Config {
-            loss_detection: LossDetection::TcpSack,
             stream: StreamConfig {
                 carries_messages: true,
                 silence_question_interval: Some(Duration::from_secs(1)),

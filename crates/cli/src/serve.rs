@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
 use anabranch_observe::{Look, StandardOutput};
-use anabranch_secure::{PublicKey, SessionKind};
+use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;

@@ -3,9 +3,9 @@
 use core::fmt::Write;
 
 use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
+use anabranch_net::SessionKind;
 use anabranch_net::{Carrier, PathSnapshot, Snapshot};
 use anabranch_observe::names::path_name;
-use anabranch_secure::SessionKind;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
 use crate::delivery::Delivery;

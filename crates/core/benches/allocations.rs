@@ -9,7 +9,8 @@
 use std::process::ExitCode;
 
 use anabranch_core::{
-    Config, DatagramMeta, Event, Frame, MediaConfig, MediaSession, PathId, PathOptions, Transmit,
+    Config, DatagramMeta, Event, Frame, Laboratory, MediaConfig, MediaSession, PathId, PathOptions,
+    Transmit,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
 use bytes::Bytes;
@@ -171,7 +172,10 @@ impl Bed {
         let scheduler = anabranch_schedulers::by_name(session.scheduler);
         let scheduler = scheduler.expect("a registered scheduler");
         let config = Config {
-            fixed_rate: DataRate::from_megabits_per_second(4),
+            laboratory: Laboratory {
+                fixed_rate: DataRate::from_megabits_per_second(4),
+                ..Laboratory::default()
+            },
             media: MediaConfig {
                 fec: session.fec.into(),
                 ..MediaConfig::default()

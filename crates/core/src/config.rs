@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Duration};
 
 use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
-use crate::recovery::{FeedbackSchedule, LossDetection};
+use crate::recovery::{FeedbackSchedule, LossDetection, MtuDiscovery};
 use crate::scheduler::SchedulerFactory;
 use crate::wire;
 
@@ -28,14 +28,10 @@ use crate::wire;
 pub struct Config {
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
-    /// When packets count as lost.
-    pub loss_detection: LossDetection,
     /// Whether packets may leave with an ECT codepoint, if the controller reacts to marks.
     pub is_ecn_capable: bool,
     /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
     pub overhead_bytes: u32,
-    /// The useless bytes in a packet of them; `None`: as many as in a full fragment.
-    pub padding_bytes: Option<u16>,
     /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
     /// path's largest packet.
     pub fragment_bytes: u16,
@@ -59,10 +55,8 @@ pub struct Config {
     pub max_rate: Option<DataRate>,
     /// The window that a path starts with, in packets.
     pub initial_window_packets: u32,
-    /// The rate of the controller `fixed`.
-    pub fixed_rate: DataRate,
-    /// Feedback schedule of the peer, if it is not the controller's choice.
-    pub feedback: Option<FeedbackSchedule>,
+    /// Settings that only experiments change.
+    pub laboratory: Laboratory,
 }
 
 impl Config {
@@ -77,11 +71,7 @@ impl Config {
             max_rate: None,
             initial_window_packets: 10,
             is_ecn_capable: false,
-            fixed_rate: DataRate::from_megabits_per_second(1),
-            loss_detection: LossDetection::default(),
             padding: PaddingPolicy::default(),
-            padding_bytes: None,
-            feedback: None,
             // IPv4 and UDP; the packet protection's bytes are its driver's to add.
             overhead_bytes: 28,
             // Seven packets of MPEG-TS.
@@ -89,31 +79,58 @@ impl Config {
             mtu: None,
             media: MediaConfig::default(),
             stream: StreamConfig::default(),
+            laboratory: Laboratory::default(),
         }
     }
 }
 
-/// Parameters of the search for the paths' MTU. Sizes are those of IP packets, headers included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MtuDiscovery {
-    /// Packet size that every path is assumed to carry (RFC 8899 §5.1.2: BASE_PLPMTU).
-    pub base_bytes: u32,
-    /// The largest size that is tried.
-    pub max_bytes: u32,
-    /// Fragments that are shorter than [`Config::fragment_bytes`] are multiples of this if they
-    /// can: 188 for MPEG-TS.
-    pub unit_bytes: u16,
+/// Settings that only experiments change: those of published algorithms, and of simulations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Laboratory {
+    /// The rate of the controller `fixed`.
+    pub fixed_rate: DataRate,
+    /// Loss detection; `None`: [`LossDetection::PerPacket`] for media, [`LossDetection::TcpSack`]
+    /// for streams.
+    pub loss_detection: Option<LossDetection>,
+    /// Feedback schedule of the peer; `None`: the controller's choice.
+    pub feedback: Option<FeedbackSchedule>,
+    /// Useless bytes in a packet of padding; `None`: as many as in a full fragment.
+    pub padding_bytes: Option<u16>,
+    /// Minimum contribution of each usable path to the encoder's target (Zhang & Lei's program: the
+    /// controllers' minimum).
+    pub path_target_min: DataRate,
+    /// Which of this project's decisions a sender of media makes.
+    pub endpoint: Endpoint,
+    /// Number of copies of a lost fragment.
+    pub retransmission_copies: RetransmissionCopies,
+    /// Whether a lost segment is resent by the path that lost it, as each flow of MPTCP does, and
+    /// not by the scheduler's choice.
+    pub retransmits_on_same_path: bool,
+    /// Whether received frames come with their bytes, and bytes of a stream can be read. Without
+    /// them, frames are measured, and bytes are skipped and counted.
+    pub keeps_bytes: bool,
 }
 
-impl MtuDiscovery {
-    /// Returns a search from 1200 B of UDP payload (RFC 9000 §14) with `header_bytes` of IP and UDP
-    /// to 1500 B.
-    pub const fn of_internet(header_bytes: u32) -> Self {
-        MtuDiscovery {
-            base_bytes: 1_200 + header_bytes,
-            max_bytes: 1_500,
-            unit_bytes: 188,
+impl Default for Laboratory {
+    fn default() -> Self {
+        Laboratory {
+            fixed_rate: DataRate::from_megabits_per_second(1),
+            loss_detection: None,
+            feedback: None,
+            padding_bytes: None,
+            path_target_min: DataRate::ZERO,
+            endpoint: Endpoint::default(),
+            retransmission_copies: RetransmissionCopies::default(),
+            retransmits_on_same_path: false,
+            keeps_bytes: true,
         }
+    }
+}
+
+impl Laboratory {
+    /// Returns whether copies of a fragment may leave before the last one is known to be lost.
+    pub(crate) fn sends_last_tries(&self) -> bool {
+        self.retransmission_copies == RetransmissionCopies::Adaptive && !self.endpoint.is_bare()
     }
 }
 
@@ -128,9 +145,6 @@ pub struct StreamConfig {
     /// The most bytes that the peer may be ahead of this end's application, at least
     /// [`StreamConfig::INITIAL_WINDOW_BYTES`].
     pub receive_window_bytes: u64,
-    /// Whether bytes that have arrived can be read, and not only skipped and counted. A laboratory,
-    /// which reads none, spares itself their memory.
-    pub keeps_bytes: bool,
     /// Whether it carries messages instead of a stream: each arrives whole and once, in any order.
     /// A message has at most [`Config::fragment_bytes`] and travels as one segment. Both ends must
     /// agree on it.
@@ -138,9 +152,6 @@ pub struct StreamConfig {
     /// Delay of the receiver's acknowledgement of a segment that came in order; every second one is
     /// acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
-    /// Whether, with several paths, a lost segment is resent by the path that lost it, as each flow
-    /// of MPTCP does, and not by the scheduler's choice.
-    pub retransmits_on_same_path: bool,
     /// Condition, with several paths, for copies of segments in flight on another path.
     pub reinjection: Reinjection,
     /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
@@ -166,10 +177,8 @@ impl Default for StreamConfig {
             send_buffer_bytes: 4 << 20,
             max_unsent_bytes: 256 << 10,
             receive_window_bytes: 4 << 20,
-            keeps_bytes: true,
             carries_messages: false,
             delayed_ack: Duration::from_millis(40),
-            retransmits_on_same_path: false,
             reinjection: Reinjection::Tail,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
@@ -208,16 +217,10 @@ pub struct MediaConfig {
     /// Encoder's share of the paths' estimated bandwidth, 0 to 1; `None`: the share that the
     /// controller leaves it ([`RateKind`](crate::control::RateKind)).
     pub target_fraction: Option<f64>,
-    /// Minimum contribution of each usable path to the encoder's target (Zhang & Lei's program: the
-    /// controllers' minimum).
-    pub path_target_min: DataRate,
     /// Rates that the source can produce.
     pub source: SourceLimits,
     /// Time for which the receiver waits for the rest of a frame that is not a key frame.
     pub reassembly_wait: Duration,
-    /// Whether received frames come with their bytes. A laboratory, which reads none, spares itself
-    /// their memory.
-    pub keeps_bytes: bool,
     /// When a receiver hands out frames.
     pub hand_out: HandOut,
     /// Whether a sender states when its datagrams leave, by which a receiver knows the least
@@ -229,10 +232,6 @@ pub struct MediaConfig {
     /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
     /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
     pub fec: String,
-    /// Number of copies of a lost fragment.
-    pub retransmission_copies: RetransmissionCopies,
-    /// Which of this project's decisions the sender makes.
-    pub endpoint: Endpoint,
 }
 
 impl Default for MediaConfig {
@@ -240,24 +239,13 @@ impl Default for MediaConfig {
         MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
-            keeps_bytes: true,
             hand_out: HandOut::default(),
             includes_send_times: false,
             ends_with_peer: false,
             target_fraction: None,
-            path_target_min: DataRate::ZERO,
             source: SourceLimits::Fixed,
             fec: "off".to_owned(),
-            retransmission_copies: RetransmissionCopies::default(),
-            endpoint: Endpoint::default(),
         }
-    }
-}
-
-impl MediaConfig {
-    /// Returns whether copies of a fragment may leave before the last one is known to be lost.
-    pub(crate) fn sends_last_tries(&self) -> bool {
-        self.retransmission_copies == RetransmissionCopies::Adaptive && !self.endpoint.is_bare()
     }
 }
 
@@ -268,7 +256,7 @@ pub enum HandOut {
     #[default]
     InOrder,
     /// As `InOrder`, and bytes in order before their frame is whole, as
-    /// [`FramePart`](crate::FramePart)s. Without [`MediaConfig::keeps_bytes`] it is `InOrder`.
+    /// [`FramePart`](crate::FramePart)s. Without [`Laboratory::keeps_bytes`] it is `InOrder`.
     PartsInOrder,
     /// Once they are whole, whatever is missing before them: the order of frames is the caller's
     /// concern.
@@ -414,6 +402,14 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// Returns the loss detection of a session, of media or of a stream.
+    pub(crate) fn loss_detection(&self, is_media: bool) -> LossDetection {
+        self.laboratory.loss_detection.unwrap_or(match is_media {
+            true => LossDetection::PerPacket,
+            false => LossDetection::TcpSack,
+        })
+    }
+
     /// Returns the highest useful rate of a controller, if the encoder gets this share of it.
     pub(crate) fn max_rate(&self, target_fraction: f64) -> DataRate {
         let of_source = match self.media.source {
@@ -456,7 +452,7 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        for bytes in [Some(self.fragment_bytes), self.padding_bytes]
+        for bytes in [Some(self.fragment_bytes), self.laboratory.padding_bytes]
             .into_iter()
             .flatten()
         {
@@ -482,7 +478,7 @@ impl Config {
         {
             return Err(ConfigError::TargetFraction { fraction });
         }
-        if self.loss_detection.is_of_streams() {
+        if self.loss_detection(true).is_of_streams() {
             return Err(ConfigError::LossDetection);
         }
         fec::check(&self.media.fec)?;
@@ -497,7 +493,7 @@ impl Config {
     pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
         self.check_mtu()?;
         // Probes are acknowledged by reports alone.
-        if self.mtu.is_some() && self.loss_detection == LossDetection::TcpCumulative {
+        if self.mtu.is_some() && self.loss_detection(false) == LossDetection::TcpCumulative {
             return Err(ConfigError::LossDetection);
         }
         let bytes = self.stream.receive_window_bytes;

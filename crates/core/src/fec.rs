@@ -27,40 +27,23 @@ mod media_shares;
 mod policies;
 mod policy;
 mod rate;
+mod registry;
 mod repair_placement;
 
 pub(crate) use budget::Budget;
 pub use decoder::Decoder;
 pub use loss_process::LossProcess;
 pub(crate) use media_shares::MediaShares;
-pub(crate) use policy::build;
-pub use policy::{
-    FEC_POLICIES, FecPolicy, FecPolicyEntry, FrameToProtect, Protection, SlidingWindow,
-    UnknownFecPolicy, check,
-};
+pub use policy::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
 pub use rate::{
     KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, is_retransmission_enough,
     proportional_repair_count, repair_count, repair_weight,
 };
+pub(crate) use registry::build;
+pub use registry::{FEC_POLICIES, FecPolicyEntry, UnknownFecPolicy, check};
 pub(crate) use repair_placement::RepairPlacement;
 
-/// Most symbols in the window of a repair symbol.
-pub const MAX_WINDOW: u16 = 128;
-
-/// Rows of the code: the number of different repair symbols of a window.
-pub const MAX_ROWS: u8 = 128;
-
-/// Description of a repair symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RepairHeader {
-    /// Number of the first symbol in its window.
-    pub first: u64,
-    /// Symbols in its window, 1 to [`MAX_WINDOW`].
-    pub count: u16,
-    /// The row of its coefficients, below [`MAX_ROWS`]. Repair symbols that recover the same loss
-    /// need different rows.
-    pub row: u8,
-}
+pub use crate::wire::{MAX_ROWS, MAX_WINDOW, RepairHeader};
 
 impl RepairHeader {
     /// Returns the number after the last of its window; `None` for a header that no sender writes.

@@ -7,8 +7,6 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::path_view::PathView;
-
 /// Position of a packet in a path's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -42,6 +40,10 @@ pub struct Forecast {
 }
 
 impl Forecast {
+    /// The round-trip time of a path without a sample (`docs/algorithms.md`: an unknown round-trip
+    /// time counts as 100 ms).
+    pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+
     /// Returns the forecast of a path that is idle and never changes.
     pub fn constant(rtt: Duration, rate: DataRate) -> Self {
         Forecast {
@@ -75,6 +77,6 @@ impl Forecast {
 impl Default for Forecast {
     /// Returns the forecast of an unknown path.
     fn default() -> Self {
-        Self::constant(PathView::UNKNOWN_RTT, DataRate::ZERO)
+        Self::constant(Self::UNKNOWN_RTT, DataRate::ZERO)
     }
 }

@@ -46,6 +46,7 @@ pub mod control;
 mod counters;
 pub mod fec;
 mod forecast;
+mod fragment;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -69,7 +70,7 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, Endpoint, HandOut, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
+    Config, ConfigError, Endpoint, HandOut, Laboratory, MediaConfig, PaddingPolicy, Reinjection,
     RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
@@ -77,6 +78,7 @@ pub use forecast::{Forecast, Priority};
 pub use media::{ClockOffset, Frame, FrameId, FramePart, ReceivedFrame};
 pub use path::PathOptions;
 pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};
+pub use recovery::MtuDiscovery;
 pub use send_reason::{ReasonCount, ReasonCounts, SendReason};
 pub use session::{
     Content, DatagramMeta, Event, Media, MediaSession, Session, Stream, StreamSession, Timer,

@@ -12,34 +12,25 @@ mod source_rate;
 mod symbol;
 mod target;
 
-use core::fmt;
-
 use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
-pub use halves::Half;
+pub(crate) use crate::fragment::{FragmentHeader, FragmentId};
+pub use crate::fragment::{FrameId, Half};
 pub(crate) use halves::Halves;
 pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{
-    CopiesInFlight, FragmentId, Group, LastCall, Outlook, SendBuffer, Unsent, Verdict,
+    CopiesInFlight, Group, LastCall, Outlook, SendBuffer, Unsent, Verdict,
 };
+#[cfg(any(debug_assertions, feature = "invariants"))]
+pub(crate) use send_buffer::{Exceptions, Places};
 pub(crate) use source_rate::SourceRate;
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, Demand, most_drained_bytes, target_bitrate, target_total};
 
 /// The largest frame, in bytes. A key frame of 4K video has about a megabyte.
 pub const MAX_FRAME_BYTES: usize = 8 << 20;
-
-/// Names a frame of a session: consecutive from zero in the order of sending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameId(pub u64);
-
-impl fmt::Display for FrameId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// A frame to be sent: an access unit, or what else is worthless in part.
 #[derive(Clone, Debug)]
@@ -80,7 +71,7 @@ pub struct ReceivedFrame {
     pub captured_at: Instant,
     /// Size of the frame in bytes.
     pub size_bytes: usize,
-    /// They themselves; none if [`keeps_bytes`](crate::MediaConfig::keeps_bytes) is not set.
+    /// They themselves; none if [`keeps_bytes`](crate::Laboratory::keeps_bytes) is not set.
     pub bytes: Vec<u8>,
     /// When its last fragment arrived, by the receiver's clock; it may have waited for earlier
     /// frames since.
@@ -145,13 +136,4 @@ pub enum DropReason {
     Incomplete,
     /// At the receiver: nothing of it ever arrived.
     Missing,
-}
-
-/// Which piece of which frame a datagram carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FragmentHeader {
-    pub(crate) frame: FrameId,
-    pub(crate) fragment: u16,
-    pub(crate) fragment_count: u16,
-    pub(crate) importance: Importance,
 }

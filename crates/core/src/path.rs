@@ -12,15 +12,17 @@ mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::config::{Config, MtuDiscovery, PaddingPolicy};
+use crate::config::{Config, PaddingPolicy};
 use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
+use crate::fragment::{FrameId, Half};
 use crate::liveness::Liveness;
-use crate::media::{FrameId, Half};
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};
-use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
+use crate::recovery::{
+    Arrivals, Digest, MtuDiscovery, PacketContent, PathMtu, Recovery, SentPacket,
+};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
@@ -122,18 +124,19 @@ impl Path {
         acks_follow_stream: bool,
     ) -> Self {
         let control = options.limit(controller.control());
-        let wanted = config
+        let laboratory = &config.laboratory;
+        let wanted = laboratory
             .feedback
             .unwrap_or_else(|| controller.feedback_schedule());
-        let mut recovery = Recovery::new(config.loss_detection, now);
+        let mut recovery = Recovery::new(config.loss_detection(!acks_follow_stream), now);
         recovery.set_max_feedback_delay(wanted.longest_delay());
         let arrivals = Arrivals::new(acks_follow_stream);
-        let acks_follow_stream = acks_follow_stream && config.feedback.is_none();
+        let acks_follow_stream = acks_follow_stream && laboratory.feedback.is_none();
         let mut schedule = match acks_follow_stream && wanted.interval.is_none() {
             true => ScheduleExchange::known(wanted),
             false => ScheduleExchange::new(wanted),
         };
-        schedule.is_fixed = config.feedback.is_some();
+        schedule.is_fixed = laboratory.feedback.is_some();
         Path {
             id,
             options,
@@ -168,7 +171,7 @@ impl Path {
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
             interruption: None,
-            believes_controller: config.media.endpoint.is_bare(),
+            believes_controller: laboratory.endpoint.is_bare(),
             rebinding_rate: DataRate::ZERO,
             reported_rate: None,
             loss_history: None,

@@ -215,9 +215,8 @@ impl Risk {
 }
 
 impl PathView {
-    /// The round-trip time that a cost is computed with before the first sample
-    /// (`docs/algorithms.md`: an unknown round-trip time counts as 100 ms).
-    pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+    /// The round-trip time that a cost is computed with before the first sample.
+    pub const UNKNOWN_RTT: Duration = Forecast::UNKNOWN_RTT;
 
     /// Returns the rate at which queued bytes leave: the pacing rate, else the window per round
     /// trip, else the bandwidth estimate. Never zero.

@@ -10,6 +10,7 @@ mod digest;
 mod feedback;
 mod jitter;
 mod loss;
+mod packet;
 mod path_mtu;
 #[cfg(test)]
 mod properties;
@@ -25,14 +26,15 @@ use crate::path_view::PathId;
 use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
-pub use delivery_rate::{DeliverySnapshot, RateSample};
+pub use delivery_rate::RateSample;
 pub(crate) use digest::Digest;
 pub use feedback::Feedback;
 use loss::Evidence;
 pub use loss::LossDetection;
+pub use packet::{AckedPacket, DeliverySnapshot, PacketContent, SentPacket};
+pub use path_mtu::MtuDiscovery;
 pub(crate) use path_mtu::PathMtu;
 pub use rtt::RttEstimator;
-pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
 pub use crate::wire::{FeedbackSchedule, HoleReports};
 

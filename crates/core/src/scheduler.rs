@@ -13,7 +13,7 @@ use core::fmt::Debug;
 
 use anabranch_units::{Importance, Instant};
 
-use crate::media::{FragmentId, FrameId};
+use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;

@@ -14,6 +14,7 @@ mod content;
 mod invariants;
 mod media;
 mod mtu;
+mod next_timer;
 mod receive;
 mod silence;
 mod stream;
@@ -38,8 +39,8 @@ use crate::wire::FeedbackReport;
 
 pub use content::Content;
 pub use media::{Media, MediaSession};
+pub use next_timer::Timer;
 pub use stream::{Stream, StreamSession};
-pub use timeout::Timer;
 
 /// One end of a session: sends and receives its content over all its paths.
 #[derive(Debug)]
@@ -237,7 +238,7 @@ impl<C: Content> Session<C> {
             max_rate: C::max_rate(self),
             initial_rate: options.initial_rate.unwrap_or(self.config.initial_rate),
             initial_window_packets: self.config.initial_window_packets,
-            fixed_rate: self.config.fixed_rate,
+            fixed_rate: self.config.laboratory.fixed_rate,
             max_packet_bytes: self.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             is_media: C::IS_MEDIA,

@@ -14,7 +14,7 @@ mod varint;
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use crate::media::{FragmentHeader, FrameId, Half};
+use crate::fragment::{FragmentHeader, FrameId, Half};
 use crate::path_view::PathId;
 use varint::{read, write};
 
@@ -23,6 +23,7 @@ pub(crate) use feedback::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 pub(crate) use repair::{
     MAX_RECOVERED, RecoveredSymbols, RepairHead, write_repair, write_symbols_recovered,
 };
+pub use repair::{MAX_ROWS, MAX_WINDOW, RepairHeader};
 pub use schedule::{FeedbackSchedule, HoleReports};
 pub(crate) use stream::{
     SEGMENT_HEADER_BYTES, SegmentHeader, write_segment, write_stream_ack, write_stream_blocked,

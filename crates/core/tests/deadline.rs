@@ -2,7 +2,7 @@
 
 mod support;
 
-use anabranch_core::{Config, Event, MediaConfig};
+use anabranch_core::{Config, Event, Laboratory, MediaConfig};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use support::{Network, TestPath};
 
@@ -16,7 +16,10 @@ fn departures() -> (f64, f64, bool) {
     let rate = DataRate::from_megabits_per_second(1);
     let config = Config {
         controller: support::controller("fixed"),
-        fixed_rate: rate,
+        laboratory: Laboratory {
+            fixed_rate: rate,
+            ..Laboratory::default()
+        },
         media: MediaConfig {
             deadline: DEADLINE,
             reassembly_wait: DEADLINE * 2,

@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_core::fec::repair_weight;
-use anabranch_core::{Config, MediaConfig, PathId, SourceLimits};
+use anabranch_core::{Config, Laboratory, MediaConfig, PathId, SourceLimits};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use support::{Network, TestPath};
 
@@ -12,7 +12,10 @@ const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 fn config(fec: &str, rate: u64) -> Config {
     Config {
         controller: support::controller("fixed"),
-        fixed_rate: MBIT(rate),
+        laboratory: Laboratory {
+            fixed_rate: MBIT(rate),
+            ..Laboratory::default()
+        },
         media: MediaConfig {
             fec: fec.into(),
             ..MediaConfig::default()
@@ -62,10 +65,9 @@ fn fec_recovered_frames_are_byte_identical() {
 #[test]
 fn fec_repairs_whose_sources_have_arrived_are_not_sent() {
     // The pacer lets a packet go every 8 ms, and an acknowledgement takes 2 ms.
-    let config = Config {
-        feedback: Some(anabranch_core::recovery::FeedbackSchedule::EVERY_PACKET),
-        ..config("fixed:overhead=1:window=1", 1)
-    };
+    let mut config = config("fixed:overhead=1:window=1", 1);
+    let every_packet = anabranch_core::recovery::FeedbackSchedule::EVERY_PACKET;
+    config.laboratory.feedback = Some(every_packet);
     let mut network = Network::new(config, vec![TestPath::new(8, 0)]);
     stream(&mut network, 10, 1_000, 40);
     network.run_until(network.now + Duration::from_secs(1));
@@ -350,7 +352,7 @@ fn fec_media_repairs_and_retransmissions_stay_below_the_target() {
 /// on the wire and the encoder's mean target, both from the fifth second to the thirtieth.
 fn sent_rate(fec: &str, losses: &[f64]) -> (f64, f64) {
     let mut config = config(fec, 0);
-    config.fixed_rate = DataRate::from_kilobits_per_second(2_500);
+    config.laboratory.fixed_rate = DataRate::from_kilobits_per_second(2_500);
     config.media.source = SourceLimits::Adaptive {
         min: DataRate::from_kilobits_per_second(300),
         max: MBIT(20),

@@ -50,8 +50,7 @@ fn a_session_that_has_sent_nothing_is_kept_alive_if_asked() {
 fn idle_paths_of_streams_are_asked_every_15_seconds_if_wished() {
     for is_kept_alive in [false, true] {
         let paths = vec![TestPath::new(4, 20), TestPath::new(4, 40)];
-        let mut network =
-            support::Network::<Stream>::of_stream_over(support::usual_stream(), paths);
+        let mut network = support::Network::<Stream>::of_stream_over(support::usual(), paths);
         if is_kept_alive {
             network.sender.keep_alive();
         }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use anabranch_core::{Config, MediaConfig, RetransmissionCopies};
+use anabranch_core::{Config, Laboratory, MediaConfig, RetransmissionCopies};
 use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
@@ -22,11 +22,14 @@ fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u
 fn stream_over(copies: RetransmissionCopies, path: TestPath, frames: usize) -> (usize, u64) {
     let config = Config {
         controller: support::controller("fixed"),
-        fixed_rate: DataRate::from_megabits_per_second(6),
+        laboratory: Laboratory {
+            fixed_rate: DataRate::from_megabits_per_second(6),
+            retransmission_copies: copies,
+            ..Laboratory::default()
+        },
         media: MediaConfig {
             deadline: DEADLINE,
             reassembly_wait: Duration::from_millis(100),
-            retransmission_copies: copies,
             ..MediaConfig::default()
         },
         ..support::usual()
@@ -59,11 +62,14 @@ fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() 
 fn pictures(lost: &[u64]) -> (usize, usize) {
     let config = Config {
         controller: support::controller("fixed"),
-        fixed_rate: DataRate::from_megabits_per_second(5),
+        laboratory: Laboratory {
+            fixed_rate: DataRate::from_megabits_per_second(5),
+            retransmission_copies: RetransmissionCopies::Single,
+            ..Laboratory::default()
+        },
         media: MediaConfig {
             deadline: DEADLINE,
             reassembly_wait: Duration::from_millis(100),
-            retransmission_copies: RetransmissionCopies::Single,
             ..MediaConfig::default()
         },
         ..support::usual()

@@ -2,7 +2,7 @@
 
 mod support;
 
-use anabranch_core::{Event, PathId, PathOptions, PathState};
+use anabranch_core::{Event, Laboratory, PathId, PathOptions, PathState};
 use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
@@ -12,7 +12,10 @@ const SECOND: PathId = PathId(1);
 fn network(delays: [u64; 2]) -> Network {
     let config = anabranch_core::Config {
         controller: support::controller("fixed"),
-        fixed_rate: DataRate::from_megabits_per_second(8),
+        laboratory: Laboratory {
+            fixed_rate: DataRate::from_megabits_per_second(8),
+            ..Laboratory::default()
+        },
         ..support::usual()
     };
     Network::new(config, delays.map(|delay| TestPath::new(8, delay)).into())

@@ -4,8 +4,8 @@ mod support;
 
 use anabranch_core::media::DropReason;
 use anabranch_core::{
-    Config, DatagramMeta, Event, Frame, FrameId, MediaConfig, MediaSession, PaddingPolicy, PathId,
-    PathOptions, PathState, SourceLimits,
+    Config, DatagramMeta, Event, Frame, FrameId, Laboratory, MediaConfig, MediaSession,
+    PaddingPolicy, PathId, PathOptions, PathState, SourceLimits,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 use proptest::prelude::*;
@@ -31,7 +31,10 @@ fn adaptive(max_megabits: u64) -> Config {
 fn fixed(rate: DataRate) -> Config {
     Config {
         controller: support::controller("fixed"),
-        fixed_rate: rate,
+        laboratory: Laboratory {
+            fixed_rate: rate,
+            ..Laboratory::default()
+        },
         ..support::usual()
     }
 }

@@ -5,7 +5,7 @@
 
 mod support;
 
-use anabranch_core::{Config, MediaConfig, RetransmissionCopies, SendReason, Stream};
+use anabranch_core::{Config, Laboratory, MediaConfig, RetransmissionCopies, SendReason, Stream};
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 use support::{Load, Network, TestPath};
 
@@ -168,15 +168,18 @@ impl Draw {
             controller: support::controller(
                 self.of(&["live-bbr", "live-bbr", "cubic", "gcc", "fixed"]),
             ),
-            fixed_rate: DataRate::from_megabits_per_second(20),
             media: MediaConfig {
                 deadline: Duration::from_millis(millis),
                 reassembly_wait: Duration::from_millis(millis),
                 fec: self
                     .of(&["off", "off", "adaptive", "fixed:overhead=0.5"])
                     .to_owned(),
-                retransmission_copies: self.of(&RetransmissionCopies::NAMES).1,
                 ..MediaConfig::default()
+            },
+            laboratory: Laboratory {
+                fixed_rate: DataRate::from_megabits_per_second(20),
+                retransmission_copies: self.of(&RetransmissionCopies::NAMES).1,
+                ..Laboratory::default()
             },
             ..support::usual()
         }
@@ -323,7 +326,7 @@ fn a_stream_that_nobody_answers_falls_to_its_retransmission_timer() {
             Cut::Both.apply(&mut path, CUT_AT, NEVER);
             let config = Config {
                 controller: support::controller(controller),
-                ..support::usual_stream()
+                ..support::usual()
             };
             let paths = vec![path; path_count];
             let mut network = Network::<Stream>::of_stream_over(config, paths);

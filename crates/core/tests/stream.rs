@@ -4,8 +4,8 @@ mod support;
 
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, ConfigError, Content, DatagramMeta, Event, Frame, Media, MediaSession, PathId,
-    PathOptions, PathState, SendReason, Session, Stream, StreamConfig, StreamSession,
+    Config, ConfigError, Content, DatagramMeta, Event, Frame, Laboratory, Media, MediaSession,
+    PathId, PathOptions, PathState, SendReason, Session, Stream, StreamConfig, StreamSession,
     WriteStreamError,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
@@ -27,9 +27,12 @@ const SEGMENT: usize = 1_000;
 fn config(loss_detection: LossDetection, controller: &str) -> Config {
     Config {
         controller: support::controller(controller),
-        fixed_rate: DataRate::from_megabits_per_second(4),
+        laboratory: Laboratory {
+            fixed_rate: DataRate::from_megabits_per_second(4),
+            loss_detection: Some(loss_detection),
+            ..Laboratory::default()
+        },
         fragment_bytes: SEGMENT as u16,
-        loss_detection,
         ..support::usual()
     }
 }
@@ -489,10 +492,8 @@ fn what_cannot_be_written_is_refused() {
     let refused = MediaSession::new(config.clone(), Seed(1), now).map(drop);
     assert_eq!(refused, Err(ConfigError::LossDetection));
     // The stream's offset does not say which path lost what.
-    let cumulative = Config {
-        loss_detection: LossDetection::TcpCumulative,
-        ..config.clone()
-    };
+    let mut cumulative = config.clone();
+    cumulative.laboratory.loss_detection = Some(LossDetection::TcpCumulative);
     let mut stream = StreamSession::new(cumulative, Seed(1), now).unwrap();
     assert!(stream.add_path(now, PathOptions::default()).is_some());
     assert!(stream.add_path(now, PathOptions::default()).is_none());

@@ -2,7 +2,6 @@
 
 mod support;
 
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, PathId, SendReason, Stream};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use support::TestPath;
@@ -12,7 +11,6 @@ type Network = support::Network<Stream>;
 fn config(controller: &str) -> Config {
     Config {
         controller: support::controller(controller),
-        loss_detection: LossDetection::TcpSack,
         scheduler: anabranch_schedulers::default_stream_scheduler(),
         ..support::usual()
     }

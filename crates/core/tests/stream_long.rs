@@ -65,7 +65,7 @@ fn every_byte_of_a_long_stream_arrives_over_paths_that_change() {
             receive_window_bytes: WINDOW_BYTES,
             ..StreamConfig::default()
         },
-        ..support::usual_stream()
+        ..support::usual()
     };
     let paths = vec![
         TestPath::new(40, 10),

@@ -21,7 +21,7 @@ fn config() -> Config {
         fragment_bytes: 1_500 - HEADER_BYTES,
         controller: support::controller("cubic"),
         scheduler: support::scheduler("earliest-completion"),
-        ..support::usual_stream()
+        ..support::usual()
     }
 }
 
@@ -154,10 +154,8 @@ fn an_interface_whose_mtu_falls_loses_no_byte() {
 
 #[test]
 fn a_search_needs_reports_about_packets() {
-    let config = Config {
-        loss_detection: LossDetection::TcpCumulative,
-        ..config()
-    };
+    let mut config = config();
+    config.laboratory.loss_detection = Some(LossDetection::TcpCumulative);
     let refused = StreamSession::new(config, Seed(1), Instant::ZERO).map(|_| ());
     assert_eq!(refused, Err(ConfigError::LossDetection));
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anabranch_core::control::{
     CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
 };
-use anabranch_core::recovery::{Feedback, LossDetection};
+use anabranch_core::recovery::Feedback;
 use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
 use anabranch_core::{
     Config, PathId, PathSet, PathState, PathView, Reinjection, SendReason, SessionView, Stream,
@@ -27,7 +27,6 @@ fn config(scheduler: &str) -> Config {
     Config {
         controller: support::controller("cubic"),
         fragment_bytes: SEGMENT as u16,
-        loss_detection: LossDetection::TcpSack,
         scheduler: support::scheduler(scheduler),
         ..support::usual()
     }
@@ -66,13 +65,8 @@ fn lossy() -> TestPath {
 fn every_byte_arrives_once_by_any_scheduler_over_paths_that_lose_and_reorder() {
     for entry in anabranch_schedulers::SCHEDULERS {
         for retransmits_on_same_path in [false, true] {
-            let config = Config {
-                stream: StreamConfig {
-                    retransmits_on_same_path,
-                    ..StreamConfig::default()
-                },
-                ..config(entry.name)
-            };
+            let mut config = config(entry.name);
+            config.laboratory.retransmits_on_same_path = retransmits_on_same_path;
             let mut network = network(config, vec![lossy(), TestPath::new(8, 20), lossy()]);
             network.checks_invariants = true;
             transfer(&mut network, 100_000, Duration::from_secs(60));

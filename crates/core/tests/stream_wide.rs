@@ -13,7 +13,6 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::{
     Assignment, Scheduler, SchedulerEvent, SchedulerFactory, SendQueue,
 };
@@ -152,7 +151,6 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
         let name = scheduler.map(str::to_owned);
         let config = Config {
             controller: support::controller(&case.controller),
-            loss_detection: LossDetection::TcpSack,
             stream: StreamConfig {
                 reinjection: match setting("REINJECTION", "tail").as_str() {
                     "off" => Reinjection::Off,

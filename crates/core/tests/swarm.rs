@@ -10,8 +10,8 @@ use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, Frame, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, PathOptions,
-    ReasonCounts, Reinjection, RetransmissionCopies, SendReason, SourceLimits, Stream,
+    Config, Frame, Laboratory, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId,
+    PathOptions, ReasonCounts, Reinjection, RetransmissionCopies, SendReason, SourceLimits, Stream,
     StreamConfig,
 };
 use anabranch_schedulers::SCHEDULERS;
@@ -68,7 +68,10 @@ impl Draw {
             fragment_bytes: self.between(100, 1_316) as u16,
             mtu: self.chance(0.3).then_some(mtu),
             initial_rate: DataRate::from_kilobits_per_second(kilobits / 2),
-            fixed_rate: DataRate::from_kilobits_per_second(kilobits),
+            laboratory: Laboratory {
+                fixed_rate: DataRate::from_kilobits_per_second(kilobits),
+                ..Laboratory::default()
+            },
             controller: support::controller(name),
             ..support::usual()
         }
@@ -87,22 +90,26 @@ impl Draw {
             true => self.of(&usual),
             false => self.of(&schedulers),
         };
-        Config {
-            scheduler: support::scheduler(scheduler),
-            loss_detection: self.of(&[LossDetection::PerPacket, LossDetection::GapImmediate]),
-            media: MediaConfig {
-                deadline: self.millis(50, 800),
-                reassembly_wait: self.millis(50, 800),
-                source: self.of(&[SourceLimits::Fixed, adaptive]),
-                fec: match self.chance(0.5) {
-                    true => "off".to_owned(),
-                    false => self.of(&fec).to_owned(),
-                },
-                retransmission_copies: self.of(&RetransmissionCopies::NAMES).1,
-                ..MediaConfig::default()
+        let loss_detection = self.of(&[LossDetection::PerPacket, LossDetection::GapImmediate]);
+        let media = MediaConfig {
+            deadline: self.millis(50, 800),
+            reassembly_wait: self.millis(50, 800),
+            source: self.of(&[SourceLimits::Fixed, adaptive]),
+            fec: match self.chance(0.5) {
+                true => "off".to_owned(),
+                false => self.of(&fec).to_owned(),
             },
+            ..MediaConfig::default()
+        };
+        let retransmission_copies = self.of(&RetransmissionCopies::NAMES).1;
+        let mut config = Config {
+            scheduler: support::scheduler(scheduler),
+            media,
             ..self.config()
-        }
+        };
+        config.laboratory.loss_detection = Some(loss_detection);
+        config.laboratory.retransmission_copies = retransmission_copies;
+        config
     }
 
     fn stream_config(&mut self) -> Config {
@@ -112,19 +119,26 @@ impl Draw {
             LossDetection::TcpSack,
             LossDetection::TcpCumulative,
         ];
-        Config {
-            loss_detection: self.of(&rules),
-            stream: StreamConfig {
-                send_buffer_bytes: self.between(2_000, 400_000) as usize,
-                max_unsent_bytes: self.between(2_000, 100_000) as usize,
-                receive_window_bytes: self.between(65_536, 100_000),
-                retransmits_on_same_path: self.chance(0.5),
-                reinjection: self.of(&[Reinjection::Off, Reinjection::Linux, Reinjection::Xlink]),
-                ..StreamConfig::default()
-            },
+        let loss_detection = self.of(&rules);
+        let (send_buffer_bytes, max_unsent_bytes) =
+            (self.between(2_000, 400_000), self.between(2_000, 100_000));
+        let receive_window_bytes = self.between(65_536, 100_000);
+        let retransmits_on_same_path = self.chance(0.5);
+        let stream = StreamConfig {
+            send_buffer_bytes: send_buffer_bytes as usize,
+            max_unsent_bytes: max_unsent_bytes as usize,
+            receive_window_bytes,
+            reinjection: self.of(&[Reinjection::Off, Reinjection::Linux, Reinjection::Xlink]),
+            ..StreamConfig::default()
+        };
+        let mut config = Config {
+            stream,
             mtu: None,
             ..self.config()
-        }
+        };
+        config.laboratory.loss_detection = Some(loss_detection);
+        config.laboratory.retransmits_on_same_path = retransmits_on_same_path;
+        config
     }
 
     fn path(&mut self) -> TestPath {
@@ -291,8 +305,8 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         (reasons, check_count)
     } else {
         let config = draw.stream_config();
-        let path_count = match config.loss_detection {
-            LossDetection::TcpCumulative => 1,
+        let path_count = match config.laboratory.loss_detection {
+            Some(LossDetection::TcpCumulative) => 1,
             _ => draw.between(1, 4),
         };
         let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use anabranch_core::Config;
+use anabranch_core::{Config, Laboratory};
 use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
@@ -11,7 +11,10 @@ const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 fn fixed(rate: DataRate) -> Config {
     Config {
         controller: support::controller("fixed"),
-        fixed_rate: rate,
+        laboratory: Laboratory {
+            fixed_rate: rate,
+            ..Laboratory::default()
+        },
         ..support::usual()
     }
 }

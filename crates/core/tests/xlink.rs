@@ -2,6 +2,7 @@
 
 mod support;
 
+use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, PathId, Reinjection, SendReason, Stream, StreamConfig};
 use anabranch_units::{Duration, Instant};
 use support::TestPath;
@@ -12,7 +13,7 @@ type Network = support::Network<Stream>;
 const SEGMENT: u16 = 1_000;
 
 fn network(reinjection: Reinjection, paths: Vec<TestPath>) -> Network {
-    let config = Config {
+    let mut config = Config {
         controller: support::controller("cubic"),
         fragment_bytes: SEGMENT,
         scheduler: support::scheduler("round-robin"),
@@ -22,6 +23,7 @@ fn network(reinjection: Reinjection, paths: Vec<TestPath>) -> Network {
         },
         ..support::usual()
     };
+    config.laboratory.loss_detection = Some(LossDetection::PerPacket);
     Network::of_stream_over(config, paths)
 }
 

@@ -51,7 +51,7 @@ fn run(rate: DataRate) {
     };
     let mut config = ClientConfig::new(sender_key, peer_key, vec![path]);
     config.transport.controller = by_name("fixed").unwrap();
-    config.transport.fixed_rate = rate.mul_f64(1.2);
+    config.transport.laboratory.fixed_rate = rate.mul_f64(1.2);
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
     while !matches!(events.recv(), Ok(Event::Connected { .. })) {}

@@ -13,9 +13,7 @@ use std::sync::Arc;
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{
-    Agreed, Initiator, Kind, PairingCode, PublicKey, SecretKey, SessionParameters, classify,
-};
+use anabranch_secure::{Agreed, Initiator, Kind, PairingCode, PublicKey, SecretKey, classify};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::clock::Clock;
@@ -31,6 +29,7 @@ use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
 use crate::runtime::{Next, Role};
+use crate::session_parameters::SessionParameters;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::Arrival;
 use crate::tcp::TcpFallback;
@@ -274,7 +273,8 @@ impl<L: Load> ClientRole<L> {
         }
         let config = &self.config;
         let peer = config.peer_key;
-        let latency = latency_of(agreed.latency_millis);
+        let parameters = SessionParameters::from_block(&agreed.parameters);
+        let latency = parameters.and_then(|parameters| parameters.latency);
         let mut transport = config.transport.clone();
         if let Some(latency) = latency {
             // This is about data from the receiver.
@@ -497,26 +497,13 @@ fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
 
 fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     let (local, peer) = (&config.local_key, &config.peer_key);
-    let parameters = SessionParameters {
-        session_kind: L::SESSION_KIND,
-        latency_millis: millis_of(config.latency),
-    };
+    let parameters = SessionParameters::of(L::SESSION_KIND).with_latency(config.latency);
+    let parameters = parameters.to_block();
     let index = random::session_index();
     match &config.pairing_code {
         Some(code) => Initiator::pairing(local, peer, index, parameters, code),
         None => Initiator::new(local, peer, index, parameters),
     }
-}
-
-/// Converts a latency for handshakes: at most about a minute, and 0 for none.
-pub(crate) fn millis_of(latency: Option<Duration>) -> u16 {
-    let millis = latency.map_or(0, |latency| latency.as_millis().max(1));
-    u16::try_from(millis).unwrap_or(u16::MAX)
-}
-
-/// Converts a latency of handshakes back.
-pub(crate) fn latency_of(millis: u16) -> Option<Duration> {
-    (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
 /// Returns the end of a client that received nothing for `waited`.

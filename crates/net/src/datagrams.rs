@@ -17,13 +17,14 @@ mod order;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::session_parameters::SessionKind;
 use anabranch_controllers::default_controller;
 use anabranch_core::media::{FrameId, SendFrameError};
 use anabranch_core::{
     Config, Event as CoreEvent, Frame, HandOut, Media, MediaSession, MtuDiscovery,
 };
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{PublicKey, SessionKind};
+use anabranch_secure::PublicKey;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use bytes::Bytes;
 use tokio::sync::Notify;

@@ -3,8 +3,9 @@
 use core::fmt;
 use std::net::SocketAddr;
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media::DropReason};
-use anabranch_secure::{PublicKey, Refusal, SessionKind, VERSION};
+use anabranch_secure::{PublicKey, Refusal, VERSION};
 use anabranch_units::{DataRate, Duration};
 
 use crate::tcp::Carrier;

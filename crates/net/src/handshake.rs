@@ -247,15 +247,20 @@ impl Handshake {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_secure::{SecretKey, SessionKind, SessionParameters};
+    use crate::session_parameters::{SessionKind, SessionParameters};
+    use anabranch_secure::SecretKey;
 
     use super::*;
 
     #[test]
     fn resets_ask_for_initiations_with_a_back_off() {
         let (local, peer) = (SecretKey::generate(), SecretKey::generate().public_key());
-        let initiator =
-            Initiator::new(&local, &peer, 1, SessionParameters::of(SessionKind::Frames));
+        let initiator = Initiator::new(
+            &local,
+            &peer,
+            1,
+            SessionParameters::of(SessionKind::Frames).to_block(),
+        );
         let mut handshake = Handshake::new(Instant::ZERO, initiator, Duration::ZERO);
         let mut sent_at = Vec::new();
         for millis in 0..10_000 {

@@ -30,6 +30,7 @@
 // | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
 // | `client/builder.rs`, `server/builder.rs` | set-ups by the wishes of their owners |
 // | `handshake.rs` | the client's way to a session, and to another when that falls silent |
+// | `session_parameters.rs` | kind and latency, as the handshake carries them |
 // | `displaced.rs` | notices to senders that another has displaced |
 // | `driver.rs` | a session that is up: endpoint, packet protection and routes |
 // | `load.rs`, `streams.rs`, `datagrams.rs` | the loads of sessions |
@@ -76,6 +77,7 @@ mod search;
 mod sender;
 mod served;
 mod server;
+mod session_parameters;
 mod snapshot;
 mod socket;
 mod streams;
@@ -99,6 +101,7 @@ pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use sender::{SendError, Sender};
 pub use server::{PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, Serves};
+pub use session_parameters::{SessionKind, SessionParameters};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,

@@ -1,9 +1,9 @@
 //! Loads of sessions, as their driver and the roles see them: frames, streams or datagrams.
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::{
     Config, Content, Event as CoreEvent, Media, MediaSession, MtuDiscovery, Session,
 };
-use anabranch_secure::SessionKind;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::driver::Driver;

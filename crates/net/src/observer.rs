@@ -3,8 +3,9 @@
 
 use core::fmt;
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::{FrameId, PathId, SendReason};
-use anabranch_secure::{PublicKey, SessionKind};
+use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
 
 /// Observer of the packets of all sessions of an end. It runs in the thread that serves the

@@ -3,8 +3,9 @@
 use core::fmt;
 use std::sync::{Arc, OnceLock};
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::{Config, ConfigError, Session as Endpoint};
-use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Session, SessionKind};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Session};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::driver::{Authentic, Beginning, Driver};

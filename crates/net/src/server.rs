@@ -28,7 +28,7 @@ use anabranch_secure::{
 };
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
-use crate::client::{StartError, latency_of, millis_of};
+use crate::client::StartError;
 use crate::clock::Clock;
 use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
@@ -41,6 +41,7 @@ use crate::random;
 use crate::route::header_bytes;
 use crate::runtime::{Next, Role};
 use crate::served::Offer;
+use crate::session_parameters::SessionParameters;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
 use crate::tcp::listener::Listener;
@@ -153,6 +154,7 @@ pub(crate) struct ServerRole {
     refused_senders: RefusedSenders,
     offers: Vec<Offer>,
     responder: Responder,
+    latency: Option<Duration>,
     pairing: Pairing,
     gate: Gate,
     candidates: Candidates,
@@ -170,8 +172,7 @@ pub(crate) struct ServerRole {
 impl ServerRole {
     pub(crate) fn new(config: ServerConfig, offers: Vec<Offer>) -> Self {
         let peer_count = config.allowed.len();
-        let mut responder = Responder::new(config.local_key, config.allowed);
-        responder.set_latency_millis(millis_of(config.latency));
+        let responder = Responder::new(config.local_key, config.allowed);
         ServerRole {
             seed: config.seed,
             observer: config.observer,
@@ -182,6 +183,7 @@ impl ServerRole {
             refused_senders: RefusedSenders::default(),
             offers,
             responder,
+            latency: config.latency,
             pairing: Pairing::default(),
             gate: Gate::new(config.clock.now(), peer_count),
             candidates: Candidates::default(),
@@ -299,7 +301,8 @@ impl ServerRole {
         let Some(offer) = self.offers.iter().position(is_its) else {
             return false;
         };
-        let latency = latency_of(agreed.latency_millis);
+        let parameters = SessionParameters::from_block(&agreed.parameters);
+        let latency = parameters.and_then(|parameters| parameters.latency);
         let offer = &mut self.offers[offer];
         let seed = self.seed.unwrap_or_else(random::seed);
         let beginning = Beginning {

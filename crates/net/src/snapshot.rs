@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
-use anabranch_secure::{PublicKey, Rejected, SessionKind};
+use anabranch_secure::{PublicKey, Rejected};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::link::LinkReport;

@@ -19,14 +19,14 @@ use core::task::Waker as TaskWaker;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::control::Controller;
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
 };
 use anabranch_mux::{Budget, Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
-use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
@@ -60,7 +60,6 @@ const WINDOW_BYTES: u64 = 16 << 20;
 /// scheduler.
 pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> Config {
     Config {
-        loss_detection: LossDetection::TcpSack,
         stream: StreamConfig {
             carries_messages: true,
             silence_question_interval: Some(SILENCE_QUESTION_INTERVAL),

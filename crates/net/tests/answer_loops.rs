@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration as StdDuration;
 
 use anabranch_net::{Receiver, Receptions, ServerConfig};
-use anabranch_secure::{Initiator, Kind, PublicKey, SecretKey, SessionKind, SessionParameters};
+use anabranch_net::{SessionKind, SessionParameters};
+use anabranch_secure::{Initiator, Kind, PublicKey, SecretKey};
 
 fn loopback(last: u8) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), 0).into()
@@ -42,7 +43,7 @@ fn what_a_server_answers_no_server_answers() {
     let publics = keys.each_ref().map(SecretKey::public_key);
     let servers = keys.map(|key| start_server(key, sender.public_key()));
     let addresses = servers.each_ref().map(|(server, _)| server.local_addr());
-    let parameters = SessionParameters::of(SessionKind::Frames);
+    let parameters = SessionParameters::of(SessionKind::Frames).to_block();
     let allowed = Initiator::new(&sender, &publics[0], 7, parameters);
     let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
     // More than are admitted without a cookie.

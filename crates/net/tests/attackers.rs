@@ -17,9 +17,9 @@ use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
     Refused, RefusedSender, Sender, ServerConfig, Via,
 };
+use anabranch_net::{SessionKind, SessionParameters};
 use anabranch_secure::{
-    INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, SessionKind,
-    SessionParameters, classify,
+    INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, classify,
 };
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
@@ -68,7 +68,7 @@ impl Source {
         };
         let mut config = ClientConfig::new(key, peer, vec![path]);
         config.transport.controller = by_name("fixed").unwrap();
-        config.transport.fixed_rate = DataRate::from_megabits_per_second(20);
+        config.transport.laboratory.fixed_rate = DataRate::from_megabits_per_second(20);
         let clock = config.clock;
         let (sender, events) = Sender::start(config).expect("loopback");
         Source {
@@ -379,7 +379,7 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     let receiver_public = receiver_key.public_key();
     let allowed = vec![sender_key.public_key()];
     let recorded = (0..500).map(|index| {
-        let parameters = SessionParameters::of(SessionKind::Frames);
+        let parameters = SessionParameters::of(SessionKind::Frames).to_block();
         let initiator = Initiator::new(&sender_key, &receiver_public, index, parameters);
         initiation(&initiator)
     });
@@ -591,7 +591,7 @@ fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
                     &stranger,
                     receiver_public,
                     number,
-                    SessionParameters::of(SessionKind::Frames),
+                    SessionParameters::of(SessionKind::Frames).to_block(),
                 ))
             })
             .collect()

@@ -8,9 +8,8 @@ use anabranch_net::{
     ClientConfig, ClientPath, Ended, Event, Events, PairingOutcome, Receiver, Receptions,
     RefusedSender, Sender, ServerConfig, Via,
 };
-use anabranch_secure::{
-    Initiator, PairingCode, PublicKey, SecretKey, SessionKind, SessionParameters,
-};
+use anabranch_net::{SessionKind, SessionParameters};
+use anabranch_secure::{Initiator, PairingCode, PublicKey, SecretKey};
 use anabranch_units::Duration;
 
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -89,7 +88,7 @@ impl Studio {
     }
 
     fn initiation(&self, local: &SecretKey, code: &PairingCode) -> Vec<u8> {
-        let parameters = SessionParameters::of(SessionKind::Frames);
+        let parameters = SessionParameters::of(SessionKind::Frames).to_block();
         let initiator = Initiator::pairing(local, &self.key, 7, parameters, code);
         initiator.message().to_vec()
     }

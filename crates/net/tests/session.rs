@@ -117,7 +117,7 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
 /// Fixes the rate, as these tests are about the runtime, independent of any controller's estimate.
 fn at_fixed_rate(config: &mut ClientConfig) {
     config.transport.controller = by_name("fixed").unwrap();
-    config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
+    config.transport.laboratory.fixed_rate = DataRate::from_megabits_per_second(4);
 }
 
 /// Returns the keys of a sender and a receiver that know each other.

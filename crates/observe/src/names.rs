@@ -2,7 +2,8 @@
 
 use anabranch_core::PathState;
 use anabranch_net::PathSnapshot;
-use anabranch_secure::{PublicKey, SessionKind};
+use anabranch_net::SessionKind;
+use anabranch_secure::PublicKey;
 use anabranch_terminal::clean::one_line;
 
 /// Returns a name for people: this end's, otherwise the peer's, otherwise the peer's address.

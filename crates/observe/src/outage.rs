@@ -5,8 +5,8 @@
 //! packets arrive but no frames, the source has failed. A single idle path is heard only every
 //! fifteen seconds, so the receiver at first assumes dead links.
 
+use anabranch_net::SessionKind;
 use anabranch_net::{PathSnapshot, Snapshot};
-use anabranch_secure::SessionKind;
 use anabranch_units::{Duration, Instant};
 
 use super::stream_event::{Cause, StreamEvent};

@@ -19,8 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::{io, thread};
 
+use anabranch_net::SessionKind;
 use anabranch_net::{Clock, PacketEvent, PacketEventKind, PacketObserver, PathSnapshot, Snapshot};
-use anabranch_secure::{PublicKey, SessionKind};
+use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;

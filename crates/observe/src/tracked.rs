@@ -4,8 +4,8 @@ use crate::status::Flow;
 use std::collections::BTreeMap;
 
 use anabranch_core::{PathState, ReasonCounts, SendReason};
+use anabranch_net::SessionKind;
 use anabranch_net::{PathSnapshot, Snapshot};
-use anabranch_secure::SessionKind;
 use anabranch_units::{DataRate, Instant};
 
 use super::meter::{RateMeter, Series};

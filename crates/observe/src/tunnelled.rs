@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use anabranch_secure::{PublicKey, SessionKind};
+use anabranch_net::SessionKind;
+use anabranch_secure::PublicKey;
 
 /// Protocol of a request behind the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,7 +100,7 @@ impl Algorithms {
                 Algorithms::Own => false,
             };
             if is_published {
-                media.config.media.endpoint = Endpoint::Bare;
+                media.config.laboratory.endpoint = Endpoint::Bare;
                 has_any = true;
             }
         }

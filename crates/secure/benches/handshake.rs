@@ -5,9 +5,7 @@
 
 use std::hint::black_box;
 
-use anabranch_secure::{
-    INITIATION_BYTES, Initiator, Responder, SecretKey, SessionKind, SessionParameters,
-};
+use anabranch_secure::{INITIATION_BYTES, Initiator, ParameterBlock, Responder, SecretKey};
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 7;
@@ -40,7 +38,7 @@ fn main() {
     let key = local.public_key();
     let source = ([192, 0, 2, 1], 7_000).into();
     let mut responder = Responder::new(local, [peer.public_key()]);
-    let parameters = SessionParameters::of(SessionKind::Frames);
+    let parameters = ParameterBlock::default();
     let stranger = Initiator::new(&SecretKey::generate(), &key, 1, parameters);
     let marked = stranger.message().to_vec();
     let mut random = [0; INITIATION_BYTES];
@@ -66,7 +64,7 @@ fn main() {
     let allowed = allowed.message();
     let shaken = measure(|| {
         let request = responder.read_initiation(black_box(allowed));
-        black_box(responder.accept(request.expect("an allowed peer"), 1, false));
+        black_box(responder.accept(request.expect("an allowed peer"), 1, false, parameters));
     });
     println!("| by an allowed key, or a replay: the handshake | {shaken:.2} |");
 }

@@ -1,23 +1,24 @@
 //! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
 //!
 //! ```text
-//! initiation, 137 bytes               response, 76 bytes
+//! initiation, 166 bytes               response, 106 bytes
 //! byte 0       kind, 1                byte 0      kind, 2
-//! byte 1       protocol version, 3    bytes 1–4   receiver's session index
+//! byte 1       protocol version, 4    bytes 1–4   receiver's session index
 //! bytes 2–33   initiator's ephemeral  bytes 5–36  responder's ephemeral
-//! bytes 34–81  initiator's static,    bytes 37–75 sealed: status, 1 byte, the responder's
+//! bytes 34–81  initiator's static,    bytes 37–105 sealed: status, 1 byte, the responder's
 //!              sealed                             session index, the session's reset
-//! bytes 82–104 sealed: the                        token, 16 bytes, and the latency, 2 bytes
+//! bytes 82–133 sealed: the                        token, 16 bytes, and its parameters, 32
 //!              initiator's session
-//!              index, the session's
-//!              kind, 1, and the latency
-//!              requested, 2 bytes
-//! bytes 105–120 first mark
-//! bytes 121–136 second mark, or zeros
+//!              index, and its
+//!              parameters, 32 bytes
+//! bytes 134–149 first mark
+//! bytes 150–165 second mark, or zeros
 //! ```
 //!
-//! An initiation of 153 bytes also has a pairing code of 16 bytes at the end of its sealed payload
-//! (bytes 82–120); all else follows it. It is for a responder that does not know the initiator.
+//! An initiation of 182 bytes also has a pairing code of 16 bytes at the end of its sealed payload
+//! (bytes 82–149); all else follows it. It is for a responder that does not know the initiator.
+//!
+//! The handshake carries the parameters of a session and does not read them ([`ParameterBlock`]).
 //!
 //! Integers are big-endian. Both sealed parts carry a 16-byte tag. Kinds, version and the
 //! response's receiver index travel outside of Noise; each must have the one value that the
@@ -33,8 +34,8 @@
 
 mod error;
 mod initiator;
+mod parameter_block;
 mod responder;
-mod session_parameters;
 
 use snow::HandshakeState;
 use snow::params::NoiseParams;
@@ -49,36 +50,39 @@ use crate::reset::{ResetToken, TOKEN_BYTES};
 
 pub use error::{HandshakeError, Refusal};
 pub use initiator::{Initiator, Reply};
+pub use parameter_block::{PARAMETERS_BYTES, ParameterBlock};
 pub use responder::{Answer, Request, Responder};
-pub use session_parameters::{SessionKind, SessionParameters};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
 /// Length of an initiation with a pairing code.
 pub const PAIRING_INITIATION_BYTES: usize = INITIATION_BYTES + CODE_BYTES;
 /// Length of a response: shorter than an initiation, so that nobody can use a responder to amplify.
-pub const RESPONSE_BYTES: usize = 76;
+pub const RESPONSE_BYTES: usize = RESPONSE_NOISE_AT + RESPONSE_NOISE_BYTES + RESPONSE_PAYLOAD_BYTES;
 /// Version of the whole protocol between the ends, not of the handshake alone. Ends of different
 /// versions cannot have a session.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// Name and [`VERSION`]: transcripts of different versions differ from the first hash on. The
 /// version also fixes AES-256-GCM, and how its keys follow one another.
-const PROLOGUE: &[u8] = b"anabranch 3";
+const PROLOGUE: &[u8] = b"anabranch 4";
 const INDEX_BYTES: usize = 4;
-const SESSION_KIND_BYTES: usize = 1;
-const LATENCY_BYTES: usize = 2;
 const STATUS_BYTES: usize = 1;
 /// Accepted; the responder had no session with the initiator.
 const ACCEPTED: u8 = 0;
 /// Accepted, to replace a session that the responder has.
 const ACCEPTED_REPLACEMENT: u8 = 3;
-const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + SESSION_KIND_BYTES + LATENCY_BYTES;
-const RESPONSE_PAYLOAD_BYTES: usize = STATUS_BYTES + INDEX_BYTES + TOKEN_BYTES + LATENCY_BYTES;
+const INITIATION_PAYLOAD_BYTES: usize = INDEX_BYTES + PARAMETERS_BYTES;
+const RESPONSE_PAYLOAD_BYTES: usize = STATUS_BYTES + INDEX_BYTES + TOKEN_BYTES + PARAMETERS_BYTES;
+/// Bytes of Noise around the initiation's payload: two keys, and a tag behind the second and behind
+/// the payload.
+const INITIATION_NOISE_BYTES: usize = 2 * (32 + 16);
+/// Bytes of Noise around the response's payload: a key and a tag.
+const RESPONSE_NOISE_BYTES: usize = 32 + 16;
 const VERSION_AT: usize = 1;
 const INITIATION_NOISE_AT: usize = 2;
-const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 103;
+const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + INITIATION_NOISE_BYTES + INITIATION_PAYLOAD_BYTES;
 const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const MARKS_BYTES: usize = 2 * MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
@@ -88,8 +92,8 @@ const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 pub struct Agreed {
     /// The session.
     pub session: Session,
-    /// The larger of both ends' values, in milliseconds; 0: neither has one.
-    pub latency_millis: u16,
+    /// Parameters that the responder has chosen, with the initiator's in view.
+    pub parameters: ParameterBlock,
     /// Whether the responder had a session of the same kind with the initiator, so that it was not
     /// restarted since.
     pub had_session: bool,
@@ -164,10 +168,6 @@ fn split(
 
 fn big_endian_u32(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("an index is four bytes"))
-}
-
-fn big_endian_u16(bytes: &[u8]) -> u16 {
-    u16::from_be_bytes(bytes.try_into().expect("two bytes"))
 }
 
 #[cfg(test)]

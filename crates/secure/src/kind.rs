@@ -32,12 +32,10 @@ pub(crate) const RESET_INDEX_AT: usize = 1;
 /// authenticates nothing.
 ///
 /// ```
-/// use anabranch_secure::{
-///     Initiator, Kind, SecretKey, SessionKind, SessionParameters, classify, receiver_index,
-/// };
+/// use anabranch_secure::{Initiator, Kind, ParameterBlock, SecretKey, classify, receiver_index};
 ///
 /// let peer = SecretKey::generate().public_key();
-/// let parameters = SessionParameters::of(SessionKind::Streams);
+/// let parameters = ParameterBlock::default();
 /// let initiator = Initiator::new(&SecretKey::generate(), &peer, 1, parameters);
 /// assert_eq!(classify(initiator.message()), Some(Kind::Initiation));
 /// assert_eq!(receiver_index(initiator.message()), None, "there is no session yet");

@@ -11,21 +11,20 @@
 //! static and ephemeral keys. Everything else is a function of its inputs.
 //!
 //! ```
-//! use anabranch_secure::{
-//!     Initiator, Reply, Responder, SecretKey, SessionKind, SessionParameters,
-//! };
+//! use anabranch_secure::{Initiator, ParameterBlock, Reply, Responder, SecretKey};
 //!
 //! let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
 //! let studio_name = studio.public_key();
 //! let responder = Responder::new(studio, [camera.public_key()]);
 //!
 //! // Two datagrams make a session.
-//! let parameters = SessionParameters::of(SessionKind::Frames);
-//! let mut initiator = Initiator::new(&camera, &studio_name, 1, parameters);
+//! let request = ParameterBlock::new([1; 32]);
+//! let mut initiator = Initiator::new(&camera, &studio_name, 1, request);
 //! responder.screen(initiator.message())?;
 //! let request = responder.read_initiation(initiator.message())?;
 //! assert_eq!(request.peer(), camera.public_key());
-//! let answer = responder.accept(request, 2, false);
+//! let parameters = *request.parameters();
+//! let answer = responder.accept(request, 2, false, parameters);
 //! let Reply::Agreed(agreed) = initiator.handle_response(&answer.response)? else {
 //!     panic!("the responder has refused");
 //! };
@@ -70,7 +69,7 @@ mod text;
 pub use framing::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError, append_framed};
 pub use handshake::{
     Agreed, Answer, HandshakeError, INITIATION_BYTES, Initiator, PAIRING_INITIATION_BYTES,
-    RESPONSE_BYTES, Refusal, Reply, Request, Responder, SessionKind, SessionParameters, VERSION,
+    PARAMETERS_BYTES, ParameterBlock, RESPONSE_BYTES, Refusal, Reply, Request, Responder, VERSION,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};

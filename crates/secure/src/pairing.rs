@@ -17,9 +17,7 @@ pub(crate) const CODE_BYTES: usize = 16;
 /// never shown by `Debug`, and compared in constant time.
 ///
 /// ```
-/// use anabranch_secure::{
-///     Initiator, PairingCode, Responder, SecretKey, SessionKind, SessionParameters,
-/// };
+/// use anabranch_secure::{Initiator, PairingCode, ParameterBlock, Responder, SecretKey};
 ///
 /// let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
 /// let studio_name = studio.public_key();
@@ -29,7 +27,7 @@ pub(crate) const CODE_BYTES: usize = 16;
 /// responder.set_code(Some(code.clone()));
 ///
 /// let typed: PairingCode = code.to_text().parse()?;
-/// let parameters = SessionParameters::of(SessionKind::Frames);
+/// let parameters = ParameterBlock::default();
 /// let initiator = Initiator::pairing(&camera, &studio_name, 1, parameters, &typed);
 /// let request = responder.read_initiation(initiator.message())?;
 /// assert!(request.is_paired());

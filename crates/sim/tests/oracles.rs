@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_controllers::by_name;
-use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
+use anabranch_core::{Config, Laboratory, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
 use anabranch_link::{DropCause, LinkConfig, QueueLimit};
 use anabranch_schedulers::default_scheduler;
 use anabranch_sim::{
@@ -77,7 +77,10 @@ fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> F
         ..MediaConfig::default()
     };
     let config = Arc::new(Config {
-        fixed_rate: rate,
+        laboratory: Laboratory {
+            fixed_rate: rate,
+            ..Laboratory::default()
+        },
         initial_rate: rate,
         padding,
         media,

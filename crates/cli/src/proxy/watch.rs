@@ -4,11 +4,11 @@ use core::time::Duration as StdDuration;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_net::SessionKind;
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
 use anabranch_observe::names::cargo_name;
 use anabranch_observe::service;
 use anabranch_observe::{Look, Observation, Opened};
-use anabranch_secure::SessionKind;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_tunnel::udp::FlowMeter;

@@ -11,10 +11,10 @@ use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{
     BondedSender, Callers, Encoder, Input, InputName, Output, OutputName, PARAMETERS, Piece, Wanted,
 };
+use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event};
 use anabranch_observe::service;
 use anabranch_observe::{Look, Observation, StandardOutput};
-use anabranch_secure::SessionKind;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;

@@ -1,12 +1,10 @@
-//! Policies of forward error correction: the trait, and every policy by its name.
+//! Policies of forward error correction: the trait.
 
 use core::fmt::Debug;
 
-use anabranch_units::{Importance, Instant, known_names};
+use anabranch_units::{Importance, Instant};
 
-use super::policies::{adaptive, fixed, frame, webrtc, window};
-use crate::media::FrameId;
-use crate::options::{AlgorithmOption, AlgorithmOptions, OptionError};
+use crate::fragment::FrameId;
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -84,136 +82,4 @@ pub struct SlidingWindow {
     pub symbols: u16,
     /// Number of repairs.
     pub repairs: u16,
-}
-
-/// An entry of the registry.
-#[derive(Clone, Copy)]
-pub struct FecPolicyEntry {
-    /// The name used in scenario files and on the command line.
-    pub name: &'static str,
-    /// Description in one line.
-    pub summary: &'static str,
-    /// Options of the policy, as in `fixed:overhead=0.25`.
-    pub options: &'static [AlgorithmOption],
-    build: fn(&AlgorithmOptions) -> Option<Box<dyn FecPolicy>>,
-}
-
-impl Debug for FecPolicyEntry {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Every policy there is, by name.
-pub const FEC_POLICIES: &[FecPolicyEntry] = &[
-    FecPolicyEntry {
-        name: "adaptive",
-        summary: "retransmission where there is time for it, else blocks or a sliding window",
-        options: adaptive::OPTIONS,
-        build: |options| Some(adaptive::build(options)),
-    },
-    FecPolicyEntry {
-        name: "fixed",
-        summary: "a constant share of repairs, whatever the losses",
-        options: fixed::OPTIONS,
-        build: |options| Some(fixed::build(options)),
-    },
-    FecPolicyEntry {
-        name: "frame",
-        summary: "each frame a block of its own, with what recent losses ask for",
-        options: &[],
-        build: |options| Some(frame::build(options)),
-    },
-    FecPolicyEntry {
-        name: "off",
-        summary: "no repairs: lost packets are sent again, or missing (the default)",
-        options: &[],
-        build: |_| None,
-    },
-    FecPolicyEntry {
-        name: "webrtc",
-        summary: "a share that follows the loss ratio, by round-trip time, as in WebRTC",
-        options: &[],
-        build: |options| Some(webrtc::build(options)),
-    },
-    FecPolicyEntry {
-        name: "window",
-        summary: "a window that slides over many small frames",
-        options: &[],
-        build: |options| Some(window::build(options)),
-    },
-];
-
-/// A text that names no policy, or sets an option that the policy does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnknownFecPolicy {
-    /// No policy has this name.
-    #[error(
-        "no FEC policy is called {name:?}; known are {}",
-        known_names(name, FEC_POLICIES.iter().map(|entry| entry.name))
-    )]
-    Name {
-        /// The name asked for.
-        name: String,
-    },
-    /// The policy cannot be set so.
-    #[error("{policy}: {error}")]
-    Option {
-        /// The policy.
-        policy: &'static str,
-        /// Error of the option.
-        error: OptionError,
-    },
-}
-
-/// Builds a policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
-pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFecPolicy> {
-    parse(text).map(|(entry, options)| (entry.build)(&options))
-}
-
-/// Checks that a session can be configured with this policy: a name, with any options behind it.
-///
-/// ```
-/// use anabranch_core::fec::check;
-///
-/// assert_eq!(check("fixed:overhead=0.25")?.name, "fixed");
-/// let message = check("adaptiv").unwrap_err().to_string();
-/// assert!(message.contains("did you mean \"adaptive\"?"), "{message}");
-/// # Ok::<(), anabranch_core::fec::UnknownFecPolicy>(())
-/// ```
-///
-/// # Errors
-/// [`UnknownFecPolicy`], which lists the known names or the policy's options.
-pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
-    parse(text).map(|(entry, _)| entry)
-}
-
-fn parse(text: &str) -> Result<(&'static FecPolicyEntry, AlgorithmOptions), UnknownFecPolicy> {
-    let (name, options) = text.split_once(':').unwrap_or((text, ""));
-    let entry = FEC_POLICIES.iter().find(|entry| entry.name == name);
-    let entry = entry.ok_or_else(|| UnknownFecPolicy::Name {
-        name: name.to_owned(),
-    })?;
-    let options = AlgorithmOptions::parse(options, entry.options);
-    let options = options.map_err(|error| UnknownFecPolicy::Option {
-        policy: entry.name,
-        error,
-    })?;
-    Ok((entry, options))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mistakes_list_what_is_known() {
-        let error = |text| check(text).unwrap_err().to_string();
-        assert!(error("fec").contains("adaptive, fixed, frame, off, webrtc, window"));
-        assert!(error("fixed:rate=1").contains("overhead, window"));
-        assert!(error("off:window=3").starts_with("off: "));
-        assert!(build("fixed:overhead=0.25,window=20").unwrap().is_some());
-        assert!(build("off").unwrap().is_none());
-    }
 }

@@ -5,39 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::FrameId;
+use crate::fragment::{FrameId, Half};
 
 /// Maximum number of halves that wait for the other one, and of their bytes; the oldest makes way.
 const MAX_HALVES: usize = 1_024;
 const MAX_BYTES: usize = 1 << 20;
-
-/// One half of a fragment. The first one is a byte longer if their lengths differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
-    /// The first.
-    First,
-    /// The rest.
-    Second,
-}
-
-impl Half {
-    /// Returns the other half.
-    pub const fn other(self) -> Half {
-        match self {
-            Half::First => Half::Second,
-            Half::Second => Half::First,
-        }
-    }
-
-    /// Returns this half of a fragment's payload.
-    pub(crate) fn of(self, payload: &[u8]) -> &[u8] {
-        let (first, second) = payload.split_at(payload.len().div_ceil(2));
-        match self {
-            Half::First => first,
-            Half::Second => second,
-        }
-    }
-}
 
 /// Halves that have arrived without the other one.
 #[derive(Debug, Default)]

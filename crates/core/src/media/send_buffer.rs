@@ -14,16 +14,20 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
-use super::{FragmentHeader, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol};
+use super::{
+    FragmentHeader, FragmentId, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol,
+};
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 use crate::wire;
 use dependencies::Groups;
 pub(crate) use dependencies::{Group, Unsent};
+#[cfg(any(debug_assertions, feature = "invariants"))]
+pub(crate) use invariants::{Exceptions, Places};
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
-pub(crate) use reconsider::{CopiesInFlight, FragmentId, Outlook, Verdict};
+pub(crate) use reconsider::{CopiesInFlight, Outlook, Verdict};
 use repairs::Repairs;
 
 /// The most bytes kept; a source that fills this is refused.

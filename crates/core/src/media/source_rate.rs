@@ -26,13 +26,20 @@ pub(crate) struct SourceRate {
 impl SourceRate {
     /// Creates the measurement of a source whose frames are worthless after `deadline`.
     pub(crate) fn new(deadline: Duration) -> Self {
-        SourceRate {
-            // At the rate that this gives, a frame leaves in a quarter of its lifetime.
-            first_span: (deadline / 4).clamp(SHORTEST_FIRST_SPAN, LONGEST_FIRST_SPAN),
+        let mut rate = SourceRate {
+            first_span: Duration::ZERO,
             began_at: None,
             bytes: 0,
             bytes_before: None,
-        }
+        };
+        rate.set_deadline(deadline);
+        rate
+    }
+
+    /// Sets the time after which frames are worthless.
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        // At the rate that this gives, a frame leaves in a quarter of its lifetime.
+        self.first_span = (deadline / 4).clamp(SHORTEST_FIRST_SPAN, LONGEST_FIRST_SPAN);
     }
 
     /// Counts a frame that comes now. The rate, this frame included.

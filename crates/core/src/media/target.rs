@@ -17,13 +17,14 @@ pub(crate) struct Bandwidth {
     pub(crate) total: DataRate,
     /// The share of it that the encoder gets.
     fraction: f64,
-    /// Sum of the amounts by which paths' shares fall short of [`MediaConfig::path_target_min`].
+    /// Sum of the amounts by which paths' shares fall short of
+    /// [`Laboratory::path_target_min`](crate::Laboratory::path_target_min).
     shortfall: DataRate,
 }
 
 impl Bandwidth {
     pub(crate) fn of(
-        config: &MediaConfig,
+        path_min: DataRate,
         fraction: f64,
         path_rates: impl Iterator<Item = DataRate>,
     ) -> Self {
@@ -33,9 +34,9 @@ impl Bandwidth {
         };
         for rate in path_rates {
             bandwidth.total += rate;
-            if !config.path_target_min.is_zero() {
+            if !path_min.is_zero() {
                 let share = rate.mul_f64(fraction);
-                bandwidth.shortfall += config.path_target_min.saturating_sub(share);
+                bandwidth.shortfall += path_min.saturating_sub(share);
             }
         }
         bandwidth
@@ -110,7 +111,7 @@ mod tests {
             source,
             ..MediaConfig::default()
         };
-        let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(3)].into_iter());
+        let bandwidth = Bandwidth::of(DataRate::ZERO, 0.8, [MBIT(4), MBIT(3)].into_iter());
         target_bitrate(&config, &Demand::new(bandwidth, backlog_bytes, 0.0))
     }
 
@@ -124,12 +125,9 @@ mod tests {
 
     #[test]
     fn no_path_counts_for_less_than_the_least_of_a_path() {
-        let config = MediaConfig {
-            path_target_min: MBIT(1),
-            ..MediaConfig::default()
-        };
-        let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(1)].into_iter());
-        let target = target_bitrate(&config, &Demand::new(bandwidth, 0, 0.0));
+        let bandwidth = Bandwidth::of(MBIT(1), 0.8, [MBIT(4), MBIT(1)].into_iter());
+        let demand = Demand::new(bandwidth, 0, 0.0);
+        let target = target_bitrate(&MediaConfig::default(), &demand);
         assert_eq!(target, DataRate::from_kilobits_per_second(3_200 + 1_000));
     }
 
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn media_leaves_room_for_repairs_and_retransmissions() {
         let config = MediaConfig::default();
-        let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(7)].into_iter());
+        let bandwidth = Bandwidth::of(DataRate::ZERO, 0.8, [MBIT(7)].into_iter());
         let target = |overhead| target_bitrate(&config, &Demand::new(bandwidth, 0, overhead));
         assert_eq!(target(0.0), DataRate::from_kilobits_per_second(5_600));
         assert_eq!(target(0.4), MBIT(4));

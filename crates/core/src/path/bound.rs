@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Instant};
 
 use super::Path;
-use crate::media::FrameId;
+use crate::fragment::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 
 /// Delay with which a driver may wake an endpoint for a packet that was held until a path is ready.

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Path;
-use crate::media::{FrameId, Half};
+use crate::fragment::{FrameId, Half};
 use crate::path_view::PathState;
 use crate::scheduler::PacketView;
 use crate::wire;

@@ -2,34 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::sent_packets::{AckedPacket, SentPacket};
-
-/// State of the path's delivery when a packet left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeliverySnapshot {
-    /// `P.delivered`: bytes delivered by then.
-    pub delivered_bytes: u64,
-    /// `P.delivered_time`: when the last of them was acknowledged.
-    pub delivered_at: Instant,
-    /// `P.first_send_time`: when the packet last acknowledged by then was sent.
-    pub first_sent_at: Instant,
-    /// Bytes sent, this packet included.
-    pub sent_bytes: u64,
-    /// Bytes sent up to the packet last acknowledged by then, that one included.
-    pub sent_bytes_at_last_acked: u64,
-    /// `P.lost`: bytes declared lost by then.
-    pub lost_bytes: u64,
-    /// Whether the sender had too little to send.
-    pub is_app_limited: bool,
-    /// Which train the packet belongs to, modulo [`DeliverySnapshot::TRAINS`]: the sender has not
-    /// been idle between packets of one.
-    pub train: u8,
-}
-
-impl DeliverySnapshot {
-    /// Trains are counted modulo this.
-    pub const TRAINS: u8 = 4;
-}
+use super::packet::{AckedPacket, DeliverySnapshot, SentPacket};
 
 /// Delivery rate between a packet's sending and its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::packet::SentPacket;
 use super::reordering::Reordering;
 use super::rtt::RttEstimator;
-use super::sent_packets::SentPacket;
 
 /// The loss detection that a session uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

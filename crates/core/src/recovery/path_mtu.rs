@@ -20,8 +20,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::sent_packets::{PacketContent, SentPacket};
-use crate::config::MtuDiscovery;
+use super::packet::{PacketContent, SentPacket};
 
 /// Sizes that networks carry: Ethernet, PPPoE, tunnels of several kinds, IPv6's minimum.
 const COMMON_SIZES: [u32; 13] = [
@@ -49,6 +48,30 @@ const BASE_LOSSES: u8 = 30;
 const SHORTER_ARRIVALS: u8 = 5;
 /// Packets are full-size if they are at most this much shorter than the longest: headers vary.
 const FULL_SIZE_TOLERANCE: u32 = 64;
+
+/// Parameters of the search for the paths' MTU. Sizes are those of IP packets, headers included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MtuDiscovery {
+    /// Packet size that every path is assumed to carry (RFC 8899 §5.1.2: BASE_PLPMTU).
+    pub base_bytes: u32,
+    /// The largest size that is tried.
+    pub max_bytes: u32,
+    /// Fragments that are shorter than [`Config::fragment_bytes`](crate::Config::fragment_bytes) are multiples of this if they
+    /// can: 188 for MPEG-TS.
+    pub unit_bytes: u16,
+}
+
+impl MtuDiscovery {
+    /// Returns a search from 1200 B of UDP payload (RFC 9000 §14) with `header_bytes` of IP and UDP
+    /// to 1500 B.
+    pub const fn of_internet(header_bytes: u32) -> Self {
+        MtuDiscovery {
+            base_bytes: 1_200 + header_bytes,
+            max_bytes: 1_500,
+            unit_bytes: 188,
+        }
+    }
+}
 
 /// The state of one path's search.
 #[derive(Clone, Debug)]

@@ -22,8 +22,8 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::packet::{AckedPacket, SentPacket};
 use super::rtt::RttEstimator;
-use super::sent_packets::{AckedPacket, SentPacket};
 
 /// Packets in a block; the window comes from the last one to two of them. At 4 Mbit/s, two to four
 /// seconds.

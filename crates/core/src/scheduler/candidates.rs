@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::forecast::Forecast;
-    use crate::media::FrameId;
+    use crate::fragment::FrameId;
     use crate::send_reason::SendReason;
 
     fn packet(avoid: PathSet) -> PacketView {

@@ -5,16 +5,18 @@ use core::fmt::Debug;
 use anabranch_units::{DataRate, Instant};
 
 use super::Session;
-use super::timeout::NextTimer;
-use super::transmit::Written;
+use super::next_timer::NextTimer;
 use crate::config::{Config, ConfigError};
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::path::Path;
 use crate::path_view::PathId;
-use crate::recovery::{Digest, SentPacket};
+use crate::recovery::{Digest, PacketContent, SentPacket};
 use crate::send_reason::SendReason;
 use crate::wire::WireFrame;
+
+/// Content of the next tracked packet, and its reason.
+pub(super) type Written = (PacketContent, SendReason);
 
 /// Content of a session: [`Media`](crate::Media) or a [`Stream`](crate::Stream).
 #[allow(

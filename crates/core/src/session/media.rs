@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::timeout::{NextTimer, Timer};
-use super::transmit::Written;
+use super::content::Written;
+use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Event, Session, content::Hooks};
 use crate::config::{Config, ConfigError, SourceLimits};
 use crate::fec::Budget;
@@ -184,6 +184,8 @@ impl MediaSession {
     pub fn go_on_from(&mut self, now: Instant, before: &mut MediaSession) {
         // The source did not make them all at once.
         self.content.source_rate = before.content.source_rate;
+        let deadline = self.config.media.deadline;
+        self.content.source_rate.set_deadline(deadline);
         for frame in before.take_unfinished_frames(now) {
             // The buffer of a new session has room for that of the old one.
             let _ = self.take_in(now, &frame, false);
@@ -221,9 +223,19 @@ impl MediaSession {
         let paths = self.paths.iter().filter(is_kept);
         let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
         // Ways there and back are taken for equally long.
-        let deadline = latency + rtts.min().unwrap_or_default() / 2;
+        self.set_deadline(latency + rtts.min().unwrap_or_default() / 2);
+    }
+
+    /// Sets the time from its capture until a frame is worthless, and all that was computed from
+    /// the one before.
+    fn set_deadline(&mut self, deadline: Duration) {
+        if deadline == self.config.media.deadline {
+            return;
+        }
         Arc::make_mut(&mut self.config).media.deadline = deadline;
         self.content.send_buffer.set_deadline(deadline);
+        self.content.source_rate.set_deadline(deadline);
+        self.set_patience();
     }
 
     /// Returns the first frame of the peer that may still be handed out or given up. All before it
@@ -291,7 +303,7 @@ impl Hooks for Media {
             fec_receiver: None,
             reassembly: Reassembly::new(
                 config.media.reassembly_wait,
-                config.media.keeps_bytes,
+                config.laboratory.keeps_bytes,
                 config.media.hand_out,
             ),
             halves: Halves::default(),

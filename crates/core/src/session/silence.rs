@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::transmit::Written;
+use super::content::Written;
 use super::{Content, Session};
 use crate::control::Timeout;
 use crate::liveness::Alarm;

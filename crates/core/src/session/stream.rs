@@ -12,8 +12,8 @@ mod verbs;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::content::Hooks;
-use super::timeout::{NextTimer, Timer};
-use super::transmit::Written;
+use super::content::Written;
+use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Event, Session};
 use crate::config::{Config, ConfigError, StreamConfig};
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -81,11 +81,11 @@ struct StreamPath {
 }
 
 impl Stream {
-    fn with_segments(config: StreamConfig, segment_bytes: u16) -> Self {
+    fn with_segments(config: StreamConfig, segment_bytes: u16, keeps_bytes: bool) -> Self {
         Stream {
             config,
             send: SendStream::new(&config, segment_bytes),
-            receive: ReceiveStream::new(&config),
+            receive: ReceiveStream::new(&config, keeps_bytes),
             paths: Vec::new(),
             further_bytes: 0,
             feedback: xlink::Feedback::default(),
@@ -128,11 +128,17 @@ impl Hooks for Stream {
 
     fn new(config: &Config, _now: Instant) -> Result<Self, ConfigError> {
         config.check_stream()?;
-        Ok(Stream::with_segments(config.stream, config.fragment_bytes))
+        let keeps_bytes = config.laboratory.keeps_bytes;
+        let segment_bytes = config.fragment_bytes;
+        Ok(Stream::with_segments(
+            config.stream,
+            segment_bytes,
+            keeps_bytes,
+        ))
     }
 
     fn max_paths(config: &Config) -> usize {
-        match config.loss_detection {
+        match config.loss_detection(false) {
             // It learns the stream's offset alone, which does not say which path lost a packet.
             LossDetection::TcpCumulative => 1,
             _ => PathId::LIMIT,

@@ -2,78 +2,19 @@
 
 use anabranch_units::Instant;
 
+use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Content, Session};
 use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::send_reason::SendReason;
 
-/// Why a session wants to be called at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// The pacer lets a packet go: that is for [`Session::poll_transmit`] alone.
-    Pacing,
-    /// A packet may count as lost.
-    LossDetection,
-    /// A path has been silent for too long, or a challenge is due.
-    PathSilence,
-    /// A stream's path has been silent for too long, or a tail loss probe is due.
-    Retransmission,
-    /// A question for a larger window of the peer is due.
-    Blocked,
-    /// A report is due.
-    Feedback,
-    /// A controller asked for it.
-    Controller,
-    /// The scheduler asked for it.
-    Scheduler,
-    /// A frame at the sender becomes worthless.
-    FrameDeadline,
-    /// A lost fragment has waited long enough for repairs.
-    Repairs,
-    /// The last moment at which a new copy of an unacknowledged fragment can arrive in time.
-    LastCall,
-    /// A notice to the peer about given-up frames is due.
-    Notice,
-    /// A frame at the receiver has waited long enough.
-    Reassembly,
-    /// The next announcement of the end is due.
-    Close,
-}
-
-/// The first of several timers; of those at one moment, that which was considered first, but any
-/// other before the pacer.
-#[derive(Debug)]
-pub(crate) struct NextTimer {
-    at: Instant,
-    timer: Timer,
-}
-
-impl NextTimer {
-    pub(super) fn consider(&mut self, at: Option<Instant>, timer: Timer) {
-        if let Some(at) = at
-            && (at < self.at || (at == self.at && self.timer == Timer::Pacing))
-        {
-            *self = NextTimer { at, timer };
-        }
-    }
-
-    /// Returns whether a timer that expires at this moment at the earliest may be the first. Mostly
-    /// a packet leaves before, and its exact time is not needed.
-    pub(super) fn may_be(&self, at_earliest: Option<Instant>) -> bool {
-        at_earliest.is_some_and(|at| at <= self.at)
-    }
-}
-
 impl<C: Content> Session<C> {
     /// Returns when to call [`Session::handle_timeout`] and [`Session::poll_transmit`] next, and
     /// why. A moment that has passed means at once. `None`: only a datagram or the application can
     /// change anything. [`Timer::Pacing`]: nothing else is due at that moment.
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
-        let mut next = NextTimer {
-            at: Instant::FAR_FUTURE,
-            timer: Timer::Pacing,
-        };
+        let mut next = NextTimer::none();
         let is_open = self.closing == Closing::Open;
         let is_sender = self.content.is_sender();
         let kept = |path: &&Path| path.state() != PathState::Removed;
@@ -100,7 +41,7 @@ impl<C: Content> Session<C> {
             C::consider_sending(self, &mut next);
         }
         self.content.consider_receiving(&mut next);
-        (next.at < Instant::FAR_FUTURE).then_some((next.at, next.timer))
+        next.first()
     }
 
     /// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one,
@@ -153,29 +94,5 @@ impl<C: Content> Session<C> {
         path.counters.lost_packets += digest.lost_count();
         C::on_losses(self, now, id, &digest, reason);
         self.scratch.digest = Some(digest);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_timers_at_one_moment_the_pacer_is_the_last() {
-        let mut next = NextTimer {
-            at: Instant::FAR_FUTURE,
-            timer: Timer::Pacing,
-        };
-        let at = Some(Instant::from_millis(5));
-        let later = Some(Instant::from_millis(6));
-        let mut first_after = |at, timer| {
-            next.consider(at, timer);
-            next.timer
-        };
-        assert_eq!(first_after(at, Timer::Pacing), Timer::Pacing);
-        assert_eq!(first_after(later, Timer::LossDetection), Timer::Pacing);
-        assert_eq!(first_after(at, Timer::Feedback), Timer::Feedback);
-        assert_eq!(first_after(at, Timer::Reassembly), Timer::Feedback);
-        assert!(next.may_be(at) && !next.may_be(later) && !next.may_be(None));
     }
 }

@@ -18,9 +18,6 @@ const CLOSE_INTERVAL: Duration = Duration::from_millis(50);
 /// 15 B.
 const MAX_BYTES_BEFORE_ECHO: usize = 350;
 
-/// Content of the next tracked packet, and its reason.
-pub(super) type Written = (PacketContent, SendReason);
-
 impl<C: Content> Session<C> {
     /// Appends the next datagram that may leave now to `buf`; `None` if none may. Call it until
     /// `None`.

@@ -8,7 +8,7 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
-use crate::media::Half;
+use crate::fragment::Half;
 use messages::Messages;
 use pieces::Pieces;
 
@@ -53,8 +53,9 @@ pub(crate) enum Received {
 }
 
 impl ReceiveStream {
-    pub(crate) fn new(config: &StreamConfig) -> Self {
-        let keeps_bytes = config.keeps_bytes && !config.carries_messages;
+    /// Creates a stream. Without `keeps_bytes` its bytes can only be skipped.
+    pub(crate) fn new(config: &StreamConfig, keeps_bytes: bool) -> Self {
+        let keeps_bytes = keeps_bytes && !config.carries_messages;
         let max_pieces = config.receive_window_bytes / WINDOW_BYTES_PER_PIECE;
         ReceiveStream {
             pieces: Pieces::new(keeps_bytes),
@@ -238,10 +239,13 @@ mod tests {
     use super::*;
 
     fn stream() -> ReceiveStream {
-        ReceiveStream::new(&StreamConfig {
-            receive_window_bytes: 1_000_000,
-            ..StreamConfig::default()
-        })
+        ReceiveStream::new(
+            &StreamConfig {
+                receive_window_bytes: 1_000_000,
+                ..StreamConfig::default()
+            },
+            true,
+        )
     }
 
     fn read(stream: &mut ReceiveStream) -> Vec<u8> {
@@ -279,11 +283,14 @@ mod tests {
 
     #[test]
     fn each_message_comes_once_and_whole_and_the_window_opens_when_all_are_read() {
-        let mut stream = ReceiveStream::new(&StreamConfig {
-            receive_window_bytes: 100_000,
-            carries_messages: true,
-            ..StreamConfig::default()
-        });
+        let mut stream = ReceiveStream::new(
+            &StreamConfig {
+                receive_window_bytes: 100_000,
+                carries_messages: true,
+                ..StreamConfig::default()
+            },
+            true,
+        );
         let mut rng = anabranch_units::Seed(9).rng();
         let mut messages = Vec::new();
         let mut offset = 0;
@@ -314,10 +321,13 @@ mod tests {
 
     #[test]
     fn what_has_arrived_in_part_is_no_message() {
-        let mut stream = ReceiveStream::new(&StreamConfig {
-            carries_messages: true,
-            ..StreamConfig::default()
-        });
+        let mut stream = ReceiveStream::new(
+            &StreamConfig {
+                carries_messages: true,
+                ..StreamConfig::default()
+            },
+            true,
+        );
         assert_eq!(stream.insert(10, &[1; 10], false), Received::OutOfTurn);
         for (offset, length) in [(5, 6), (9, 2), (15, 10), (19, 2), (5, 30), (11, 20)] {
             let received = stream.insert(offset, &vec![2; length], false);
@@ -334,11 +344,14 @@ mod tests {
 
     /// Returns a stream of messages.
     fn messages() -> ReceiveStream {
-        ReceiveStream::new(&StreamConfig {
-            receive_window_bytes: 1_000_000,
-            carries_messages: true,
-            ..StreamConfig::default()
-        })
+        ReceiveStream::new(
+            &StreamConfig {
+                receive_window_bytes: 1_000_000,
+                carries_messages: true,
+                ..StreamConfig::default()
+            },
+            true,
+        )
     }
 
     #[test]
@@ -421,11 +434,13 @@ mod tests {
     fn a_stream_that_nobody_reads_takes_what_any_other_takes() {
         let mut rng = anabranch_units::Seed(8).rng();
         let mut kept = stream();
-        let mut skipped = ReceiveStream::new(&StreamConfig {
-            receive_window_bytes: 1_000_000,
-            keeps_bytes: false,
-            ..StreamConfig::default()
-        });
+        let mut skipped = ReceiveStream::new(
+            &StreamConfig {
+                receive_window_bytes: 1_000_000,
+                ..StreamConfig::default()
+            },
+            false,
+        );
         let (mut kept_count, mut skipped_count) = (0, 0);
         for _ in 0..2_000 {
             let offset = kept.expected().saturating_sub(300) + rng.below(1_500);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
-use crate::media::Half;
+use crate::fragment::Half;
 use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;

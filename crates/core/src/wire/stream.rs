@@ -5,7 +5,7 @@
 
 use super::varint::{read as read_varint, write as write_varint};
 use super::{TRACKED_HEADER_BYTES, WireFrame, read_u32};
-use crate::media::Half;
+use crate::fragment::Half;
 
 const SEGMENT: u8 = 0x10;
 const LAST_FLAG: u8 = 0x01;

@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_core::control::Controller;
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Content, DatagramMeta, Event, Frame, Media, PathId, PathOptions, PathState,
@@ -22,14 +21,6 @@ pub fn usual() -> Config {
         anabranch_controllers::default_controller(),
         anabranch_schedulers::default_scheduler(),
     )
-}
-
-/// Returns the usual stream session.
-pub fn usual_stream() -> Config {
-    Config {
-        loss_detection: LossDetection::TcpSack,
-        ..usual()
-    }
 }
 
 /// Returns a controller by its name.

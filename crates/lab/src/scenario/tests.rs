@@ -169,7 +169,10 @@ fn every_setting_of_a_flow_reaches_the_core() {
     );
     assert_eq!(media.config.scheduler.name(), "wrr");
     assert_eq!(media.config.padding, PaddingPolicy::Always);
-    assert_eq!(media.config.loss_detection, LossDetection::GapImmediate);
+    assert_eq!(
+        media.config.laboratory.loss_detection,
+        Some(LossDetection::GapImmediate)
+    );
     assert_eq!(
         media.config.min_rate,
         DataRate::from_kilobits_per_second(100)
@@ -179,7 +182,7 @@ fn every_setting_of_a_flow_reaches_the_core() {
         DataRate::from_kilobits_per_second(200)
     );
     assert_eq!(
-        media.config.fixed_rate,
+        media.config.laboratory.fixed_rate,
         DataRate::from_megabits_per_second(2)
     );
     assert_eq!(
@@ -216,7 +219,7 @@ fn every_setting_of_a_flow_reaches_the_core() {
         on_hole: None,
         ..FeedbackSchedule::default()
     };
-    assert_eq!(media.config.feedback, Some(feedback));
+    assert_eq!(media.config.laboratory.feedback, Some(feedback));
 }
 
 #[test]
@@ -233,7 +236,10 @@ fn a_flows_own_keys_come_before_the_defaults() {
     );
     assert!(matches!(media.source, SourceConfig::Cbr { .. }));
     assert_eq!(media.config.media.source, SourceLimits::Fixed);
-    assert_eq!(media.config.feedback, Some(FeedbackSchedule::EVERY_PACKET));
+    assert_eq!(
+        media.config.laboratory.feedback,
+        Some(FeedbackSchedule::EVERY_PACKET)
+    );
     assert_eq!(media.config.scheduler.name(), "wrr");
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::session_parameters::SessionKind;
 use anabranch_core::{PathId, Transmit};
-use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, SessionKind};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::Instant;
 
 use super::Authentic;

@@ -192,9 +192,8 @@ impl Candidates {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_secure::{
-        Initiator, Reply, Responder, SecretKey, SessionKind, SessionParameters,
-    };
+    use crate::session_parameters::{SessionKind, SessionParameters};
+    use anabranch_secure::{Initiator, Reply, Responder, SecretKey};
 
     use super::*;
 
@@ -223,10 +222,10 @@ mod tests {
         /// Makes a sender's session, and returns it with the mark of its initiation, which arrives
         /// at `now`.
         fn shake_hands(&mut self, now: Instant, index: u32) -> (Session, Mac) {
-            let parameters = SessionParameters::of(SessionKind::Frames);
+            let parameters = SessionParameters::of(SessionKind::Frames).to_block();
             let mut initiator = Initiator::new(&self.sender, &self.receiver_key, index, parameters);
             let request = self.responder.read_initiation(initiator.message()).unwrap();
-            let answer = self.responder.accept(request, index, false);
+            let answer = self.responder.accept(request, index, false, parameters);
             let mark = Responder::mark(initiator.message()).unwrap();
             let session = Some((self.owner(), answer.agreed));
             let from = (self.owner().0, mark);

@@ -1,6 +1,6 @@
 //! Initiations and their answers.
 
-use anabranch_secure::{HandshakeError, Mac, Refusal, Responder};
+use anabranch_secure::{HandshakeError, Mac, PublicKey, Refusal, Responder};
 use anabranch_units::{Ecn, Instant};
 
 use super::ServerRole;
@@ -9,7 +9,7 @@ use super::sessions::Owner;
 use crate::gate::Verdict;
 use crate::port::Port;
 use crate::random;
-use crate::served::Offer;
+use crate::session_parameters::{SessionKind, SessionParameters};
 use crate::socket::{Arrival, Batch};
 use crate::tcp::Carrier;
 
@@ -102,25 +102,19 @@ impl ServerRole {
         if request.is_paired() {
             self.pair(peer);
         }
-        let is_offered = |session_kind: &_| {
-            self.offers
-                .iter()
-                .map(Offer::session_kind)
-                .any(|it| it == *session_kind)
-        };
-        let session_kind = request.session_kind().filter(is_offered);
-        let owner: Result<Owner, Refusal> =
-            match session_kind.map(|session_kind| (peer, session_kind)) {
-                Some(owner) if self.may_enter(now, owner) => Ok(owner),
-                Some(_) => Err(Refusal::NoPlace),
-                None => Err(Refusal::NotCarried),
-            };
+        let requested = SessionParameters::from_block(request.parameters());
+        let owner = self.place_for(now, peer, requested);
         let (response, session) = match owner {
             Ok(owner) => {
+                let parameters = SessionParameters::of(owner.1)
+                    .with_latency(requested.and_then(|requested| requested.latency))
+                    .agreed(self.latency);
                 let index = self.new_session_index();
                 let mut held = self.sessions.iter().map(|(_, held)| held.owner());
                 let had_session = held.any(|held| held == owner);
-                let answer = self.responder.accept(request, index, had_session);
+                let answer =
+                    self.responder
+                        .accept(request, index, had_session, parameters.to_block());
                 (answer.response, Some((owner, answer.agreed)))
             }
             // A sender without a place asks again, and is accepted when it is its turn.
@@ -132,6 +126,25 @@ impl ServerRole {
         self.candidates.add(now, (peer, mark), response, session);
         answer_to(arrival, &response, ports);
         owner.is_ok()
+    }
+
+    /// Returns the owner of the session that a peer requests, if it gets a place.
+    fn place_for(
+        &self,
+        now: Instant,
+        peer: PublicKey,
+        requested: Option<SessionParameters>,
+    ) -> Result<Owner, Refusal> {
+        let is_offered = |kind: &SessionKind| {
+            let mut offers = self.offers.iter();
+            offers.any(|offer| offer.session_kind() == *kind)
+        };
+        let kind = requested.and_then(|requested| requested.kind);
+        match kind.filter(is_offered).map(|kind| (peer, kind)) {
+            Some(owner) if self.may_enter(now, owner) => Ok(owner),
+            Some(_) => Err(Refusal::NoPlace),
+            None => Err(Refusal::NotCarried),
+        }
     }
 
     /// Notifies a program of another version of this end's protocol version.

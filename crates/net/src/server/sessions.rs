@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_secure::{PublicKey, SessionKind};
+use crate::session_parameters::SessionKind;
+use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
 
 use crate::lanes::Peer;

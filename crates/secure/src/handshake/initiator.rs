@@ -7,10 +7,9 @@ use zeroize::Zeroizing;
 
 use super::{
     ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, FIRST_MAC_AT, HandshakeError, INDEX_BYTES,
-    INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, RESPONSE_BYTES,
-    RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SESSION_KIND_BYTES, STATUS_BYTES,
-    SessionParameters, VERSION, VERSION_AT, big_endian_u16, big_endian_u32, builder, first_mac,
-    split, write_message,
+    INITIATION_BYTES, INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, ParameterBlock,
+    RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, STATUS_BYTES, VERSION,
+    VERSION_AT, big_endian_u32, builder, first_mac, split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
@@ -38,8 +37,8 @@ pub enum Reply {
 }
 
 impl Initiator {
-    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session by
-    /// `parameters`.
+    /// Starts a handshake from the holder of `local` to the holder of `remote`. The responder gets
+    /// the `parameters`.
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
     ///
@@ -49,7 +48,7 @@ impl Initiator {
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
-        parameters: SessionParameters,
+        parameters: ParameterBlock,
     ) -> Self {
         Initiator::with_code(local, remote, local_index, parameters, None)
     }
@@ -63,7 +62,7 @@ impl Initiator {
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
-        parameters: SessionParameters,
+        parameters: ParameterBlock,
         code: &PairingCode,
     ) -> Self {
         Initiator::with_code(local, remote, local_index, parameters, Some(code))
@@ -73,7 +72,7 @@ impl Initiator {
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
-        parameters: SessionParameters,
+        parameters: ParameterBlock,
         code: Option<&PairingCode>,
     ) -> Self {
         let mut noise = builder(local)
@@ -82,11 +81,9 @@ impl Initiator {
             .expect("every field of Noise IK's initiator is set, once");
         let mut payload = Zeroizing::new([0; INITIATION_PAYLOAD_BYTES + CODE_BYTES]);
         let (requested, coded) = payload.split_at_mut(INITIATION_PAYLOAD_BYTES);
-        let (index, rest) = requested.split_at_mut(INDEX_BYTES);
-        let (carried, latency) = rest.split_at_mut(SESSION_KIND_BYTES);
+        let (index, block) = requested.split_at_mut(INDEX_BYTES);
         index.copy_from_slice(&local_index.to_be_bytes());
-        carried[0] = parameters.session_kind as u8;
-        latency.copy_from_slice(&parameters.latency_millis.to_be_bytes());
+        block.copy_from_slice(parameters.as_bytes());
         let mut code_bytes = 0;
         if let Some(code) = code {
             coded.copy_from_slice(code.bytes());
@@ -172,7 +169,7 @@ impl Initiator {
             .map_err(|_| HandshakeError::Forged)?;
         let (status, rest) = payload.split_at(STATUS_BYTES);
         let (index, rest) = rest.split_at(INDEX_BYTES);
-        let (token, latency) = rest.split_at(TOKEN_BYTES);
+        let (token, block) = rest.split_at(TOKEN_BYTES);
         let token = token.try_into().expect("a token follows the index");
         let token = ResetToken::from_bytes(token);
         let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
@@ -180,7 +177,7 @@ impl Initiator {
         if let status @ (ACCEPTED | ACCEPTED_REPLACEMENT) = status[0] {
             return Ok(Reply::Agreed(Box::new(Agreed {
                 session,
-                latency_millis: big_endian_u16(latency),
+                parameters: ParameterBlock::read(block),
                 had_session: status == ACCEPTED_REPLACEMENT,
             })));
         }

@@ -11,9 +11,8 @@ use zeroize::Zeroizing;
 use super::{
     ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
     INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES, PAIRING_INITIATION_BYTES,
-    RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal, SESSION_KIND_BYTES,
-    STATUS_BYTES, SessionKind, VERSION, big_endian_u16, big_endian_u32, builder, first_mac, split,
-    write_message,
+    ParameterBlock, RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal,
+    STATUS_BYTES, VERSION, big_endian_u32, builder, first_mac, split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
@@ -34,7 +33,6 @@ pub struct Responder {
     first_mac_key: hmac::Key,
     cookies: CookieJar,
     reset_key: ResetKey,
-    latency_millis: u16,
     allowed: BTreeSet<PublicKey>,
     /// Code for which it lets in one more peer.
     code: Option<PairingCode>,
@@ -44,9 +42,8 @@ pub struct Responder {
 pub struct Request {
     noise: HandshakeState,
     peer: PublicKey,
-    session_kind: Option<SessionKind>,
+    parameters: ParameterBlock,
     remote_index: u32,
-    latency_millis: u16,
     is_paired: bool,
 }
 
@@ -73,15 +70,9 @@ impl Responder {
             cookies: CookieJar::new(&public),
             reset_key: ResetKey::new(&local),
             local,
-            latency_millis: 0,
             allowed: allowed.into_iter().collect(),
             code: None,
         }
-    }
-
-    /// Sets this end's requested delay of media in milliseconds; 0: none.
-    pub fn set_latency_millis(&mut self, latency_millis: u16) {
-        self.latency_millis = latency_millis;
     }
 
     /// Sets the keys whose holders are admitted.
@@ -198,25 +189,29 @@ impl Responder {
         if !is_allowed && !self.code.as_ref().is_some_and(is_code) {
             return Err(HandshakeError::WrongCode(peer));
         }
-        let (index, rest) = payload.split_at(INDEX_BYTES);
-        let (session_kind, latency) = rest.split_at(SESSION_KIND_BYTES);
+        let (index, block) = payload.split_at(INDEX_BYTES);
         Ok(Request {
             noise,
             peer,
-            session_kind: SessionKind::ALL.get(usize::from(session_kind[0])).copied(),
+            parameters: ParameterBlock::read(block),
             remote_index: big_endian_u32(index),
-            latency_millis: self.latency_millis.max(big_endian_u16(latency)),
             is_paired: !is_allowed,
         })
     }
 
     /// Accepts a session. `local_index` names it at this end and must be unique among this end's
     /// sessions, including unconfirmed ones. `had_session` says whether it replaces another one
-    /// with the same peer.
+    /// with the same peer. The initiator gets the `parameters`.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
-    pub fn accept(&self, mut request: Request, local_index: u32, had_session: bool) -> Answer {
+    pub fn accept(
+        &self,
+        mut request: Request,
+        local_index: u32,
+        had_session: bool,
+        parameters: ParameterBlock,
+    ) -> Answer {
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         let (status, rest) = payload.split_at_mut(STATUS_BYTES);
         status[0] = if had_session {
@@ -225,17 +220,17 @@ impl Responder {
             ACCEPTED
         };
         let (index, rest) = rest.split_at_mut(INDEX_BYTES);
-        let (token, latency) = rest.split_at_mut(TOKEN_BYTES);
+        let (token, block) = rest.split_at_mut(TOKEN_BYTES);
         index.copy_from_slice(&local_index.to_be_bytes());
         token.copy_from_slice(self.reset_key.token(local_index).as_bytes());
-        latency.copy_from_slice(&request.latency_millis.to_be_bytes());
+        block.copy_from_slice(parameters.as_bytes());
         let response = request.respond(&payload);
         let session = split(&mut request.noise, local_index, request.remote_index, None);
         Answer {
             response,
             agreed: Agreed {
                 session,
-                latency_millis: request.latency_millis,
+                parameters,
                 had_session,
             },
         }
@@ -276,9 +271,9 @@ impl Request {
         self.peer
     }
 
-    /// Returns the requested kind of the session; `None` for one that this version does not know.
-    pub fn session_kind(&self) -> Option<SessionKind> {
-        self.session_kind
+    /// Returns the initiator's parameters.
+    pub fn parameters(&self) -> &ParameterBlock {
+        &self.parameters
     }
 
     /// Whether the peer is let in for the code alone. The driver takes the code away and allows
@@ -301,7 +296,7 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("peer", &self.peer)
-            .field("session_kind", &self.session_kind)
+            .field("parameters", &self.parameters)
             .finish_non_exhaustive()
     }
 }

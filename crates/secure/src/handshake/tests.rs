@@ -41,14 +41,16 @@ impl Ends {
             &self.initiator,
             &self.responder_key,
             INITIATOR_INDEX,
-            SessionParameters::of(SessionKind::Frames),
+            ParameterBlock::default(),
         )
     }
 
     /// Returns the responder's answer to an initiation that it accepts.
     fn accept(&self, local_index: u32, initiation: &[u8]) -> Answer {
         let request = self.responder.read_initiation(initiation).unwrap();
-        self.responder.accept(request, local_index, false)
+        let parameters = *request.parameters();
+        self.responder
+            .accept(request, local_index, false, parameters)
     }
 
     /// Returns the reason for which the responder drops an initiation.
@@ -123,7 +125,7 @@ fn an_initiation_for_another_key_is_refused() {
         &ends.initiator,
         &elsewhere,
         INITIATOR_INDEX,
-        SessionParameters::of(SessionKind::Frames),
+        ParameterBlock::default(),
     );
     assert_eq!(ends.refusal(initiator.message()), HandshakeError::WrongMac);
 }
@@ -139,11 +141,11 @@ fn a_response_by_another_key_is_refused() {
         &ends.initiator,
         &impostor_key.public_key(),
         INITIATOR_INDEX,
-        SessionParameters::of(SessionKind::Frames),
+        ParameterBlock::default(),
     );
     let impostor = Responder::new(impostor_key, [ends.initiator.public_key()]);
     let request = impostor.read_initiation(bait.message()).unwrap();
-    let answer = impostor.accept(request, RESPONDER_INDEX, false);
+    let answer = impostor.accept(request, RESPONDER_INDEX, false, ParameterBlock::default());
     let refused = initiator.handle_response(&answer.response);
     assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
 }
@@ -154,7 +156,10 @@ fn the_initiator_learns_whether_the_responder_had_a_session() {
         let ends = ends();
         let mut initiator = ends.initiate();
         let request = ends.responder.read_initiation(initiator.message()).unwrap();
-        let answer = ends.responder.accept(request, RESPONDER_INDEX, had_session);
+        let parameters = ParameterBlock::default();
+        let answer = ends
+            .responder
+            .accept(request, RESPONDER_INDEX, had_session, parameters);
         match initiator.handle_response(&answer.response) {
             Ok(Reply::Agreed(agreed)) => assert_eq!(agreed.had_session, had_session),
             other => panic!("{other:?}"),
@@ -170,7 +175,7 @@ fn a_key_that_is_not_allowed_is_refused() {
         &stranger,
         &ends.responder_key,
         INITIATOR_INDEX,
-        SessionParameters::of(SessionKind::Frames),
+        ParameterBlock::default(),
     );
     let refused = ends.refusal(initiator.message());
     assert_eq!(refused, HandshakeError::NotAllowed(stranger.public_key()));
@@ -287,7 +292,7 @@ fn a_responder_under_load_learns_who_receives_at_an_address() {
         &ends.initiator,
         &ends.responder_key,
         INITIATOR_INDEX,
-        SessionParameters::of(SessionKind::Frames),
+        ParameterBlock::default(),
     );
     let refused = stranger.handle_cookie_reply(&reply);
     assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
@@ -406,7 +411,7 @@ fn a_duplicated_response_is_dropped() {
 }
 
 #[test]
-fn an_initiation_tells_whose_it_is_and_the_cargo() {
+fn an_initiation_carries_its_makers_key_and_parameters() {
     let (local, first, second) = (
         SecretKey::generate(),
         SecretKey::generate(),
@@ -415,31 +420,32 @@ fn an_initiation_tells_whose_it_is_and_the_cargo() {
     let remote = local.public_key();
     let responder = Responder::new(local, [first.public_key(), second.public_key()]);
     for key in [&first, &second] {
-        for session_kind in SessionKind::ALL {
-            let initiator = Initiator::new(key, &remote, 1, SessionParameters::of(session_kind));
+        for byte in [0, 1, 255] {
+            let parameters = ParameterBlock::new([byte; PARAMETERS_BYTES]);
+            let initiator = Initiator::new(key, &remote, 1, parameters);
             let request = responder.read_initiation(initiator.message()).unwrap();
             assert_eq!(request.peer(), key.public_key());
-            assert_eq!(request.session_kind(), Some(session_kind));
+            assert_eq!(request.parameters(), &parameters);
         }
     }
 }
 
 #[test]
-fn the_larger_wish_for_a_latency_is_agreed_on() {
-    let mut ends = ends();
-    for (ours, theirs) in [(300, 0), (0, 300), (300, 200), (200, 300)] {
-        ends.responder.set_latency_millis(theirs);
-        let parameters = SessionParameters {
-            session_kind: SessionKind::Frames,
-            latency_millis: ours,
-        };
-        let (local, remote) = (&ends.initiator, &ends.responder_key);
-        let mut initiator = Initiator::new(local, remote, INITIATOR_INDEX, parameters);
-        let answer = ends.accept(RESPONDER_INDEX, initiator.message());
-        assert_eq!(answer.agreed.latency_millis, 300);
-        let reply = initiator.handle_response(&answer.response).unwrap();
-        assert!(matches!(reply, Reply::Agreed(agreed) if agreed.latency_millis == 300));
+fn both_ends_know_the_parameters_that_the_responder_chose() {
+    let ends = ends();
+    let mut initiator = ends.initiate();
+    let request = ends.responder.read_initiation(initiator.message()).unwrap();
+    let mut bytes = [0; PARAMETERS_BYTES];
+    for (byte, value) in bytes.iter_mut().zip(100..) {
+        *byte = value;
     }
+    let chosen = ParameterBlock::new(bytes);
+    let answer = ends
+        .responder
+        .accept(request, RESPONDER_INDEX, false, chosen);
+    assert_eq!(answer.agreed.parameters, chosen);
+    let reply = initiator.handle_response(&answer.response).unwrap();
+    assert!(matches!(reply, Reply::Agreed(agreed) if agreed.parameters == chosen));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
-use super::super::policy::{FEC_POLICIES, build};
+use super::super::registry::{FEC_POLICIES, build};
 use super::super::{FecPolicy, FrameToProtect, MAX_WINDOW};
-use crate::media::FrameId;
+use crate::fragment::FrameId;
 use crate::path_view::{PathId, PathRtt, PathView, Risk};
 use crate::session_view::SessionView;
 

@@ -2,7 +2,7 @@ use anabranch_units::{DataRate, Importance};
 
 use super::*;
 use crate::forecast::Forecast;
-use crate::media::FrameId;
+use crate::fragment::FrameId;
 use crate::path_view::{PathSet, PathState, Risk};
 use crate::send_reason::SendReason;
 

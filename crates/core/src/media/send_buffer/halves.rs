@@ -1,7 +1,7 @@
 //! Fragments that are sent as two halves.
 
 use super::{OutgoingFrame, SendBuffer};
-use crate::media::{FrameId, Half};
+use crate::fragment::{FrameId, Half};
 use crate::path_view::PathId;
 
 impl OutgoingFrame {

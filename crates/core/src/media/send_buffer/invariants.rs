@@ -1,10 +1,15 @@
 //! Check of the sender's frames and of their waiting fragments.
 
+mod places;
+
 use super::waiting::queue_order;
 use super::{Fragment, OutgoingFrame, SendBuffer, State};
-use crate::invariants::{Checker, Exceptions, Invariant, Place, Places};
-use crate::media::FrameId;
+use crate::fragment::FrameId;
+use crate::invariants::{Checker, Invariant};
 use crate::scheduler::{PacketKind, PacketView};
+
+use places::Place;
+pub(crate) use places::{Exceptions, Places};
 
 impl SendBuffer {
     /// Checks all frames; `places` lists the bound packets and those in flight.

@@ -3,8 +3,8 @@
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use super::{FragmentId, SendBuffer};
-use crate::media::FrameId;
+use super::SendBuffer;
+use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::PathSet;
 use crate::send_reason::SendReason;
 

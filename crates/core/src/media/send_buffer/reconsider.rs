@@ -8,16 +8,9 @@
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::{Fragment, SendBuffer, State};
-use crate::media::FrameId;
+use crate::fragment::FragmentId;
 use crate::path_view::{PathId, PathSet};
 use crate::send_reason::SendReason;
-
-/// A fragment of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FragmentId {
-    pub(crate) frame: FrameId,
-    pub(crate) fragment: u16,
-}
 
 /// Copies in flight of a fragment that has neither arrived nor waits to be sent.
 #[derive(Clone, Copy, Debug)]

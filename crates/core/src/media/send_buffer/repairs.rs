@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use anabranch_units::Instant;
 
-use super::{FragmentId, OutgoingFragment, OutgoingFrame, Outlook, SendBuffer, State};
+use super::{OutgoingFragment, OutgoingFrame, Outlook, SendBuffer, State};
 use crate::fec::{MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
-use crate::media::FrameId;
+use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::PathSet;
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;

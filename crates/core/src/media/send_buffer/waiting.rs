@@ -1,7 +1,7 @@
 //! Queue for a path: packets for the scheduler, and repairs.
 
 use super::{Repairs, SendBuffer, State};
-use crate::media::FrameId;
+use crate::fragment::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 

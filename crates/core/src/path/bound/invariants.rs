@@ -44,7 +44,7 @@ mod tests {
     use anabranch_units::Importance;
 
     use super::*;
-    use crate::media::FrameId;
+    use crate::fragment::FrameId;
     use crate::path_view::PathSet;
     use crate::send_reason::SendReason;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::media::FrameId;
+use crate::fragment::FrameId;
 use crate::recovery::DeliverySnapshot;
 
 const LIMITS: MtuDiscovery = MtuDiscovery {

@@ -1,7 +1,7 @@
 //! Individual accounts of recovery.
 
 use super::*;
-use crate::config::MtuDiscovery;
+use crate::recovery::MtuDiscovery;
 
 fn pair() -> Pair {
     Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET)

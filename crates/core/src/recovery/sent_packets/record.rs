@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::{DeliverySnapshot, Outcome, PacketContent, SentPacket};
-use crate::media::{FrameId, Half};
+use crate::fragment::{FrameId, Half};
 
 /// A [`SentPacket`] without its number, and its outcome.
 ///

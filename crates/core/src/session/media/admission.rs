@@ -66,7 +66,7 @@ impl MediaSession {
         // that was never full is unknown. A frame refused too early would cost all that need it.
         let has_structure = self.content.send_buffer.has_structure();
         let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        let is_bare = self.config.media.endpoint.is_bare();
+        let is_bare = self.config.laboratory.endpoint.is_bare();
         if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
             return;
         }

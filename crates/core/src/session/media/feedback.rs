@@ -27,7 +27,7 @@ impl MediaSession {
     /// Restarts the outflow of an only path that answers again after a standstill. With several
     /// paths the returning one must not look good yet, and its packets have moved to the others.
     fn on_standstill(&mut self, now: Instant, path: PathId) {
-        if self.config.media.endpoint.is_bare() {
+        if self.config.laboratory.endpoint.is_bare() {
             return;
         }
         if let [only] = &mut self.paths[..]

@@ -1,7 +1,8 @@
 //! The check of the invariants of media.
 
 use super::MediaSession;
-use crate::invariants::{Checker, Exceptions, Invariant, Places};
+use crate::invariants::{Checker, Invariant};
+use crate::media::{Exceptions, Places};
 
 impl MediaSession {
     pub(super) fn check_media(&self, checker: &mut Checker) {

@@ -19,7 +19,7 @@ impl MediaSession {
         self.content
             .budget
             .on_retransmission(now, u64::from(payload_bytes));
-        if !self.config.media.sends_last_tries() {
+        if !self.config.laboratory.sends_last_tries() {
             return;
         }
         self.refresh_views(now);
@@ -55,7 +55,7 @@ impl MediaSession {
 
     /// Updates the time before its deadline at which a packet has to leave over these paths.
     pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
-        if !self.config.media.sends_last_tries() {
+        if !self.config.laboratory.sends_last_tries() {
             return;
         }
         let bytes = self.max_packet_bytes;

@@ -9,7 +9,7 @@ use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
-use crate::session::transmit::Written;
+use crate::session::content::Written;
 
 impl MediaSession {
     /// Sets the fragment size of the next frame to the smallest packet size of the paths in use.
@@ -27,7 +27,7 @@ impl MediaSession {
 
     /// Returns the payload size of a padding packet.
     pub(super) fn padding_bytes_on(&self, id: PathId) -> u16 {
-        let wanted = self.config.padding_bytes;
+        let wanted = self.config.laboratory.padding_bytes;
         let wanted = wanted.unwrap_or(self.config.fragment_bytes);
         match self.paths[id.index()].recovery.mtu() {
             Some(mtu) => wanted.min(self.fragment_bytes_in(mtu.carried())),

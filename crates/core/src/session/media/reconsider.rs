@@ -155,7 +155,7 @@ impl MediaSession {
     /// `suspected` paths, and the time until that is known.
     fn chance(&self, copies_in_flight: &CopiesInFlight, suspected: PathSet) -> (f64, Duration) {
         let (mut missing, mut copies, mut known_after) = (1.0, 0, Duration::ZERO);
-        let mut most_copies = match self.config.media.endpoint.is_bare() {
+        let mut most_copies = match self.config.laboratory.endpoint.is_bare() {
             true => 1,
             false => MOST_COPIES,
         };

@@ -55,7 +55,7 @@ impl MediaSession {
             }
             rate
         });
-        let bandwidth = Bandwidth::of(&self.config.media, fraction, rates);
+        let bandwidth = Bandwidth::of(self.config.laboratory.path_target_min, fraction, rates);
         (bandwidth, backlog_bytes)
     }
 
@@ -68,7 +68,11 @@ impl MediaSession {
             .max_by_key(|path| self.carried(now, path).0);
         let queued_bytes = best.map_or(0, Path::queued_bytes);
         let rates = best.into_iter().map(|path| self.carried(now, path).0);
-        let bandwidth = Bandwidth::of(&self.config.media, self.content.target_fraction, rates);
+        let bandwidth = Bandwidth::of(
+            self.config.laboratory.path_target_min,
+            self.content.target_fraction,
+            rates,
+        );
         let waiting_bytes = self.content.send_buffer.waiting_bytes();
         (bandwidth, waiting_bytes + queued_bytes)
     }
@@ -94,8 +98,8 @@ impl MediaSession {
 
     /// Reports to the controllers the rate of a source that does not follow the target.
     pub(super) fn report_source_rate(&mut self, now: Instant, frame_bytes: usize) {
-        let media = &self.config.media;
-        if media.source != SourceLimits::Fixed || media.endpoint.is_bare() {
+        let is_fixed = self.config.media.source == SourceLimits::Fixed;
+        if !is_fixed || self.config.laboratory.endpoint.is_bare() {
             return;
         }
         let rate = self.content.source_rate.on_frame(now, frame_bytes);

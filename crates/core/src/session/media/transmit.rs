@@ -10,7 +10,7 @@ use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
 use crate::session::Closing;
-use crate::session::transmit::Written;
+use crate::session::content::Written;
 use crate::wire;
 
 impl MediaSession {

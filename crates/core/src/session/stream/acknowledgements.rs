@@ -34,7 +34,7 @@ impl StreamSession {
         let offset = wire::expand(offset, acked_offset);
         stream.send.on_window(offset.saturating_add(window));
         let mut settled = core::mem::take(&mut stream.settled);
-        let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
+        let is_cumulative = self.config.loss_detection(false) == LossDetection::TcpCumulative;
         let paths = &self.paths;
         let in_flight = |on: PathId, number| paths[on.index()].recovery.sent_packet(number);
         if stream
@@ -74,7 +74,7 @@ impl StreamSession {
     fn on_stream_advance(&mut self, now: Instant, on: PathId, offset: u64, settled: &[Copy]) {
         let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
         let own = &mut stream.paths[on.index()];
-        let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
+        let is_cumulative = self.config.loss_detection(false) == LossDetection::TcpCumulative;
         let sample = match is_cumulative {
             true => own.duplicate_acks.on_advance(now, offset),
             false => None,

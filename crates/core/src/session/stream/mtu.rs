@@ -6,7 +6,7 @@ use super::StreamSession;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::send_reason::SendReason;
-use crate::session::transmit::Written;
+use crate::session::content::Written;
 use crate::stream::Chunk;
 
 impl StreamSession {

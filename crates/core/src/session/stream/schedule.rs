@@ -304,7 +304,7 @@ impl StreamSession {
         let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
         assignments.clear();
         let version = Some(self.content.send.waiting_version());
-        if binding.queue_version != version || self.config.stream.retransmits_on_same_path {
+        if binding.queue_version != version || self.config.laboratory.retransmits_on_same_path {
             self.list(queue, assignments);
             binding.queue_version = version;
         }
@@ -371,7 +371,7 @@ impl StreamSession {
     /// Returns the path that must resend a segment since it has lost it.
     fn same_path(&self, waiting: &Waiting) -> Option<PathId> {
         let is_wanted =
-            self.config.stream.retransmits_on_same_path && waiting.reason == SendReason::Lost;
+            self.config.laboratory.retransmits_on_same_path && waiting.reason == SendReason::Lost;
         let path = waiting.lost.filter(|_| is_wanted)?.on;
         (self.paths[path.index()].state() == PathState::Active).then_some(path)
     }

@@ -7,7 +7,7 @@ use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
-use crate::session::transmit::Written;
+use crate::session::content::Written;
 use crate::session::{Closing, Event};
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
@@ -112,7 +112,8 @@ impl StreamSession {
         let header = SegmentHeader {
             offset: chunk.offset as u32,
             is_last: chunk.is_last,
-            wants_packet_feedback: self.config.loss_detection != LossDetection::TcpCumulative,
+            wants_packet_feedback: self.config.loss_detection(false)
+                != LossDetection::TcpCumulative,
             half: chunk.half,
         };
         wire::write_segment(header, buf);
@@ -155,7 +156,7 @@ impl StreamSession {
             path.counters.retransmitted_packets += 1;
             path.counters.retransmitted_bytes += u64::from(packet.bytes);
         }
-        if self.config.loss_detection == LossDetection::TcpCumulative {
+        if self.config.loss_detection(false) == LossDetection::TcpCumulative {
             own.duplicate_acks
                 .on_sent(now, chunk.end(), packet.bytes, chunk.is_new());
         }

@@ -23,7 +23,7 @@ impl StreamSession {
         let stream = &mut self.content;
         let own = &mut stream.paths[id.index()];
         let recovery = &self.paths[id.index()].recovery;
-        if self.config.loss_detection != LossDetection::TcpSack {
+        if self.config.loss_detection(false) != LossDetection::TcpSack {
             return;
         }
         let in_flight = recovery.bytes_in_flight();

@@ -146,7 +146,7 @@ impl StreamSession {
 
     /// Returns the next contiguous bytes that have arrived in order, without a copy, or [the next
     /// message](crate::StreamConfig::carries_messages). `None` if all have been read, or [none are
-    /// kept](crate::StreamConfig::keeps_bytes).
+    /// kept](crate::Laboratory::keeps_bytes).
     pub fn read_bytes(&mut self) -> Option<Bytes> {
         self.consume(ReceiveStream::read)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 
-use crate::media::Half;
+use crate::fragment::Half;
 
 /// Memory that messages which come one after the other share …
 const SHARED_BYTES: usize = 16 << 10;

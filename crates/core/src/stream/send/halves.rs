@@ -1,7 +1,7 @@
 //! Segments that are too long for their path.
 
 use super::{Chunk, Segment, SendStream, Waiting};
-use crate::media::Half;
+use crate::fragment::Half;
 
 impl SendStream {
     /// Cuts a segment that is about to leave in two. The first half, of `first_bytes` bytes, leaves

@@ -3,7 +3,8 @@
 use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, Endpoint, HandOut, MediaConfig, MtuDiscovery, RetransmissionCopies, SourceLimits,
+    Config, Endpoint, HandOut, Laboratory, MediaConfig, MtuDiscovery, RetransmissionCopies,
+    SourceLimits,
 };
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
@@ -144,6 +145,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let session = session::config(table, context.algorithms, &LossDetection::NAMES)?;
     let config = Config {
         media: media_config(table, session.media.clone(), &source)?,
+        laboratory: laboratory(table, session.laboratory.clone())?,
         mtu: mtu_discovery(table)?,
         ..session
     };
@@ -165,6 +167,19 @@ fn mtu_discovery(table: &Table<'_>) -> Read<Option<MtuDiscovery>> {
 /// IPv4 and UDP.
 const IP_AND_UDP_BYTES: u32 = 28;
 
+/// Reads the settings of media that only experiments change; `usual` has those of every session.
+fn laboratory(table: &Table<'_>, usual: Laboratory) -> Read<Laboratory> {
+    let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
+    let endpoint = |node: &Node| choice(node, "endpoint", &Endpoint::NAMES);
+    let copies_of = "retransmission-copies";
+    Ok(Laboratory {
+        retransmission_copies: table.or(copies_of, usual.retransmission_copies, copies)?,
+        endpoint: table.or("endpoint", usual.endpoint, endpoint)?,
+        path_target_min: table.or("path-target-min", usual.path_target_min, rate)?,
+        ..usual
+    })
+}
+
 fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) -> Read<MediaConfig> {
     let fec = |node: &Node| {
         let policy = text(node)?;
@@ -172,23 +187,13 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
         known.map(|_| policy.to_owned())
     };
     let deadline = table.or("deadline", usual.deadline, positive_duration)?;
-    let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
     Ok(MediaConfig {
         hand_out: HandOut::InOrder,
         includes_send_times: false,
         fec: table.or("fec", usual.fec, fec)?,
-        retransmission_copies: table.or(
-            "retransmission-copies",
-            usual.retransmission_copies,
-            copies,
-        )?,
-        endpoint: table.or("endpoint", usual.endpoint, |node| {
-            choice(node, "endpoint", &Endpoint::NAMES)
-        })?,
         deadline,
         // As in both ends of a session, which derive them from one latency.
         reassembly_wait: table.or("reassembly-wait", deadline, positive_duration)?,
-        keeps_bytes: false,
         ends_with_peer: false,
         target_fraction: table.or(
             "target-fraction",
@@ -198,7 +203,6 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
                 fraction => Ok(Some(fraction)),
             },
         )?,
-        path_target_min: table.or("path-target-min", usual.path_target_min, rate)?,
         source: limits(source),
     })
 }

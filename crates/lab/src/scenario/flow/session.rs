@@ -3,7 +3,7 @@
 use anabranch_controllers::{CONTROLLERS, default_controller};
 use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
 use anabranch_core::scheduler::SchedulerFactory;
-use anabranch_core::{Config, PaddingPolicy};
+use anabranch_core::{Config, Laboratory, PaddingPolicy};
 use anabranch_schedulers::{SCHEDULERS, default_scheduler};
 use anabranch_sim::{ORACLE, oracle};
 use anabranch_units::{ByteCount, known_names};
@@ -154,7 +154,19 @@ pub(super) fn config(
     };
     let loss_detection = |node| choice(node, "loss detection", loss_detections);
     let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
+    let laboratory = Laboratory {
+        fixed_rate: table.or("fixed-rate", usual.laboratory.fixed_rate, positive_rate)?,
+        loss_detection: Some(table.or("loss-detection", loss_detections[0].1, loss_detection)?),
+        padding_bytes: table.optional("padding-packet", |node| {
+            bytes(node, 64..=9_000).map(|b| b as u16)
+        })?,
+        feedback: table.or("feedback", usual.laboratory.feedback, feedback)?,
+        // Nothing reads them.
+        keeps_bytes: false,
+        ..Laboratory::default()
+    };
     Ok(Config {
+        laboratory,
         controller: table.or("controller", usual.controller, controller)?,
         scheduler: table.or("scheduler", usual.scheduler, scheduler)?,
         min_rate: table.or("min-rate", usual.min_rate, positive_rate)?,
@@ -166,14 +178,8 @@ pub(super) fn config(
             |node| integer(node, 1..=1_000_u32),
         )?,
         is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
-        fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
-        loss_detection: table.or("loss-detection", loss_detections[0].1, loss_detection)?,
         // The results of the page are of this policy.
         padding: table.or("padding", PaddingPolicy::WhileProbing, padding)?,
-        padding_bytes: table.optional("padding-packet", |node| {
-            bytes(node, 64..=9_000).map(|b| b as u16)
-        })?,
-        feedback: table.or("feedback", usual.feedback, feedback)?,
         overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {
             bytes(node, 0..=1_000).map(|b| b as u32)
         })?,

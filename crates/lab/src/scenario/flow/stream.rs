@@ -75,6 +75,9 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
     if has_several_paths && table.node("scheduler").is_none() {
         session.scheduler = default_stream_scheduler();
     }
+    session.laboratory.retransmits_on_same_path = table.or("retransmission", false, |node| {
+        choice(node, "retransmission", &RETRANSMISSIONS)
+    })?;
     let usual = StreamConfig::default();
     let delayed_ack = |node: &Node| match duration(node)? {
         delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
@@ -102,13 +105,7 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
             false => MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
         },
         receive_window_bytes,
-        keeps_bytes: false,
         carries_messages: false,
-        retransmits_on_same_path: table.or(
-            "retransmission",
-            usual.retransmits_on_same_path,
-            |node| choice(node, "retransmission", &RETRANSMISSIONS),
-        )?,
         reinjection: table.or("reinjection", usual.reinjection, |node| {
             choice(node, "reinjection", &REINJECTIONS)
         })?,

@@ -12,7 +12,7 @@ fn pairing() -> (Ends, PairingCode, SecretKey) {
 }
 
 fn with_code(ends: &Ends, stranger: &SecretKey, code: &PairingCode) -> Initiator {
-    let parameters = SessionParameters::of(SessionKind::Frames);
+    let parameters = ParameterBlock::default();
     Initiator::pairing(
         stranger,
         &ends.responder_key,
@@ -32,7 +32,10 @@ fn a_code_lets_in_the_holder_of_the_key_that_came_with_it() {
     assert_eq!(request.peer(), stranger.public_key());
     ends.responder.set_code(None);
     ends.responder.allow(request.peer());
-    let answer = ends.responder.accept(request, RESPONDER_INDEX, false);
+    let parameters = ParameterBlock::default();
+    let answer = ends
+        .responder
+        .accept(request, RESPONDER_INDEX, false, parameters);
     assert!(
         answer.response.len() < initiator.message().len(),
         "amplifies nothing"
@@ -61,7 +64,7 @@ fn a_wrong_code_lets_nobody_in_and_a_known_peer_needs_none() {
         ends.refusal(guess.message()),
         HandshakeError::WrongCode(key)
     );
-    let parameters = SessionParameters::of(SessionKind::Frames);
+    let parameters = ParameterBlock::default();
     let without = Initiator::new(&stranger, &ends.responder_key, 1, parameters);
     assert_eq!(
         ends.refusal(without.message()),

@@ -1,5 +1,6 @@
 use super::super::tests::{buffer_of, id};
 use super::*;
+use crate::fragment::FrameId;
 
 const NOW: Instant = Instant::ZERO;
 /// Deadline of frames captured now.

@@ -1,0 +1,235 @@
+//! Parameters of a session, and their encoding in the handshake's block.
+//!
+//! Each parameter is its type, its length and its value; type and length have one byte each. A type
+//! of zero ends the list. Unknown types are skipped, so that an end of an earlier version accepts a
+//! later one's parameters (RFC 9000 §7.4.2).
+//!
+//! | type | value |
+//! |---|---|
+//! | 1 | kind of the session, 1 byte: the index in [`SessionKind::ALL`] |
+//! | 2 | latency in milliseconds, 2 bytes, big-endian |
+
+use anabranch_secure::{PARAMETERS_BYTES, ParameterBlock};
+use anabranch_units::Duration;
+
+const END: u8 = 0;
+const KIND: u8 = 1;
+const LATENCY: u8 = 2;
+
+/// Kind of a session, as its initiation names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum SessionKind {
+    /// Frames of live media, towards the responder.
+    Frames = 0,
+    /// Reliable streams of bytes, both ways.
+    Streams = 1,
+    /// Datagrams that are worthless when late, both ways.
+    Datagrams = 2,
+}
+
+impl SessionKind {
+    /// Every kind; the index is its byte in the initiation.
+    pub const ALL: [SessionKind; 3] = [
+        SessionKind::Frames,
+        SessionKind::Streams,
+        SessionKind::Datagrams,
+    ];
+}
+
+/// Parameters that an initiator requests, and a responder answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionParameters {
+    /// Kind of the session; `None` if it is missing or not known to this version.
+    pub kind: Option<SessionKind>,
+    /// Delay of media, in whole milliseconds, at most 65,535; `None`: no request. The larger of
+    /// both ends' counts.
+    pub latency: Option<Duration>,
+}
+
+impl SessionParameters {
+    /// Returns the parameters of a session of this kind, without a latency.
+    pub fn of(kind: SessionKind) -> Self {
+        SessionParameters {
+            kind: Some(kind),
+            latency: None,
+        }
+    }
+
+    /// Returns these parameters with a latency. It is rounded down to milliseconds, and at least
+    /// one of them.
+    pub(crate) fn with_latency(self, latency: Option<Duration>) -> Self {
+        SessionParameters { latency, ..self }
+    }
+
+    /// Returns the same parameters with the larger of both latencies.
+    pub(crate) fn agreed(self, latency: Option<Duration>) -> Self {
+        self.with_latency(self.latency.max(latency))
+    }
+
+    /// Returns the handshake's block.
+    pub fn to_block(self) -> ParameterBlock {
+        let mut writer = Writer::default();
+        if let Some(kind) = self.kind {
+            writer.write(KIND, &[kind as u8]);
+        }
+        if let Some(latency) = self.latency {
+            let millis = u16::try_from(latency.as_millis().max(1)).unwrap_or(u16::MAX);
+            writer.write(LATENCY, &millis.to_be_bytes());
+        }
+        ParameterBlock::new(writer.bytes)
+    }
+
+    /// Reads a block. Returns `None` for one that is malformed: a parameter exceeds the block,
+    /// comes twice, or has another length than its type.
+    pub fn from_block(block: &ParameterBlock) -> Option<Self> {
+        let mut parameters = SessionParameters {
+            kind: None,
+            latency: None,
+        };
+        let mut seen = [false; 256];
+        let mut rest = block.as_bytes().as_slice();
+        while let [of, after @ ..] = rest
+            && *of != END
+        {
+            let (length, after) = after.split_first()?;
+            let (value, after) = after.split_at_checked(usize::from(*length))?;
+            rest = after;
+            if core::mem::replace(&mut seen[usize::from(*of)], true) {
+                return None;
+            }
+            match *of {
+                KIND => {
+                    let [index] = <[u8; 1]>::try_from(value).ok()?;
+                    parameters.kind = SessionKind::ALL.get(usize::from(index)).copied();
+                }
+                LATENCY => {
+                    let millis = u16::from_be_bytes(value.try_into().ok()?);
+                    let latency = Duration::from_millis(millis.into());
+                    parameters.latency = (millis > 0).then_some(latency);
+                }
+                _ => {}
+            }
+        }
+        Some(parameters)
+    }
+}
+
+/// Parameters one after the other.
+#[derive(Debug, Default)]
+struct Writer {
+    bytes: [u8; PARAMETERS_BYTES],
+    written_bytes: usize,
+}
+
+impl Writer {
+    /// Appends a parameter. The known ones take seven bytes together.
+    fn write(&mut self, of: u8, value: &[u8]) {
+        let head = [of, value.len() as u8];
+        for byte in head.iter().chain(value) {
+            self.bytes[self.written_bytes] = *byte;
+            self.written_bytes += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn block(head: &[u8]) -> ParameterBlock {
+        let mut bytes = [0; PARAMETERS_BYTES];
+        bytes[..head.len()].copy_from_slice(head);
+        ParameterBlock::new(bytes)
+    }
+
+    fn millis(millis: u64) -> Option<Duration> {
+        Some(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn parameters_survive_their_way() {
+        for kind in SessionKind::ALL {
+            for latency in [None, millis(1), millis(300), millis(65_535)] {
+                let parameters = SessionParameters::of(kind).with_latency(latency);
+                let read = SessionParameters::from_block(&parameters.to_block());
+                assert_eq!(read, Some(parameters));
+            }
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_documentation() {
+        let parameters = SessionParameters::of(SessionKind::Datagrams).with_latency(millis(300));
+        assert_eq!(parameters.to_block(), block(&[1, 1, 2, 2, 2, 1, 44]));
+    }
+
+    #[test]
+    fn a_latency_is_at_least_a_millisecond_and_at_most_a_minute() {
+        let sent = |latency| {
+            let parameters = SessionParameters::of(SessionKind::Frames).with_latency(Some(latency));
+            SessionParameters::from_block(&parameters.to_block()).and_then(|read| read.latency)
+        };
+        assert_eq!(sent(Duration::from_micros(10)), millis(1));
+        assert_eq!(sent(Duration::from_secs(1_000)), millis(65_535));
+    }
+
+    #[test]
+    fn the_larger_latency_is_agreed_on() {
+        let requested = SessionParameters::of(SessionKind::Frames);
+        for (theirs, ours) in [(300, 0), (0, 300), (300, 200), (200, 300)] {
+            let [theirs, ours] = [theirs, ours].map(|it| millis(it).filter(|it| !it.is_zero()));
+            let agreed = requested.with_latency(theirs).agreed(ours);
+            assert_eq!(agreed.latency, millis(300));
+            assert_eq!(agreed.kind, Some(SessionKind::Frames));
+        }
+    }
+
+    #[test]
+    fn what_a_later_version_adds_is_skipped() {
+        let later = block(&[200, 3, 9, 9, 9, 1, 1, 1, 7, 0]);
+        let read = SessionParameters::from_block(&later).expect("a list");
+        assert_eq!(read, SessionParameters::of(SessionKind::Streams));
+        // A kind that this version does not know is not another kind.
+        let unknown = SessionParameters::from_block(&block(&[1, 1, 9, 2, 2, 0, 5]));
+        let (kind, latency) = (None, millis(5));
+        assert_eq!(unknown, Some(SessionParameters { kind, latency }));
+    }
+
+    #[test]
+    fn malformed_blocks_are_none() {
+        let longer_than_the_block = block(&[200, 31]);
+        let without_length = {
+            let mut bytes = [0; PARAMETERS_BYTES];
+            bytes[..2].copy_from_slice(&[200, 29]);
+            bytes[PARAMETERS_BYTES - 1] = 1;
+            ParameterBlock::new(bytes)
+        };
+        let twice = block(&[1, 1, 0, 1, 1, 0]);
+        let wrong_length = block(&[2, 1, 5]);
+        for malformed in [longer_than_the_block, without_length, twice, wrong_length] {
+            assert_eq!(SessionParameters::from_block(&malformed), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: [u8; PARAMETERS_BYTES]) {
+            if let Some(read) = SessionParameters::from_block(&ParameterBlock::new(bytes)) {
+                // What was read can be sent on.
+                prop_assert_eq!(SessionParameters::from_block(&read.to_block()), Some(read));
+            }
+        }
+
+        #[test]
+        fn unknown_parameters_change_nothing(of in 3..=255_u8, length in 0..20_u8, kind in 0..3_u8) {
+            let mut head = vec![of, length];
+            head.resize(2 + usize::from(length), 7);
+            head.extend([KIND, 1, kind]);
+            let expected = SessionParameters::of(SessionKind::ALL[usize::from(kind)]);
+            prop_assert_eq!(SessionParameters::from_block(&block(&head)), Some(expected));
+        }
+    }
+}
