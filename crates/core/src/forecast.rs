@@ -1,9 +1,9 @@
 //! Forecast of a packet's arrival by a path: [`crate::PathView::arrival`].
 //!
-//! Admission, retransmission, reinjection of packets on congested paths, placement of repairs, the
-//! encoder's target over several paths, metered paths and our schedulers share it. Published
-//! schedulers have their sources' own estimates. Late drops go by the path's least round-trip time,
-//! and the FEC policy `adaptive` by the longest round-trip time of the paths.
+//! It knows a path's idleness, its queues and the bytes in flight. Admission, late drops, the rule
+//! about copies, forward error correction, the encoder's target, metered paths and our schedulers
+//! ask it. Published schedulers have their sources' own estimates. `core/tests/arrivals.rs` lists
+//! the files that compute an arrival time.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -16,7 +16,7 @@ pub enum Priority {
     Retransmission,
 }
 
-/// Arrival times of packets by a path, as estimated at one moment.
+/// Arrival times of packets by a path, as estimated at one moment, and not changed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forecast {
     /// When it was made.
@@ -27,16 +27,19 @@ pub struct Forecast {
     pub min_one_way_delay: Duration,
     /// Time to the receiver of a packet that leaves now, behind the network's queues.
     pub one_way_delay: Duration,
-    /// Possible excess over this time: two mean deviations of the round-trip time.
+    /// Possible excess over this time: two mean deviations of the round-trip time. After idleness it
+    /// is at most the jitter.
     pub delay_margin: Duration,
     /// Delivery rate of the path with a standing queue: the controller's estimate, or the measured
     /// rate if that is lower. Never zero.
     pub rate: DataRate,
-    /// Bytes of waiting retransmissions, which leave first.
-    pub retransmission_bytes: u64,
+    /// Rate at which the packets in flight leave a standing queue; `None` without such a queue.
+    pub queue_rate: Option<DataRate>,
     /// Bytes in the network beyond the path's content without a queue; zero unless the path
     /// delivers less than is sent.
     pub backed_up_bytes: u64,
+    /// Queueing delay of a packet that arrives now: measured, or that of the backed-up bytes.
+    pub queueing_delay: Duration,
 }
 
 impl Forecast {
@@ -53,8 +56,9 @@ impl Forecast {
             one_way_delay: rtt / 2,
             delay_margin: Duration::ZERO,
             rate: rate.max(DataRate::from_bits_per_second(1)),
-            retransmission_bytes: 0,
+            queue_rate: None,
             backed_up_bytes: 0,
+            queueing_delay: Duration::ZERO,
         }
     }
 
@@ -66,6 +70,25 @@ impl Forecast {
     /// Returns the time until the last of `bytes` bytes arrives that leave from now on.
     pub fn arrival(&self, bytes: u64) -> Duration {
         self.ready_in() + self.one_way_delay + self.rate.time_for(bytes)
+    }
+
+    /// Returns the time until a packet in flight arrives that was sent `age` ago. `bytes` bytes are
+    /// in flight up to its last one: by Little's law a queue delivers them first. Reports are half
+    /// of the least round-trip time old.
+    pub fn arrival_in_flight(&self, age: Duration, bytes: u64) -> Duration {
+        let queued = self.queue_rate.map_or(Duration::ZERO, |rate| {
+            rate.time_for(bytes).saturating_sub(self.min_one_way_delay)
+        });
+        match self.is_congested() {
+            true => queued,
+            false => queued.max(self.one_way_delay.saturating_sub(age)),
+        }
+    }
+
+    /// Returns the age from which a packet's acknowledgement is overdue, if the receiver holds it
+    /// back for up to `held_back`.
+    pub fn overdue_after(&self, held_back: Duration) -> Duration {
+        self.one_way_delay * 2 + self.delay_margin + held_back
     }
 
     /// Returns whether the path delivers less than is sent.

@@ -43,6 +43,7 @@
 
 mod config;
 pub mod control;
+mod copies;
 mod counters;
 pub mod fec;
 mod forecast;

@@ -236,6 +236,7 @@ impl Path {
             },
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes(),
+            retransmission_bytes: self.bound_retransmission_bytes(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
@@ -275,11 +276,6 @@ impl Path {
         } else {
             0
         }
-    }
-
-    /// Returns the queueing delay: the excess of round trips over the least, without jitter.
-    pub(crate) fn queueing_delay(&self) -> Duration {
-        self.recovery.rtt().queueing_delay()
     }
 
     /// Returns whether a notice for the peer is due: a report, an answer, a challenge, the state of
@@ -328,8 +324,8 @@ impl Path {
         packet: &PacketView,
         lifetime: Duration,
     ) -> bool {
-        let min_rtt = self.recovery.rtt().min_rtt();
-        min_rtt.is_some_and(|rtt| comes_late(now + rtt / 2, packet, lifetime))
+        let least = self.min_one_way_delay();
+        least.is_some_and(|least| comes_late(now + least, packet, lifetime))
     }
 
     pub(crate) fn has_window(&self) -> bool {

@@ -135,6 +135,8 @@ pub struct PathView {
     pub bytes_in_flight: u64,
     /// Bytes on the wire bound to this path that wait for its pacer or window.
     pub queued_bytes: u64,
+    /// Bytes of retransmissions among these, which leave first.
+    pub retransmission_bytes: u64,
     /// The controller's window in bytes, if it has one.
     pub congestion_window: Option<u64>,
     /// The controller's pacing rate, if it paces.
@@ -241,7 +243,7 @@ impl PathView {
     pub fn arrival(&self, priority: Priority, bytes: u64) -> Duration {
         let ahead_bytes = match priority {
             Priority::New => self.queued_bytes,
-            Priority::Retransmission => self.forecast.retransmission_bytes,
+            Priority::Retransmission => self.retransmission_bytes,
         };
         self.forecast.arrival(ahead_bytes + bytes)
     }
@@ -298,13 +300,11 @@ mod tests {
     fn what_is_sent_again_waits_only_for_its_like() {
         let view = PathView {
             queued_bytes: 5_000,
-            forecast: Forecast {
-                retransmission_bytes: 2_000,
-                ..Forecast::constant(
-                    Duration::from_millis(60),
-                    DataRate::from_megabits_per_second(8),
-                )
-            },
+            retransmission_bytes: 2_000,
+            forecast: Forecast::constant(
+                Duration::from_millis(60),
+                DataRate::from_megabits_per_second(8),
+            ),
             ..PathView::default()
         };
         // A kilobyte takes a millisecond.

@@ -234,7 +234,7 @@ fn a_metered_path_is_not_raced_on() {
         );
         network.run_until(Instant::from_millis(10));
         let counters = network.sender.path_counters(PathId(1)).unwrap();
-        let copies = counters.reasons.of(SendReason::Duplicate).packets;
+        let copies = counters.reasons.of(SendReason::Reinjection).packets;
         assert_eq!(copies > 0, !is_metered, "{copies}");
     }
 }

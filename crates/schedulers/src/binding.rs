@@ -43,7 +43,7 @@ pub(super) fn count_bound(packet: &PacketView, bound_to: PathSet, paths: &mut [P
         let path = &mut paths[id.index()];
         path.queued_bytes += bytes;
         if packet.kind() == PacketKind::Retransmission {
-            path.forecast.retransmission_bytes += bytes;
+            path.retransmission_bytes += bytes;
         }
         path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
     }

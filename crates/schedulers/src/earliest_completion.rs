@@ -8,10 +8,7 @@
 //!   Σ_f b_f(a_s + doubt_s - a_f) ≥ k
 //!
 //! over the paths f that have no room now. Such a path delivers b_f(t) = rate_f · t in t. k is at
-//! most the peer's window, since no path sends data beyond it any earlier. If a path had nothing in
-//! flight, its samples show its last queue. Until there is a new sample, its delay is that of its
-//! least round-trip time and of the bytes sent since, and its doubt is at most that after a first
-//! sample.
+//! most the peer's window, since no path sends data beyond it any earlier.
 //!
 //! For its gains and the effect of each part see `docs/decisions/0160-the-default-of-streams.md`.
 
@@ -25,8 +22,6 @@ use super::room::{BySession, SessionChoice, with_room};
 struct EarliestCompletion {
     /// Waiting and bound bytes at the beginning of the call.
     waiting_bytes: u64,
-    /// By path: its latest sample when it had nothing in flight.
-    idle_rtts: Vec<Option<Duration>>,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
@@ -41,10 +36,6 @@ impl SessionChoice for EarliestCompletion {
         session: &SessionView,
         paths: &[PathView],
     ) {
-        self.idle_rtts.resize(paths.len(), None);
-        for path in paths.iter().filter(|path| path.bytes_in_flight == 0) {
-            self.idle_rtts[path.id.index()] = path.rtt.latest;
-        }
         let bound_bytes = bound_bytes(paths);
         let backlog = session.backlog_bytes.saturating_sub(bound_bytes);
         // Segments are cut within the window; media have none.
@@ -69,13 +60,13 @@ impl SessionChoice for EarliestCompletion {
         _session: &SessionView,
         paths: &[PathView],
     ) -> Option<PathId> {
-        let chosen = with_room(packet, paths).min_by_key(|path| self.latest_arrival(path))?;
+        let chosen = with_room(packet, paths).min_by_key(|path| latest_arrival(path))?;
         let waiting_bytes = self.waiting_bytes.saturating_sub(bound_bytes(paths));
-        let arrives = self.latest_arrival(chosen);
+        let arrives = latest_arrival(chosen);
         let bytes = u64::from(packet.bytes);
         let by_others: u64 = candidates(packet, paths)
             .filter(|path| path.sendable_bytes < bytes)
-            .map(|path| (path, arrives.saturating_sub(self.arrival(path))))
+            .map(|path| (path, arrives.saturating_sub(arrival(path))))
             .map(|(path, time)| path.forecast.rate.bytes_in(time))
             .fold(0, u64::saturating_add);
         (by_others < waiting_bytes.max(bytes)).then_some(chosen.id)
@@ -86,33 +77,14 @@ fn bound_bytes(paths: &[PathView]) -> u64 {
     paths.iter().map(|path| path.queued_bytes).sum()
 }
 
-impl EarliestCompletion {
-    /// Returns the least round-trip time if the path had nothing in flight, and no sample has come
-    /// since.
-    fn idle_rtts(&self, path: &PathView) -> Option<Duration> {
-        let idle_rtts = self.idle_rtts.get(path.id.index()).copied().flatten();
-        let is_idle = path.bytes_in_flight == 0 || idle_rtts == path.rtt.latest;
-        path.rtt.least.filter(|_| is_idle)
-    }
+/// Returns a, the time until the next packet arrives.
+fn arrival(path: &PathView) -> Duration {
+    path.preferred(path.arrival(Priority::New, 0))
+}
 
-    /// Returns a, the time until the next packet arrives.
-    fn arrival(&self, path: &PathView) -> Duration {
-        let forecast = &path.forecast;
-        let time = match self.idle_rtts(path) {
-            Some(least) => {
-                let ahead = path.bytes_in_flight + path.queued_bytes;
-                forecast.ready_in() + least / 2 + forecast.rate.time_for(ahead)
-            }
-            None => path.arrival(Priority::New, 0),
-        };
-        path.preferred(time)
-    }
-
-    /// Returns the arrival with its margin of error.
-    fn latest_arrival(&self, path: &PathView) -> Duration {
-        let most = self.idle_rtts(path).unwrap_or(Duration::MAX);
-        self.arrival(path) + path.preferred(path.forecast.delay_margin.min(most))
-    }
+/// Returns the arrival with its margin of error.
+fn latest_arrival(path: &PathView) -> Duration {
+    arrival(path) + path.preferred(path.forecast.delay_margin)
 }
 
 #[cfg(test)]
@@ -195,14 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_nothing_in_flight_is_as_far_as_its_least_round_trip_time() {
-        let mut paths = [of(0, 60, 8, 5_000), of(1, 80, 8, 0)];
-        paths[1].rtt.least = Some(Duration::from_millis(40));
+    fn a_paths_queue_and_its_pacer_count() {
+        let mut paths = [of(0, 60, 8, 5_000), of(1, 40, 8, 0)];
         assert_eq!(chosen(&paths, 1_000, None), Some(1));
-        paths[1].bytes_in_flight = 1;
-        assert_eq!(chosen(&paths, 1_000, None), Some(0));
-        // Its queue and its pacer count all the same.
-        paths[1].bytes_in_flight = 0;
         paths[1].queued_bytes = 10_001;
         assert_eq!(chosen(&paths, 20_000, None), Some(0));
         paths[1].queued_bytes = 0;
@@ -231,17 +198,6 @@ mod tests {
         assert_eq!(chosen(&paths, 1_000, None), Some(0));
         paths[0].forecast.delay_margin = Duration::from_millis(1);
         assert_eq!(chosen(&paths, 1_000, None), Some(1));
-    }
-
-    #[test]
-    fn the_doubt_of_a_path_with_nothing_in_flight_is_at_most_its_least_round_trip_time() {
-        let mut paths = [of(0, 60, 8, 5_000), of(1, 20, 8, 0)];
-        paths[1].forecast.delay_margin = Duration::from_millis(90);
-        assert_eq!(chosen(&paths, 1_000, None), Some(0));
-        paths[0].forecast.delay_margin = Duration::from_millis(1);
-        assert_eq!(chosen(&paths, 1_000, None), Some(1));
-        paths[1].bytes_in_flight = 1;
-        assert_eq!(chosen(&paths, 1_000, None), Some(0));
     }
 
     #[test]

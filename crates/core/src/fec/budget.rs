@@ -3,17 +3,14 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::copies::CopyAllowance;
+
 /// Time constant of the shares that the encoder's target leaves room for.
 const MEMORY: Duration = Duration::from_secs(1);
 /// Time at the rate that may be saved up, and that repairs of a key frame may borrow.
 const BURST: Duration = Duration::from_millis(100);
 /// Time at the rate that bounds the debt of media above the rate, which repairs must pay.
 const MAX_DEBT: Duration = Duration::from_millis(500);
-
-/// Share of the media that copies of packets in flight as usual may take, and the bytes that may be
-/// saved up.
-const COPY_SHARE: f64 = 0.05;
-const MAX_COPY_ALLOWANCE_BYTES: f64 = 20_000.0;
 
 /// Share of the media that copies may take while no path answers, and the share of the media of
 /// [`BLIND_SPAN`] that may be saved up. Together they are a quarter of the media in any such span
@@ -35,8 +32,8 @@ pub(crate) struct Budget {
     media_bytes: f64,
     wanted_bytes: f64,
     retransmitted_bytes: f64,
-    /// Bytes that copies of packets in flight as usual may take.
-    copy_allowance_bytes: f64,
+    /// Account of copies of packets in flight as usual.
+    copies: CopyAllowance,
     /// Bytes that copies may take while no path answers.
     blind_bytes: f64,
 }
@@ -50,7 +47,7 @@ impl Budget {
             media_bytes: 0.0,
             wanted_bytes: 0.0,
             retransmitted_bytes: 0.0,
-            copy_allowance_bytes: MAX_COPY_ALLOWANCE_BYTES,
+            copies: CopyAllowance::MEDIA,
             blind_bytes: MIN_BLIND_BYTES,
         }
     }
@@ -64,9 +61,7 @@ impl Budget {
         self.advance(now);
         self.media_bytes += bytes as f64;
         self.charge(bytes as f64);
-        let earned = bytes as f64 * COPY_SHARE;
-        self.copy_allowance_bytes =
-            (self.copy_allowance_bytes + earned).min(MAX_COPY_ALLOWANCE_BYTES);
+        self.copies.earn(bytes);
         let spans = BLIND_SPAN.as_secs_f64() / MEMORY.as_secs_f64();
         let most = (self.media_bytes * spans * MAX_BLIND_SHARE).max(MIN_BLIND_BYTES);
         self.blind_bytes = (self.blind_bytes + bytes as f64 * BLIND_SHARE).min(most);
@@ -84,13 +79,12 @@ impl Budget {
 
     /// Returns whether there is room for a copy of a packet in flight as usual.
     pub(crate) fn has_room_for_copy(&self, bytes: u32) -> bool {
-        self.copy_allowance_bytes >= f64::from(bytes)
+        self.copies.covers(u64::from(bytes))
     }
 
     /// Charges such a copy.
     pub(crate) fn on_copy(&mut self, bytes: u32) {
-        debug_assert!(self.has_room_for_copy(bytes));
-        self.copy_allowance_bytes -= f64::from(bytes);
+        self.copies.pay(u64::from(bytes));
     }
 
     pub(crate) fn on_retransmission(&mut self, now: Instant, bytes: u64) {

@@ -104,15 +104,14 @@ impl Path {
         self.outflow.add(now, bytes);
     }
 
-    /// Returns the forecast of arrivals. A controller may take longer to notice a slower path than
-    /// media can wait. So the delivery rate replaces its estimate if the path is congested.
+    /// Returns the forecast of arrivals.
     pub(crate) fn forecast(&self, now: Instant) -> Forecast {
         let rtt = self.recovery.rtt();
-        let least_rtt = rtt.min_rtt().unwrap_or(rtt.smoothed());
+        let min_one_way_delay = rtt.min_rtt().unwrap_or(rtt.smoothed()) / 2;
         let mut forecast = Forecast {
             made_at: now,
             ready_at: self.ready_at(),
-            min_one_way_delay: least_rtt / 2,
+            min_one_way_delay,
             one_way_delay: match rtt.latest() {
                 Some(latest) => latest / 2,
                 // Time for which the first answer has been missing.
@@ -123,19 +122,69 @@ impl Path {
             },
             delay_margin: rtt.variation() * DELAY_MARGIN_DEVIATIONS,
             rate: self.estimated_rate(),
-            retransmission_bytes: self.bound.retransmission_bytes(),
+            queue_rate: None,
             backed_up_bytes: 0,
+            queueing_delay: rtt.queueing_delay(),
         };
-        if let Some(outflow) = self.backed_up_rate(now) {
-            // Little's law: all bytes in flight precede a new packet, except for those that have
-            // arrived and whose report is still on its way.
-            let in_flight = self.recovery.bytes_in_flight();
-            let after = outflow.time_for(in_flight).saturating_sub(least_rtt / 2);
-            forecast.rate = outflow;
-            forecast.one_way_delay = after.max(forecast.min_one_way_delay);
-            forecast.backed_up_bytes = in_flight.saturating_sub(outflow.bytes_in(least_rtt));
+        if !self.believes_controller && rtt.has_sample() {
+            self.add_queue(now, &mut forecast);
         }
         forecast
+    }
+
+    /// Adds the network's queue to a forecast. The last samples of an idle path, and their
+    /// deviation, describe a queue that is gone. A new packet arrives behind those in flight
+    /// (Little's law), except for those that have arrived and whose report is on its way.
+    fn add_queue(&self, now: Instant, forecast: &mut Forecast) {
+        let rtt = self.recovery.rtt();
+        let in_flight = self.recovery.bytes_in_flight();
+        let least = forecast.min_one_way_delay;
+        if let Some(outflow) = self.backed_up_rate(now) {
+            // A controller may take longer to notice a slower path than media can wait.
+            forecast.rate = outflow;
+            forecast.queue_rate = Some(outflow);
+            forecast.backed_up_bytes = in_flight.saturating_sub(outflow.bytes_in(least * 2));
+            let backed_up = outflow.time_for(forecast.backed_up_bytes);
+            forecast.queueing_delay = forecast.queueing_delay.max(backed_up);
+        } else if self.is_idle() {
+            // Without a pacer they queue ahead, since they left at once.
+            let burst_bytes = match self.control.pacing_rate {
+                None => in_flight,
+                Some(_) => 0,
+            };
+            forecast.one_way_delay = least + forecast.rate.time_for(burst_bytes);
+            forecast.delay_margin = forecast.delay_margin.min(rtt.idle_delay_margin());
+        } else {
+            forecast.queue_rate = self.standing_queue_rate(now);
+        }
+        if let Some(rate) = forecast.queue_rate {
+            let behind_all = rate.time_for(in_flight).saturating_sub(least);
+            forecast.one_way_delay = behind_all.max(least);
+        }
+    }
+
+    /// Returns whether no sample of the round-trip time has come since the path was idle.
+    fn is_idle(&self) -> bool {
+        let oldest_sent_at = self.recovery.oldest_sent_at();
+        oldest_sent_at.is_none_or(|at| at > self.recovery.rtt().sampled_at())
+    }
+
+    /// Returns the rate at which the bytes in flight are acknowledged, if the latest sample has met
+    /// a queue: otherwise the path can carry more than it delivers. Slow start at most doubles a
+    /// queue in a round trip.
+    fn standing_queue_rate(&self, now: Instant) -> Option<DataRate> {
+        let rtt = self.recovery.rtt();
+        let latest = rtt.latest()?;
+        if latest <= rtt.min_rtt()? + STANDING_QUEUE {
+            return None;
+        }
+        let slowest = DataRate::from_bytes_per(self.recovery.bytes_in_flight(), latest * 2);
+        Some(self.outflow.rate(now).max(slowest))
+    }
+
+    /// Returns the least time to the receiver, if a round-trip time is known.
+    pub(super) fn min_one_way_delay(&self) -> Option<Duration> {
+        self.recovery.rtt().min_rtt().map(|rtt| rtt / 2)
     }
 
     /// Returns the path's rate as its controller estimates it. Never zero.
@@ -199,19 +248,6 @@ impl Path {
             .is_some_and(|since| now.saturating_since(since) > answer_time + queue);
         let is_all_late = is_silent || rtt.floor().is_none_or(stands);
         (is_all_late && is_more_than_in(answer_time + rtt.jitter())).then_some(outflow)
-    }
-
-    /// Returns the time to acknowledge `bytes` bytes in flight at the delivery rate. It is zero
-    /// unless the latest sample has met a queue: otherwise the path can carry more than it
-    /// delivers. Slow start at most doubles a queue in a round trip.
-    pub(crate) fn queue_drains_in(&self, now: Instant, bytes: u64) -> Duration {
-        let rtt = self.recovery.rtt();
-        match rtt.latest().zip(rtt.min_rtt()) {
-            Some((latest, least)) if latest > least + STANDING_QUEUE => {
-                self.outflow.rate(now).time_for(bytes).min(latest * 2)
-            }
-            _ => Duration::ZERO,
-        }
     }
 
     /// Records the rate by which packets are bound.

@@ -22,9 +22,9 @@ impl Recovery {
         self.rtt.smoothed() + self.max_feedback_delay
     }
 
-    /// Returns the answer time if it is as long as the newest one was.
-    pub(crate) fn latest_answer_time(&self) -> Duration {
-        self.rtt.latest().unwrap_or_default() + self.max_feedback_delay
+    /// Returns the time for which the receiver may hold a report back.
+    pub(crate) fn max_feedback_delay(&self) -> Duration {
+        self.max_feedback_delay
     }
 
     /// Returns the time since which the path has not answered though packets are outstanding.

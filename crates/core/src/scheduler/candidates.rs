@@ -121,7 +121,7 @@ mod tests {
         paths[0].queued_bytes = 50_000;
         assert_eq!(fastest(&packet, &paths), Some(PathId(0)));
         // 20 + 11 + 1 ms against 30 + 1.
-        paths[0].forecast.retransmission_bytes = 11_000;
+        paths[0].retransmission_bytes = 11_000;
         assert_eq!(fastest(&packet, &paths), Some(PathId(1)));
         paths[0].weight = 2.0;
         assert_eq!(fastest(&packet, &paths), Some(PathId(0)));

@@ -1,13 +1,16 @@
 //! Sessions of streams: bytes in, segments over paths, the same bytes out.
 
 mod acknowledgements;
+mod answers;
 mod keep_alive;
 mod mtu;
+mod queue;
 mod reinjection;
 mod schedule;
 mod segments;
 mod timers;
 mod verbs;
+mod xlink;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -16,6 +19,7 @@ use super::content::Written;
 use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Event, Session};
 use crate::config::{Config, ConfigError, StreamConfig};
+use crate::copies::CopyAllowance;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::path::Path;
@@ -26,7 +30,7 @@ use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::stream::{
     Chunk, Copy, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
-    xlink,
+    xlink as viewer,
 };
 use crate::wire::{self, WireFrame};
 use schedule::Binding;
@@ -52,11 +56,13 @@ pub struct Stream {
     /// Whether idle paths are asked for signs of life.
     is_kept_alive: bool,
     send: SendStream,
+    /// Account of copies of segments that are not overdue.
+    copies: CopyAllowance,
     /// Number of bytes that the application will write once there is room.
     further_bytes: u64,
     blocked_wait: Duration,
     /// The viewer's remaining play time.
-    feedback: xlink::Feedback,
+    feedback: viewer::Feedback,
     /// Data of the segment that is being written.
     sending: Option<Chunk>,
     /// Packets that a cumulative acknowledgement settles.
@@ -88,7 +94,8 @@ impl Stream {
             receive: ReceiveStream::new(&config, keeps_bytes),
             paths: Vec::new(),
             further_bytes: 0,
-            feedback: xlink::Feedback::default(),
+            copies: CopyAllowance::STREAM,
+            feedback: viewer::Feedback::default(),
             sending: None,
             blocked_at: None,
             blocked_wait: config.initial_retransmission_timeout,
@@ -179,9 +186,6 @@ impl Hooks for Stream {
 
     fn mark_views(session: &mut StreamSession) {
         session.hold_unanswered();
-        if let Some(first) = session.views.first() {
-            session.add_network_queues(first.forecast.made_at);
-        }
     }
 
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {

@@ -1,13 +1,13 @@
-//! The one rule by which a fragment that has left is retransmitted, waits, or is given up.
+//! The rule of [`crate::copies`] for a fragment: it is retransmitted, waits, or is given up.
 //!
-//! A fragment gets another copy if three conditions hold. The probability that those in flight
-//! arrive in time is less than its frame deserves, no later moment would do, and a path makes the
-//! deadline. If no path does and nothing is in flight, its frame is given up. The loss of a copy, a
-//! path that is suspect or congested, an overdue report: all these only change the probability.
+//! If no path makes the deadline and nothing is in flight, its frame is given up. The loss of a
+//! copy, a path that is suspect or congested, an overdue report: all these only change the
+//! probability.
 
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::{Fragment, SendBuffer, State};
+use crate::copies::{Aim, Judgement, Prospects, judge};
 use crate::fragment::FragmentId;
 use crate::path_view::{PathId, PathSet};
 use crate::send_reason::SendReason;
@@ -50,10 +50,15 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    /// Returns whether another copy, sent when the outcomes of those in flight are known, arrives
-    /// by `due_at`.
-    fn is_there_time(&self, due_at: Instant) -> bool {
-        self.now + self.known_after + self.arrives_after <= due_at
+    fn prospects(&self, aim: Aim, enough: f64) -> Prospects {
+        Prospects {
+            now: self.now,
+            aim,
+            chance: self.chance,
+            enough,
+            known_after: self.known_after,
+            arrives_after: self.arrives_after,
+        }
     }
 }
 
@@ -131,19 +136,18 @@ impl SendBuffer {
         };
         let frame = self.frame(id.frame).expect("it is under way");
         let (importance, is_protected) = (frame.importance, frame.is_protected);
-        if outlook.chance >= enough(importance) {
-            return Verdict::Settled;
-        }
-        let is_late = outlook.now + outlook.arrives_after > copies_in_flight.due_at;
-        if is_late && !self.groups.outlives_deadline(id.frame) {
-            // Copies in flight, or repairs, may still complete it.
-            return match copies_in_flight.in_flight_on.is_empty() && !is_protected {
-                true => Verdict::GiveUp,
-                false => Verdict::Settled,
-            };
-        }
-        if outlook.chance > 0.0 && outlook.is_there_time(copies_in_flight.due_at) {
-            return Verdict::Settled;
+        let is_useful_late = self.groups.outlives_deadline(id.frame);
+        let aim = Aim::By(copies_in_flight.due_at, is_useful_late);
+        match judge(&outlook.prospects(aim, enough(importance))) {
+            Judgement::Enough | Judgement::LaterWillDo => return Verdict::Settled,
+            Judgement::TooLate => {
+                // Copies in flight, or repairs, may still complete it.
+                return match copies_in_flight.in_flight_on.is_empty() && !is_protected {
+                    true => Verdict::GiveUp,
+                    false => Verdict::Settled,
+                };
+            }
+            Judgement::Send => {}
         }
         let waits = is_protected
             && may_wait(reason)

@@ -117,15 +117,12 @@ impl MediaSession {
         self.is_out_for(now, path, id, least_rtt)
     }
 
-    /// Returns whether the report of this copy is overdue. It is if the answer takes longer than
-    /// usual, and longer than the newest answer took, since that queue is also ahead of this
-    /// packet.
+    /// Returns whether the report of this copy is overdue.
     fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
-        let delay_margin = self.views[path.index()].forecast.delay_margin;
-        let recovery = &self.paths[path.index()].recovery;
-        let answer_time = recovery.latest_answer_time();
-        let usual = recovery.usual_answer_time() + delay_margin;
-        self.is_out_for(now, path, id, usual.max(answer_time))
+        let forecast = &self.views[path.index()].forecast;
+        let held_back = self.paths[path.index()].recovery.max_feedback_delay();
+        let time = forecast.overdue_after(held_back);
+        self.is_out_for(now, path, id, time)
     }
 
     /// Returns whether a copy has been in flight for at least `time` on the path, which is in use.
@@ -149,16 +146,16 @@ fn reason_of_copy(is_elsewhere: bool) -> SendReason {
 }
 
 /// Returns the time before its deadline at which a packet has to leave on a path. It consists of
-/// its delivery, the pacer's gap behind another packet, and the forecast's delay margin, which is
-/// at least the granularity of timers.
+/// its delivery behind another packet and the forecast's delay margin, which is at least the
+/// granularity of timers.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
     let delay_margin = view.forecast.delay_margin.max(RttEstimator::GRANULARITY);
-    view.arrival(Priority::Retransmission, u64::from(bytes)) + gap_of(view, bytes) + delay_margin
+    view.arrival(Priority::Retransmission, 2 * u64::from(bytes)) + delay_margin
 }
 
-/// Returns the pacer's gap between two packets.
+/// Returns the gap between two packets.
 fn gap_of(view: &PathView, bytes: u32) -> Duration {
-    view.drain_rate().time_for(u64::from(bytes))
+    view.forecast.rate.time_for(u64::from(bytes))
 }
 
 #[cfg(test)]
@@ -177,8 +174,8 @@ mod tests {
                 forecast,
                 ..PathView::default()
             };
-            let arrival = view.arrival(Priority::Retransmission, 1_000);
-            (lead_of(&view, 1_000) - arrival - gap_of(&view, 1_000)).as_micros()
+            let arrival = view.arrival(Priority::Retransmission, 2_000);
+            (lead_of(&view, 1_000) - arrival).as_micros()
         };
         assert_eq!(lead(6_000), 6_000);
         assert_eq!(lead(100), 1_000);

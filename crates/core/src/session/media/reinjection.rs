@@ -45,13 +45,12 @@ impl MediaSession {
     fn reinject_late_packets(&mut self, now: Instant, id: PathId, forecast: &Forecast) {
         self.refresh_views(now);
         let path = &self.paths[id.index()];
-        // Reports are at least half a round trip old.
-        let since = now.saturating_sub(forecast.min_one_way_delay);
         let mut ahead_bytes = 0;
         let mut late = Vec::new();
         for packet in path.recovery.outstanding() {
             ahead_bytes += u64::from(packet.bytes);
-            let arrives_at = since + forecast.rate.time_for(ahead_bytes);
+            let age = now.saturating_since(packet.sent_at);
+            let arrives_at = now + forecast.arrival_in_flight(age, ahead_bytes);
             if let PacketContent::Fragment { frame, fragment } = packet.content
                 && let Some(due_at) = self.content.send_buffer.due_at(frame)
                 && arrives_at > due_at
@@ -72,7 +71,7 @@ impl MediaSession {
             let (suspected, reason) = (PathSet::only(id), SendReason::PathCongested);
             if self.reconsider(now, late_fragment, suspected, reason, bytes) == Verdict::SendCopy {
                 let view = &mut self.views[other.index()];
-                view.forecast.retransmission_bytes += u64::from(bytes);
+                view.retransmission_bytes += u64::from(bytes);
                 view.queued_bytes += u64::from(bytes);
             }
         }
@@ -89,7 +88,7 @@ impl MediaSession {
             return;
         };
         let mut other = self.views[fastest.index()];
-        let mut ahead_bytes = view.forecast.retransmission_bytes;
+        let mut ahead_bytes = view.retransmission_bytes;
         let mut better_bytes = 0;
         for packet in path.bound_sources() {
             let bytes = u64::from(packet.bytes);

@@ -54,9 +54,8 @@ impl MediaSession {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
                 let forecast = path.forecast(now);
-                let backed_up = forecast.rate.time_for(forecast.backed_up_bytes);
-                let queueing_delay = path.queueing_delay().max(backed_up);
-                unmetered.queueing_delay = unmetered.queueing_delay.min(queueing_delay);
+                let queueing_delay = unmetered.queueing_delay.min(forecast.queueing_delay);
+                unmetered.queueing_delay = queueing_delay;
                 unmetered.queued_bytes += path.queued_bytes() + forecast.backed_up_bytes;
                 if path.control().is_usable {
                     unmetered.bandwidth += forecast.rate;

@@ -1,29 +1,15 @@
 //! Which path carries a segment, where there are several: the scheduler's word.
-//!
-//! Schedulers see segments as packets of frames that have one fragment and no deadline; the frame's
-//! number is the segment's offset.
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Importance, Instant};
+use anabranch_units::{DataRate, Instant};
 
 use super::{Stream, StreamSession};
 use crate::config::{Config, Reinjection};
-use crate::media::FrameId;
 use crate::path::Path;
-use crate::path_view::{PathId, PathSet, PathState};
+use crate::path_view::PathId;
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
-use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
-use crate::stream::{Chunk, Waiting};
-use crate::wire;
-
-/// Maximum of bytes bound to paths: more would be bound by an old forecast. Linux binds the same
-/// amount at a time.
-const MAX_BOUND_BYTES: u64 = 64 << 10;
-
-/// Number of packets on each path before one has answered: the initial window of RFC 6928.
-const DUPLICATED_PACKETS: u64 = 10;
 
 /// The scheduler, and when to ask it.
 #[derive(Debug)]
@@ -39,10 +25,10 @@ pub(super) struct Binding {
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,
     /// Waiting segments as schedulers see them: of many, few change from one call to the next.
-    queue: VecDeque<PacketView>,
+    pub(super) queue: VecDeque<PacketView>,
     /// Version of the send stream that the queue reflects.
-    queue_version: Option<u64>,
-    assignments: Vec<Assignment>,
+    pub(super) queue_version: Option<u64>,
+    pub(super) assignments: Vec<Assignment>,
 }
 
 impl Binding {
@@ -91,8 +77,7 @@ impl Stream {
 }
 
 impl StreamSession {
-    /// Prepares the binding to several paths after a path has been added, and asks unknown paths
-    /// for their round-trip times.
+    /// Prepares the binding to several paths after a path has been added.
     pub(super) fn bind_to_several(&mut self, now: Instant) {
         if self.paths.len() == 2 && self.content.binding.is_none() {
             let binding = Binding::new(&self.config, now);
@@ -101,98 +86,7 @@ impl StreamSession {
         if let Some(binding) = &mut self.content.binding {
             binding.open_since.resize(self.paths.len(), now);
             binding.penalised_at.resize(self.paths.len(), Instant::ZERO);
-            for index in 0..self.paths.len() {
-                let path = &self.paths[index];
-                if path.is_at_rest() && !path.recovery.rtt().has_sample() {
-                    self.ask(path.id, SendReason::IdleProbe);
-                }
-            }
-        }
-    }
-
-    /// Drops a question for the round-trip time if a segment that is about to leave also asks it.
-    pub(super) fn drop_needless_question(&mut self, id: PathId) {
-        let path = &mut self.paths[id.index()];
-        let is_question = matches!(path.challenge, Some((_, SendReason::IdleProbe)));
-        if is_question && path.has_bound() {
-            path.challenge = None;
-            path.expected_response = None;
-        }
-    }
-
-    /// Returns whether the path has been asked for its round-trip time, and has not answered yet.
-    pub(super) fn is_unanswered(&self, path: &Path) -> bool {
-        path.state() == PathState::Active
-            && path.expected_response.is_some()
-            && !path.recovery.rtt().has_sample()
-    }
-
-    /// Holds a further path in reserve until it has answered. A flow of MPTCP also carries nothing
-    /// before its handshake: short data would take longer on a path that turns out to be slow. With
-    /// [`Reinjection::Tail`] the first path is held, too, once another has answered.
-    pub(super) fn hold_unanswered(&mut self) {
-        let is_answered = |path: &Path| {
-            path.state() == PathState::Active
-                && path.recovery.rtt().has_sample()
-                && path.control().is_usable
-        };
-        let is_duplicating = self.config.stream.reinjection == Reinjection::Tail;
-        let is_over = is_duplicating && self.paths.iter().any(is_answered);
-        for index in usize::from(!is_over)..self.paths.len() {
-            let path = &self.paths[index];
-            let is_carrying = is_duplicating && path.has_unanswered_segments();
-            self.views[index].is_standby |= is_carrying || self.is_unanswered(path);
-        }
-    }
-
-    /// Adds the queue in the network to the forecasts: a new packet arrives after those in flight,
-    /// which drain at the queue's rate. Samples of a path at rest, and their deviation, describe a
-    /// queue that is gone.
-    pub(super) fn add_network_queues(&mut self, now: Instant) {
-        if self.config.stream.reinjection != Reinjection::Tail {
-            return;
-        }
-        for index in 0..self.paths.len() {
-            let path = &self.paths[index];
-            if self.has_idle_rtt(path.id) {
-                let delay_margin = path.recovery.rtt().idle_delay_margin();
-                let forecast = &mut self.views[index].forecast;
-                forecast.delay_margin = forecast.delay_margin.min(delay_margin);
-                continue;
-            }
-            let drained = self.queue_drains_in(now, path.id, path.recovery.bytes_in_flight());
-            if !drained.is_zero() {
-                let forecast = &mut self.views[index].forecast;
-                let least = forecast.min_one_way_delay;
-                forecast.one_way_delay = drained.saturating_sub(least).max(least);
-            }
-        }
-    }
-
-    /// Sends the first packets by all paths. While no path has answered, none is known to be
-    /// better.
-    fn duplicate_start(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
-        let is_answered = |path: &Path| path.recovery.rtt().has_sample();
-        let is_new = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
-        if !is_new
-            || self.config.stream.reinjection != Reinjection::Tail
-            || self.paths.iter().any(is_answered)
-        {
-            return;
-        }
-        let most = DUPLICATED_PACKETS * u64::from(self.max_packet_bytes);
-        for path in &mut self.paths {
-            let is_other = path.state() == PathState::Active && !bound_to.contains(path.id);
-            let bytes = path.queued_bytes() + u64::from(packet.bytes);
-            let has_room =
-                path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;
-            if is_other && has_room && path.control().is_usable && !path.is_metered() {
-                if !path.has_bound() {
-                    path.leave_idleness(now);
-                }
-                path.bind_next(*packet);
-                self.content.send.on_bound(packet.frame.0);
-            }
+            self.ask_unknown_paths();
         }
     }
 
@@ -207,41 +101,19 @@ impl StreamSession {
         }
     }
 
-    /// Calls the scheduler for waiting segments.
+    /// Calls the scheduler for waiting segments; without any, segments in flight may be copied.
     pub(super) fn bind_segments(&mut self, now: Instant) {
         let Some(mut binding) = self.content.binding.take() else {
             return;
         };
         binding.is_due = false;
         binding.asked_at = now;
-        let max_bytes = self.segment_bytes();
         let send = &self.content.send;
-        let reinjection = self.config.stream.reinjection;
-        if send.has_waiting() || send.next_new(max_bytes).is_some() {
-            let is_unschedulable = self.is_unschedulable(now, &binding);
-            if !is_unschedulable {
-                self.refresh_views(now);
-            }
-            if reinjection == Reinjection::Xlink && self.reinject_start(now) {
-                self.refresh_views(now);
-            }
-            self.cut_segments(now, &mut binding);
-            if reinjection == Reinjection::Tail && !self.content.send.has_waiting() {
-                binding.is_due = !is_unschedulable && self.rebind_later_ones();
-            } else {
-                self.bind_waiting(now, &mut binding, is_unschedulable);
-            }
-        } else if is_for_windows(reinjection) && send.is_blocked(max_bytes) {
+        if send.has_waiting() || send.next_new(self.segment_bytes()).is_some() {
+            self.bind_next_segments(now, &mut binding);
+        } else if send.has_in_flight() && self.has_room(now) {
             self.refresh_views(now);
-            self.reinject_awaited(now, &mut binding);
-        } else if reinjection == Reinjection::Tail && send.has_in_flight() {
-            if self.has_room(now) {
-                self.refresh_views(now);
-                self.reinject_tail(now);
-            }
-        } else if reinjection == Reinjection::Xlink {
-            self.refresh_views(now);
-            self.reinject_all_below(now, u64::MAX);
+            self.reinject(now, &mut binding);
         }
         if !self.content.send.has_waiting() {
             binding.held_since = None;
@@ -249,8 +121,25 @@ impl StreamSession {
         self.content.binding = Some(binding);
     }
 
+    fn bind_next_segments(&mut self, now: Instant, binding: &mut Binding) {
+        let is_unschedulable = self.is_unschedulable(now, binding);
+        if !is_unschedulable {
+            self.refresh_views(now);
+        }
+        if self.config.stream.reinjection == Reinjection::Xlink {
+            self.reinject_start(now);
+        }
+        self.cut_segments(now, binding);
+        let has_moves = self.config.stream.reinjection == Reinjection::Tail;
+        if has_moves && !self.content.send.has_waiting() {
+            binding.is_due = !is_unschedulable && self.rebind_later_ones();
+        } else {
+            self.bind_waiting(now, binding, is_unschedulable);
+        }
+    }
+
     /// Returns whether any path has room for a packet.
-    fn has_room(&self, now: Instant) -> bool {
+    pub(super) fn has_room(&self, now: Instant) -> bool {
         let max_bytes = u64::from(self.max_packet_bytes);
         let mut paths = self.paths.iter();
         paths.any(|path| path.sendable_bytes(max_bytes, now) > 0)
@@ -266,71 +155,6 @@ impl StreamSession {
                 .paths
                 .iter()
                 .all(|path| path.recovery.bytes_in_flight() > 0)
-    }
-
-    /// Cuts as many segments as may be bound now.
-    fn cut_segments(&mut self, now: Instant, binding: &mut Binding) {
-        let queued_bytes = self.paths.iter().map(Path::queued_bytes);
-        let mut bytes = queued_bytes.sum::<u64>() + self.content.send.waiting_bytes();
-        if bytes >= MAX_BOUND_BYTES {
-            return;
-        }
-        let max_bytes = self.segment_bytes();
-        let is_known = binding.queue_version == Some(self.content.send.waiting_version());
-        let mut is_short_wanted = bytes == 0 && self.has_room(now);
-        let send = &mut self.content.send;
-        while bytes < MAX_BOUND_BYTES
-            && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
-        {
-            bytes += chunk.length as u64 + 1;
-            is_short_wanted = false;
-            if is_known {
-                // New segments are the last.
-                let view = packet_view(&self.config, &chunk, PathSet::EMPTY);
-                binding.queue.push_back(view);
-            }
-        }
-        if is_known {
-            binding.queue_version = Some(send.waiting_version());
-        }
-    }
-
-    pub(super) fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
-        packet_view(&self.config, chunk, in_flight_on)
-    }
-
-    /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
-    fn list_waiting(&self, binding: &mut Binding) {
-        let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
-        assignments.clear();
-        let version = Some(self.content.send.waiting_version());
-        if binding.queue_version != version || self.config.laboratory.retransmits_on_same_path {
-            self.list(queue, assignments);
-            binding.queue_version = version;
-        }
-        debug_assert!(self.is_listed(&binding.queue));
-    }
-
-    fn is_listed(&self, queue: &VecDeque<PacketView>) -> bool {
-        let mut listed = VecDeque::new();
-        self.list(&mut listed, &mut Vec::new());
-        listed == *queue
-    }
-
-    fn list(&self, queue: &mut VecDeque<PacketView>, assignments: &mut Vec<Assignment>) {
-        let send = &self.content.send;
-        queue.clear();
-        for is_retransmission in [true, false] {
-            let waiting = send.waiting();
-            let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
-            for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
-                if let Some(path) = self.same_path(&waiting) {
-                    let paths = PathSet::only(path);
-                    assignments.push(Assignment { index, paths });
-                }
-                queue.push_back(self.packet_view(&chunk, in_flight_on));
-            }
-        }
     }
 
     fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_unschedulable: bool) {
@@ -368,14 +192,6 @@ impl StreamSession {
         binding.assignments = assignments;
     }
 
-    /// Returns the path that must resend a segment since it has lost it.
-    fn same_path(&self, waiting: &Waiting) -> Option<PathId> {
-        let is_wanted =
-            self.config.laboratory.retransmits_on_same_path && waiting.reason == SendReason::Lost;
-        let path = waiting.lost.filter(|_| is_wanted)?.on;
-        (self.paths[path.index()].state() == PathState::Active).then_some(path)
-    }
-
     /// Records the paths that are limited by their windows, which keep waiting segments from them.
     fn record_limits(&mut self, queue: &[PacketView]) {
         let Some(first) = queue.first() else {
@@ -407,7 +223,7 @@ impl StreamSession {
                 path.bind_next(PacketView { reason, ..*packet });
                 self.content.send.on_bound(packet.frame.0);
             }
-            self.duplicate_start(now, packet, assignment.paths);
+            self.race(now, packet, assignment.paths);
         }
     }
 
@@ -447,25 +263,5 @@ impl StreamSession {
                 .on_taken_back(packet.frame.0, packet.reason);
         }
         self.content.request_scheduling();
-    }
-}
-
-fn is_for_windows(reinjection: Reinjection) -> bool {
-    matches!(reinjection, Reinjection::Linux | Reinjection::Tail)
-}
-
-/// Returns a segment as schedulers see it.
-fn packet_view(config: &Config, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
-    let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
-    PacketView {
-        frame: FrameId(chunk.offset),
-        fragment: 0,
-        fragment_count: 1,
-        reason: chunk.reason,
-        importance: Importance::Reference,
-        bytes: bytes + config.overhead_bytes,
-        deadline: None,
-        in_flight_on,
-        avoid: PathSet::EMPTY,
     }
 }

@@ -150,7 +150,9 @@ impl StreamSession {
         };
         let path = &mut self.paths[id.index()];
         let own = &mut stream.paths[id.index()];
-        if !chunk.is_new() {
+        if chunk.is_new() {
+            stream.copies.earn(u64::from(packet.bytes));
+        } else {
             own.is_urgent = false;
             own.newest_resent = Some(packet.packet_number);
             path.counters.retransmitted_packets += 1;

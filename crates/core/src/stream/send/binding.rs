@@ -47,7 +47,8 @@ impl SendStream {
         let segment = self.segment(offset)?;
         let reason = match (segment.has_left, reason) {
             (false, _) => SendReason::New,
-            (true, SendReason::New) => SendReason::Duplicate,
+            // While no path had answered, it was bound to several.
+            (true, SendReason::New) => SendReason::Reinjection,
             (true, reason) => reason,
         };
         (!segment.is_delivered).then(|| segment.chunk(reason))

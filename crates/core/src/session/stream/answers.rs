@@ -1,0 +1,100 @@
+//! Paths that have not answered yet: they are asked, held in reserve, and raced.
+
+use anabranch_units::Instant;
+
+use super::StreamSession;
+use crate::config::Reinjection;
+use crate::copies;
+use crate::path::Path;
+use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::scheduler::PacketView;
+use crate::send_reason::SendReason;
+
+/// Number of packets on each path before one has answered: the initial window of RFC 6928.
+const DUPLICATED_PACKETS: u64 = 10;
+
+impl StreamSession {
+    /// Asks unknown paths for their round-trip times, after a path has been added.
+    pub(super) fn ask_unknown_paths(&mut self) {
+        for index in 0..self.paths.len() {
+            let path = &self.paths[index];
+            if path.is_at_rest() && !path.recovery.rtt().has_sample() {
+                self.ask(path.id, SendReason::IdleProbe);
+            }
+        }
+    }
+
+    /// Drops a question for the round-trip time if a segment that is about to leave also asks it.
+    pub(super) fn drop_needless_question(&mut self, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        let is_question = matches!(path.challenge, Some((_, SendReason::IdleProbe)));
+        if is_question && path.has_bound() {
+            path.challenge = None;
+            path.expected_response = None;
+        }
+    }
+
+    /// Returns whether the path has been asked for its round-trip time, and has not answered yet.
+    pub(super) fn is_unanswered(&self, path: &Path) -> bool {
+        path.state() == PathState::Active
+            && path.expected_response.is_some()
+            && !path.recovery.rtt().has_sample()
+    }
+
+    /// Holds a further path in reserve until it has answered. A flow of MPTCP also carries nothing
+    /// before its handshake: short data would take longer on a path that turns out to be slow. With
+    /// [`Reinjection::Tail`] the first path is held, too, once another has answered.
+    pub(super) fn hold_unanswered(&mut self) {
+        let is_answered = |path: &Path| {
+            path.state() == PathState::Active
+                && path.recovery.rtt().has_sample()
+                && path.control().is_usable
+        };
+        let is_duplicating = self.config.stream.reinjection == Reinjection::Tail;
+        let is_over = is_duplicating && self.paths.iter().any(is_answered);
+        for index in usize::from(!is_over)..self.paths.len() {
+            let path = &self.paths[index];
+            let is_carrying = is_duplicating && path.has_unanswered_segments();
+            self.views[index].is_standby |= is_carrying || self.is_unanswered(path);
+        }
+    }
+
+    /// Sends the first packets by all paths but metered ones. No copy on a path that has never
+    /// answered is expected at any time, and none is known to be better.
+    pub(super) fn race(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
+        let is_answered = |path: &Path| path.recovery.rtt().has_sample();
+        let is_first = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
+        if !is_first
+            || self.config.stream.reinjection != Reinjection::Tail
+            || self.paths.iter().any(is_answered)
+        {
+            return;
+        }
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            if !bound_to.contains(id) && self.may_race_on(id, packet) {
+                if !self.paths[index].has_bound() {
+                    self.paths[index].leave_idleness(now);
+                }
+                self.content.copies.pay(u64::from(packet.bytes));
+                self.content.send.on_bound(packet.frame.0);
+                self.paths[index].bind_next(*packet);
+            }
+        }
+    }
+
+    fn may_race_on(&self, id: PathId, packet: &PacketView) -> bool {
+        let path = &self.paths[id.index()];
+        let most = DUPLICATED_PACKETS * u64::from(self.max_packet_bytes);
+        let bytes = path.queued_bytes() + u64::from(packet.bytes);
+        let has_room =
+            path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;
+        let arrives_after = PathView::UNKNOWN_RTT / 2;
+        has_room
+            && path.state() == PathState::Active
+            && path.control().is_usable
+            && !path.is_metered()
+            && self.content.copies.covers(u64::from(packet.bytes))
+            && copies::is_worth_sending(None, arrives_after)
+    }
+}

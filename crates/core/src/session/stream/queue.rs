@@ -1,0 +1,112 @@
+//! Waiting segments as schedulers see them: packets of frames that have one fragment and no
+//! deadline; the frame's number is the segment's offset.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Importance, Instant};
+
+use super::StreamSession;
+use super::schedule::Binding;
+use crate::config::Config;
+use crate::media::FrameId;
+use crate::path::Path;
+use crate::path_view::{PathId, PathSet, PathState};
+use crate::scheduler::{Assignment, PacketView};
+use crate::send_reason::SendReason;
+use crate::stream::{Chunk, Waiting};
+use crate::wire;
+
+/// Maximum of bytes bound to paths: more would be bound by an old forecast. Linux binds the same
+/// amount at a time.
+const MAX_BOUND_BYTES: u64 = 64 << 10;
+
+impl StreamSession {
+    /// Cuts as many segments as may be bound now.
+    pub(super) fn cut_segments(&mut self, now: Instant, binding: &mut Binding) {
+        let queued_bytes = self.paths.iter().map(Path::queued_bytes);
+        let mut bytes = queued_bytes.sum::<u64>() + self.content.send.waiting_bytes();
+        if bytes >= MAX_BOUND_BYTES {
+            return;
+        }
+        let max_bytes = self.segment_bytes();
+        let is_known = binding.queue_version == Some(self.content.send.waiting_version());
+        let mut is_short_wanted = bytes == 0 && self.has_room(now);
+        let send = &mut self.content.send;
+        while bytes < MAX_BOUND_BYTES
+            && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
+        {
+            bytes += chunk.length as u64 + 1;
+            is_short_wanted = false;
+            if is_known {
+                // New segments are the last.
+                let view = packet_view(&self.config, &chunk, PathSet::EMPTY);
+                binding.queue.push_back(view);
+            }
+        }
+        if is_known {
+            binding.queue_version = Some(send.waiting_version());
+        }
+    }
+
+    pub(super) fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
+        packet_view(&self.config, chunk, in_flight_on)
+    }
+
+    /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
+    pub(super) fn list_waiting(&self, binding: &mut Binding) {
+        let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
+        assignments.clear();
+        let version = Some(self.content.send.waiting_version());
+        if binding.queue_version != version || self.config.laboratory.retransmits_on_same_path {
+            self.list(queue, assignments);
+            binding.queue_version = version;
+        }
+        debug_assert!(self.is_listed(&binding.queue));
+    }
+
+    fn is_listed(&self, queue: &VecDeque<PacketView>) -> bool {
+        let mut listed = VecDeque::new();
+        self.list(&mut listed, &mut Vec::new());
+        listed == *queue
+    }
+
+    fn list(&self, queue: &mut VecDeque<PacketView>, assignments: &mut Vec<Assignment>) {
+        let send = &self.content.send;
+        queue.clear();
+        for is_retransmission in [true, false] {
+            let waiting = send.waiting();
+            let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
+            for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
+                if let Some(path) = self.same_path(&waiting) {
+                    let paths = PathSet::only(path);
+                    assignments.push(Assignment { index, paths });
+                }
+                queue.push_back(self.packet_view(&chunk, in_flight_on));
+            }
+        }
+    }
+
+    /// Returns the path that must resend a segment since it has lost it.
+    fn same_path(&self, waiting: &Waiting) -> Option<PathId> {
+        let is_wanted =
+            self.config.laboratory.retransmits_on_same_path && waiting.reason == SendReason::Lost;
+        let path = waiting.lost.filter(|_| is_wanted)?.on;
+        (self.paths[path.index()].state() == PathState::Active).then_some(path)
+    }
+}
+
+/// Returns a segment as schedulers see it.
+fn packet_view(config: &Config, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
+    let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
+    PacketView {
+        frame: FrameId(chunk.offset),
+        fragment: 0,
+        fragment_count: 1,
+        reason: chunk.reason,
+        importance: Importance::Reference,
+        bytes: bytes + config.overhead_bytes,
+        deadline: None,
+        in_flight_on,
+        avoid: PathSet::EMPTY,
+    }
+}
