@@ -21,8 +21,7 @@ pub enum Invariant {
     /// copies. Fragments that have arrived and frames that were given up are exempt: their
     /// remaining packets are dropped later. Redundant schedulers are, too.
     OnePlace,
-    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding; where
-    /// the MTU is searched, on no others.
+    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding.
     InFlight,
     /// A fragment that has not arrived is queued or in flight, unless its frame was given up or
     /// repairs may still recover it.
@@ -61,9 +60,6 @@ pub(crate) struct Exceptions {
     /// A redundant scheduler binds several copies of a retransmission. They cannot be
     /// distinguished, so one may leave, be lost and wait again while another is still bound.
     pub(crate) is_redundant: bool,
-    /// A fragment may travel in halves, which are two packets but one copy: the losses of both look
-    /// like those of two copies, if a whole one is in flight on the same path.
-    pub(crate) has_halves: bool,
 }
 
 /// Collects violations.
@@ -108,10 +104,10 @@ pub(crate) struct Place {
     pub(crate) bound_to: PathSet,
     /// Paths to which the scheduler bound one of several copies.
     pub(crate) copies_bound_to: PathSet,
-    /// Paths on which a whole copy is outstanding.
+    /// Paths on which a copy is outstanding: of all of it, if it was cut again.
     pub(crate) outstanding_on: PathSet,
-    /// Paths on which half of it is outstanding.
-    pub(crate) halves_on: PathSet,
+    /// Paths on which a copy of its first piece is outstanding.
+    pub(crate) pieces_on: PathSet,
 }
 
 /// Where copies of all fragments are.
@@ -145,12 +141,18 @@ impl Places {
     /// Adds a packet outstanding on a path.
     pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
         match packet.content {
-            PacketContent::Fragment { frame, fragment } => {
-                self.at(frame, fragment).outstanding_on.insert(path);
+            PacketContent::Fragment {
+                frame,
+                fragment,
+                is_piece,
+            } => {
+                let place = self.at(frame, fragment);
+                let set = match is_piece {
+                    true => &mut place.pieces_on,
+                    false => &mut place.outstanding_on,
+                };
+                set.insert(path);
             }
-            PacketContent::Half {
-                frame, fragment, ..
-            } => self.at(frame, fragment).halves_on.insert(path),
             _ => {}
         }
     }

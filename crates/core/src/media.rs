@@ -1,10 +1,9 @@
 //! The media session: frames in, fragments over the paths, frames out in order.
 //!
-//! A frame is cut into fragments, all but the last of the same length. The sender keeps it until it
-//! is acknowledged or worthless, and retransmits lost fragments while that is of use. The receiver
+//! A frame is cut into fragments, byte ranges that fit a packet. The sender keeps it until it is
+//! acknowledged or worthless, and retransmits lost fragments while that is of use. The receiver
 //! puts frames together and gives up those that do not complete in time. It waits for key frames.
 
-mod halves;
 mod peer_clock;
 mod reassembly;
 mod send_buffer;
@@ -17,8 +16,6 @@ use core::fmt;
 use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
-pub use halves::Half;
-pub(crate) use halves::Halves;
 pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{
@@ -147,11 +144,13 @@ pub enum DropReason {
     Missing,
 }
 
-/// Which piece of which frame a datagram carries.
+/// Which bytes of which frame a datagram carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentHeader {
     pub(crate) frame: FrameId,
-    pub(crate) fragment: u16,
-    pub(crate) fragment_count: u16,
+    /// Position of the first byte in the frame.
+    pub(crate) offset: u32,
+    /// Whether the frame ends behind these bytes. Only then there may be none.
+    pub(crate) ends_frame: bool,
     pub(crate) importance: Importance,
 }

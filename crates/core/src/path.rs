@@ -17,7 +17,6 @@ use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
 use crate::liveness::Liveness;
-use crate::media::{FrameId, Half};
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};
 use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
@@ -91,8 +90,6 @@ pub(crate) struct Path {
     loss_history: Option<Box<LossHistory>>,
     /// Whether the repair of a loss that the next frame reveals would come too late.
     is_mending_urgent: bool,
-    /// The bound fragment of which one half has left.
-    half_sent: Option<(FrameId, u16, Half)>,
     options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
@@ -173,7 +170,6 @@ impl Path {
             reported_rate: None,
             loss_history: None,
             is_mending_urgent: false,
-            half_sent: None,
             counters: PathCounters::default(),
         }
     }
@@ -538,6 +534,7 @@ mod tests {
     use anabranch_units::Importance;
 
     use super::*;
+    use crate::media::FrameId;
     use crate::path_view::PathSet;
 
     #[test]

@@ -1,8 +1,8 @@
 //! The stream session: bytes in, segments over paths, the same bytes out.
 //!
 //! One space of offsets spans the session: [`SendStream`] cuts it into segments, [`ReceiveStream`]
-//! puts it together. A segment keeps its boundaries unless it is halved for a path that does not
-//! carry it. It may be retransmitted by any path. Each path has packet numbers, a round-trip time
+//! puts it together. A segment keeps its boundaries unless it is cut again for a path that does
+//! not carry it. It may be retransmitted by any path. Each path has packet numbers, a round-trip time
 //! and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path: from
 //! per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
 
@@ -18,6 +18,34 @@ pub(crate) use receive::{ReceiveStream, Received};
 pub(crate) use retransmission_timer::RetransmissionTimer;
 pub(crate) use send::{Chunk, Copy, Head, SendStream, Waiting};
 pub(crate) use tail_loss_probe::TailLossProbe;
+
+/// Edges of its message that a segment has: both, unless it was cut again. Segments of a stream
+/// without messages have both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edges {
+    pub(crate) begins: bool,
+    pub(crate) ends: bool,
+}
+
+impl Edges {
+    pub(crate) const WHOLE: Edges = Edges {
+        begins: true,
+        ends: true,
+    };
+
+    /// Returns the edges of both parts of a segment that is cut.
+    fn cut(self) -> (Edges, Edges) {
+        let first = Edges {
+            ends: false,
+            ..self
+        };
+        let second = Edges {
+            begins: false,
+            ..self
+        };
+        (first, second)
+    }
+}
 
 /// Why bytes cannot be written to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,7 +10,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::delivery_rate::DeliverySnapshot;
 use super::loss::{Evidence, LossDetection, Verdict};
-use crate::media::{FrameId, Half};
+use crate::media::FrameId;
 use crate::wire::FeedbackReport;
 use record::{MAX_BYTES, Record, Wanted};
 
@@ -40,6 +40,8 @@ pub enum PacketContent {
         frame: FrameId,
         /// Which fragment of it, from zero.
         fragment: u16,
+        /// Whether the fragment had been cut again, and this is its first piece.
+        is_piece: bool,
     },
     /// A repair symbol; never retransmitted.
     Repair {
@@ -57,15 +59,6 @@ pub enum PacketContent {
     Padding,
     /// A path challenge.
     Challenge,
-    /// One half of a fragment that is too large for the path.
-    Half {
-        /// The frame.
-        frame: FrameId,
-        /// Which fragment of it, from zero.
-        fragment: u16,
-        /// Which half.
-        half: Half,
-    },
     /// Useless bytes that probe for a larger MTU; never retransmitted, and no sign of congestion.
     MtuProbe,
 }
