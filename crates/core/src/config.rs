@@ -8,6 +8,10 @@ use crate::recovery::{FeedbackSchedule, LossDetection, MtuDiscovery};
 use crate::scheduler::SchedulerFactory;
 use crate::wire;
 
+/// The base must hold pieces of fragments of this length: a frame of the largest size then has at
+/// most 65,535 fragments, even if each is cut again.
+const MIN_PIECE_BYTES: u16 = 512;
+
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
 ///
 /// ```
@@ -360,7 +364,8 @@ pub enum ConfigError {
         /// Requested size.
         bytes: u16,
     },
-    /// Between base and maximum there must be something, and a half fragment must fit the base.
+    /// Between base and maximum there must be something, and pieces of a fragment must fit the base
+    /// that are not too many.
     #[error("MTU from {base_bytes} to {max_bytes} B for fragments of {fragment_bytes} B")]
     Mtu {
         /// The least size.
@@ -440,8 +445,8 @@ impl Config {
             return Ok(());
         };
         let header_bytes = self.overhead_bytes + wire::max_fragment_header_bytes(true);
-        let half_bytes = u32::from(self.fragment_bytes).div_ceil(2);
-        if mtu.base_bytes < header_bytes + half_bytes || mtu.max_bytes < mtu.base_bytes {
+        let piece_bytes = u32::from(self.fragment_bytes.min(MIN_PIECE_BYTES));
+        if mtu.base_bytes < header_bytes + piece_bytes || mtu.max_bytes < mtu.base_bytes {
             return Err(ConfigError::Mtu {
                 base_bytes: mtu.base_bytes,
                 max_bytes: mtu.max_bytes,

@@ -1,4 +1,4 @@
-//! Names of frames and of their fragments, by which all layers refer to them.
+//! Names of frames and their fragments, and edges of messages, by which all layers refer to them.
 
 use core::fmt;
 
@@ -21,39 +21,41 @@ pub(crate) struct FragmentId {
     pub(crate) fragment: u16,
 }
 
-/// Which piece of which frame a datagram carries.
+/// Which bytes of which frame a datagram carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentHeader {
     pub(crate) frame: FrameId,
-    pub(crate) fragment: u16,
-    pub(crate) fragment_count: u16,
+    /// Position of the first byte in the frame.
+    pub(crate) offset: u32,
+    /// Whether the frame ends behind these bytes. Only then there may be none.
+    pub(crate) ends_frame: bool,
     pub(crate) importance: Importance,
 }
 
-/// One half of a fragment. The first one is a byte longer if their lengths differ.
+/// Edges of its message that a segment has: both, unless it was cut again. Segments of a stream
+/// without messages have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
-    /// The first.
-    First,
-    /// The rest.
-    Second,
+pub(crate) struct Edges {
+    pub(crate) begins: bool,
+    pub(crate) ends: bool,
 }
 
-impl Half {
-    /// Returns the other half.
-    pub const fn other(self) -> Half {
-        match self {
-            Half::First => Half::Second,
-            Half::Second => Half::First,
-        }
-    }
+impl Edges {
+    pub(crate) const WHOLE: Edges = Edges {
+        begins: true,
+        ends: true,
+    };
 
-    /// Returns this half of a fragment's payload.
-    pub(crate) fn of(self, payload: &[u8]) -> &[u8] {
-        let (first, second) = payload.split_at(payload.len().div_ceil(2));
-        match self {
-            Half::First => first,
-            Half::Second => second,
-        }
+    /// Returns the edges of both parts of a segment that is cut.
+    pub(crate) fn cut(self) -> (Edges, Edges) {
+        let first = Edges {
+            ends: false,
+            ..self
+        };
+        let second = Edges {
+            begins: false,
+            ..self
+        };
+        (first, second)
     }
 }

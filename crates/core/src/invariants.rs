@@ -15,8 +15,7 @@ pub enum Invariant {
     /// copies. Fragments that have arrived and frames that were given up are exempt: their
     /// remaining packets are dropped later. Redundant schedulers are, too.
     OnePlace,
-    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding; where
-    /// the MTU is searched, on no others.
+    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding.
     InFlight,
     /// A fragment that has not arrived is queued or in flight, unless its frame was given up or
     /// repairs may still recover it.

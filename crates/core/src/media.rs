@@ -1,10 +1,9 @@
 //! The media session: frames in, fragments over the paths, frames out in order.
 //!
-//! A frame is cut into fragments, all but the last of the same length. The sender keeps it until it
-//! is acknowledged or worthless, and retransmits lost fragments while that is of use. The receiver
+//! A frame is cut into fragments, byte ranges that fit a packet. The sender keeps it until it is
+//! acknowledged or worthless, and retransmits lost fragments while that is of use. The receiver
 //! puts frames together and gives up those that do not complete in time. It waits for key frames.
 
-mod halves;
 mod peer_clock;
 mod reassembly;
 mod send_buffer;
@@ -15,9 +14,8 @@ mod target;
 use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
+pub use crate::fragment::FrameId;
 pub(crate) use crate::fragment::{FragmentHeader, FragmentId};
-pub use crate::fragment::{FrameId, Half};
-pub(crate) use halves::Halves;
 pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{

@@ -16,7 +16,6 @@ use crate::config::{Config, PaddingPolicy};
 use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
-use crate::fragment::{FrameId, Half};
 use crate::liveness::Liveness;
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};
@@ -93,8 +92,6 @@ pub(crate) struct Path {
     loss_history: Option<Box<LossHistory>>,
     /// Whether the repair of a loss that the next frame reveals would come too late.
     is_mending_urgent: bool,
-    /// The bound fragment of which one half has left.
-    half_sent: Option<(FrameId, u16, Half)>,
     options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
@@ -176,7 +173,6 @@ impl Path {
             reported_rate: None,
             loss_history: None,
             is_mending_urgent: false,
-            half_sent: None,
             counters: PathCounters::default(),
         }
     }
@@ -537,6 +533,7 @@ mod tests {
     use anabranch_units::Importance;
 
     use super::*;
+    use crate::media::FrameId;
     use crate::path_view::PathSet;
 
     #[test]

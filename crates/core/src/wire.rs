@@ -14,7 +14,7 @@ mod varint;
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use crate::fragment::{FragmentHeader, FrameId, Half};
+use crate::fragment::{FragmentHeader, FrameId};
 use crate::path_view::PathId;
 use varint::{read, write};
 
@@ -36,7 +36,6 @@ const TRACKED: u8 = 0x41;
 const PADDING: u8 = PADDING_BYTE;
 /// A byte that means nothing behind the frames of a datagram that has no fragment and no segment.
 pub const PADDING_BYTE: u8 = 0x00;
-const FRAGMENT: u8 = 0x01;
 const FEEDBACK: u8 = 0x02;
 const FEEDBACK_SCHEDULE: u8 = 0x03;
 const PATH_CHALLENGE: u8 = 0x04;
@@ -46,6 +45,9 @@ const CLOSE: u8 = 0x07;
 /// The first of eight types: a frame that is a single fragment, with its flags in the type.
 const WHOLE_FRAME: u8 = 0x08;
 const LAST_WHOLE_FRAME: u8 = WHOLE_FRAME | KEY_FRAME_FLAG | DISPOSABLE_FLAG | SYMBOL_FLAG;
+/// The first of sixteen types: a byte range of a frame, with its flags in the type.
+const FRAGMENT: u8 = 0x50;
+const LAST_FRAGMENT: u8 = FRAGMENT | KEY_FRAME_FLAG | DISPOSABLE_FLAG | SYMBOL_FLAG | END_FLAG;
 const FRAMES_GIVEN_UP: u8 = 0x30;
 const REPAIR: u8 = 0x20;
 const SYMBOLS_RECOVERED: u8 = 0x21;
@@ -59,16 +61,19 @@ pub const REPLACED_NOTICE: &[u8] = &[UNTRACKED, REPLACED];
 const KEY_FRAME_FLAG: u8 = 0x01;
 const DISPOSABLE_FLAG: u8 = 0x02;
 const SYMBOL_FLAG: u8 = 0x04;
-const FIRST_HALF_FLAG: u8 = 0x08;
-const SECOND_HALF_FLAG: u8 = 0x10;
+/// The frame ends with this fragment.
+pub(crate) const END_FLAG: u8 = 0x08;
 const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
 const PAUSES_FLAG: u8 = 0x02;
 
 /// Kind byte and truncated packet number.
 pub(crate) const TRACKED_HEADER_BYTES: usize = 5;
-/// The most bytes that a fragment adds to its payload: tracked header, type, frame, index, count,
-/// flags, capture time.
-const MAX_FRAGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 8 + 4 + 4 + 1 + 4;
+/// Bytes of an offset in a frame, whose largest has 8 MiB.
+const OFFSET_BYTES: usize = 3;
+/// The most bytes that a fragment adds to its payload: tracked header, type, frame, offset, capture
+/// time; a send time; and a byte for a later version.
+const MAX_FRAGMENT_HEADER_BYTES: usize =
+    TRACKED_HEADER_BYTES + 1 + 8 + OFFSET_BYTES + 4 + SEND_TIME_BYTES as usize + 1;
 /// Additional bytes of a symbol number.
 const SYMBOL_NUMBER_BYTES: usize = 4;
 
@@ -110,8 +115,6 @@ pub(crate) enum WireFrame<'a> {
         captured_at_micros: u32,
         /// The low 32 bits of its symbol number, if the session uses FEC.
         symbol: Option<u32>,
-        /// Which half of the fragment it is, if it is not all of it.
-        half: Option<Half>,
         payload: &'a [u8],
     },
     /// The rest of the datagram is this repair symbol.
@@ -198,16 +201,17 @@ impl<'a> Frames<'a> {
                 *rest = &[];
                 WireFrame::Padding
             }
-            FRAGMENT => {
+            flags @ FRAGMENT..=LAST_FRAGMENT => {
                 let frame = FrameId(read(rest)?);
-                let fragment = u16::try_from(read(rest)?).ok()?;
-                let fragment_count = u16::try_from(read(rest)?).ok()?;
-                let flags = read_u8(rest)?;
-                read_fragment(frame, fragment, fragment_count, flags, rest)?
+                let (offset, behind) = rest.split_first_chunk::<OFFSET_BYTES>()?;
+                *rest = behind;
+                let [a, b, c] = *offset;
+                let offset = u32::from_le_bytes([a, b, c, 0]);
+                read_fragment(frame, offset, flags - FRAGMENT, rest)?
             }
             flags @ WHOLE_FRAME..=LAST_WHOLE_FRAME => {
                 let frame = FrameId(read(rest)?);
-                read_fragment(frame, 0, 1, flags - WHOLE_FRAME, rest)?
+                read_fragment(frame, 0, (flags - WHOLE_FRAME) | END_FLAG, rest)?
             }
             REPAIR => repair::read_repair(rest)?,
             SYMBOLS_RECOVERED => WireFrame::SymbolsRecovered(RecoveredSymbols::read(rest)?),
@@ -249,40 +253,29 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Reads the rest of a fragment, behind its numbers and flags.
+/// Reads the rest of a fragment, behind its place in the frame.
 fn read_fragment<'a>(
     frame: FrameId,
-    fragment: u16,
-    fragment_count: u16,
+    offset: u32,
     flags: u8,
     rest: &mut &'a [u8],
 ) -> Option<WireFrame<'a>> {
-    let importance = importance_of(flags)?;
+    let header = FragmentHeader {
+        frame,
+        offset,
+        ends_frame: flags & END_FLAG != 0,
+        importance: importance_of(flags)?,
+    };
     let captured_at_micros = read_u32(rest)?;
     let symbol = match flags & SYMBOL_FLAG {
         0 => None,
         _ => Some(read_u32(rest)?),
     };
-    let half = match flags & (FIRST_HALF_FLAG | SECOND_HALF_FLAG) {
-        0 => None,
-        FIRST_HALF_FLAG => Some(Half::First),
-        SECOND_HALF_FLAG => Some(Half::Second),
-        _ => return None,
-    };
-    if fragment >= fragment_count || rest.is_empty() {
-        return None;
-    }
-    let header = FragmentHeader {
-        frame,
-        fragment,
-        fragment_count,
-        importance,
-    };
-    Some(WireFrame::Fragment {
+    let is_end_alone = header.ends_frame && offset > 0;
+    (is_end_alone || !rest.is_empty()).then(|| WireFrame::Fragment {
         header,
         captured_at_micros,
         symbol,
-        half,
         payload: core::mem::take(rest),
     })
 }
@@ -296,31 +289,23 @@ pub(crate) fn write_untracked_header(out: &mut Vec<u8>) {
     out.push(UNTRACKED);
 }
 
-/// Appends a fragment, or half of one, which must be the datagram's last frame.
+/// Appends a fragment, which must be the datagram's last frame.
 pub(crate) fn write_fragment(
     header: FragmentHeader,
     captured_at: Instant,
     symbol: Option<u64>,
-    half: Option<Half>,
     payload: &[u8],
     out: &mut Vec<u8>,
 ) {
     let symbol_flag = if symbol.is_some() { SYMBOL_FLAG } else { 0 };
-    let half_flag = match half {
-        None => 0,
-        Some(Half::First) => FIRST_HALF_FLAG,
-        Some(Half::Second) => SECOND_HALF_FLAG,
-    };
-    let flags = importance_flags(header.importance) | symbol_flag | half_flag;
-    if header.fragment_count == 1 && half.is_none() {
+    let flags = importance_flags(header.importance) | symbol_flag;
+    if header.offset == 0 && header.ends_frame {
         out.push(WHOLE_FRAME | flags);
         write(header.frame.0, out);
     } else {
-        out.push(FRAGMENT);
+        out.push(FRAGMENT | flags | end_flag(header.ends_frame));
         write(header.frame.0, out);
-        write(u64::from(header.fragment), out);
-        write(u64::from(header.fragment_count), out);
-        out.push(flags);
+        out.extend_from_slice(&header.offset.to_le_bytes()[..OFFSET_BYTES]);
     }
     out.extend_from_slice(&(captured_at.as_micros() as u32).to_le_bytes());
     if let Some(symbol) = symbol {
@@ -437,6 +422,13 @@ pub(crate) fn importance_flags(importance: Importance) -> u8 {
     }
 }
 
+pub(crate) fn end_flag(ends_frame: bool) -> u8 {
+    match ends_frame {
+        true => END_FLAG,
+        false => 0,
+    }
+}
+
 fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
     read_u8(bytes)
         .map(PathId)
@@ -450,11 +442,16 @@ mod control_frames;
 mod tests {
     use super::*;
 
-    fn written(header: FragmentHeader, symbol: Option<u64>, half: Option<Half>) -> Vec<u8> {
+    const IMPORTANCES: [Importance; 3] = [
+        Importance::Key,
+        Importance::Reference,
+        Importance::Disposable,
+    ];
+
+    fn written(header: FragmentHeader, symbol: Option<u64>, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         write_untracked_header(&mut out);
-        let captured_at = Instant::from_micros(77);
-        write_fragment(header, captured_at, symbol, half, b"media", &mut out);
+        write_fragment(header, Instant::from_micros(77), symbol, payload, &mut out);
         out
     }
 
@@ -465,57 +462,68 @@ mod tests {
 
     #[test]
     fn a_fragment_is_read_as_it_was_written_whatever_its_flags() {
-        let importances = [
-            Importance::Key,
-            Importance::Reference,
-            Importance::Disposable,
-        ];
-        let halves = [None, Some(Half::First), Some(Half::Second)];
-        for (fragment_count, importance) in [1, 3]
+        let places = [(0, true), (0, false), (258, true), ((1 << 24) - 1, false)];
+        for ((offset, ends_frame), importance) in places
             .into_iter()
-            .flat_map(|count| importances.map(|importance| (count, importance)))
+            .flat_map(|place| IMPORTANCES.map(|importance| (place, importance)))
         {
-            for (symbol, half) in [None, Some(9)]
-                .into_iter()
-                .flat_map(|symbol| halves.map(|half| (symbol, half)))
-            {
-                let header = FragmentHeader {
-                    frame: FrameId(5_000),
-                    fragment: fragment_count - 1,
-                    fragment_count,
-                    importance,
-                };
+            let header = FragmentHeader {
+                frame: FrameId(5_000),
+                offset,
+                ends_frame,
+                importance,
+            };
+            for symbol in [None, Some(9)] {
                 let read = WireFrame::Fragment {
                     header,
                     captured_at_micros: 77,
                     symbol: symbol.map(|number| number as u32),
-                    half,
                     payload: b"media",
                 };
-                let datagram = written(header, symbol, half);
+                let datagram = written(header, symbol, b"media");
                 assert_eq!(first_frame(&datagram), Some(Ok(read)));
             }
         }
     }
 
     #[test]
+    fn a_fragment_without_bytes_only_ends_a_frame_that_has_some() {
+        for (offset, ends_frame, is_read) in [(0, true, false), (9, false, false), (9, true, true)]
+        {
+            let header = FragmentHeader {
+                frame: FrameId(1),
+                offset,
+                ends_frame,
+                importance: Importance::Reference,
+            };
+            let datagram = written(header, None, b"");
+            let frame = first_frame(&datagram);
+            assert_eq!(
+                matches!(frame, Some(Ok(_))),
+                is_read,
+                "{offset} {ends_frame}"
+            );
+        }
+    }
+
+    #[test]
     fn the_only_fragment_of_a_frame_saves_three_bytes() {
-        let header = |fragment_count| FragmentHeader {
+        let header = |ends_frame| FragmentHeader {
             frame: FrameId(5_000),
-            fragment: 0,
-            fragment_count,
+            offset: 0,
+            ends_frame,
             importance: Importance::Reference,
         };
-        let (one, two) = (
-            written(header(1), None, None),
-            written(header(2), None, None),
-        );
+        let one = written(header(true), None, b"media");
+        let two = written(header(false), None, b"media");
         // Kind, type, frame number, capture time, payload.
         assert_eq!(one.len(), 1 + 1 + 2 + 4 + 5);
         assert_eq!(two.len(), one.len() + 3);
-        for length in 1..=one.len() - 5 {
-            let cut = first_frame(&one[..length]);
-            assert!(matches!(cut, None | Some(Err(Malformed))), "{length} bytes");
+        for datagram in [&one, &two] {
+            for length in 1..=datagram.len() - 5 {
+                let cut = first_frame(&datagram[..length]);
+                assert!(matches!(cut, None | Some(Err(Malformed))), "{length} bytes");
+            }
         }
         // A key frame that no other needs.
         assert_eq!(

@@ -69,6 +69,5 @@ fn the_silence_timeout_is_that_of_a_session_made_with_this_latency() {
         assert!(made.left == set.left, "{millis} ms: the same datagrams");
         silence_timeout(&set)
     });
-    let usual = silence_timeout(&run(Duration::from_millis(500), Agreed::Before));
-    assert!(short < usual && usual < long, "{short}, {usual}, {long}");
+    assert!(short < long, "{short}, {long}");
 }

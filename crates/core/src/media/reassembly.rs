@@ -3,11 +3,13 @@
 mod frame_bytes;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
+mod ranges;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use anabranch_units::{Duration, Importance, Instant};
 use frame_bytes::FrameBytes;
+use ranges::Ranges;
 
 use super::peer_clock::{ClockOffset, PeerClock};
 use crate::config::HandOut;
@@ -63,24 +65,14 @@ enum Slot {
 
 #[derive(Debug, Default)]
 struct IncomingFrame {
-    fragment_count: u16,
     importance: Importance,
     captured_at: Instant,
-    /// The length of every fragment but the last; zero until one of them has arrived.
-    fragment_bytes: usize,
-    /// End of the farthest fragment that has arrived, in bytes of the frame.
-    size_bytes: usize,
-    /// The fragments that have arrived, if they are kept.
+    /// Length of the frame, once the fragment that ends it has arrived.
+    length: Option<u32>,
+    arrived: Ranges,
+    /// The bytes that have arrived, if they are kept.
     bytes: FrameBytes,
     keeps_bytes: bool,
-    /// Expected memory of the frame, by the known lengths of its fragments.
-    held_bytes: usize,
-    /// The last fragment, while where it belongs is unknown; else empty.
-    last: Vec<u8>,
-    has_arrived: Vec<bool>,
-    missing_count: u16,
-    /// Number of fragments from the first on without a gap, by the last count.
-    prefix_count: u16,
     /// Bytes that were handed out as parts.
     parted_bytes: usize,
 }
@@ -184,7 +176,7 @@ impl Reassembly {
         let Some(ahead) = header.frame.0.checked_sub(self.first.0) else {
             return self.taken_before(header.frame);
         };
-        if usize::from(header.fragment_count) * payload.len() > MAX_FRAME_BYTES {
+        if header.offset as usize + payload.len() > MAX_FRAME_BYTES {
             return Taken::Contradictory;
         }
         if ahead >= MAX_OPEN_FRAMES as u64 {
@@ -210,12 +202,12 @@ impl Reassembly {
         let Slot::Open(frame) = slot else {
             return Taken::Duplicate;
         };
-        let before = frame.held_bytes;
+        let before = frame.held_bytes();
         self.overhead_bytes -= frame.overhead_bytes();
         let taken = frame.insert(header, payload);
         self.overhead_bytes += frame.overhead_bytes();
-        self.open_bytes += frame.held_bytes - before;
-        if frame.missing_count == 0 {
+        self.open_bytes += frame.held_bytes() - before;
+        if frame.is_whole() {
             self.complete(now, index, out);
         }
         self.peak.frames = self.peak.frames.max(self.slots.len());
@@ -234,13 +226,13 @@ impl Reassembly {
             return;
         };
         let id = FrameId(self.first.0 + index as u64);
-        self.open_bytes -= frame.held_bytes;
+        self.open_bytes -= frame.held_bytes();
         self.overhead_bytes -= frame.overhead_bytes();
         let whole = ReceivedFrame {
             id,
             importance: frame.importance,
             captured_at: frame.captured_at,
-            size_bytes: frame.size_bytes,
+            size_bytes: frame.held_bytes(),
             bytes: frame.bytes.take(),
             completed_at: now,
             offset: self.clock.offset(),
@@ -287,7 +279,7 @@ impl Reassembly {
             }
             let reason = match &self.slots[index] {
                 Slot::Open(frame) => {
-                    self.open_bytes -= frame.held_bytes;
+                    self.open_bytes -= frame.held_bytes();
                     self.overhead_bytes -= frame.overhead_bytes();
                     self.known.remove(&FrameId(frame_id));
                     DropReason::Incomplete
@@ -396,7 +388,7 @@ impl Reassembly {
                 }
                 Slot::HandedOut => None,
                 Slot::Open(frame) => {
-                    self.open_bytes -= frame.held_bytes;
+                    self.open_bytes -= frame.held_bytes();
                     self.overhead_bytes -= frame.overhead_bytes();
                     Some(Outcome::Dropped(self.first, DropReason::Incomplete))
                 }
@@ -423,38 +415,40 @@ impl Reassembly {
 }
 
 impl IncomingFrame {
-    /// Returns the memory of the frame beside its bytes: itself, the fragments' marks, fragments
-    /// far ahead, and a last fragment whose place is unknown.
+    /// Returns the number of bytes that have arrived.
+    fn held_bytes(&self) -> usize {
+        self.arrived.byte_count()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.length
+            .is_some_and(|length| length as usize == self.arrived.prefix())
+    }
+
+    /// Returns the memory of the frame beside the bytes that have arrived: itself, ranges, filled
+    /// gaps, and the places of fragments far ahead.
     fn overhead_bytes(&self) -> usize {
-        size_of::<Self>() + self.has_arrived.len() + self.last.len() + self.bytes.ahead_bytes()
+        let kept_bytes = self.bytes.placed().len() + self.bytes.ahead_bytes();
+        let gap_bytes = kept_bytes.saturating_sub(self.held_bytes());
+        size_of::<Self>() + self.arrived.beside_bytes() + gap_bytes
     }
 
     /// Starts another frame in the memory of the last one.
     fn begin(&mut self, header: FragmentHeader, captured_at: Instant, keeps_bytes: bool) {
-        let mut has_arrived = core::mem::take(&mut self.has_arrived);
-        has_arrived.clear();
-        has_arrived.resize(usize::from(header.fragment_count), false);
-        let mut last = core::mem::take(&mut self.last);
-        last.clear();
+        let mut arrived = core::mem::take(&mut self.arrived);
+        arrived.clear();
         *self = IncomingFrame {
-            fragment_count: header.fragment_count,
             importance: header.importance,
             captured_at,
             keeps_bytes,
-            last,
-            has_arrived,
-            missing_count: header.fragment_count,
+            arrived,
             ..IncomingFrame::default()
         };
     }
 
     /// Takes the bytes that have come in order since the last part.
     fn take_part(&mut self, id: FrameId, offset: ClockOffset) -> Option<FramePart> {
-        let arrived = &self.has_arrived[usize::from(self.prefix_count)..];
-        let more = arrived.iter().take_while(|has_arrived| **has_arrived);
-        self.prefix_count += more.count() as u16;
-        let end = usize::from(self.prefix_count) * self.fragment_bytes;
-        let begin = self.parted_bytes;
+        let (begin, end) = (self.parted_bytes, self.arrived.prefix());
         if end <= begin {
             return None;
         }
@@ -470,69 +464,33 @@ impl IncomingFrame {
     }
 
     fn insert(&mut self, header: FragmentHeader, payload: &[u8]) -> Taken {
-        if header.fragment_count != self.fragment_count || header.importance != self.importance {
+        let start = header.offset;
+        let end = start + payload.len() as u32;
+        let fits = match self.length {
+            Some(length) => end <= length && (!header.ends_frame || end == length),
+            None => !header.ends_frame || end >= self.arrived.end(),
+        };
+        if !fits || header.importance != self.importance {
             return Taken::Contradictory;
         }
-        let index = usize::from(header.fragment);
-        if self.has_arrived[index] {
-            return Taken::Duplicate;
-        }
-        let is_last = header.fragment + 1 == self.fragment_count;
-        if is_last && self.fragment_count > 1 {
-            if self.fragment_bytes == 0 {
-                self.last.extend_from_slice(payload);
-            } else if !self.place_last(payload) {
-                return Taken::Contradictory;
+        let before = self.held_bytes();
+        let (bytes, keeps_bytes) = (&mut self.bytes, self.keeps_bytes);
+        let is_added = self.arrived.add(start..end, |new| {
+            if keeps_bytes {
+                let part = (new.start - start) as usize..(new.end - start) as usize;
+                bytes.place(new.start as usize, &payload[part]);
             }
-        } else if !self.place(index, payload) {
+        });
+        if !is_added {
             return Taken::Contradictory;
         }
-        self.has_arrived[index] = true;
-        self.missing_count -= 1;
-        Taken::New
-    }
-
-    /// Takes any fragment but the last.
-    fn place(&mut self, index: usize, payload: &[u8]) -> bool {
-        if self.fragment_bytes == 0 {
-            if self.last.len() > payload.len() {
-                return false;
-            }
-            self.fragment_bytes = payload.len();
-            if self.keeps_bytes {
-                self.bytes
-                    .reserve(payload.len() * usize::from(self.fragment_count));
-            }
-            self.held_bytes = payload.len() * (usize::from(self.fragment_count) - 1).max(1);
-            let mut last = core::mem::take(&mut self.last);
-            if !last.is_empty() {
-                self.place_last(&last);
-                last.clear();
-            }
-            self.last = last;
+        let is_end_known = self.length.is_some() || !header.ends_frame;
+        if header.ends_frame {
+            self.length = Some(end);
         }
-        if payload.len() != self.fragment_bytes {
-            return false;
-        }
-        self.copy(index, payload);
-        true
-    }
-
-    fn place_last(&mut self, payload: &[u8]) -> bool {
-        let fits = payload.len() <= self.fragment_bytes;
-        if fits {
-            self.held_bytes += payload.len();
-            self.copy(usize::from(self.fragment_count) - 1, payload);
-        }
-        fits
-    }
-
-    /// Copies a fragment to its place.
-    fn copy(&mut self, index: usize, payload: &[u8]) {
-        let start = index * self.fragment_bytes;
-        self.size_bytes = self.size_bytes.max(start + payload.len());
-        if self.keeps_bytes {
-            self.bytes.place(start, payload);
+        match self.held_bytes() == before && is_end_known {
+            true => Taken::Duplicate,
+            false => Taken::New,
         }
     }
 }

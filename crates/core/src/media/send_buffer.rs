@@ -1,7 +1,7 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod cuts;
 mod dependencies;
-mod halves;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod last_calls;
@@ -9,14 +9,13 @@ mod reconsider;
 mod repairs;
 mod waiting;
 
+use core::ops::Range;
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
-use super::{
-    FragmentHeader, FragmentId, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol,
-};
+use super::{FragmentHeader, FragmentId, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
@@ -54,7 +53,9 @@ struct OutgoingFrame {
     is_undecodable: bool,
     /// The symbol number of its first fragment, which the others follow.
     first_symbol: u64,
-    /// The length of every fragment but the last.
+    /// Number of its first fragments that are symbols.
+    symbol_count: u16,
+    /// Length of its longest fragments.
     fragment_bytes: u16,
     /// Whether repairs cover any part of it: it may complete though a retransmission would be late.
     is_protected: bool,
@@ -64,6 +65,21 @@ impl OutgoingFrame {
     /// Returns whether nothing more will be done for it.
     fn is_settled(&self) -> bool {
         self.unacked_count == 0 || self.is_given_up
+    }
+
+    /// Returns these bytes of the frame as they go on the wire, without a symbol number.
+    fn part(&self, id: FrameId, bytes: Range<usize>) -> OutgoingFragment<'_> {
+        OutgoingFragment {
+            header: FragmentHeader {
+                frame: id,
+                offset: bytes.start as u32,
+                ends_frame: bytes.end == self.bytes.len(),
+                importance: self.importance,
+            },
+            captured_at: self.captured_at,
+            symbol: None,
+            payload: &self.bytes[bytes],
+        }
     }
 }
 
@@ -79,13 +95,16 @@ enum State {
     Arrived,
 }
 
+/// A byte range of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fragment {
+    offset: u32,
+    length: u16,
+    /// Length before it was cut again.
+    cut_length: u16,
     state: State,
     /// It has been sent at least once.
     has_left: bool,
-    /// A half of it has arrived, and the other one has not.
-    acked_half: Option<Half>,
     in_flight_on: PathSet,
     /// The paths on which two copies are in flight.
     twice_on: PathSet,
@@ -106,14 +125,12 @@ pub(crate) struct OutgoingFragment<'a> {
 
 impl OutgoingFragment<'_> {
     /// Appends it to a datagram, as its last frame.
-    pub(crate) fn write(&self, half: Option<Half>, out: &mut Vec<u8>) {
-        let payload = half.map_or(self.payload, |half| half.of(self.payload));
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         wire::write_fragment(
             self.header,
             self.captured_at,
             self.symbol,
-            half,
-            payload,
+            self.payload,
             out,
         );
     }
@@ -194,15 +211,13 @@ impl SendBuffer {
             bytes => self.buffered_bytes += bytes,
         }
         let id = FrameId(self.first.0 + self.frames.len() as u64);
-        let fragment_count = frame.bytes.len().div_ceil(usize::from(self.fragment_bytes)) as u16;
         let mut outgoing = self.spare.pop().unwrap_or_default();
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
         outgoing.own_lifetime = frame.lifetime;
         outgoing.bytes = frame.bytes.clone();
         outgoing.fragment_bytes = self.fragment_bytes;
-        outgoing.unacked_count = fragment_count;
-        outgoing.never_sent_count = fragment_count;
+        outgoing.cut();
         self.groups.on_frame(id, frame);
         if let Some(before_at) = self.captured_at.replace(frame.captured_at) {
             self.frame_interval = frame.captured_at.saturating_since(before_at);
@@ -211,10 +226,9 @@ impl SendBuffer {
         outgoing.is_undecodable = self.is_chain_broken();
         outgoing.is_protected = false;
         if let Some(repairs) = &mut self.repairs {
-            outgoing.first_symbol = repairs.number(fragment_count);
+            outgoing.first_symbol = repairs.number(outgoing.symbol_count);
         }
-        let count = usize::from(fragment_count);
-        outgoing.fragments.resize(count, Fragment::default());
+        let fragment_count = outgoing.symbol_count;
         self.frames.push_back(outgoing);
         for fragment in 0..fragment_count {
             let view = self.view(id, fragment, SendReason::New, PathSet::EMPTY);
@@ -232,31 +246,10 @@ impl SendBuffer {
     pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         let state = frame.fragments.get(usize::from(fragment))?;
-        (state.state != State::Arrived).then(|| self.part(frame, id, fragment))
-    }
-
-    fn part<'a>(
-        &self,
-        frame: &'a OutgoingFrame,
-        id: FrameId,
-        fragment: u16,
-    ) -> OutgoingFragment<'a> {
-        let start = usize::from(fragment) * usize::from(frame.fragment_bytes);
-        let end = (start + usize::from(frame.fragment_bytes)).min(frame.bytes.len());
-        OutgoingFragment {
-            header: FragmentHeader {
-                frame: id,
-                fragment,
-                fragment_count: frame.fragments.len() as u16,
-                importance: frame.importance,
-            },
-            captured_at: frame.captured_at,
-            symbol: self
-                .repairs
-                .is_some()
-                .then(|| frame.first_symbol + u64::from(fragment)),
-            payload: &frame.bytes[start..end],
-        }
+        (state.state != State::Arrived).then(|| OutgoingFragment {
+            symbol: self.symbol(id, fragment).filter(|_| !state.is_cut_again()),
+            ..frame.part(id, state.bytes())
+        })
     }
 
     /// Records that a copy has left. One of several copies that the scheduler asked for does not
@@ -431,11 +424,11 @@ impl SendBuffer {
             header, payload, ..
         } = self.fragment(id, fragment)?;
         let outgoing = self.frame(id)?;
-        let state = outgoing.fragments[usize::from(fragment)];
+        let state = &outgoing.fragments[usize::from(fragment)];
         Some(PacketView {
             frame: id,
             fragment,
-            fragment_count: header.fragment_count,
+            fragment_count: outgoing.symbol_count,
             reason,
             importance: header.importance,
             bytes: payload.len() as u32 + self.packet_overhead_bytes,

@@ -2,10 +2,9 @@
 //! equals one that arrived.
 
 use super::{FragmentHeader, FrameId};
-use crate::wire::{expand, importance_flags, importance_of};
+use crate::wire::{END_FLAG, end_flag, expand, importance_flags, importance_of};
 
-/// The bytes of a symbol before the payload: length 2, flags 1, capture time 4, frame 4, fragment
-/// 2, fragment count 2.
+/// The bytes of a symbol before the payload: length 2, flags 1, capture time 4, frame 4, offset 4.
 pub(crate) const SYMBOL_HEAD_BYTES: usize = 15;
 
 /// A fragment and what its header says.
@@ -22,11 +21,10 @@ impl<'a> Symbol<'a> {
     pub(crate) fn head(&self) -> [u8; SYMBOL_HEAD_BYTES] {
         let mut head = [0; SYMBOL_HEAD_BYTES];
         head[..2].copy_from_slice(&(self.payload.len() as u16).to_le_bytes());
-        head[2] = importance_flags(self.header.importance);
+        head[2] = importance_flags(self.header.importance) | end_flag(self.header.ends_frame);
         head[3..7].copy_from_slice(&self.captured_at_micros.to_le_bytes());
         head[7..11].copy_from_slice(&(self.header.frame.0 as u32).to_le_bytes());
-        head[11..13].copy_from_slice(&self.header.fragment.to_le_bytes());
-        head[13..].copy_from_slice(&self.header.fragment_count.to_le_bytes());
+        head[11..].copy_from_slice(&self.header.offset.to_le_bytes());
         head
     }
 
@@ -38,12 +36,12 @@ impl<'a> Symbol<'a> {
             |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let header = FragmentHeader {
             frame: FrameId(expand(four(7), near.0)),
-            fragment: two(11),
-            fragment_count: two(13),
+            offset: four(11),
+            ends_frame: head[2] & END_FLAG != 0,
             importance: importance_of(head[2])?,
         };
         let payload = rest.get(..usize::from(two(0)))?;
-        (header.fragment < header.fragment_count && !payload.is_empty()).then_some(Symbol {
+        (header.ends_frame || !payload.is_empty()).then_some(Symbol {
             header,
             captured_at_micros: four(3),
             payload,
@@ -61,8 +59,8 @@ mod tests {
         let symbol = Symbol {
             header: FragmentHeader {
                 frame: FrameId((1 << 32) + 2),
-                fragment: 258,
-                fragment_count: 259,
+                offset: 0x0102_0304,
+                ends_frame: true,
                 importance: Importance::Disposable,
             },
             captured_at_micros: 0x0102_0304,
@@ -78,7 +76,14 @@ mod tests {
             );
         }
         assert_eq!(Symbol::read(&bytes[..21], FrameId(0)), None, "cut");
-        bytes[11..13].copy_from_slice(&300_u16.to_le_bytes());
-        assert_eq!(Symbol::read(&bytes, FrameId(0)), None, "beyond its frame");
+        let nothing = Symbol {
+            header: FragmentHeader {
+                ends_frame: false,
+                ..symbol.header
+            },
+            payload: &[],
+            ..symbol
+        };
+        assert_eq!(Symbol::read(&nothing.head(), FrameId(0)), None);
     }
 }

@@ -55,8 +55,8 @@ impl Bound {
         }
     }
 
-    /// Puts the packet that was popped last back to where it was.
-    pub(super) fn put_back(&mut self, packet: PacketView) {
+    /// Puts a packet before all others of its kind.
+    pub(super) fn put_first(&mut self, packet: PacketView) {
         self.bytes += u64::from(packet.bytes);
         match packet.kind() {
             PacketKind::Retransmission => {

@@ -3,7 +3,6 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Path;
-use crate::fragment::{FrameId, Half};
 use crate::path_view::PathState;
 use crate::scheduler::PacketView;
 use crate::wire;
@@ -80,21 +79,10 @@ impl Path {
         mtu.probe_at().filter(|_| is_confirmed)
     }
 
-    /// Keeps the packet of a bound fragment of which a half leaves, for the other half.
-    pub(crate) fn keep_for_other_half(&mut self, packet: PacketView, half: Half) {
-        self.half_sent = Some((packet.frame, packet.fragment, half));
-        self.bound.put_back(packet);
-    }
-
-    /// Returns whether half of the fragment has left and the other half will follow.
-    pub(crate) fn awaits_other_half(&self, frame: FrameId, fragment: u16) -> bool {
-        let is_it = |sent: (FrameId, u16, Half)| (sent.0, sent.1) == (frame, fragment);
-        self.half_sent.is_some_and(is_it)
-    }
-
-    /// Takes the half of the fragment that has left just before, if its other half will follow.
-    pub(crate) fn take_sent_half(&mut self, frame: FrameId, fragment: u16) -> Option<Half> {
-        let is_it = |sent: &mut (FrameId, u16, Half)| (sent.0, sent.1) == (frame, fragment);
-        self.half_sent.take_if(is_it).map(|(_, _, half)| half)
+    /// Binds the pieces of a fragment behind the first one, which leaves now: they are next.
+    pub(crate) fn bind_pieces(&mut self, pieces: Vec<PacketView>) {
+        for piece in pieces.into_iter().rev() {
+            self.bound.put_first(piece);
+        }
     }
 }

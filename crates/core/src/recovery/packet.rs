@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use crate::fragment::{FrameId, Half};
+use crate::fragment::FrameId;
 
 /// A packet as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum PacketContent {
         frame: FrameId,
         /// Which fragment of it, from zero.
         fragment: u16,
+        /// Whether the fragment had been cut again, and this is its first piece.
+        is_piece: bool,
     },
     /// A repair symbol; never retransmitted.
     Repair {
@@ -47,15 +49,6 @@ pub enum PacketContent {
     Padding,
     /// A path challenge.
     Challenge,
-    /// One half of a fragment that is too large for the path.
-    Half {
-        /// The frame.
-        frame: FrameId,
-        /// Which fragment of it, from zero.
-        fragment: u16,
-        /// Which half.
-        half: Half,
-    },
     /// Useless bytes that probe for a larger MTU; never retransmitted, and no sign of congestion.
     MtuProbe,
 }

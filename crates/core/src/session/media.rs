@@ -33,8 +33,8 @@ use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::media::{
-    self, Demand, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer,
-    SendFrameError, SourceRate,
+    self, Demand, Frame, FrameId, LastCall, Outcome, Reassembly, SendBuffer, SendFrameError,
+    SourceRate,
 };
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
@@ -83,7 +83,6 @@ pub struct Media {
     /// Cost of repairs and retransmissions, and the allowance for repairs.
     budget: Budget,
     reassembly: Reassembly,
-    halves: Halves,
     /// Latest known instant of the peer's clock, by which truncated times are expanded.
     peer_time: Instant,
     /// Receive side of the peer's forward error correction.
@@ -306,7 +305,6 @@ impl Hooks for Media {
                 config.laboratory.keeps_bytes,
                 config.media.hand_out,
             ),
-            halves: Halves::default(),
             target_bitrate: match config.media.source {
                 SourceLimits::Fixed => DataRate::ZERO,
                 SourceLimits::Adaptive { min, .. } => min,

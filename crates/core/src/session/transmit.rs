@@ -219,8 +219,7 @@ impl<C: Content> Session<C> {
             ecn,
             reason,
             fragment: match content {
-                PacketContent::Fragment { frame, fragment }
-                | PacketContent::Half {
+                PacketContent::Fragment {
                     frame, fragment, ..
                 } => Some((frame, fragment)),
                 _ => None,

@@ -8,7 +8,7 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
-use crate::fragment::Half;
+use crate::fragment::Edges;
 use messages::Messages;
 use pieces::Pieces;
 
@@ -103,28 +103,28 @@ impl ReceiveStream {
 
     #[cfg(test)]
     fn insert(&mut self, offset: u64, payload: &[u8], is_last: bool) -> Received {
-        self.insert_part(offset, payload, is_last, None)
+        self.insert_part(offset, payload, is_last, Edges::WHOLE)
     }
 
-    /// Takes a segment in, which may be one half of a message.
+    /// Takes a segment in, which may be a part of a message.
     pub(crate) fn insert_part(
         &mut self,
         offset: u64,
         payload: &[u8],
         is_last: bool,
-        half: Option<Half>,
+        edges: Edges,
     ) -> Received {
         let end = offset.saturating_add(payload.len() as u64);
         let contradicts = match self.final_offset {
             Some(final_offset) => end > final_offset || (is_last && end != final_offset),
-            None => is_last && (end < self.highest() || half == Some(Half::First)),
+            None => is_last && (end < self.highest() || !edges.ends),
         };
         let is_beyond_window = end > self.announced_max_offset.max(self.max_offset());
         let has_room = self.pieces.count() < self.max_pieces || offset <= self.offset;
         if contradicts || is_beyond_window || !has_room {
             return Received::Forbidden;
         }
-        if self.messages.is_some() && !self.take_message(offset, payload, half) {
+        if self.messages.is_some() && !self.take_message(offset, payload, edges) {
             return Received::Forbidden;
         }
         self.newest = offset..end;
@@ -142,35 +142,49 @@ impl ReceiveStream {
         }
     }
 
-    /// Keeps a message for its reader, or half of one for the other half, unless it has arrived
-    /// before. Returns false if it contradicts another one.
-    fn take_message(&mut self, offset: u64, payload: &[u8], half: Option<Half>) -> bool {
+    /// Keeps the bytes of a message that have not arrived before. Returns false if they contradict
+    /// others.
+    fn take_message(&mut self, offset: u64, payload: &[u8], edges: Edges) -> bool {
         let end = offset + payload.len() as u64;
-        let known = self.known_bytes(offset, end);
-        if known == end - offset {
-            return true;
+        let gaps = match self.known_bytes(offset, end) {
+            0 if offset < end => vec![offset..end],
+            known if known == end - offset => return true,
+            _ => self.pieces.gaps(self.offset.max(offset), end),
+        };
+        let edges_of = |gap: &Range<u64>| Edges {
+            begins: edges.begins && gap.start == offset,
+            ends: edges.ends && gap.end == end,
+        };
+        if !gaps.iter().all(|gap| self.fits(gap, edges_of(gap))) {
+            return false;
         }
-        let is_known_before = offset == 0 || self.known_bytes(offset - 1, offset) > 0;
-        let is_known_behind = self.known_bytes(end, end + 1) > 0 || self.final_offset == Some(end);
         let Some(messages) = &mut self.messages else {
             return true;
         };
-        // Only the second half of a message follows its first, and nothing else precedes it.
-        let follows_first = messages.first_before(offset).is_some();
-        let precedes_second = messages.is_second_at(end);
-        let fits = match half {
-            None => known == messages.half_bytes(offset, end) && !follows_first && !precedes_second,
-            Some(Half::First) => known == 0 && !follows_first && is_known_behind == precedes_second,
-            Some(Half::Second) => {
-                known == 0 && !precedes_second && is_known_before == follows_first
-            }
+        gaps.iter().all(|gap| {
+            let bytes = (gap.start - offset) as usize..(gap.end - offset) as usize;
+            messages.take(gap.start, &payload[bytes], edges_of(gap))
+        })
+    }
+
+    /// Returns whether the neighbours of a gap are of the message that is to fill it, unless the
+    /// edge of a message lies between.
+    fn fits(&self, gap: &Range<u64>, edges: Edges) -> bool {
+        let Some(messages) = &self.messages else {
+            return true;
         };
-        match (fits, half) {
-            (false, _) => {}
-            (true, None) => messages.take(offset, payload),
-            (true, Some(half)) => messages.take_half(offset, payload, half),
-        }
-        fits
+        let is_known = |from, to| self.known_bytes(from, to) > 0;
+        let is_known_before = gap.start == 0 || is_known(gap.start - 1, gap.start);
+        let is_known_behind = is_known(gap.end, gap.end + 1) || self.final_offset == Some(gap.end);
+        let begins_well = match edges.begins {
+            true => !messages.is_open_before(gap.start),
+            false => is_known_before == messages.is_open_before(gap.start),
+        };
+        let ends_well = match edges.ends {
+            true => !messages.is_open_behind(gap.end),
+            false => is_known_behind == messages.is_open_behind(gap.end),
+        };
+        begins_well && ends_well
     }
 
     /// Returns the number of bytes between two offsets that have arrived.
@@ -354,66 +368,96 @@ mod tests {
         )
     }
 
-    #[test]
-    fn what_contradicts_a_half_of_a_message_is_forbidden() {
-        let (first, second) = (Some(Half::First), Some(Half::Second));
-        let pairs = [
-            // A whole message where the second half belongs, or the first.
-            ((10, first), (20, None)),
-            ((10, second), (0, None)),
-            // Two halves of one kind.
-            ((10, first), (20, first)),
-            ((10, second), (20, second)),
-            // The first half of nothing, the second of nothing.
-            ((0, None), (10, second)),
-        ];
-        for (one, other) in pairs {
-            for [(from, half), then] in [[one, other], [other, one]] {
-                let mut stream = messages();
-                stream.insert(100, &[1; 10], false);
-                let taken = stream.insert_part(from, &[1; 10], false, half);
-                assert_ne!(taken, Received::Forbidden, "{from} {half:?}");
-                let (from, half) = then;
-                let taken = stream.insert_part(from, &[1; 10], false, half);
-                assert_eq!(taken, Received::Forbidden, "{from} {half:?}");
-            }
-        }
-        let mut stream = messages();
-        let at_start = stream.insert_part(0, &[1; 10], false, second);
-        assert_eq!(at_start, Received::Forbidden);
-        let at_end = stream.insert_part(0, &[1; 10], true, first);
-        assert_eq!(at_end, Received::Forbidden);
-    }
+    const BEGIN: Edges = Edges {
+        begins: true,
+        ends: false,
+    };
+    const MIDDLE: Edges = Edges {
+        begins: false,
+        ends: false,
+    };
+    const END: Edges = Edges {
+        begins: false,
+        ends: true,
+    };
 
     #[test]
-    fn halves_of_any_order_leave_nothing_behind() {
+    fn a_part_that_contradicts_another_one_is_forbidden() {
+        let pairs = [
+            // A whole message where the rest belongs, or the beginning.
+            ((10, BEGIN), (20, Edges::WHOLE)),
+            ((10, END), (0, Edges::WHOLE)),
+            // Two parts of one kind, or the middle beside a whole message.
+            ((10, BEGIN), (20, BEGIN)),
+            ((10, END), (20, END)),
+            ((10, Edges::WHOLE), (20, MIDDLE)),
+            // The beginning of nothing, the end of nothing.
+            ((0, Edges::WHOLE), (10, END)),
+        ];
+        for (one, other) in pairs {
+            for [(from, edges), then] in [[one, other], [other, one]] {
+                let mut stream = messages();
+                stream.insert(100, &[1; 10], false);
+                let taken = stream.insert_part(from, &[1; 10], false, edges);
+                assert_ne!(taken, Received::Forbidden, "{from} {edges:?}");
+                let (from, edges) = then;
+                let taken = stream.insert_part(from, &[1; 10], false, edges);
+                assert_eq!(taken, Received::Forbidden, "{from} {edges:?}");
+            }
+        }
+        for (is_last, edges) in [(false, END), (false, MIDDLE), (true, BEGIN)] {
+            let mut stream = messages();
+            let at_edge = stream.insert_part(0, &[1; 10], is_last, edges);
+            assert_eq!(at_edge, Received::Forbidden, "{edges:?}");
+        }
+    }
+
+    /// Segments are cut again while copies of the longer ones are under way.
+    #[test]
+    fn parts_in_any_order_make_each_message_once_and_leave_nothing_behind() {
         let mut rng = anabranch_units::Seed(10).rng();
         let mut stream = messages();
         let mut parts = Vec::new();
         for index in 0..300_u64 {
             let at = index * 30;
-            let whole = (at, 30, None);
-            let halves = [
-                (at, 15, Some(Half::First)),
-                (at + 15, 15, Some(Half::Second)),
-            ];
-            parts.extend(halves);
-            // A copy of the whole was under way.
-            parts.extend((rng.below(3) == 0).then_some(whole));
+            parts.extend([(at, 10, BEGIN), (at + 10, 10, MIDDLE), (at + 20, 10, END)]);
+            let longer = [(at, 30, Edges::WHOLE), (at + 10, 20, END)];
+            parts.extend(longer.into_iter().filter(|_| rng.below(3) == 0));
         }
-        let mut count = 0;
+        let mut read = Vec::new();
         while !parts.is_empty() {
             let index = rng.below(parts.len() as u64) as usize;
-            let (offset, length, half) = parts.swap_remove(index);
-            let taken = stream.insert_part(offset, &vec![7; length], false, half);
-            assert_ne!(taken, Received::Forbidden, "{offset} {half:?}");
-            count += core::iter::from_fn(|| stream.read()).count();
+            let (offset, length, edges) = parts.swap_remove(index);
+            let payload: Vec<u8> = (offset..offset + length).map(|at| at as u8).collect();
+            let taken = stream.insert_part(offset, &payload, false, edges);
+            assert_ne!(taken, Received::Forbidden, "{offset} {edges:?}");
+            read.extend(core::iter::from_fn(|| stream.read()));
         }
-        assert_eq!((count, stream.pieces.count()), (300, 0));
-        assert_eq!(
-            stream.messages.map(|messages| messages.half_count()),
-            Some(0)
-        );
+        let is_whole = |message: &Bytes| {
+            let expected = (0..30).map(|at| message[0].wrapping_add(at));
+            message.iter().copied().eq(expected)
+        };
+        assert!(read.iter().all(is_whole));
+        assert_eq!((read.len(), stream.pieces.count()), (300, 0));
+        let part_count = stream.messages.map(|messages| messages.part_count());
+        assert_eq!(part_count, Some(0));
+    }
+
+    #[test]
+    fn a_message_without_an_end_is_forbidden_before_it_is_long() {
+        for descends in [false, true] {
+            let mut stream = messages();
+            let mut offsets: Vec<u64> = (1..30_000).collect();
+            if descends {
+                offsets.reverse();
+            }
+            let take = |offset| stream.insert_part(offset, &[1], false, MIDDLE);
+            let taken = offsets.into_iter().map(take);
+            assert_eq!(
+                taken.take_while(|one| *one != Received::Forbidden).count(),
+                9_000
+            );
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
 mod binding;
-mod halves;
+mod cuts;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod written;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
-use crate::fragment::Half;
+use crate::fragment::Edges;
 use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
@@ -79,8 +79,7 @@ struct Segment {
     has_left: bool,
     is_last: bool,
     is_delivered: bool,
-    /// Which half of a message it is, if not all of it.
-    half: Option<Half>,
+    edges: Edges,
 }
 
 impl Segment {
@@ -97,7 +96,7 @@ impl Segment {
             has_left: false,
             is_last: chunk.is_last,
             is_delivered: false,
-            half: chunk.half,
+            edges: chunk.edges,
         }
     }
 
@@ -118,7 +117,7 @@ impl Segment {
             length: self.length as usize,
             is_last: self.is_last,
             reason,
-            half: self.half,
+            edges: self.edges,
         }
     }
 }
@@ -132,8 +131,7 @@ pub(crate) struct Chunk {
     pub(crate) is_last: bool,
     /// Why it is sent.
     pub(crate) reason: SendReason,
-    /// Which half of a message it is, if not all of it.
-    pub(crate) half: Option<Half>,
+    pub(crate) edges: Edges,
 }
 
 impl Chunk {
@@ -309,7 +307,7 @@ impl SendStream {
             length: length as usize,
             is_last,
             reason: SendReason::New,
-            half: None,
+            edges: Edges::WHOLE,
         })
     }
 

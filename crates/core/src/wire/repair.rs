@@ -96,7 +96,7 @@ pub(crate) fn write_symbols_recovered(
 #[cfg(test)]
 mod tests {
     use super::super::{
-        FeedbackReport, Frames, decode, max_fragment_header_bytes, write_fragment,
+        FeedbackReport, Frames, SEND_TIME_BYTES, decode, max_fragment_header_bytes, write_fragment,
         write_tracked_header, write_untracked_header,
     };
     use super::*;
@@ -174,16 +174,17 @@ mod tests {
         let of_repair = repair.len() + SYMBOL_HEAD_BYTES;
         let largest = FragmentHeader {
             frame: FrameId((1 << 62) - 1),
-            fragment: u16::MAX - 1,
-            fragment_count: u16::MAX,
+            offset: (1 << 23) - 1,
+            ends_frame: false,
             importance: Importance::Key,
         };
         for has_symbol in [false, true] {
             let mut fragment = Vec::new();
             write_tracked_header(0, &mut fragment);
             let symbol = has_symbol.then_some(u64::MAX);
-            write_fragment(largest, Instant::ZERO, symbol, None, &[], &mut fragment);
-            assert_eq!(fragment.len() as u32, max_fragment_header_bytes(has_symbol));
+            write_fragment(largest, Instant::ZERO, symbol, &[], &mut fragment);
+            let with_send_time = fragment.len() as u32 + SEND_TIME_BYTES;
+            assert_eq!(with_send_time + 1, max_fragment_header_bytes(has_symbol));
         }
         assert!(
             of_repair as u32 <= max_fragment_header_bytes(true),

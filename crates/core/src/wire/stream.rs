@@ -5,15 +5,18 @@
 
 use super::varint::{read as read_varint, write as write_varint};
 use super::{TRACKED_HEADER_BYTES, WireFrame, read_u32};
-use crate::fragment::Half;
+use crate::fragment::Edges;
 
 const SEGMENT: u8 = 0x10;
 const LAST_FLAG: u8 = 0x01;
 const PER_PACKET_FEEDBACK_FLAG: u8 = 0x02;
 const SEGMENT_FLAGS: u8 = LAST_FLAG | PER_PACKET_FEEDBACK_FLAG;
-/// A segment that is one half of a message: the second one with this flag.
-const HALF: u8 = 0x18;
-const SECOND_HALF_FLAG: u8 = 0x04;
+/// A segment that begins a message and does not end it.
+const MESSAGE_BEGIN: u8 = 0x18;
+/// A segment that ends a message and does not begin it.
+const MESSAGE_END: u8 = 0x1c;
+/// A segment from the middle of a message.
+const MESSAGE_MIDDLE: u8 = 0x60;
 const STREAM_ACK: u8 = 0x14;
 const STREAM_WINDOW: u8 = 0x15;
 const STREAM_BLOCKED: u8 = 0x16;
@@ -30,24 +33,18 @@ pub(crate) struct SegmentHeader {
     pub(crate) is_last: bool,
     /// Whether the sender wants reports of every packet, or only the stream's offset.
     pub(crate) wants_packet_feedback: bool,
-    /// Which half of a message it is, if not all of it.
-    pub(crate) half: Option<Half>,
+    /// Which edges of its message it has.
+    pub(crate) edges: Edges,
 }
 
 /// Reads the body of a frame of this type.
 pub(super) fn read<'a>(frame_type: u8, rest: &mut &'a [u8]) -> Option<WireFrame<'a>> {
-    let half = match frame_type & !SEGMENT_FLAGS {
-        SEGMENT => Some(None),
-        HALF => Some(Some(Half::First)),
-        kind if kind == HALF | SECOND_HALF_FLAG => Some(Some(Half::Second)),
-        _ => None,
-    };
-    if let Some(half) = half {
+    if let Some(edges) = edges_of(frame_type & !SEGMENT_FLAGS) {
         let header = SegmentHeader {
             offset: read_u32(rest)?,
             is_last: frame_type & LAST_FLAG != 0,
             wants_packet_feedback: frame_type & PER_PACKET_FEEDBACK_FLAG != 0,
-            half,
+            edges,
         };
         let payload = core::mem::take(rest);
         return (header.is_last || !payload.is_empty())
@@ -64,6 +61,17 @@ pub(super) fn read<'a>(frame_type: u8, rest: &mut &'a [u8]) -> Option<WireFrame<
     }
 }
 
+fn edges_of(kind: u8) -> Option<Edges> {
+    let (begins, ends) = match kind {
+        SEGMENT => (true, true),
+        MESSAGE_BEGIN => (true, false),
+        MESSAGE_END => (false, true),
+        MESSAGE_MIDDLE => (false, false),
+        _ => return None,
+    };
+    Some(Edges { begins, ends })
+}
+
 /// Appends the header of a segment, whose payload must end the datagram.
 pub(crate) fn write_segment(header: SegmentHeader, out: &mut Vec<u8>) {
     let last = if header.is_last { LAST_FLAG } else { 0 };
@@ -71,10 +79,11 @@ pub(crate) fn write_segment(header: SegmentHeader, out: &mut Vec<u8>) {
         true => PER_PACKET_FEEDBACK_FLAG,
         false => 0,
     };
-    let kind = match header.half {
-        None => SEGMENT,
-        Some(Half::First) => HALF,
-        Some(Half::Second) => HALF | SECOND_HALF_FLAG,
+    let kind = match (header.edges.begins, header.edges.ends) {
+        (true, true) => SEGMENT,
+        (true, false) => MESSAGE_BEGIN,
+        (false, true) => MESSAGE_END,
+        (false, false) => MESSAGE_MIDDLE,
     };
     out.push(kind | last | feedback);
     out.extend_from_slice(&header.offset.to_le_bytes());
@@ -107,19 +116,19 @@ mod tests {
 
     #[test]
     fn a_segment_says_where_it_belongs_and_costs_ten_bytes() {
-        let (first, second) = (Some(Half::First), Some(Half::Second));
-        for (is_last, wants_packet_feedback, half) in [
-            (false, true, None),
-            (true, false, None),
-            (true, true, second),
-            (false, false, first),
-            (false, true, second),
+        for (is_last, wants_packet_feedback, [begins, ends]) in [
+            (false, true, [true; 2]),
+            (true, false, [true; 2]),
+            (true, true, [false, true]),
+            (false, false, [true, false]),
+            (false, true, [false, true]),
+            (false, true, [false; 2]),
         ] {
             let header = SegmentHeader {
                 offset: 0xfedc_ba98,
                 is_last,
                 wants_packet_feedback,
-                half,
+                edges: Edges { begins, ends },
             };
             let mut datagram = Vec::new();
             write_tracked_header(7, &mut datagram);

@@ -1,7 +1,7 @@
 //! Check of the receiver's frames.
 
 use super::{Reassembly, Slot};
-use crate::invariants::Checker;
+use crate::invariants::{Checker, Invariant};
 
 impl Reassembly {
     pub(crate) fn check(&self, checker: &mut Checker) {
@@ -15,11 +15,11 @@ impl Reassembly {
             }
             match slot {
                 Slot::Open(frame) => {
-                    open += frame.held_bytes as u64;
+                    open += frame.held_bytes() as u64;
                     overhead += frame.overhead_bytes() as u64;
-                    let missing = frame.has_arrived.iter().filter(|has| !**has).count() as u64;
-                    let of = "missing fragments";
-                    checker.sum(of, u64::from(frame.missing_count), missing);
+                    checker.require(Invariant::Lists, !frame.is_whole(), || {
+                        format!("an open frame is whole: {:?}", frame.arrived)
+                    });
                 }
                 Slot::Whole(frame) => whole += frame.size_bytes as u64,
                 Slot::Missing { .. } | Slot::HandedOut | Slot::GivenUp(_) => {}

@@ -18,8 +18,8 @@ impl Bed {
     fn insert(&mut self, millis: u64, frame: u64, fragment: u16, of: u16, is_key: bool) -> Taken {
         let header = FragmentHeader {
             frame: FrameId(frame),
-            fragment,
-            fragment_count: of,
+            offset: 100 * u32::from(fragment),
+            ends_frame: fragment + 1 == of,
             importance: Importance::key_if(is_key),
         };
         let length = if fragment + 1 == of { 40 } else { 100 };
@@ -203,8 +203,8 @@ fn a_frame_that_began_late_has_no_more_time_than_others() {
     // Captured at 40 ms; the fragment that has arrived waited 400 ms at the sender.
     let header = FragmentHeader {
         frame: FrameId(1),
-        fragment: 0,
-        fragment_count: 2,
+        offset: 0,
+        ends_frame: false,
         importance: Importance::Reference,
     };
     let (now, captured_at) = (Instant::from_millis(440), Instant::from_millis(40));
@@ -245,8 +245,9 @@ fn late_double_and_contradictory_fragments_change_nothing() {
     assert_eq!(bed.insert(1, 0, 0, 1, false), Taken::Duplicate);
     bed.insert(2, 1, 0, 3, false);
     assert_eq!(bed.insert(3, 1, 0, 3, false), Taken::Duplicate);
-    assert_eq!(bed.insert(3, 1, 1, 4, false), Taken::Contradictory);
     assert_eq!(bed.insert(3, 1, 1, 3, true), Taken::Contradictory);
+    assert_eq!(bed.insert(3, 1, 2, 3, false), Taken::New);
+    assert_eq!(bed.insert(3, 1, 3, 5, false), Taken::Contradictory);
     assert_eq!(bed.outcomes(), "0");
 }
 
@@ -298,8 +299,8 @@ fn memory_is_bounded_behind_a_key_frame_that_never_completes() {
     for frame in 1..=60 {
         let header = FragmentHeader {
             frame: FrameId(frame),
-            fragment: 0,
-            fragment_count: 1,
+            offset: 0,
+            ends_frame: true,
             importance: Importance::Reference,
         };
         let now = Instant::from_millis(frame);
@@ -317,24 +318,88 @@ fn memory_is_bounded_behind_a_key_frame_that_never_completes() {
     );
 }
 
+impl Bed {
+    /// Inserts a fragment of the first frame, with this many bytes from `offset` on.
+    fn insert_range(&mut self, offset: usize, length: usize, ends_frame: bool) -> Taken {
+        let header = FragmentHeader {
+            frame: FrameId(0),
+            offset: offset as u32,
+            ends_frame,
+            importance: Importance::Key,
+        };
+        let payload: Vec<u8> = (offset..offset + length).map(|at| at as u8).collect();
+        let (now, out) = (Instant::ZERO, &mut self.out);
+        self.reassembly.insert(now, header, now, &payload, out)
+    }
+}
+
 #[test]
 fn a_frame_larger_than_any_sender_s_is_contradictory() {
     let mut bed = Bed::new();
-    let payload = vec![0; 1 << 10];
-    let mut taken = |fragment_count| {
-        let header = FragmentHeader {
-            frame: FrameId(0),
-            fragment: 0,
-            fragment_count,
-            importance: Importance::Key,
-        };
-        let (now, out) = (Instant::ZERO, &mut bed.out);
-        bed.reassembly.insert(now, header, now, &payload, out)
+    let most = MAX_FRAME_BYTES - 1_000;
+    assert_eq!(bed.insert_range(most, 1_001, false), Taken::Contradictory);
+    assert_eq!(bed.insert_range(most, 1_000, false), Taken::New);
+}
+
+#[test]
+fn ranges_that_overlap_make_the_frame_whatever_their_cuts() {
+    let mut bed = Bed::new();
+    assert_eq!(bed.insert_range(10, 10, false), Taken::New);
+    assert_eq!(bed.insert_range(12, 5, false), Taken::Duplicate);
+    assert_eq!(bed.insert_range(5, 20, true), Taken::New);
+    assert_eq!(bed.insert_range(20, 5, true), Taken::Duplicate);
+    assert_eq!(bed.insert_range(0, 15, false), Taken::New);
+    let Some(Outcome::Whole(frame)) = bed.out.pop() else {
+        panic!("not whole")
     };
-    let most = (MAX_FRAME_BYTES >> 10) as u16;
-    assert_eq!(usize::from(most) << 10, MAX_FRAME_BYTES);
-    assert_eq!(taken(most + 1), Taken::Contradictory);
-    assert_eq!(taken(most), Taken::New);
+    assert_eq!(frame.bytes, (0..25).collect::<Vec<u8>>());
+}
+
+#[test]
+fn an_end_without_bytes_ends_the_frame_before_it() {
+    for end_comes_first in [false, true] {
+        let mut bed = Bed::new();
+        if end_comes_first {
+            assert_eq!(bed.insert_range(30, 0, true), Taken::New);
+        }
+        assert_eq!(bed.insert_range(0, 30, false), Taken::New);
+        if !end_comes_first {
+            assert_eq!(bed.insert_range(30, 0, true), Taken::New);
+        }
+        assert_eq!(bed.outcomes(), "0");
+    }
+}
+
+#[test]
+fn a_known_end_is_not_contradicted() {
+    let mut bed = Bed::new();
+    assert_eq!(bed.insert_range(10, 10, true), Taken::New);
+    for (offset, length, ends) in [(20, 1, false), (15, 6, false), (20, 0, false), (5, 5, true)] {
+        let taken = bed.insert_range(offset, length, ends);
+        let expected = match (offset, length) {
+            (20, 0) => Taken::Duplicate,
+            _ => Taken::Contradictory,
+        };
+        assert_eq!(taken, expected, "{length} from {offset}");
+    }
+    assert_eq!(bed.insert_range(0, 10, false), Taken::New);
+    assert_eq!(bed.outcomes(), "0");
+    let mut bed = Bed::new();
+    assert_eq!(bed.insert_range(10, 10, false), Taken::New);
+    assert_eq!(bed.insert_range(0, 15, true), Taken::Contradictory);
+}
+
+#[test]
+fn single_bytes_of_one_frame_take_bounded_memory() {
+    let mut bed = Bed::new();
+    for at in 0..100_000 {
+        bed.insert_range(64 * at + 1, 1, false);
+        let taken_bytes = bed.reassembly.taken_bytes();
+        assert!(taken_bytes < 700 << 10, "{taken_bytes}");
+    }
+    let mut checker = crate::invariants::Checker::default();
+    bed.reassembly.check(&mut checker);
+    assert!(checker.violations.is_empty());
 }
 
 #[test]
@@ -355,8 +420,8 @@ fn a_missing_frame_is_given_up_when_one_behind_it_of_which_anything_came_is_due(
     // It waited for 30 ms at the sender.
     let header = FragmentHeader {
         frame: FrameId(2),
-        fragment: 0,
-        fragment_count: 2,
+        offset: 0,
+        ends_frame: false,
         importance: Importance::Reference,
     };
     let (now, captured_at) = (Instant::from_millis(350), Instant::from_millis(320));
@@ -403,8 +468,8 @@ fn paths_of_unequal_delay_lose_no_small_frames() {
     for (millis, frame) in arrivals {
         let header = FragmentHeader {
             frame: FrameId(frame),
-            fragment: 0,
-            fragment_count: 1,
+            offset: 0,
+            ends_frame: true,
             importance: Importance::Reference,
         };
         let captured_at = Instant::from_millis(frame / frames_per_ms);
@@ -423,17 +488,24 @@ fn paths_of_unequal_delay_lose_no_small_frames() {
     assert_eq!(bed.out.len() as u64, count);
 }
 
-/// A last fragment says little of its frame's bytes, but how many fragments there are.
+/// One byte behind a gap that is filled with zeros costs as much as these.
 #[test]
-fn last_fragments_alone_hold_no_more_than_is_allowed() {
+fn bytes_behind_gaps_hold_no_more_than_is_allowed() {
     let mut bed = Bed::new();
     for frame in 0..2_000 {
-        bed.insert(1, frame, u16::MAX - 1, u16::MAX, false);
-        let marks = bed.reassembly.slots.iter().map(|slot| match slot {
-            Slot::Open(frame) => frame.has_arrived.len() + frame.last.len(),
+        let header = FragmentHeader {
+            frame: FrameId(frame),
+            offset: 64 << 10,
+            ends_frame: false,
+            importance: Importance::Reference,
+        };
+        let (now, out) = (Instant::ZERO, &mut bed.out);
+        bed.reassembly.insert(now, header, now, &[1], out);
+        let placed = bed.reassembly.slots.iter().map(|slot| match slot {
+            Slot::Open(frame) => frame.bytes.placed().len(),
             _ => 0,
         });
-        assert!(marks.sum::<usize>() <= MAX_HELD_BYTES, "{frame}");
+        assert!(placed.sum::<usize>() <= MAX_HELD_BYTES, "{frame}");
     }
     assert!(bed.reassembly.slots.len() > 500);
 }

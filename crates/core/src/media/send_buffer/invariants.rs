@@ -32,13 +32,21 @@ impl SendBuffer {
             if self.repairs.is_some() {
                 let of = "a frame's first symbol";
                 checker.equal(Invariant::Lists, of, frame.first_symbol, next_symbol);
-                next_symbol += frame.fragments.len() as u64;
+                next_symbol += u64::from(frame.symbol_count);
             }
             if frame.is_given_up {
                 continue;
             }
             for (fragment, state) in (0..).zip(&frame.fragments) {
-                let place = places.of(id, fragment);
+                let mut place = places.of(id, fragment);
+                // Packets that left before the fragment was cut again carry all its pieces.
+                let whole = frame.cut_of(fragment);
+                for path in places.of(id, whole).outstanding_on.iter() {
+                    place.outstanding_on.insert(path);
+                }
+                for path in place.pieces_on.iter() {
+                    place.outstanding_on.insert(path);
+                }
                 if state.state != State::Arrived {
                     let details =
                         || format!("frame {id} fragment {fragment}: {state:?}, {place:?}");
@@ -68,6 +76,16 @@ impl SendBuffer {
     }
 }
 
+impl OutgoingFrame {
+    /// Returns the number of the fragment that this one was a piece of, or is.
+    fn cut_of(&self, fragment: u16) -> u16 {
+        let offset = self.fragments[usize::from(fragment)].offset as usize;
+        let before = (0..).zip(&self.fragments).take(usize::from(fragment));
+        let mut cuts = before.filter(|(_, cut)| cut.cut_bytes().contains(&offset));
+        cuts.next().map_or(fragment, |(number, _)| number)
+    }
+}
+
 fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
     let count = |is_meant: fn(&Fragment) -> bool| {
         let fragments = frame.fragments.iter();
@@ -79,6 +97,14 @@ fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
     let never_sent = count(|fragment| !fragment.has_left);
     let of = format!("fragments of frame {id} never sent");
     checker.sum(&of, u64::from(frame.never_sent_count), never_sent);
+    let mut ranges: Vec<_> = frame.fragments.iter().map(Fragment::bytes).collect();
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    let end = ranges
+        .iter()
+        .try_fold(0, |end, range| (range.start == end).then_some(range.end));
+    checker.require(Invariant::Lists, end == Some(frame.bytes.len()), || {
+        format!("fragments of frame {id}: {ranges:?}")
+    });
 }
 
 /// Checks a fragment that has not arrived, of a frame that has not been given up.
@@ -99,23 +125,10 @@ fn check_fragment(
     let is_in_one_place = place_count == u32::from(state.state == State::Waiting);
     let holds = is_in_one_place || exceptions.is_redundant;
     checker.require(Invariant::OnePlace, holds, &details);
-    let mut halves_on = place.halves_on;
-    place
-        .outstanding_on
-        .iter()
-        .for_each(|path| halves_on.insert(path));
-    // Halves: one may be in flight before the other has left, or after it was lost.
-    let all_on = halves_on;
-    let mut in_flight = state.in_flight_on.iter();
-    let is_flight_true = in_flight.all(|path| all_on.contains(path))
-        && (exceptions.has_halves
-            || place
-                .outstanding_on
-                .iter()
-                .all(|path| state.in_flight_on.contains(path)));
+    let is_flight_true = state.in_flight_on == place.outstanding_on;
     checker.require(Invariant::InFlight, is_flight_true, &details);
     let is_in_progress = state.state == State::Waiting
-        || !all_on.is_empty()
+        || !place.outstanding_on.is_empty()
         || !place.copies_bound_to.is_empty()
         || frame.is_protected;
     checker.require(Invariant::NotForgotten, is_in_progress, &details);

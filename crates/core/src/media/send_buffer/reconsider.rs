@@ -167,6 +167,11 @@ impl SendBuffer {
         }
     }
 
+    pub(super) fn fragment_state(&self, id: FragmentId) -> Option<&Fragment> {
+        let frame = self.frame(id.frame)?;
+        Some(&frame.fragments[usize::from(id.fragment)])
+    }
+
     fn state_mut(&mut self, id: FragmentId) -> Option<&mut Fragment> {
         let frame = self.frame_mut(id.frame)?;
         Some(&mut frame.fragments[usize::from(id.fragment)])

@@ -38,6 +38,13 @@ struct Repair {
     row: u8,
 }
 
+impl OutgoingFrame {
+    /// Returns the number behind its last symbol.
+    fn end_symbol(&self) -> u64 {
+        self.first_symbol + u64::from(self.symbol_count)
+    }
+}
+
 impl Repairs {
     /// Reserves the numbers of `count` new symbols, and returns the first.
     pub(super) fn number(&mut self, count: u16) -> u64 {
@@ -104,10 +111,10 @@ impl SendBuffer {
             .map_or(0, |repairs| repairs.next_symbol)
     }
 
-    /// Returns the symbol number of a fragment, if its frame is still kept.
+    /// Returns the symbol number of a fragment, if it has one and its frame is still kept.
     pub(crate) fn symbol(&self, id: FrameId, fragment: u16) -> Option<u64> {
-        let frame = self.frame(id)?;
-        Some(frame.first_symbol + u64::from(fragment))
+        let frame = self.frame(id).filter(|_| self.repairs.is_some())?;
+        (fragment < frame.symbol_count).then(|| frame.first_symbol + u64::from(fragment))
     }
 
     /// Takes the repairs out that wait for a path.
@@ -135,14 +142,14 @@ impl SendBuffer {
         let Some(frame) = self.frame(id) else {
             return 0;
         };
-        let end = frame.first_symbol + frame.fragments.len() as u64;
+        let end = frame.end_symbol();
         let symbols = protection.window.map_or(0, |window| window.symbols);
         let first = end.saturating_sub(u64::from(symbols));
         let in_window = self
             .frames
             .iter()
             .rev()
-            .take_while(|frame| frame.first_symbol + frame.fragments.len() as u64 > first);
+            .take_while(|frame| frame.end_symbol() > first);
         let bytes = in_window.map(OutgoingFrame::longest_bytes).max();
         bytes.unwrap_or(0).max(frame.longest_bytes()) as u64
     }
@@ -153,7 +160,7 @@ impl SendBuffer {
             return;
         };
         let first = frame.first_symbol;
-        let count = frame.fragments.len() as u64;
+        let count = u64::from(frame.symbol_count);
         // A frame of more symbols than fit a window is several blocks.
         let block_count = count.div_ceil(u64::from(MAX_WINDOW));
         let frame_repairs = protection.frame_repairs.min(at_most);
@@ -181,7 +188,7 @@ impl SendBuffer {
         let (Some(newest), true) = (self.frame(id), first < end) else {
             return;
         };
-        let (importance, fragment_count) = (newest.importance, newest.fragments.len() as u16);
+        let (importance, fragment_count) = (newest.importance, newest.symbol_count);
         let deadline = self.deadline_of(newest);
         let mut largest_bytes = 0;
         let from = self.frame_of(first);
@@ -244,7 +251,11 @@ impl SendBuffer {
             let index = self.frame_of(symbol);
             let frame = &self.frames[index];
             let id = FrameId(self.first.0 + index as u64);
-            self.part(frame, id, (symbol - frame.first_symbol) as u16)
+            let fragment = &frame.fragments[(symbol - frame.first_symbol) as usize];
+            OutgoingFragment {
+                symbol: Some(symbol),
+                ..frame.part(id, fragment.cut_bytes())
+            }
         })
     }
 
@@ -268,10 +279,13 @@ impl SendBuffer {
             return false;
         }
         let index = self.frame_of(symbol);
-        self.on_arrived(FragmentId {
-            frame: FrameId(self.first.0 + index as u64),
-            fragment: (symbol - self.frames[index].first_symbol) as u16,
-        })
+        let frame = FrameId(self.first.0 + index as u64);
+        let pieces = self.frames[index].pieces((symbol - self.frames[index].first_symbol) as u16);
+        let mut is_new = false;
+        for fragment in pieces {
+            is_new |= self.on_arrived(FragmentId { frame, fragment });
+        }
+        is_new
     }
 
     /// Lets a lost fragment wait while repairs that cover it are under way. It waits while another
@@ -282,10 +296,9 @@ impl SendBuffer {
         outlook: &Outlook,
         due_at: Instant,
     ) -> bool {
-        let Some(frame) = self.frame(id.frame) else {
+        let Some(symbol) = self.symbol(id.frame, id.fragment) else {
             return false;
         };
-        let symbol = frame.first_symbol + u64::from(id.fragment);
         let Some(repairs) = &mut self.repairs else {
             return false;
         };
@@ -311,7 +324,7 @@ impl SendBuffer {
         loop {
             let is_over = |(id, until): &(FragmentId, Instant)| {
                 let repairs = self.repairs.as_ref()?;
-                let symbol = self.frame(id.frame)?.first_symbol + u64::from(id.fragment);
+                let symbol = self.symbol(id.frame, id.fragment)?;
                 (*until > now && repairs.is_covered(symbol)).then_some(())
             };
             let waiting = &self.repairs.as_ref()?.waiting;
@@ -334,8 +347,9 @@ impl SendBuffer {
             return false;
         }
         let frame = &self.frames[self.frame_of(symbol)];
-        let fragment = (symbol - frame.first_symbol) as usize;
-        !frame.is_given_up && frame.fragments[fragment].state != State::Arrived
+        let mut pieces = frame.pieces((symbol - frame.first_symbol) as u16);
+        let is_missing = |piece: u16| frame.fragments[usize::from(piece)].state != State::Arrived;
+        !frame.is_given_up && pieces.any(is_missing)
     }
 
     /// Returns the index of the frame of a symbol. There must be one.

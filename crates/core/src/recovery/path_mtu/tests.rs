@@ -31,6 +31,7 @@ fn media(packet_number: u64, bytes: u32) -> SentPacket {
     let content = PacketContent::Fragment {
         frame: FrameId(0),
         fragment: 0,
+        is_piece: false,
     };
     sent(packet_number, bytes, content)
 }

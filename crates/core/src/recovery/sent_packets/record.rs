@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::{DeliverySnapshot, Outcome, PacketContent, SentPacket};
-use crate::fragment::{FrameId, Half};
+use crate::fragment::FrameId;
 
 /// A [`SentPacket`] without its number, and its outcome.
 ///
@@ -163,20 +163,19 @@ fn before(newest: u64, low: u32) -> u64 {
 fn pack(content: PacketContent) -> u64 {
     let numbered = |frame: FrameId, number: u16| frame.0 << NUMBER_BITS | u64::from(number);
     let (kind, which) = match content {
-        PacketContent::Fragment { frame, fragment } => (0, numbered(frame, fragment)),
+        PacketContent::Fragment {
+            frame,
+            fragment,
+            is_piece,
+        } => match is_piece {
+            false => (0, numbered(frame, fragment)),
+            true => (6, numbered(frame, fragment)),
+        },
         PacketContent::Repair { frame, repair } => (1, numbered(frame, repair)),
         PacketContent::Segment { offset } => (2, offset),
         PacketContent::Padding => (3, 0),
         PacketContent::Challenge => (4, 0),
         PacketContent::MtuProbe => (5, 0),
-        PacketContent::Half {
-            frame,
-            fragment,
-            half,
-        } => match half {
-            Half::First => (6, numbered(frame, fragment)),
-            Half::Second => (7, numbered(frame, fragment)),
-        },
     };
     debug_assert!(which >> (u64::BITS - CONTENT_SHIFT) == 0, "{content:?}");
     which << CONTENT_SHIFT | kind
@@ -186,16 +185,13 @@ fn pack(content: PacketContent) -> u64 {
 fn unpack(content: u64) -> PacketContent {
     let which = content >> CONTENT_SHIFT;
     let (frame, number) = (FrameId(which >> NUMBER_BITS), which as u16);
-    let half = |half| PacketContent::Half {
+    let fragment = |is_piece| PacketContent::Fragment {
         frame,
         fragment: number,
-        half,
+        is_piece,
     };
     match content & KIND_MASK {
-        0 => PacketContent::Fragment {
-            frame,
-            fragment: number,
-        },
+        0 => fragment(false),
         1 => PacketContent::Repair {
             frame,
             repair: number,
@@ -204,8 +200,7 @@ fn unpack(content: u64) -> PacketContent {
         3 => PacketContent::Padding,
         4 => PacketContent::Challenge,
         5 => PacketContent::MtuProbe,
-        6 => half(Half::First),
-        _ => half(Half::Second),
+        _ => fragment(true),
     }
 }
 
@@ -241,6 +236,7 @@ mod tests {
             PacketContent::Fragment {
                 frame,
                 fragment: u16::MAX,
+                is_piece: false,
             },
             PacketContent::Repair { frame, repair: 1 },
             PacketContent::Segment {
@@ -249,15 +245,10 @@ mod tests {
             PacketContent::Padding,
             PacketContent::Challenge,
             PacketContent::MtuProbe,
-            PacketContent::Half {
+            PacketContent::Fragment {
                 frame,
-                fragment: 3,
-                half: Half::First,
-            },
-            PacketContent::Half {
-                frame,
-                fragment: 3,
-                half: Half::Second,
+                fragment: u16::MAX,
+                is_piece: true,
             },
         ];
         for content in contents {

@@ -123,7 +123,7 @@ impl MediaSession {
         let to_protect = FrameToProtect {
             id,
             importance: frame.importance,
-            symbol_count: self.content.send_buffer.fragment_count(id),
+            symbol_count: self.content.send_buffer.symbol_count(id),
             bytes: frame.bytes.len() as u32,
             deadline: frame.captured_at + self.content.send_buffer.lifetime_of(id),
         };

@@ -3,7 +3,6 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::media::FragmentId;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
@@ -41,8 +40,11 @@ impl MediaSession {
     fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {
         let packet = &acked.sent;
         match packet.content {
-            PacketContent::Fragment { frame, fragment } => {
-                self.content.send_buffer.on_acked(frame, fragment, path);
+            PacketContent::Fragment {
+                frame, fragment, ..
+            } => {
+                let send_buffer = &mut self.content.send_buffer;
+                send_buffer.on_packet_acked(packet.content, path);
                 self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
                 if let Some(received_at) = acked.received_at {
                     let event = SchedulerEvent::Delivered {
@@ -54,8 +56,8 @@ impl MediaSession {
                     self.content.scheduler.on_event(now, &event);
                 }
             }
-            PacketContent::Repair { .. } | PacketContent::Half { .. } => {
-                self.on_part_acked(path, packet.content);
+            PacketContent::Repair { frame, repair } => {
+                self.content.send_buffer.on_repair_settled(frame, repair);
             }
             PacketContent::Padding
             | PacketContent::Challenge
@@ -70,25 +72,6 @@ impl MediaSession {
             },
         );
         self.content.is_schedule_due = true;
-    }
-
-    /// Handles a repair or half of a fragment that has arrived.
-    #[cold]
-    fn on_part_acked(&mut self, path: PathId, content: PacketContent) {
-        match content {
-            PacketContent::Repair { frame, repair } => {
-                self.content.send_buffer.on_repair_settled(frame, repair);
-            }
-            PacketContent::Half {
-                frame,
-                fragment,
-                half,
-            } => {
-                let send_buffer = &mut self.content.send_buffer;
-                send_buffer.on_half_acked(frame, fragment, half, path);
-            }
-            _ => {}
-        }
     }
 
     /// Resends packets lost on `path`, with this reason, if a copy is still useful.
@@ -134,26 +117,16 @@ impl MediaSession {
         if let PacketContent::Repair { frame, repair } = packet.content {
             self.content.send_buffer.on_repair_settled(frame, repair);
         }
-        let (frame, fragment) = match packet.content {
-            PacketContent::Fragment { frame, fragment } => (frame, fragment),
-            PacketContent::Half {
-                frame, fragment, ..
-            } => {
-                // Its other half may wait yet: both leave again.
-                self.paths[path.index()].take_sent_half(frame, fragment);
-                (frame, fragment)
-            }
-            _ => return,
-        };
-        let id = FragmentId { frame, fragment };
         let suspected = match reason {
             SendReason::PathSuspect => PathSet::only(path),
-            _ => {
-                self.content.send_buffer.on_lost(id, path);
-                PathSet::EMPTY
-            }
+            _ => PathSet::EMPTY,
         };
-        self.reconsider(now, id, suspected, reason, packet.bytes);
+        for id in self.content.send_buffer.carried_by(packet.content) {
+            if suspected.is_empty() {
+                self.content.send_buffer.on_lost(id, path);
+            }
+            self.reconsider(now, id, suspected, reason, packet.bytes);
+        }
     }
 
     pub(super) fn notify_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {

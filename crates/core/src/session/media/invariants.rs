@@ -9,7 +9,6 @@ impl MediaSession {
         let mut places = Places::default();
         let exceptions = Exceptions {
             is_redundant: self.content.scheduler.is_redundant(),
-            has_halves: self.config.mtu.is_some(),
         };
         for path in &self.paths {
             for packet in path.bound_packets() {

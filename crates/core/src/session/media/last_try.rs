@@ -131,6 +131,7 @@ impl MediaSession {
         let content = PacketContent::Fragment {
             frame: id.frame,
             fragment: id.fragment,
+            is_piece: self.content.send_buffer.is_piece(id),
         };
         let sent_at = || path.recovery.first_outstanding_at(content);
         path.state().is_usable() && sent_at().is_some_and(|sent_at| sent_at + time <= now)

@@ -1,9 +1,8 @@
-//! Packets no larger than their paths carry: cutting frames, halving fragments.
+//! Packets no larger than their paths carry: cutting frames, and fragments again.
 
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::media::Half;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::PacketContent;
@@ -51,8 +50,8 @@ impl MediaSession {
         }
     }
 
-    /// Writes a fragment that is bound to the path, or half of it if the path does not carry all of
-    /// it. `None` if it need not be sent any more.
+    /// Writes a fragment that is bound to the path; its first piece, if the path does not carry all
+    /// of it. `None` if it need not be sent any more.
     pub(super) fn write_fragment(
         &mut self,
         id: PathId,
@@ -62,49 +61,31 @@ impl MediaSession {
         let (frame, fragment) = (packet.frame, packet.fragment);
         let header_bytes = self.header_bytes();
         let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
-        let path = &mut self.paths[id.index()];
-        if !path.carries(outgoing.payload.len() as u32 + header_bytes) {
-            return self.write_half(id, packet, buf);
+        let bytes = outgoing.payload.len() as u32 + header_bytes;
+        if !self.paths[id.index()].carries(bytes) {
+            self.cut_again(id, packet, outgoing.payload.len());
         }
-        // The path may carry more than when a half left: no other half follows.
-        path.take_sent_half(frame, fragment);
-        path.write_tracked_header(buf);
-        outgoing.write(None, buf);
-        Some(PacketContent::Fragment { frame, fragment })
-    }
-
-    #[cold]
-    fn write_half(
-        &mut self,
-        id: PathId,
-        packet: &PacketView,
-        buf: &mut Vec<u8>,
-    ) -> Option<PacketContent> {
-        let (frame, fragment) = (packet.frame, packet.fragment);
-        let half = self.next_half(id, packet);
         let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
         self.paths[id.index()].write_tracked_header(buf);
-        outgoing.write(Some(half), buf);
-        Some(PacketContent::Half {
+        outgoing.write(buf);
+        Some(PacketContent::Fragment {
             frame,
             fragment,
-            half,
+            is_piece: self.content.send_buffer.is_piece(packet.id()),
         })
     }
 
-    /// Returns the half of a fragment that leaves now: one that has not arrived and did not leave
-    /// just before. The packet is kept for the other half if that is wanted too.
-    fn next_half(&mut self, id: PathId, packet: &PacketView) -> Half {
-        let path = &mut self.paths[id.index()];
-        let (frame, fragment) = (packet.frame, packet.fragment);
-        let sent = path.take_sent_half(frame, fragment);
-        let acked = self.content.send_buffer.acked_half(frame, fragment);
-        match acked.or(sent) {
-            Some(half) => half.other(),
-            None => {
-                path.keep_for_other_half(*packet, Half::First);
-                Half::First
-            }
+    /// Cuts a fragment that the path does not carry into pieces that every path carries. All but
+    /// the first, which leaves now, are bound to the path.
+    #[cold]
+    fn cut_again(&mut self, id: PathId, packet: &PacketView, payload_bytes: usize) {
+        let Some(limits) = self.config.mtu else {
+            return;
+        };
+        let piece_bytes = self.fragment_bytes_in(limits.base_bytes);
+        if payload_bytes > usize::from(piece_bytes) {
+            let pieces = self.content.send_buffer.cut_again(packet, piece_bytes);
+            self.paths[id.index()].bind_pieces(pieces);
         }
     }
 
@@ -114,7 +95,7 @@ impl MediaSession {
         !self.paths[id.index()].carries(longest_bytes as u32 + self.header_bytes())
     }
 
-    /// Records a copy that has left, with the half that follows the other if it is in two.
+    /// Records a copy that has left.
     pub(super) fn on_fragment_left(
         &mut self,
         now: Instant,
@@ -122,13 +103,9 @@ impl MediaSession {
         packet: &PacketView,
         reason: SendReason,
     ) {
-        let (frame, fragment) = (packet.frame, packet.fragment);
-        if self.paths[id.index()].awaits_other_half(frame, fragment) {
-            return;
-        }
         self.content
             .send_buffer
-            .on_sent(frame, fragment, id, reason);
+            .on_sent(packet.frame, packet.fragment, id, reason);
         if packet.kind() == PacketKind::Source
             && let Some(sender) = &mut self.content.fec_sender
         {

@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::media::{FrameId, Half, Outcome, Symbol, Taken};
+use crate::media::{FrameId, Outcome, Symbol, Taken};
 use crate::path_view::PathId;
 use crate::session::Event;
 use crate::wire::{self, WireFrame};
@@ -15,7 +15,6 @@ impl MediaSession {
                 header,
                 captured_at_micros,
                 symbol: number,
-                half,
                 payload,
             } => {
                 let path = &mut self.paths[on.index()];
@@ -26,9 +25,9 @@ impl MediaSession {
                     captured_at_micros,
                     payload,
                 };
-                match half {
-                    None => self.on_whole_fragment(now, number, &symbol),
-                    Some(half) => self.on_half(now, half, number, &symbol),
+                self.on_fragment(now, &symbol);
+                if let Some(number) = number {
+                    self.on_source_symbol(now, number, &symbol);
                 }
             }
             WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
@@ -38,22 +37,6 @@ impl MediaSession {
             }
             WireFrame::SendTime(micros) => self.on_send_time(now, micros),
             _ => self.on_foreign_frame(),
-        }
-    }
-
-    fn on_whole_fragment(&mut self, now: Instant, number: Option<u32>, symbol: &Symbol<'_>) {
-        self.on_fragment(now, symbol);
-        if let Some(number) = number {
-            self.on_source_symbol(now, number, symbol);
-        }
-    }
-
-    #[cold]
-    fn on_half(&mut self, now: Instant, half: Half, number: Option<u32>, symbol: &Symbol<'_>) {
-        let id = (symbol.header.frame, symbol.header.fragment);
-        if let Some(whole) = self.content.halves.join(id, half, symbol.payload) {
-            let payload = &whole;
-            self.on_whole_fragment(now, number, &Symbol { payload, ..*symbol });
         }
     }
 

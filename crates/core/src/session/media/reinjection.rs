@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use crate::forecast::{Forecast, Priority};
-use crate::media::{FragmentId, Verdict};
+use crate::media::Verdict;
 use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
@@ -51,14 +51,15 @@ impl MediaSession {
             ahead_bytes += u64::from(packet.bytes);
             let age = now.saturating_since(packet.sent_at);
             let arrives_at = now + forecast.arrival_in_flight(age, ahead_bytes);
-            if let PacketContent::Fragment { frame, fragment } = packet.content
+            if let PacketContent::Fragment { frame, .. } = packet.content
                 && let Some(due_at) = self.content.send_buffer.due_at(frame)
                 && arrives_at > due_at
             {
-                late.push((frame, fragment, packet.bytes, arrives_at));
+                let carried = self.content.send_buffer.carried_by(packet.content);
+                late.extend(carried.map(|id| (id, packet.bytes, arrives_at)));
             }
         }
-        for (frame, fragment, bytes, arrives_at) in late {
+        for (late_fragment, bytes, arrives_at) in late {
             let arrival =
                 |view: &PathView| view.arrival(Priority::Retransmission, u64::from(bytes));
             let Some(other) = self.best_other_view(id, arrival) else {
@@ -67,7 +68,6 @@ impl MediaSession {
             if now + arrival(&self.views[other.index()]) >= arrives_at {
                 continue;
             }
-            let late_fragment = FragmentId { frame, fragment };
             let (suspected, reason) = (PathSet::only(id), SendReason::PathCongested);
             if self.reconsider(now, late_fragment, suspected, reason, bytes) == Verdict::SendCopy {
                 let view = &mut self.views[other.index()];

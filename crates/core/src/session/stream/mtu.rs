@@ -1,4 +1,4 @@
-//! Packets no larger than their paths carry: cutting segments, halving them, probing.
+//! Packets no larger than their paths carry: cutting segments, and again, and probing.
 
 use anabranch_units::Instant;
 
@@ -27,7 +27,7 @@ impl StreamSession {
         usize::from(self.fragment_bytes_in(bytes))
     }
 
-    /// Returns the segment as the path carries it, all of it or a half.
+    /// Returns the segment as the path carries it: all of it, or its first bytes.
     pub(super) fn fit(&mut self, id: PathId, chunk: Chunk) -> Chunk {
         let header_bytes = self.header_bytes();
         let carried = self.paths[id.index()].recovery.carried_bytes();
@@ -37,13 +37,12 @@ impl StreamSession {
         if chunk.length as u32 + header_bytes <= carried {
             return chunk;
         }
-        // A segment that fits the base never needs to be halved again.
         let first_bytes = usize::from(self.fragment_bytes_in(limits.base_bytes));
-        if chunk.length <= first_bytes || chunk.half.is_some() {
+        if chunk.length <= first_bytes {
             return chunk;
         }
         self.content.request_scheduling();
-        self.content.send.halve(&chunk, first_bytes)
+        self.content.send.cut_again(&chunk, first_bytes)
     }
 
     /// Writes a probe for a larger MTU, if it is time and something else is about to leave.

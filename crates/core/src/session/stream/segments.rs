@@ -114,7 +114,7 @@ impl StreamSession {
             is_last: chunk.is_last,
             wants_packet_feedback: self.config.loss_detection(false)
                 != LossDetection::TcpCumulative,
-            half: chunk.half,
+            edges: chunk.edges,
         };
         wire::write_segment(header, buf);
         let stream = &mut self.content;
@@ -196,8 +196,8 @@ impl StreamSession {
         let before = stream.receive.readable_bytes();
         let offset = wire::expand(header.offset, stream.receive.expected());
         stream.is_packet_feedback_wanted = header.wants_packet_feedback;
-        let (is_last, half) = (header.is_last, header.half);
-        let received = stream.receive.insert_part(offset, payload, is_last, half);
+        let (is_last, edges) = (header.is_last, header.edges);
+        let received = stream.receive.insert_part(offset, payload, is_last, edges);
         if received == Received::Forbidden {
             self.counters.malformed_datagrams += 1;
             return self.end(Event::PeerLies);

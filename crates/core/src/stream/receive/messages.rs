@@ -1,23 +1,27 @@
-//! Messages that have arrived, and halves of messages.
+//! Messages that have arrived, and parts of messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 
-use crate::fragment::Half;
+use crate::fragment::Edges;
 
 /// Memory that messages which come one after the other share …
 const SHARED_BYTES: usize = 16 << 10;
 /// … unless they are shorter: one that its reader leaves keeps at most sixteen times its bytes.
 const MIN_SHARED_BYTES: usize = SHARED_BYTES / 16;
 
+/// The longest message: a segment, which is no longer than a packet. So the cost of joining parts
+/// is bounded.
+const MAX_JOINED_BYTES: usize = 9_000;
+
 /// Messages for their reader, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     whole: VecDeque<Bytes>,
-    /// Halves whose other half has not arrived, by their offsets. Each borders a gap, so that the
-    /// window and the limit of pieces bound them.
-    halves: BTreeMap<u64, (Half, Vec<u8>)>,
+    /// Parts of messages of which others are missing, by their offsets. Each borders a gap, so that
+    /// the window and the limit of pieces bound them.
+    parts: BTreeMap<u64, (Edges, Vec<u8>)>,
     /// Room for the next ones.
     room: BytesMut,
 }
@@ -31,39 +35,61 @@ impl Messages {
         self.whole.pop_front()
     }
 
-    /// Returns the number of bytes of the message between two offsets that have arrived as a half
-    /// of it.
-    pub(super) fn half_bytes(&self, from: u64, to: u64) -> u64 {
-        let halves = self.halves.range(from..to);
-        let own = halves.filter(|(offset, (half, bytes))| match half {
-            Half::First => **offset == from,
-            Half::Second => **offset + bytes.len() as u64 == to,
-        });
-        own.map(|(_, (_, bytes))| bytes.len() as u64).sum()
+    /// Returns whether a part that ends here lacks the rest of its message.
+    pub(super) fn is_open_before(&self, offset: u64) -> bool {
+        let before = self.parts.range(..offset).next_back();
+        before.is_some_and(|(start, (edges, bytes))| {
+            !edges.ends && start + bytes.len() as u64 == offset
+        })
     }
 
-    /// Returns the start of the first half that ends at `end`, if one does.
-    pub(super) fn first_before(&self, end: u64) -> Option<u64> {
-        let (offset, (half, bytes)) = self.halves.range(..end).next_back()?;
-        let ends_here = *half == Half::First && offset + bytes.len() as u64 == end;
-        ends_here.then_some(*offset)
+    /// Returns whether a part that begins here lacks the bytes before it.
+    pub(super) fn is_open_behind(&self, offset: u64) -> bool {
+        let part = self.parts.get(&offset);
+        part.is_some_and(|(edges, _)| !edges.begins)
     }
 
-    /// Returns whether a second half begins here.
-    pub(super) fn is_second_at(&self, offset: u64) -> bool {
-        matches!(self.halves.get(&offset), Some((Half::Second, _)))
-    }
-
-    /// Takes a message of which no more than one half has arrived.
-    pub(super) fn take(&mut self, offset: u64, payload: &[u8]) {
-        let end = offset + payload.len() as u64;
-        // The usual case is none.
-        while let Some(half) = self.halves.range(offset..end).next() {
-            let half = *half.0;
-            self.halves.remove(&half);
+    /// Takes bytes that have not arrived and contradict nothing. Returns false, and takes nothing,
+    /// if their message becomes too long.
+    pub(super) fn take(&mut self, offset: u64, payload: &[u8], edges: Edges) -> bool {
+        if edges == Edges::WHOLE {
+            let message = self.copy(payload);
+            self.whole.push_back(message);
+            return true;
         }
-        let message = self.copy(payload);
-        self.whole.push_back(message);
+        self.join(offset, payload, edges)
+    }
+
+    #[cold]
+    fn join(&mut self, offset: u64, payload: &[u8], mut edges: Edges) -> bool {
+        let end = offset + payload.len() as u64;
+        let before = self.parts.range(..offset).next_back();
+        let before = before.map(|(start, _)| *start);
+        let before = before.filter(|_| !edges.begins && self.is_open_before(offset));
+        let is_followed = !edges.ends && self.is_open_behind(end);
+        let length_of = |start: &u64| self.parts.get(start).map_or(0, |(_, bytes)| bytes.len());
+        let around =
+            before.as_ref().map_or(0, length_of) + if is_followed { length_of(&end) } else { 0 };
+        if around + payload.len() > MAX_JOINED_BYTES {
+            return false;
+        }
+        let (start, mut bytes) = (before.unwrap_or(offset), Vec::new());
+        if let Some((earlier, first)) = before.and_then(|start| self.parts.remove(&start)) {
+            edges.begins = earlier.begins;
+            bytes = first;
+        }
+        bytes.extend_from_slice(payload);
+        if is_followed && let Some((later, rest)) = self.parts.remove(&end) {
+            edges.ends = later.ends;
+            bytes.extend_from_slice(&rest);
+        }
+        match edges == Edges::WHOLE {
+            true => self.whole.push_back(bytes.into()),
+            false => {
+                self.parts.insert(start, (edges, bytes));
+            }
+        }
+        true
     }
 
     fn copy(&mut self, payload: &[u8]) -> Bytes {
@@ -77,27 +103,9 @@ impl Messages {
         self.room.split().freeze()
     }
 
-    /// Takes one half, which has not arrived before and contradicts nothing.
-    pub(super) fn take_half(&mut self, offset: u64, payload: &[u8], half: Half) {
-        let end = offset + payload.len() as u64;
-        let other = match half {
-            Half::First => self.is_second_at(end).then_some(end),
-            Half::Second => self.first_before(offset),
-        };
-        let Some((_, mut message)) = other.and_then(|other| self.halves.remove(&other)) else {
-            self.halves.insert(offset, (half, payload.to_vec()));
-            return;
-        };
-        match half {
-            Half::First => message.splice(..0, payload.iter().copied()).for_each(drop),
-            Half::Second => message.extend_from_slice(payload),
-        }
-        self.whole.push_back(message.into());
-    }
-
     #[cfg(test)]
-    pub(super) fn half_count(&self) -> usize {
-        self.halves.len()
+    pub(super) fn part_count(&self) -> usize {
+        self.parts.len()
     }
 }
 
@@ -111,7 +119,7 @@ mod tests {
         let payloads =
             [1_024, 1_400, 1_023, 1_400, 20_000].map(|length| vec![length as u8; length]);
         for (payload, offset) in payloads.iter().zip([0, 1_024, 2_424, 3_447, 4_847]) {
-            messages.take(offset, payload);
+            assert!(messages.take(offset, payload, Edges::WHOLE));
         }
         let taken: Vec<Bytes> = core::iter::from_fn(|| messages.pop()).collect();
         assert_eq!(taken, payloads);

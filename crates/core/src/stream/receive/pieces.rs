@@ -1,5 +1,6 @@
 //! Bytes that have arrived, in whatever order.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 
 /// A smaller piece takes in the bytes that follow it, so that a stream of tiny segments does not
@@ -55,6 +56,22 @@ impl Pieces {
             piece.end.clamp(start, to) - start
         };
         near.map(overlap).sum()
+    }
+
+    /// Returns the ranges between two offsets that have not arrived.
+    pub(super) fn gaps(&self, from: u64, to: u64) -> Vec<Range<u64>> {
+        let (mut gaps, mut at) = (Vec::new(), from);
+        let begin = self.offset_at_or_before(from).unwrap_or(from);
+        for (start, piece) in self.by_offset.range(begin..to) {
+            if *start > at {
+                gaps.push(at..*start);
+            }
+            at = at.max(piece.end);
+        }
+        if at < to {
+            gaps.push(at..to);
+        }
+        gaps
     }
 
     /// Returns the start of the first gap behind an offset.

@@ -13,9 +13,6 @@ pub(crate) struct Exceptions {
     /// A redundant scheduler binds several copies of a retransmission. They cannot be
     /// distinguished, so one may leave, be lost and wait again while another is still bound.
     pub(crate) is_redundant: bool,
-    /// A fragment may travel in halves, which are two packets but one copy: the losses of both look
-    /// like those of two copies, if a whole one is in flight on the same path.
-    pub(crate) has_halves: bool,
 }
 
 /// Where copies of a fragment are.
@@ -29,10 +26,10 @@ pub(crate) struct Place {
     pub(crate) bound_to: PathSet,
     /// Paths to which the scheduler bound one of several copies.
     pub(crate) copies_bound_to: PathSet,
-    /// Paths on which a whole copy is outstanding.
+    /// Paths on which a copy is outstanding: of all of it, if it was cut again.
     pub(crate) outstanding_on: PathSet,
-    /// Paths on which half of it is outstanding.
-    pub(crate) halves_on: PathSet,
+    /// Paths on which a copy of its first piece is outstanding.
+    pub(crate) pieces_on: PathSet,
 }
 
 /// Where copies of all fragments are.
@@ -66,12 +63,18 @@ impl Places {
     /// Adds a packet outstanding on a path.
     pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
         match packet.content {
-            PacketContent::Fragment { frame, fragment } => {
-                self.at(frame, fragment).outstanding_on.insert(path);
+            PacketContent::Fragment {
+                frame,
+                fragment,
+                is_piece,
+            } => {
+                let place = self.at(frame, fragment);
+                let set = match is_piece {
+                    true => &mut place.pieces_on,
+                    false => &mut place.outstanding_on,
+                };
+                set.insert(path);
             }
-            PacketContent::Half {
-                frame, fragment, ..
-            } => self.at(frame, fragment).halves_on.insert(path),
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Packets that wait for a path, and the order in which they come back.
 
 use super::*;
+use crate::recovery::PacketContent;
 
 /// Returns a buffer with two frames with two repairs each.
 fn two_with_repairs() -> SendBuffer {
@@ -62,20 +63,113 @@ fn sources_that_come_back_wait_in_order_behind_retransmissions() {
     assert_eq!(places(buffer.waiting()), expected);
 }
 
-#[test]
-fn a_fragment_has_arrived_when_both_halves_have() {
+/// Returns the content of a packet with a fragment of the first frame.
+fn content(fragment: u16, is_piece: bool) -> PacketContent {
+    PacketContent::Fragment {
+        frame: FrameId(0),
+        fragment,
+        is_piece,
+    }
+}
+
+/// Returns a buffer with one frame of which the first fragment, of 1000 bytes, is about to leave by
+/// a narrow path for the second time, and its packet.
+fn about_to_leave_again() -> (SendBuffer, PacketView) {
     let mut buffer = buffer_with(&[(0, false)]);
     send_all(&mut buffer);
+    let now = Instant::ZERO;
+    lose(&mut buffer, (0, 0), A, false, now);
+    let packet = buffer.waiting()[0];
+    assert_eq!(packet.id(), id(0, 0));
+    buffer.retain_waiting(|_| true);
+    buffer.on_sent(FrameId(0), 0, B, SendReason::Lost);
+    buffer.queue_retransmission(id(0, 0), PathSet::EMPTY, SendReason::Lost);
+    let packet = PacketView {
+        reason: SendReason::Lost,
+        ..packet
+    };
+    buffer.retain_waiting(|_| true);
+    (buffer, packet)
+}
+
+#[test]
+fn a_fragment_that_is_cut_again_has_arrived_when_all_pieces_have() {
+    let (mut buffer, packet) = about_to_leave_again();
+    let pieces = buffer.cut_again(&packet, 400);
+    let lengths = |numbers: &[u16]| {
+        let of = |number: &u16| buffer.fragment(FrameId(0), *number).unwrap();
+        let parts = numbers.iter().map(of);
+        parts
+            .map(|part| (part.header.offset, part.payload.len()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(&[0, 3, 4]), [(0, 400), (400, 400), (800, 200)]);
+    let views: Vec<_> = pieces
+        .iter()
+        .map(|piece| (piece.fragment, piece.bytes))
+        .collect();
+    assert_eq!(views, [(3, 460), (4, 260)]);
+    assert!(buffer.is_piece(id(0, 0)) && !buffer.is_piece(id(0, 3)));
     for fragment in [1, 2] {
-        buffer.on_acked(FrameId(0), fragment, A);
+        buffer.on_packet_acked(content(fragment, false), A);
     }
-    buffer.on_half_acked(FrameId(0), 0, Half::First, A);
-    buffer.on_half_acked(FrameId(0), 0, Half::First, B);
-    assert_eq!(buffer.acked_half(FrameId(0), 0), Some(Half::First));
-    assert!(buffer.fragment(FrameId(0), 0).is_some());
-    buffer.on_half_acked(FrameId(0), 0, Half::Second, B);
+    buffer.on_packet_acked(content(0, true), A);
+    buffer.on_packet_acked(content(4, false), A);
+    assert_eq!(buffer.acked_frame_count(), 0);
+    buffer.on_packet_acked(content(3, false), A);
     assert!(buffer.is_empty());
     assert_eq!(buffer.acked_frame_count(), 1);
+}
+
+#[test]
+fn a_copy_that_left_before_the_cut_counts_for_every_piece() {
+    let (mut buffer, packet) = about_to_leave_again();
+    buffer.cut_again(&packet, 400);
+    let carried: Vec<u16> = buffer
+        .carried_by(content(0, false))
+        .map(|id| id.fragment)
+        .collect();
+    assert_eq!(carried, [0, 3, 4]);
+    assert_eq!(buffer.carried_by(content(0, true)).count(), 1);
+    let on_b = |fragment| buffer.view(FrameId(0), fragment, SendReason::Lost, PathSet::EMPTY);
+    assert!(
+        [0, 3, 4]
+            .map(on_b)
+            .iter()
+            .flatten()
+            .all(|it| it.in_flight_on.contains(B))
+    );
+    for fragment in [1, 2] {
+        buffer.on_packet_acked(content(fragment, false), A);
+    }
+    buffer.on_packet_acked(content(0, false), B);
+    assert!(buffer.is_empty());
+}
+
+#[test]
+fn a_cut_fragment_is_the_same_symbol_and_its_pieces_are_none() {
+    let mut buffer = two_with_repairs();
+    let packet = buffer
+        .view(FrameId(0), 0, SendReason::New, PathSet::EMPTY)
+        .unwrap();
+    let whole = buffer.fragment(FrameId(0), 0).unwrap().payload.to_vec();
+    let window = crate::fec::RepairHeader {
+        first: 0,
+        count: 1,
+        row: 0,
+    };
+    buffer.cut_again(&packet, 400);
+    let symbol = buffer.symbols(window).next().unwrap();
+    assert_eq!(symbol.payload, whole);
+    let numbers = [0, 1, 3].map(|number| buffer.fragment(FrameId(0), number).unwrap().symbol);
+    assert_eq!(numbers, [None, Some(1), None]);
+    assert_eq!(buffer.symbol(FrameId(1), 0), Some(3));
+    assert!(buffer.on_recovered(0));
+    assert!(
+        [0, 3, 4]
+            .iter()
+            .all(|number| buffer.fragment(FrameId(0), *number).is_none())
+    );
 }
 
 #[test]
@@ -83,7 +177,7 @@ fn frames_are_cut_as_was_said_last() {
     let mut buffer = buffer_with(&[(0, false)]);
     buffer.set_fragment_bytes(500);
     push(&mut buffer, 40, Importance::Reference);
-    let counts = [0, 1, 2].map(|id| buffer.fragment_count(FrameId(id)));
+    let counts = [0, 1, 2].map(|id| buffer.symbol_count(FrameId(id)));
     assert_eq!(counts, [3, 5, 0]);
 }
 

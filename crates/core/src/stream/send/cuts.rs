@@ -1,35 +1,37 @@
 //! Segments that are too long for their path.
 
 use super::{Chunk, Segment, SendStream, Waiting};
-use crate::fragment::Half;
+use crate::fragment::Edges;
 
 impl SendStream {
-    /// Cuts a segment that is about to leave in two. The first half, of `first_bytes` bytes, leaves
+    /// Cuts a segment that is about to leave in two. The first part, of `first_bytes` bytes, leaves
     /// instead; the other waits. Copies of the whole that are in flight count for the first.
-    pub(crate) fn halve(&mut self, chunk: &Chunk, first_bytes: usize) -> Chunk {
+    pub(crate) fn cut_again(&mut self, chunk: &Chunk, first_bytes: usize) -> Chunk {
         debug_assert!((1..chunk.length).contains(&first_bytes));
-        debug_assert!(chunk.half.is_none(), "halves fit every path");
         if chunk.offset == self.next_offset {
             self.cut(chunk);
         }
-        let half = |half| self.carries_messages.then_some(half);
+        let (first_edges, second_edges) = match self.carries_messages {
+            true => chunk.edges.cut(),
+            false => (Edges::WHOLE, Edges::WHOLE),
+        };
         let first = Chunk {
             length: first_bytes,
             is_last: false,
-            half: half(Half::First),
+            edges: first_edges,
             ..*chunk
         };
         let second = Chunk {
             offset: chunk.offset + first_bytes as u64,
             length: chunk.length - first_bytes,
-            half: half(Half::Second),
+            edges: second_edges,
             ..*chunk
         };
         let Some(index) = self.index(chunk.offset) else {
             return first;
         };
         let whole = &mut self.segments[index];
-        (whole.length, whole.is_last, whole.half) = (first_bytes as u32, false, first.half);
+        (whole.length, whole.is_last, whole.edges) = (first_bytes as u32, false, first_edges);
         let has_left = whole.has_left;
         // A copy of its own has not left.
         let packet_number = u64::MAX;
