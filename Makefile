@@ -108,7 +108,8 @@ contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated
 	$(LAB) contest || [ $$? -eq 4 ]
 
 srtla: ## senders of SRTLA before a model of libsrt's receiver, 200 seeds: what is missing, and what is sent again
-	SRTLA_SEEDS=200 $(CARGO) test --quiet --release -p anabranch-srtla --test judge -- --nocapture
+	SRTLA_FIRST=10000 SRTLA_SEEDS=200 $(CARGO) test --quiet --release \
+		-p anabranch-srtla --test judge -- --nocapture
 
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked

@@ -93,14 +93,18 @@ struct Sent {
     number: u64,
     at: Instant,
     bytes: u64,
+    is_again: bool,
     fate: Fate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     InFlight,
-    /// It counts as lost, and was sent again. It may only be late.
+    /// It counts as lost, and was sent again. It may only be late: then the link acknowledges it,
+    /// even if SRT has acknowledged the other copy.
     Lost,
+    /// SRT has acknowledged it, and the link may still do so, which tells its round trip.
+    Settled,
     Over,
 }
 
@@ -127,6 +131,8 @@ pub(super) struct Link {
     sent: VecDeque<Sent>,
     in_flight: u64,
     delivered: u64,
+    /// Time of the last acknowledgement of such bytes.
+    delivered_at: Instant,
     /// Keepalives without echo: their times in them and by the clock.
     asked: VecDeque<(u64, Instant)>,
     keepalive_at: Instant,
@@ -150,6 +156,7 @@ impl Link {
             sent: VecDeque::new(),
             in_flight: 0,
             delivered: 0,
+            delivered_at: now,
             asked: VecDeque::new(),
             keepalive_at: now,
             proven_at: now,
@@ -165,6 +172,7 @@ impl Link {
         self.state = LinkState::Up;
         self.join_sent_at = None;
         self.rate.resume(now, self.rtt.base());
+        self.delivered_at = now;
         self.pacer_at = now;
         self.keepalive_at = now;
         self.prove(now);
@@ -242,6 +250,7 @@ impl Link {
             number,
             at: now,
             bytes,
+            is_again,
             fate: Fate::InFlight,
         });
         if self.sent.len() > MAX_SENT {
@@ -249,39 +258,55 @@ impl Link {
         }
     }
 
-    /// Records that a packet has arrived by this link. Returns when it was sent, if it was in
-    /// flight.
-    pub(super) fn on_delivered(&mut self, number: u64) -> Option<Instant> {
+    /// Records that a packet has arrived by this link. Returns when it was sent if this was its
+    /// first copy: the round trip of one of several copies is not known (Karn's algorithm).
+    pub(super) fn on_delivered(&mut self, now: Instant, number: u64) -> Option<Instant> {
         // The last copy comes first.
         let known = self.sent.iter_mut().rev();
         let mut known = known.filter(|sent| sent.fate != Fate::Over);
         let sent = known.find(|sent| sent.number == number)?;
-        match core::mem::replace(&mut sent.fate, Fate::Over) {
+        let fate = core::mem::replace(&mut sent.fate, Fate::Over);
+        match fate {
             Fate::Lost => self.counters.lost_packets -= 1,
-            _ => self.in_flight -= sent.bytes,
+            Fate::InFlight => self.in_flight -= sent.bytes,
+            Fate::Settled | Fate::Over => {}
         }
-        let at = sent.at;
-        self.delivered += sent.bytes;
-        self.counters.delivered_packets += 1;
+        let (at, bytes, is_again) = (sent.at, sent.bytes, sent.is_again);
+        if fate != Fate::Settled {
+            self.on_bytes(now, bytes);
+        }
         self.prove(at);
         self.drop_over();
-        Some(at)
+        (!is_again).then_some(at)
+    }
+
+    fn on_bytes(&mut self, now: Instant, bytes: u64) {
+        self.delivered += bytes;
+        self.delivered_at = now;
+        self.counters.delivered_packets += 1;
     }
 
     /// Records that all packets before `next` have arrived or were given up. `is_last_copy` returns
     /// whether a packet's last copy went by this link: others may never have arrived by it.
-    pub(super) fn on_settled(&mut self, next: u64, is_last_copy: impl Fn(u64) -> bool) {
+    pub(super) fn on_settled(
+        &mut self,
+        now: Instant,
+        next: u64,
+        is_last_copy: impl Fn(u64) -> bool,
+    ) {
+        let mut delivered = Vec::new();
         for sent in &mut self.sent {
-            if sent.number < next && sent.fate != Fate::Over {
-                let fate = core::mem::replace(&mut sent.fate, Fate::Over);
-                if fate == Fate::InFlight {
-                    self.in_flight -= sent.bytes;
-                }
-                if fate == Fate::InFlight && is_last_copy(sent.number) {
-                    self.delivered += sent.bytes;
-                    self.counters.delivered_packets += 1;
+            if sent.number < next && sent.is_open() {
+                self.in_flight -= sent.bytes;
+                sent.fate = Fate::Over;
+                if is_last_copy(sent.number) {
+                    sent.fate = Fate::Settled;
+                    delivered.push(sent.bytes);
                 }
             }
+        }
+        for bytes in delivered {
+            self.on_bytes(now, bytes);
         }
         self.drop_over();
     }
@@ -294,6 +319,12 @@ impl Link {
             self.in_flight -= sent.bytes;
             self.counters.lost_packets += 1;
         }
+    }
+
+    /// Forgets all packets, as another stream begins.
+    pub(super) fn forget_packets(&mut self) {
+        self.sent.clear();
+        self.in_flight = 0;
     }
 
     /// Forgets packets that were sent before `before`.
@@ -399,7 +430,7 @@ impl Link {
     /// Returns the rate for an encoder.
     pub(super) fn usable_rate(&self, now: Instant) -> DataRate {
         let most = self.options.max_rate.unwrap_or(DataRate::MAX);
-        self.rate.usable(self.queueing(now)).min(most)
+        self.rate.usable(now, self.queueing(now)).min(most)
     }
 
     /// Returns the bytes that wait in the network's queue.
@@ -415,10 +446,60 @@ impl Link {
         }
         let observed = Observed {
             delivered: self.delivered,
+            delivered_at: self.delivered_at,
             queueing: self.rtt.queueing(self.rate.since()),
             is_limited: core::mem::take(&mut self.is_limited),
             base: self.rtt.base(),
         };
         self.rate.update(now, &observed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link_with(numbers: impl Iterator<Item = u64>) -> Link {
+        let mut link = Link::new(Instant::ZERO, LinkOptions::default());
+        link.raise(Instant::ZERO);
+        for number in numbers {
+            link.on_media(Instant::from_millis(number), number, 1_332, false);
+        }
+        link
+    }
+
+    #[test]
+    fn a_late_packet_counts_although_its_copy_came_first() {
+        let mut link = link_with(1..=2);
+        link.on_lost(1);
+        link.on_settled(Instant::from_millis(100), 2, |_| false);
+        assert_eq!((link.delivered, link.in_flight), (0, 1_360));
+        let sent_at = link.on_delivered(Instant::from_millis(200), 1);
+        assert_eq!(sent_at, Some(Instant::from_millis(1)));
+        assert_eq!((link.delivered, link.counters.lost_packets), (1_360, 0));
+        assert_eq!(link.delivered_at, Instant::from_millis(200));
+    }
+
+    #[test]
+    fn a_packet_counts_once_and_tells_its_round_trip() {
+        let mut link = link_with(1..=3);
+        link.on_settled(Instant::from_millis(100), 3, |number| number == 1);
+        assert_eq!((link.delivered, link.in_flight), (1_360, 1_360));
+        let sent_at = link.on_delivered(Instant::from_millis(110), 1);
+        assert_eq!(sent_at, Some(Instant::from_millis(1)));
+        assert_eq!(link.on_delivered(Instant::from_millis(120), 1), None);
+        assert_eq!(
+            (link.delivered, link.counters.delivered_packets),
+            (1_360, 1)
+        );
+        assert_eq!(link.delivered_at, Instant::from_millis(100));
+    }
+
+    #[test]
+    fn the_round_trip_of_a_second_copy_is_unknown() {
+        let mut link = link_with(1..=1);
+        link.on_media(Instant::from_millis(50), 1, 1_332, true);
+        assert_eq!(link.on_delivered(Instant::from_millis(90), 1), None);
+        assert_eq!(link.delivered, 1_360);
     }
 }

@@ -14,6 +14,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// bytes in whose time it is: two acknowledgements of ten packets.
 const WINDOW: Duration = Duration::from_millis(200);
 const WINDOW_BYTES: u64 = 20 * 1_360;
+/// Least time over which the rate for an encoder is measured.
+const LEAST_SPAN: Duration = Duration::from_millis(100);
 /// Number of periods whose smallest round trip shows a queue.
 const QUEUEING_PERIODS: u64 = 3;
 /// Time whose best delivery rate counts when a queue stands. A machine or radio that pauses for
@@ -53,7 +55,9 @@ const LEAST_BYTES: u64 = 5 * 1_360;
 pub(super) struct Rate {
     rate: DataRate,
     is_startup: bool,
-    /// Bytes delivered so far, at the updates of the last window.
+    /// Bytes delivered so far, at the last acknowledgement before each update of the last window.
+    /// Between acknowledgements of ten packets nothing is known, so an interval begins and ends
+    /// with one: a part of such an interval would count ten packets too many or too few.
     marks: VecDeque<(Instant, u64)>,
     /// Delivery rates at the last updates.
     recent: VecDeque<(Instant, DataRate)>,
@@ -67,6 +71,8 @@ pub(super) struct Rate {
 pub(super) struct Observed {
     /// Bytes that the link has delivered so far.
     pub(super) delivered: u64,
+    /// Time of the last acknowledgement among them.
+    pub(super) delivered_at: Instant,
     /// Delay by the queue in the network.
     pub(super) queueing: Duration,
     /// Whether packets have waited for this link's pacer or window.
@@ -112,7 +118,7 @@ impl Rate {
         self.update_at.saturating_sub(PERIOD * QUEUEING_PERIODS)
     }
 
-    /// Returns the rate at which bytes were delivered in the last window.
+    /// Returns the rate at which bytes were delivered in the last window with any.
     pub(super) fn delivered(&self) -> DataRate {
         let ends = self.marks.front().zip(self.marks.back());
         ends.map_or(DataRate::ZERO, |(first, last)| {
@@ -124,16 +130,25 @@ impl Rate {
         })
     }
 
-    /// Returns the rate for an encoder: while a queue stands, no more than was just delivered.
-    pub(super) fn usable(&self, queueing: Duration) -> DataRate {
-        let count = self.marks.len();
-        if queueing <= MAX_QUEUEING || count < 3 {
+    /// Returns the rate for an encoder: while a queue stands, no more than was just delivered. If
+    /// the next acknowledgement is overdue, it will bring no more bytes than the last one.
+    pub(super) fn usable(&self, now: Instant, queueing: Duration) -> DataRate {
+        let mut newest = self.marks.iter().rev();
+        let (Some(last), Some(before)) = (newest.next(), newest.next()) else {
+            return self.rate;
+        };
+        let mut earlier = self.marks.iter().rev();
+        let Some(first) = earlier.find(|mark| mark.0 + LEAST_SPAN <= last.0) else {
+            return self.rate;
+        };
+        if queueing <= MAX_QUEUEING {
             return self.rate;
         }
-        let (first, last) = (self.marks[count - 3], self.marks[count - 1]);
-        let span = last.0.saturating_since(first.0);
-        self.rate
-            .min(DataRate::from_bytes_per(last.1 - first.1, span))
+        let (bytes, next_bytes) = (last.1 - first.1, last.1 - before.1);
+        let until_last = DataRate::from_bytes_per(bytes, last.0.saturating_since(first.0));
+        let until_now = now.saturating_since(first.0);
+        let until_next = DataRate::from_bytes_per(bytes + next_bytes, until_now);
+        self.rate.min(until_last).min(until_next)
     }
 
     fn delivered_bytes(&self) -> u64 {
@@ -141,26 +156,36 @@ impl Rate {
         ends.map_or(0, |(first, last)| last.1 - first.1)
     }
 
-    /// Updates the rate.
-    pub(super) fn update(&mut self, now: Instant, observed: &Observed) {
-        self.update_at = now + PERIOD;
+    /// Records the bytes that were delivered. Returns the length of the window.
+    fn mark(&mut self, now: Instant, observed: &Observed) -> Duration {
         let window = WINDOW
             .max(observed.base)
             .max(self.rate.time_for(WINDOW_BYTES));
-        self.marks.push_back((now, observed.delivered));
-        let is_old = |at: Instant| now.saturating_since(at) > window;
-        while self.marks.len() > 2 && is_old(self.marks[0].0) {
+        let mark = (observed.delivered_at, observed.delivered);
+        if self.marks.back() != Some(&mark) {
+            self.marks.push_back(mark);
+        }
+        let is_old = |at: Instant| mark.0.saturating_since(at) >= window;
+        while self.marks.len() > 2 && is_old(self.marks[1].0) {
             self.marks.pop_front();
         }
-        let delivered = self.delivered();
-        self.recent.push_back((now, delivered));
+        self.recent.push_back((now, self.delivered()));
         let is_past = |at: Instant| now.saturating_since(at) > BEST_OF;
         while self.recent.front().is_some_and(|(at, _)| is_past(*at)) {
             self.recent.pop_front();
         }
+        window
+    }
+
+    /// Updates the rate.
+    pub(super) fn update(&mut self, now: Instant, observed: &Observed) {
+        self.update_at = now + PERIOD;
+        let window = self.mark(now, observed);
+        let delivered = self.delivered();
+        let silence = now.saturating_since(observed.delivered_at);
         let best = self.recent.iter().map(|&(_, rate)| rate).max();
         let best = best.unwrap_or(delivered);
-        let is_measured = self.delivered_bytes() >= LEAST_BYTES;
+        let is_measured = silence < window && self.delivered_bytes() >= LEAST_BYTES;
         if observed.queueing > MAX_QUEUEING {
             if now >= self.fall_at && is_measured {
                 self.is_startup = false;
@@ -170,7 +195,7 @@ impl Rate {
             }
             return;
         }
-        let is_used = delivered >= self.rate.mul_f64(IDLE_USE);
+        let is_used = silence < window && delivered >= self.rate.mul_f64(IDLE_USE);
         let room = 1.0 - observed.queueing.as_secs_f64() / MAX_QUEUEING.as_secs_f64();
         let growth = match (observed.is_limited, self.is_startup) {
             (true, true) => 1.0 + STARTUP_GROWTH,
@@ -204,6 +229,7 @@ mod tests {
             delivered += carried;
             let observed = Observed {
                 delivered,
+                delivered_at: Instant::ZERO + PERIOD * period,
                 queueing: capacity.time_for(queued),
                 is_limited: true,
                 base: Duration::from_millis(40),
@@ -236,12 +262,47 @@ mod tests {
     }
 
     #[test]
+    fn acknowledgements_of_ten_packets_show_the_rate() {
+        // A batch each 272 ms is 400 kbit/s; a window of 278 ms has one or two of them.
+        let mut rate = Rate::new(Instant::ZERO, Duration::from_millis(40));
+        rate.rate = DataRate::from_kilobits_per_second(783);
+        for period in 1..60 {
+            let now = Instant::ZERO + PERIOD * period;
+            let batch = now.as_micros() / 272_000;
+            let observed = Observed {
+                delivered: 13_600 * batch,
+                delivered_at: Instant::from_millis(272 * batch),
+                queueing: Duration::from_millis(100),
+                is_limited: true,
+                base: Duration::from_millis(40),
+            };
+            rate.update(now, &observed);
+            if period > 20 {
+                let found = rate.delivered().bits_per_second();
+                assert!(found.abs_diff(400_000) < 2_000, "{period}: {found}");
+                let usable = rate.usable(now, observed.queueing).bits_per_second();
+                assert!(usable < 402_000, "{period}: {usable}");
+            }
+        }
+        // The next batch is overdue: the rate for an encoder falls with time.
+        let usable = |millis| {
+            let at = Instant::from_millis(millis);
+            rate.usable(at, Duration::from_secs(1)).bits_per_second()
+        };
+        assert!(usable(4_000) < 250_000, "{}", usable(4_000));
+        assert!(usable(6_000) < usable(4_000));
+        let drained = rate.usable(Instant::from_secs(6), Duration::ZERO);
+        assert_eq!(drained, rate.get(), "no queue, no doubt");
+    }
+
+    #[test]
     fn a_link_that_is_not_used_keeps_its_rate() {
         let mut rate = Rate::new(Instant::ZERO, Duration::from_millis(100));
         let before = rate.get();
         for period in 0..100 {
             let observed = Observed {
                 delivered: 0,
+                delivered_at: Instant::ZERO,
                 queueing: Duration::from_secs(1),
                 is_limited: false,
                 base: Duration::from_millis(100),

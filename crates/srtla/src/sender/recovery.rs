@@ -54,7 +54,7 @@ impl Sender {
         self.next = 0;
         self.last_ack = None;
         for link in self.links.iter_mut().flatten() {
-            link.on_settled(u64::MAX, |_| false);
+            link.forget_packets();
         }
     }
 
@@ -99,16 +99,12 @@ impl Sender {
         let mut last = None;
         for number in numbers {
             let number = extended(number, highest);
-            // The round trip of one of several copies is not known (Karn's algorithm).
-            let mut is_only = false;
             if let Some(kept) = self.memory.get_mut(number) {
                 kept.arrived_at = kept.arrived_at.or(Some(now));
-                is_only = kept.copy_count == 1;
                 self.highest_arrived = self.highest_arrived.max(number);
             }
             let link = self.link_mut(id);
-            let sent_at = link.and_then(|link| link.on_delivered(number));
-            last = sent_at.filter(|_| is_only);
+            last = link.and_then(|link| link.on_delivered(now, number));
         }
         // A batch waits for its last packet, so only that one's round trip counts.
         if let (Some(sent_at), Some(link)) = (last, self.link_mut(id)) {
@@ -120,7 +116,9 @@ impl Sender {
     pub(super) fn on_srt(&mut self, now: Instant, datagram: &[u8]) {
         match Packet::parse(datagram) {
             None => {}
-            Some(Packet::Ack { ack_number, next }) => self.on_srt_ack(datagram, ack_number, next),
+            Some(Packet::Ack { ack_number, next }) => {
+                self.on_srt_ack(now, datagram, ack_number, next);
+            }
             Some(Packet::Nak { list }) => self.on_nak(now, datagram, list),
             Some(packet) => {
                 if let Packet::Handshake {
@@ -137,7 +135,7 @@ impl Sender {
 
     /// Passes on the first copy of an acknowledgement, which comes by every link: with it SRT
     /// measures the fastest link's round trip.
-    fn on_srt_ack(&mut self, datagram: &[u8], ack_number: u32, next: u32) {
+    fn on_srt_ack(&mut self, now: Instant, datagram: &[u8], ack_number: u32, next: u32) {
         let is_news = self.last_ack.is_none_or(|(last, last_next)| {
             let is_newer = |new: u32, old: u32| new.wrapping_sub(old).cast_signed() > 0;
             match ack_number {
@@ -168,7 +166,7 @@ impl Sender {
                 copy.is_none_or(|copy| usize::from(copy.link.0) == index)
             };
             if let Some(link) = &mut self.links[index] {
-                link.on_settled(next, is_last_copy);
+                link.on_settled(now, next, is_last_copy);
             }
         }
         self.memory.forget_before(next);

@@ -17,7 +17,7 @@ const HALF: Duration = Duration::from_secs(5);
 /// Weight of a new difference in the jitter (RFC 3550 §6.4.1).
 const JITTER_SHARE: u64 = 16;
 /// Factor of the jitter below which a higher round trip is no queue.
-const JITTERS: u64 = 2;
+const JITTERS: u64 = 4;
 /// Round trip before the first sample. Chosen: that of a mobile network.
 const INITIAL: Duration = Duration::from_millis(100);
 
@@ -28,16 +28,18 @@ pub(super) struct Rtt {
     /// Minimum of the present half and of the one before.
     minimum: Option<(Duration, Duration)>,
     half_at: Instant,
-    /// Mean difference of successive round trips. A queue grows and shrinks slowly.
+    /// Mean distance of a round trip from the median of itself and its neighbours. Of a queue that
+    /// grows or drains it is zero, however few samples there are.
     jitter: Duration,
 }
 
 impl Rtt {
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration) {
-        if let Some(&(_, last)) = self.samples.back() {
-            let difference = last.abs_diff(sample);
+        let mut last = self.samples.iter().rev().map(|&(_, sample)| sample);
+        if let (Some(last), Some(before)) = (last.next(), last.next()) {
+            let median = last.clamp(before.min(sample), before.max(sample));
             let kept = self.jitter * (JITTER_SHARE - 1);
-            self.jitter = (kept + difference) / JITTER_SHARE;
+            self.jitter = (kept + last.abs_diff(median)) / JITTER_SHARE;
         }
         self.samples.push_back((now, sample));
         let is_old = |at: Instant| now.saturating_since(at) > RECENT;
@@ -79,12 +81,12 @@ impl Rtt {
     }
 
     /// Returns the queueing delay: the smallest round trip since `since` over the base, without
-    /// jitter; zero without a sample since then.
+    /// jitter. Without a sample since then the last one counts: a queue that grows delays samples.
     pub(super) fn queueing(&self, since: Instant) -> Duration {
-        let late = self.samples.iter().rev();
-        let late = late.take_while(|(at, _)| *at >= since);
+        let newest = self.samples.iter().rev();
+        let late = newest.take_while(|(at, _)| *at >= since);
         let least = late.map(|&(_, sample)| sample).min();
-        least.map_or(Duration::ZERO, |least| self.beyond_jitter(least))
+        self.beyond_jitter(least.unwrap_or(self.latest()))
     }
 
     /// Returns by how much a round trip exceeds the base and the jitter.
@@ -122,10 +124,28 @@ mod tests {
             (rtt.base(), rtt.latest(), rtt.highest()),
             (ms(40), ms(70), ms(90))
         );
-        // The jitter is (50 / 16 * 15 + 20) / 16 = 4.18 ms.
-        assert_eq!(rtt.queueing(at(100)).as_millis(), 21);
-        assert_eq!(rtt.queueing(at(300)), Duration::ZERO, "nothing is known");
+        // The median of 40, 90 and 70 ms is 70 ms, so the jitter is 20 / 16 = 1.25 ms.
+        assert_eq!(rtt.queueing(at(100)), ms(25));
+        assert_eq!(rtt.queueing(at(300)), ms(25), "the last sample counts");
         assert_eq!(rtt.forward(), ms(50));
+    }
+
+    #[test]
+    fn a_queue_that_grows_or_drains_is_no_jitter() {
+        let mut rtt = Rtt::default();
+        for (time, sample) in [40, 60, 200, 500, 800, 400, 120, 41]
+            .into_iter()
+            .enumerate()
+        {
+            rtt.on_sample(at(100 * time as u64), ms(sample));
+        }
+        // Only the peak is none of the medians: (800 - 500) / 16 ms, twice kept by 15 / 16.
+        assert!(rtt.jitter < ms(17), "{}", rtt.jitter);
+        let mut rtt = Rtt::default();
+        for time in 0..200 {
+            rtt.on_sample(at(100 * time), ms(if time % 2 == 0 { 40 } else { 80 }));
+        }
+        assert!(rtt.jitter > ms(39), "{}", rtt.jitter);
     }
 
     #[test]
