@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
+use super::{MediaSession, idle, last_try};
 use crate::media::FragmentId;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
@@ -157,12 +157,15 @@ impl MediaSession {
     }
 
     pub(super) fn notify_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
-        if self.is_of_probe(path, digest) {
+        let is_standby = self.content.standby.is_standby(&self.paths, path);
+        if idle::is_of_probe(&self.paths[path.index()], is_standby, digest) {
             // Outcomes are reported in the order of packet numbers; later ones would wait for ever.
             return self.paths[path.index()].update_loss_history(now, digest);
         }
         let session = self.session_view();
         self.paths[path.index()].fade_outflow(now);
+        let bytes = self.max_packet_bytes;
+        let last_call_lead;
         match &mut self.paths[..] {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {
@@ -170,7 +173,7 @@ impl MediaSession {
                 only.update_loss_history(now, digest);
                 only.record_outflow(now, digest);
                 only.on_feedback(now, digest, &session, &views);
-                self.update_last_call_lead(&views);
+                last_call_lead = last_try::last_call_lead(&views, bytes);
             }
             _ => {
                 self.refresh_views(now);
@@ -179,9 +182,12 @@ impl MediaSession {
                 path.update_loss_history(now, digest);
                 path.record_outflow(now, digest);
                 path.on_feedback(now, digest, &session, &views);
-                self.update_last_call_lead(&views);
+                last_call_lead = last_try::last_call_lead(&views, bytes);
                 self.views = views;
             }
+        }
+        if self.config.laboratory.sends_last_tries() {
+            self.content.send_buffer.set_last_call_lead(last_call_lead);
         }
         self.update_standby(now);
         self.update_target(now);

@@ -31,7 +31,9 @@ impl MediaSession {
                     Some(half) => self.on_half(now, half, number, &symbol),
                 }
             }
-            WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
+            WireFrame::Repair { head, bytes } => {
+                self.on_symbol(now, |receiver| receiver.on_repair(head, bytes));
+            }
             WireFrame::SymbolsRecovered(numbers) => self.on_symbols_recovered(numbers),
             WireFrame::FramesGivenUp { first, count } => {
                 self.on_frames_given_up(now, first, count);
@@ -44,7 +46,7 @@ impl MediaSession {
     fn on_whole_fragment(&mut self, now: Instant, number: Option<u32>, symbol: &Symbol<'_>) {
         self.on_fragment(now, symbol);
         if let Some(number) = number {
-            self.on_source_symbol(now, number, symbol);
+            self.on_symbol(now, |receiver| receiver.on_source(number, symbol));
         }
     }
 

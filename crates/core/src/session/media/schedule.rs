@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
+use super::{MediaSession, unanswered};
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::{self, PacketKind, PacketView};
@@ -10,17 +10,13 @@ use crate::session_view::SessionView;
 
 impl MediaSession {
     pub(super) fn session_view(&self) -> SessionView {
+        let bound_bytes: u64 = self.paths.iter().map(Path::queued_bytes).sum();
         SessionView {
-            backlog_bytes: self.backlog_bytes(),
+            backlog_bytes: self.content.send_buffer.waiting_bytes() + bound_bytes,
             window_bytes: None,
-            target_bitrate: self.content.target_bitrate,
+            target_bitrate: self.content.target.bitrate(),
             deadline: self.config.media.deadline,
         }
-    }
-
-    pub(super) fn backlog_bytes(&self) -> u64 {
-        let bound_bytes: u64 = self.paths.iter().map(Path::queued_bytes).sum();
-        self.content.send_buffer.waiting_bytes() + bound_bytes
     }
 
     /// Calls the scheduler for waiting packets.
@@ -57,14 +53,20 @@ impl MediaSession {
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.content.scratch.assignments);
         assignments.clear();
-        let is_blind = self.has_blind_copies(now);
-        let held = if is_blind { self.held_copies() } else { 0 };
+        let waiting = self.content.send_buffer.waiting();
+        let is_blind = unanswered::has_blind_copies(now, &self.paths, waiting);
+        let held = match is_blind {
+            true => unanswered::held_copies(waiting, &self.content.budget),
+            false => 0,
+        };
         let queue = scheduler::SendQueue::new(&self.content.send_buffer.waiting()[held..]);
         self.content
             .scheduler
             .schedule(now, &queue, &session, views, &mut assignments);
         assignments.iter_mut().for_each(|it| it.index += held);
-        self.record_symbols(views, &assignments);
+        if let Some(sender) = &mut self.content.fec_sender {
+            sender.record_symbols(&self.content.send_buffer, views, &assignments);
+        }
         if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
             self.paths.iter_mut().for_each(Path::record_rate);
         }
@@ -85,10 +87,14 @@ impl MediaSession {
             .send_buffer
             .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
         self.content.scratch.assignments = assignments;
-        self.bind_repairs(now, views);
+        let held_since = self.content.held_since;
+        if let Some(sender) = &mut self.content.fec_sender {
+            let send_buffer = &mut self.content.send_buffer;
+            sender.bind_repairs(now, send_buffer, views, &mut self.paths, held_since);
+        }
         self.content.held_since = match self.content.send_buffer.waiting() {
             [] => None,
-            _ => self.content.held_since.or(Some(now)),
+            _ => held_since.or(Some(now)),
         };
     }
 
