@@ -32,9 +32,7 @@ use crate::config::{Config, ConfigError, SourceLimits};
 use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
-use crate::media::{
-    self, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer, SendFrameError,
-};
+use crate::media::{self, Frame, FrameId, LastCall, SendBuffer, SendFrameError};
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{Digest, SentPacket};
@@ -43,6 +41,7 @@ use crate::send_reason::SendReason;
 use crate::wire::{self, WireFrame};
 use admission::{Admission, Occasion};
 use idle::Idle;
+use receive::{Output, Reception};
 use standby::Standby;
 use target::{Capacity, Target};
 
@@ -74,12 +73,7 @@ pub struct Media {
     fec_sender: Option<Box<fec::Sender>>,
     /// Cost of repairs and retransmissions, and the allowance for repairs.
     budget: Budget,
-    reassembly: Reassembly,
-    halves: Halves,
-    /// Latest known instant of the peer's clock, by which truncated times are expanded.
-    peer_time: Instant,
-    /// Receive side of the peer's forward error correction.
-    fec_receiver: Option<Box<fec::Receiver>>,
+    reception: Reception,
     scratch: Scratch,
 }
 
@@ -87,7 +81,6 @@ pub struct Media {
 #[derive(Debug, Default)]
 struct Scratch {
     assignments: Vec<Assignment>,
-    outcomes: Vec<Outcome>,
     last_calls: Vec<LastCall>,
     symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
 }
@@ -220,13 +213,13 @@ impl MediaSession {
         Arc::make_mut(&mut self.config).media.deadline = deadline;
         self.content.send_buffer.set_deadline(deadline);
         self.content.target.set_deadline(deadline);
-        self.set_patience();
+        set_patience(&mut self.paths, deadline);
     }
 
     /// Returns the first frame of the peer that may still be handed out or given up. All before it
     /// have been.
     pub fn first_unsettled(&self) -> FrameId {
-        self.content.reassembly.first_unsettled()
+        self.content.reception.reassembly().first_unsettled()
     }
 
     /// Returns the time from its capture until a frame is worthless.
@@ -237,16 +230,6 @@ impl MediaSession {
     /// Returns the bitrate requested from the encoder.
     pub fn target_bitrate(&self) -> DataRate {
         self.content.target.bitrate()
-    }
-
-    /// Sets the patience with silent paths by the number of paths.
-    fn set_patience(&mut self) {
-        let deadline = self.config.media.deadline;
-        let kept = |path: &&Path| path.state() != PathState::Removed;
-        let is_only = self.paths.iter().filter(kept).count() <= 1;
-        for path in &mut self.paths {
-            path.liveness.set_patience(deadline, is_only);
-        }
     }
 
     fn on_media_path_changed(&mut self, now: Instant, path: PathId) {
@@ -334,6 +317,15 @@ impl MediaSession {
     }
 }
 
+/// Sets the patience with silent paths by the number of paths.
+fn set_patience(paths: &mut [Path], deadline: Duration) {
+    let kept = |path: &&Path| path.state() != PathState::Removed;
+    let is_only = paths.iter().filter(kept).count() <= 1;
+    for path in paths {
+        path.liveness.set_patience(deadline, is_only);
+    }
+}
+
 impl Hooks for Media {
     const IS_MEDIA: bool = true;
 
@@ -352,13 +344,7 @@ impl Hooks for Media {
             ),
             fec_sender: fec_policy.map(fec::Sender::new),
             budget: Budget::new(now),
-            fec_receiver: None,
-            reassembly: Reassembly::new(
-                config.media.reassembly_wait,
-                config.laboratory.keeps_bytes,
-                config.media.hand_out,
-            ),
-            halves: Halves::default(),
+            reception: Reception::new(config, now),
             target: Target::new(config, header_bytes),
             is_schedule_due: false,
             scheduled_at: now,
@@ -369,7 +355,6 @@ impl Hooks for Media {
             has_sent_media: false,
             idle: Idle::default(),
             standby: Standby::default(),
-            peer_time: now,
             scratch: Scratch::default(),
         })
     }
@@ -392,7 +377,7 @@ impl Hooks for Media {
         }
         let is_metered = path.is_metered();
         session.content.standby.on_path_joined(now, is_metered);
-        session.set_patience();
+        set_patience(&mut session.paths, session.config.media.deadline);
     }
 
     fn on_metered(session: &mut MediaSession, now: Instant, is_metered: bool) {
@@ -400,12 +385,12 @@ impl Hooks for Media {
     }
 
     fn on_path_removed(session: &mut MediaSession, id: PathId) {
-        session.set_patience();
-        session.take_back(id);
+        set_patience(&mut session.paths, session.config.media.deadline);
+        session.content.take_back(&mut session.paths, id);
     }
 
     fn take_back(session: &mut MediaSession, id: PathId) {
-        session.take_back(id);
+        session.content.take_back(&mut session.paths, id);
     }
 
     fn on_path_changed(session: &mut MediaSession, now: Instant, id: PathId) {
@@ -424,7 +409,7 @@ impl Hooks for Media {
 
     #[inline]
     fn awaits_more(&self) -> bool {
-        self.reassembly.has_incomplete()
+        self.reception.reassembly().has_incomplete()
     }
 
     #[inline]
@@ -457,7 +442,10 @@ impl Hooks for Media {
     }
 
     fn on_end(session: &mut MediaSession) {
-        session.finish_reassembly();
+        session.content.reception.finish(Output {
+            counters: &mut session.counters,
+            events: &mut session.events,
+        });
     }
 
     #[inline]
@@ -485,9 +473,7 @@ impl Hooks for Media {
 
     #[inline]
     fn write_before_report(session: &mut MediaSession, buf: &mut Vec<u8>) {
-        if let Some(receiver) = &mut session.content.fec_receiver {
-            receiver.write_symbols_recovered(buf);
-        }
+        session.content.reception.write_symbols_recovered(buf);
     }
 
     #[inline]
@@ -510,12 +496,17 @@ impl Hooks for Media {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        session.write_next_packet(now, id, buf)
+        session
+            .write_due_mtu_probe(now, id, buf)
+            .or_else(|| session.paths[id.index()].write_challenge(buf))
+            .or_else(|| session.write_media(now, id, buf))
+            .or_else(|| session.write_padding(now, id, buf))
     }
 
     #[inline]
     fn on_packet_sent(session: &mut MediaSession, now: Instant, id: PathId, packet: &SentPacket) {
-        session.on_packet_sent(now, id, packet);
+        let path = &mut session.paths[id.index()];
+        session.content.on_packet_sent(now, path, packet);
     }
 
     fn is_drained(&self) -> bool {
@@ -543,7 +534,7 @@ impl Hooks for Media {
 
     fn consider_sending(session: &MediaSession, next: &mut NextTimer) {
         let send_buffer = &session.content.send_buffer;
-        next.consider(session.held_until(), Timer::Scheduler);
+        next.consider(session.content.held_until(&session.paths), Timer::Scheduler);
         next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
         let notice = session.content.notices.due(&session.paths);
         next.consider(notice.map(|(at, _)| at), Timer::Notice);
@@ -552,7 +543,7 @@ impl Hooks for Media {
     }
 
     fn consider_receiving(&self, next: &mut NextTimer) {
-        next.consider(self.reassembly.expires_at(), Timer::Reassembly);
+        next.consider(self.reception.reassembly().expires_at(), Timer::Reassembly);
     }
 
     fn handle_timeout(session: &mut MediaSession, now: Instant) {

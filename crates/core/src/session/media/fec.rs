@@ -6,12 +6,12 @@ use anabranch_units::Instant;
 
 use super::MediaSession;
 use crate::fec::{self, Decoder, FecPolicy, FrameToProtect, MediaShares, RepairPlacement};
-use crate::media::{Frame, FrameId, SYMBOL_HEAD_BYTES, SendBuffer, Symbol, Taken};
+use crate::media::{Frame, FrameId, SYMBOL_HEAD_BYTES, SendBuffer, Symbol};
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{Assignment, PacketKind, PacketView, fastest};
-use crate::wire::{self, MAX_RECOVERED, RecoveredSymbols, RepairHead};
+use crate::wire::{self, MAX_RECOVERED, RepairHead};
 
 /// Number of reports that list a recovered symbol, so that a lost report costs little.
 const REPETITIONS: u8 = 3;
@@ -122,6 +122,21 @@ impl Receiver {
         self.decoder.on_repair(header, bytes);
     }
 
+    /// Returns the next recovered symbol, `None` in its place if it is malformed, and its number.
+    pub(super) fn next_recovered(&mut self) -> Option<(u64, Option<Symbol<'_>>)> {
+        let last_frame = self.last_frame;
+        let (number, bytes) = self.decoder.next_recovered()?;
+        Some((number, Symbol::read(bytes, last_frame)))
+    }
+
+    /// Queues the report of a recovered symbol.
+    pub(super) fn on_recovered(&mut self, number: u64) {
+        self.recovered.push_back((number, REPETITIONS));
+        if self.recovered.len() > MAX_RECOVERED {
+            self.recovered.pop_front();
+        }
+    }
+
     /// Reports recovered symbols, which the peer need not send again.
     pub(super) fn write_symbols_recovered(&mut self, buf: &mut Vec<u8>) {
         let recovered = &mut self.recovered;
@@ -183,34 +198,6 @@ pub(super) fn write_repair(
 }
 
 impl MediaSession {
-    /// Takes a symbol in by `take`, and the fragments that it recovers.
-    pub(super) fn on_symbol(&mut self, now: Instant, take: impl FnOnce(&mut Receiver)) {
-        let mut receiver = self.content.fec_receiver.take().unwrap_or_default();
-        take(&mut receiver);
-        while let Some((number, bytes)) = receiver.decoder.next_recovered() {
-            let Some(symbol) = Symbol::read(bytes, receiver.last_frame) else {
-                self.counters.malformed_datagrams += 1;
-                continue;
-            };
-            if self.on_fragment(now, &symbol) == Taken::New {
-                self.counters.recovered_fragments += 1;
-            }
-            receiver.recovered.push_back((number, REPETITIONS));
-            if receiver.recovered.len() > MAX_RECOVERED {
-                receiver.recovered.pop_front();
-            }
-        }
-        self.content.fec_receiver = Some(receiver);
-    }
-
-    pub(super) fn on_symbols_recovered(&mut self, numbers: RecoveredSymbols<'_>) {
-        for low_bits in numbers.iter() {
-            let symbol = wire::expand(low_bits, self.content.send_buffer.next_symbol());
-            self.content.send_buffer.on_recovered(symbol);
-            self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
-        }
-    }
-
     /// Protects a frame that has just been queued, if a policy is set.
     pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
         self.content.budget.on_media(now, frame.bytes.len() as u64);
@@ -226,7 +213,8 @@ impl MediaSession {
             bytes: frame.bytes.len() as u32,
             deadline: frame.captured_at + self.content.send_buffer.lifetime_of(id),
         };
-        let session = self.session_view();
+        let deadline = self.config.media.deadline;
+        let session = self.content.session_view(&self.paths, deadline);
         let policy = &mut sender.policy;
         let protection = policy.protect(now, &to_protect, &session, &self.views);
         self.content.fec_sender = Some(sender);

@@ -2,8 +2,9 @@
 
 use anabranch_units::Instant;
 
-use super::{MediaSession, idle, last_try};
+use super::{Media, MediaSession, idle, last_try};
 use crate::media::FragmentId;
+use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
@@ -13,82 +14,18 @@ impl MediaSession {
     /// Handles a report about path `about` that has come in on path `on`.
     pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         for packet in &digest.acked {
-            self.on_acked(now, about, packet);
+            self.content.on_acked(now, about, packet);
         }
-        self.on_standstill(now, about);
+        self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
+        if !self.config.laboratory.endpoint.is_bare() {
+            restart_after_standstill(now, about, &mut self.paths);
+        }
         self.on_losses(now, about, digest, SendReason::Lost);
         self.reconsider_unrepaired(now);
         self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
         self.reinject(now);
         self.admit(now, None);
-    }
-
-    /// Restarts the outflow of an only path that answers again after a standstill. With several
-    /// paths the returning one must not look good yet, and its packets have moved to the others.
-    fn on_standstill(&mut self, now: Instant, path: PathId) {
-        if self.config.laboratory.endpoint.is_bare() {
-            return;
-        }
-        if let [only] = &mut self.paths[..]
-            && only.id == path
-            && only.state() != PathState::Active
-        {
-            only.restart_outflow(now);
-        }
-    }
-
-    fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {
-        let packet = &acked.sent;
-        match packet.content {
-            PacketContent::Fragment { frame, fragment } => {
-                self.content.send_buffer.on_acked(frame, fragment, path);
-                self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
-                if let Some(received_at) = acked.received_at {
-                    let event = SchedulerEvent::Delivered {
-                        path,
-                        frame,
-                        fragment,
-                        received_at,
-                    };
-                    self.content.scheduler.on_event(now, &event);
-                }
-            }
-            PacketContent::Repair { .. } | PacketContent::Half { .. } => {
-                self.on_part_acked(path, packet.content);
-            }
-            PacketContent::Padding
-            | PacketContent::Challenge
-            | PacketContent::MtuProbe
-            | PacketContent::Segment { .. } => {}
-        }
-        self.content.scheduler.on_event(
-            now,
-            &SchedulerEvent::Acked {
-                path,
-                bytes: packet.bytes,
-            },
-        );
-        self.content.is_schedule_due = true;
-    }
-
-    /// Handles a repair or half of a fragment that has arrived.
-    #[cold]
-    fn on_part_acked(&mut self, path: PathId, content: PacketContent) {
-        match content {
-            PacketContent::Repair { frame, repair } => {
-                self.content.send_buffer.on_repair_settled(frame, repair);
-            }
-            PacketContent::Half {
-                frame,
-                fragment,
-                half,
-            } => {
-                let send_buffer = &mut self.content.send_buffer;
-                send_buffer.on_half_acked(frame, fragment, half, path);
-            }
-            _ => {}
-        }
     }
 
     /// Resends packets lost on `path`, with this reason, if a copy is still useful.
@@ -162,7 +99,8 @@ impl MediaSession {
             // Outcomes are reported in the order of packet numbers; later ones would wait for ever.
             return self.paths[path.index()].update_loss_history(now, digest);
         }
-        let session = self.session_view();
+        let deadline = self.config.media.deadline;
+        let session = self.content.session_view(&self.paths, deadline);
         self.paths[path.index()].fade_outflow(now);
         let bytes = self.max_packet_bytes;
         let last_call_lead;
@@ -191,5 +129,70 @@ impl MediaSession {
         }
         self.update_standby(now);
         self.update_target(now);
+    }
+}
+
+/// Restarts the outflow of an only path that answers again after a standstill. With several paths
+/// the returning one must not look good yet, and its packets have moved to the others.
+fn restart_after_standstill(now: Instant, path: PathId, paths: &mut [Path]) {
+    if let [only] = paths
+        && only.id == path
+        && only.state() != PathState::Active
+    {
+        only.restart_outflow(now);
+    }
+}
+
+impl Media {
+    fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {
+        let packet = &acked.sent;
+        match packet.content {
+            PacketContent::Fragment { frame, fragment } => {
+                self.send_buffer.on_acked(frame, fragment, path);
+                if let Some(received_at) = acked.received_at {
+                    let event = SchedulerEvent::Delivered {
+                        path,
+                        frame,
+                        fragment,
+                        received_at,
+                    };
+                    self.scheduler.on_event(now, &event);
+                }
+            }
+            PacketContent::Repair { .. } | PacketContent::Half { .. } => {
+                self.on_part_acked(path, packet.content);
+            }
+            PacketContent::Padding
+            | PacketContent::Challenge
+            | PacketContent::MtuProbe
+            | PacketContent::Segment { .. } => {}
+        }
+        self.scheduler.on_event(
+            now,
+            &SchedulerEvent::Acked {
+                path,
+                bytes: packet.bytes,
+            },
+        );
+        self.is_schedule_due = true;
+    }
+
+    /// Handles a repair or half of a fragment that has arrived.
+    #[cold]
+    fn on_part_acked(&mut self, path: PathId, content: PacketContent) {
+        match content {
+            PacketContent::Repair { frame, repair } => {
+                self.send_buffer.on_repair_settled(frame, repair);
+            }
+            PacketContent::Half {
+                frame,
+                fragment,
+                half,
+            } => {
+                let send_buffer = &mut self.send_buffer;
+                send_buffer.on_half_acked(frame, fragment, half, path);
+            }
+            _ => {}
+        }
     }
 }

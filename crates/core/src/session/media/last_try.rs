@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{MediaSession, unanswered};
+use super::{Media, MediaSession, unanswered};
 use crate::forecast::Priority;
 use crate::media::{FragmentId, SendBuffer, Verdict};
 use crate::path::Path;
@@ -28,7 +28,11 @@ impl MediaSession {
         let (verdict, copy_path) = self
             .rule(now)
             .verdict(id, PathSet::EMPTY, reason, packet.bytes);
-        if verdict != Verdict::SendCopy || !self.may_copy_blindly(now, packet.bytes) {
+        if verdict != Verdict::SendCopy
+            || !self
+                .content
+                .may_copy_blindly(now, &self.paths, packet.bytes)
+        {
             return;
         }
         let is_elsewhere = copy_path.is_some_and(|copy_path| copy_path.path != path);
@@ -82,7 +86,9 @@ impl MediaSession {
             let (verdict, copy_path) =
                 self.rule(now)
                     .verdict(call.id, suspected, call.reason, bytes);
-            if verdict != Verdict::SendCopy || !self.may_copy_blindly(now, bytes) {
+            if verdict != Verdict::SendCopy
+                || !self.content.may_copy_blindly(now, &self.paths, bytes)
+            {
                 continue;
             }
             if is_usual {
@@ -98,11 +104,13 @@ impl MediaSession {
         }
         self.content.scratch.last_calls = calls;
     }
+}
 
+impl Media {
     /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
-    fn may_copy_blindly(&self, now: Instant, bytes: u32) -> bool {
-        let waiting = self.content.send_buffer.waiting();
-        unanswered::may_copy_blindly(now, &self.paths, waiting, &self.content.budget, bytes)
+    fn may_copy_blindly(&self, now: Instant, paths: &[Path], bytes: u32) -> bool {
+        let waiting = self.send_buffer.waiting();
+        unanswered::may_copy_blindly(now, paths, waiting, &self.budget, bytes)
     }
 }
 

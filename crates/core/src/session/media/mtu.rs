@@ -34,11 +34,12 @@ impl MediaSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
+        let overhead_bytes = self.config.overhead_bytes;
         let path = &self.paths[id.index()];
         path.mtu_probe_at().filter(|at| *at <= now)?;
         let is_media_next = path.has_bound() && path.ready_at() <= now && path.has_window();
         match is_media_next || path.challenge.is_some() {
-            true => self.write_mtu_probe(now, id, buf),
+            true => self.paths[id.index()].write_mtu_probe(now, overhead_bytes, buf),
             false => None,
         }
     }

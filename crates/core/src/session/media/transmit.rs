@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::{MediaSession, fec, probing};
+use super::{Media, MediaSession, fec, probing};
 use crate::config::PaddingPolicy;
 use crate::path::Path;
 use crate::path_view::PathId;
@@ -28,38 +28,12 @@ impl MediaSession {
             && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
-    pub(super) fn write_next_packet(
+    pub(super) fn write_media(
         &mut self,
         now: Instant,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        self.write_due_mtu_probe(now, id, buf)
-            .or_else(|| self.write_challenge(id, buf))
-            .or_else(|| self.write_media(now, id, buf))
-            .or_else(|| self.write_padding(now, id, buf))
-    }
-
-    pub(super) fn on_packet_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
-        let path = &mut self.paths[id.index()];
-        let is_padding = packet.content == PacketContent::Padding;
-        path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
-        self.content.probing.on_sent(now, packet.bytes, is_padding);
-        if is_padding {
-            path.counters.padding_packets += 1;
-            path.counters.padding_bytes += u64::from(packet.bytes);
-        }
-        let event = SchedulerEvent::Sent {
-            path: id,
-            bytes: packet.bytes,
-            queued_bytes: path.queued_bytes(),
-        };
-        self.content.scheduler.on_event(now, &event);
-        // Held packets may leave now that the path is free, or a burst is not over.
-        self.content.is_schedule_due |= self.content.send_buffer.has_waiting();
-    }
-
-    fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
         // Packets that have arrived by another copy or were given up meanwhile are skipped.
         let mut has_dropped = false;
         loop {
@@ -111,7 +85,12 @@ impl MediaSession {
         }
     }
 
-    fn write_padding(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
+    pub(super) fn write_padding(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
         let path = &mut self.paths[id.index()];
         // A greedy session always has something to send.
         path.is_window_limited |= self.content.has_sent_media
@@ -145,5 +124,26 @@ impl MediaSession {
             standby: &self.content.standby,
         };
         self.content.probing.padding_due_at(&need, id)
+    }
+}
+
+impl Media {
+    /// Handles the departure of a packet on this path.
+    pub(super) fn on_packet_sent(&mut self, now: Instant, path: &mut Path, packet: &SentPacket) {
+        let is_padding = packet.content == PacketContent::Padding;
+        path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
+        self.probing.on_sent(now, packet.bytes, is_padding);
+        if is_padding {
+            path.counters.padding_packets += 1;
+            path.counters.padding_bytes += u64::from(packet.bytes);
+        }
+        let event = SchedulerEvent::Sent {
+            path: path.id,
+            bytes: packet.bytes,
+            queued_bytes: path.queued_bytes(),
+        };
+        self.scheduler.on_event(now, &event);
+        // Held packets may leave now that the path is free, or a burst is not over.
+        self.is_schedule_due |= self.send_buffer.has_waiting();
     }
 }

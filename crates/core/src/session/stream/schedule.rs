@@ -14,6 +14,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::send_reason::SendReason;
+use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
 use crate::stream::{Chunk, Waiting};
 use crate::wire;
@@ -421,7 +422,7 @@ impl StreamSession {
         if !send.has_waiting() && !is_short_left {
             return None;
         }
-        let ready = self.next_ready_after(binding.asked_at);
+        let ready = next_ready_after(&self.paths, binding.asked_at);
         [ready, binding.scheduler.wake_at()]
             .into_iter()
             .flatten()
