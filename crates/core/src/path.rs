@@ -1,6 +1,7 @@
 //! One path: glue of controller, pacer, recovery, queue and liveness.
 
 mod bound;
+mod control_frames;
 mod fluid_model;
 mod forecast;
 mod interruption;

@@ -101,6 +101,10 @@ impl Recovery {
         self.trusts_report_times = is_trusting && self.loss_detection == LossDetection::PerPacket;
     }
 
+    pub(crate) fn loss_detection(&self) -> LossDetection {
+        self.loss_detection
+    }
+
     /// Starts the search for the path's MTU.
     pub(crate) fn search_mtu(&mut self, mtu: PathMtu) {
         self.mtu = Some(Box::new(mtu));

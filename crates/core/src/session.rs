@@ -24,7 +24,7 @@ mod transmit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
 
 use crate::config::{Config, ConfigError};
 use crate::control::ControllerConfig;
@@ -76,11 +76,34 @@ struct Scratch {
 enum Closing {
     Open,
     /// This end closes: it says so this many times more, next at this moment.
-    TargetReports {
+    Announcing {
         times: u8,
         next_at: Instant,
     },
     Closed,
+}
+
+impl Closing {
+    /// Interval between announcements of the end.
+    const INTERVAL: Duration = Duration::from_millis(50);
+
+    /// Returns whether the end is announced now, and counts it if so.
+    fn is_announced(&mut self, now: Instant) -> bool {
+        let Closing::Announcing { times, next_at } = *self else {
+            return false;
+        };
+        if next_at > now {
+            return false;
+        }
+        *self = match times {
+            1 => Closing::Closed,
+            _ => Closing::Announcing {
+                times: times - 1,
+                next_at: now + Closing::INTERVAL,
+            },
+        };
+        true
+    }
 }
 
 /// Where a datagram came from.
@@ -289,7 +312,7 @@ impl<C: Content> Session<C> {
     /// ask [`Session::is_drained`] before.
     pub fn close(&mut self, now: Instant) {
         if self.closing == Closing::Open {
-            self.closing = Closing::TargetReports {
+            self.closing = Closing::Announcing {
                 times: 3,
                 next_at: now,
             };
@@ -346,15 +369,6 @@ impl<C: Content> Session<C> {
                 .map(|path| path.view(max_packet_bytes, now)),
         );
         C::mark_views(self);
-    }
-
-    /// Returns the best active path other than `path`.
-    fn best_other_path(&self, path: PathId) -> Option<PathId> {
-        self.paths
-            .iter()
-            .filter(|other| other.id != path && other.state() == PathState::Active)
-            .min_by_key(|other| other.recovery.rtt().smoothed())
-            .map(|other| other.id)
     }
 
     fn on_path_changed(&mut self, now: Instant, path: PathId) {

@@ -32,17 +32,18 @@ use crate::config::{Config, ConfigError, SourceLimits};
 use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
-use crate::media::{
-    self, Demand, Frame, FrameId, LastCall, Outcome, Reassembly, SendBuffer, SendFrameError,
-    SourceRate,
-};
+use crate::media::{self, Frame, FrameId, LastCall, SendBuffer, SendFrameError};
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{Digest, SentPacket};
 use crate::scheduler::{Assignment, Scheduler, SchedulerEvent};
 use crate::send_reason::SendReason;
-use crate::standby::Standby;
 use crate::wire::{self, WireFrame};
+use admission::{Admission, Occasion};
+use idle::Idle;
+use receive::{Output, Reception};
+use standby::Standby;
+use target::{Capacity, Target};
 
 /// A session of media: frames, worthless when late, over any number of paths.
 pub type MediaSession = Session<Media>;
@@ -50,31 +51,21 @@ pub type MediaSession = Session<Media>;
 /// Media of one end: its send side, and the received part of the peer's media.
 #[derive(Debug)]
 pub struct Media {
-    /// Whether metered paths help; `None` if there are none.
-    standby: Option<Box<Standby>>,
+    /// Whether metered paths help.
+    standby: Standby,
     send_buffer: SendBuffer,
-    /// Rate of a source that does not follow the target.
-    source_rate: SourceRate,
-    target_bitrate: DataRate,
-    /// Inputs of the last target.
-    demand: Option<Demand>,
+    target: Target,
     scheduler: Box<dyn Scheduler>,
     /// When the scheduler was last asked.
     scheduled_at: Instant,
-    /// Encoder's share of the paths' bandwidth.
-    target_fraction: f64,
     /// Whether waiting packets may find a path that they did not find before.
     is_schedule_due: bool,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
-    /// Whether the session is kept alive even before this end sends media.
-    is_kept_alive: bool,
+    idle: Idle,
     /// Time since which the scheduler has held packets.
     held_since: Option<Instant>,
-    /// Whether frames have waited for too long, and the queue has not been empty since.
-    is_overloaded: bool,
-    /// When a path last went out or came back.
-    path_changed_at: Instant,
+    admission: Admission,
     /// Allowance of padding for probes.
     probing: probing::Probing,
     notices: notices::Notices,
@@ -82,11 +73,7 @@ pub struct Media {
     fec_sender: Option<Box<fec::Sender>>,
     /// Cost of repairs and retransmissions, and the allowance for repairs.
     budget: Budget,
-    reassembly: Reassembly,
-    /// Latest known instant of the peer's clock, by which truncated times are expanded.
-    peer_time: Instant,
-    /// Receive side of the peer's forward error correction.
-    fec_receiver: Option<Box<fec::Receiver>>,
+    reception: Reception,
     scratch: Scratch,
 }
 
@@ -94,20 +81,8 @@ pub struct Media {
 #[derive(Debug, Default)]
 struct Scratch {
     assignments: Vec<Assignment>,
-    outcomes: Vec<Outcome>,
     last_calls: Vec<LastCall>,
     symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
-}
-
-impl Media {
-    /// Returns the encoder's share of the paths' bandwidth for this configuration.
-    fn target_fraction(config: &Config, header_bytes: u32) -> f64 {
-        let payload_bytes = f64::from(config.fragment_bytes);
-        let packet_bytes = u32::from(config.fragment_bytes) + config.overhead_bytes + header_bytes;
-        let share = payload_bytes / f64::from(packet_bytes);
-        let target_fraction = config.media.target_fraction;
-        target_fraction.unwrap_or_else(|| config.controller.rate().encoder_share(share))
-    }
 }
 
 impl MediaSession {
@@ -156,6 +131,7 @@ impl MediaSession {
         self.counters.media_bytes_sent += frame.bytes.len() as u64;
         if !self.content.has_sent_media {
             self.content.has_sent_media = true;
+            self.content.idle.keep_alive();
             self.content.probing.on_change(now);
         }
         self.content.probing.on_frame(now, frame.bytes.len());
@@ -166,12 +142,14 @@ impl MediaSession {
         for path in &mut self.paths {
             path.on_frame(interval, self.config.media.deadline);
         }
-        if let Some(standby) = &mut self.content.standby {
-            standby.on_frame(now, frame.bytes.len());
-        }
+        self.content.standby.on_frame(now, frame.bytes.len());
         self.content.is_schedule_due = true;
-        if is_new {
-            self.report_source_rate(now, frame.bytes.len());
+        let is_fixed = self.config.media.source == SourceLimits::Fixed;
+        if is_new && is_fixed && !self.config.laboratory.endpoint.is_bare() {
+            let rate = self.content.target.on_frame(now, frame.bytes.len());
+            let is_redundant = self.content.scheduler.is_redundant();
+            let is_saving = self.content.standby.are_metered_in_reserve(&self.paths);
+            target::report_source_rate(rate, is_redundant, is_saving, &mut self.paths);
         }
         self.protect(now, id, frame);
         self.admit(now, Some(id));
@@ -182,9 +160,10 @@ impl MediaSession {
     /// the peer has lost that session. They do not count as sent by it, and it is over.
     pub fn go_on_from(&mut self, now: Instant, before: &mut MediaSession) {
         // The source did not make them all at once.
-        self.content.source_rate = before.content.source_rate;
         let deadline = self.config.media.deadline;
-        self.content.source_rate.set_deadline(deadline);
+        self.content
+            .target
+            .go_on_from(&before.content.target, deadline);
         for frame in before.take_unfinished_frames(now) {
             // The buffer of a new session has room for that of the old one.
             let _ = self.take_in(now, &frame, false);
@@ -233,14 +212,14 @@ impl MediaSession {
         }
         Arc::make_mut(&mut self.config).media.deadline = deadline;
         self.content.send_buffer.set_deadline(deadline);
-        self.content.source_rate.set_deadline(deadline);
-        self.set_patience();
+        self.content.target.set_deadline(deadline);
+        set_patience(&mut self.paths, deadline);
     }
 
     /// Returns the first frame of the peer that may still be handed out or given up. All before it
     /// have been.
     pub fn first_unsettled(&self) -> FrameId {
-        self.content.reassembly.first_unsettled()
+        self.content.reception.reassembly().first_unsettled()
     }
 
     /// Returns the time from its capture until a frame is worthless.
@@ -250,21 +229,11 @@ impl MediaSession {
 
     /// Returns the bitrate requested from the encoder.
     pub fn target_bitrate(&self) -> DataRate {
-        self.content.target_bitrate
-    }
-
-    /// Sets the patience with silent paths by the number of paths.
-    fn set_patience(&mut self) {
-        let deadline = self.config.media.deadline;
-        let kept = |path: &&Path| path.state() != PathState::Removed;
-        let is_only = self.paths.iter().filter(kept).count() <= 1;
-        for path in &mut self.paths {
-            path.liveness.set_patience(deadline, is_only);
-        }
+        self.content.target.bitrate()
     }
 
     fn on_media_path_changed(&mut self, now: Instant, path: PathId) {
-        self.content.path_changed_at = now;
+        self.content.admission.on_path_changed(now);
         self.content.probing.on_change(now);
         let event = match self.paths[path.index()].state() {
             PathState::Active => {
@@ -277,6 +246,83 @@ impl MediaSession {
         self.content.is_schedule_due = true;
         self.update_standby(now);
         self.update_target(now);
+    }
+
+    /// Gives up frames that cannot arrive in time at the paths' delivery rate. `new` is the frame
+    /// that has just come, if one has.
+    fn admit(&mut self, now: Instant, new: Option<FrameId>) {
+        // If frames stand alone, each is given up as late as possible: paths may become faster. An
+        // encoder that follows the paths ends an overload by itself, and the capacity of a path
+        // that was never full is unknown. A frame refused too early would cost all that need it.
+        let has_structure = self.content.send_buffer.has_structure();
+        let is_fixed = self.config.media.source == SourceLimits::Fixed;
+        let is_bare = self.config.laboratory.endpoint.is_bare();
+        if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
+            return;
+        }
+        let occasion = Occasion {
+            now,
+            lifetime: self.config.media.deadline,
+            new,
+            payload_share: self.payload_share(),
+        };
+        let Media {
+            admission,
+            send_buffer,
+            ..
+        } = &mut self.content;
+        for frame in admission.admit(&occasion, send_buffer, &mut self.paths) {
+            self.on_given_up(now, frame);
+        }
+    }
+
+    /// Updates the choice of metered paths by the state of all paths.
+    fn update_standby(&mut self, now: Instant) {
+        let standby = &mut self.content.standby;
+        let is_changed = standby.update(now, &self.paths, &self.config.media);
+        self.content.is_schedule_due |= is_changed;
+    }
+
+    /// Sets the encoder's target to the paths' present bandwidth.
+    fn update_target(&mut self, now: Instant) {
+        let repair_share = self
+            .content
+            .fec_sender
+            .is_some()
+            .then(|| self.payload_share());
+        let content = &mut self.content;
+        let capacity = Capacity {
+            now,
+            paths: &self.paths,
+            is_saving: content.standby.are_metered_in_reserve(&self.paths),
+            is_redundant: content.scheduler.is_redundant(),
+            waiting_bytes: content.send_buffer.waiting_bytes(),
+        };
+        content.probing.on_rate(now, capacity.target_rate());
+        let budget = &mut content.budget;
+        let target = content
+            .target
+            .update(&self.config, &capacity, repair_share, budget);
+        if let Some(target) = target {
+            match self.events.back_mut() {
+                Some(Event::TargetBitrate(last)) => *last = target,
+                _ => self.events.push_back(Event::TargetBitrate(target)),
+            }
+        }
+    }
+
+    /// Returns the payload of a full packet, as a share of its bytes on the wire.
+    fn payload_share(&self) -> f64 {
+        f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes)
+    }
+}
+
+/// Sets the patience with silent paths by the number of paths.
+fn set_patience(paths: &mut [Path], deadline: Duration) {
+    let kept = |path: &&Path| path.state() != PathState::Removed;
+    let is_only = paths.iter().filter(kept).count() <= 1;
+    for path in paths {
+        path.liveness.set_patience(deadline, is_only);
     }
 }
 
@@ -296,32 +342,19 @@ impl Hooks for Media {
                 config.media.deadline,
                 has_symbols,
             ),
-            source_rate: SourceRate::new(config.media.deadline),
             fec_sender: fec_policy.map(fec::Sender::new),
             budget: Budget::new(now),
-            fec_receiver: None,
-            reassembly: Reassembly::new(
-                config.media.reassembly_wait,
-                config.laboratory.keeps_bytes,
-                config.media.hand_out,
-            ),
-            target_bitrate: match config.media.source {
-                SourceLimits::Fixed => DataRate::ZERO,
-                SourceLimits::Adaptive { min, .. } => min,
-            },
-            demand: None,
-            target_fraction: Media::target_fraction(config, header_bytes),
+            reception: Reception::new(config, now),
+            target: Target::new(config, header_bytes),
             is_schedule_due: false,
             scheduled_at: now,
             held_since: None,
-            is_overloaded: false,
-            path_changed_at: now,
+            admission: Admission::new(now),
             probing: probing::Probing::new(now),
             notices: notices::Notices::default(),
             has_sent_media: false,
-            is_kept_alive: false,
-            standby: None,
-            peer_time: now,
+            idle: Idle::default(),
+            standby: Standby::default(),
             scratch: Scratch::default(),
         })
     }
@@ -331,7 +364,7 @@ impl Hooks for Media {
     }
 
     fn max_rate(session: &MediaSession) -> DataRate {
-        session.config.max_rate(session.content.target_fraction)
+        session.config.max_rate(session.content.target.fraction())
     }
 
     fn on_path_added(session: &mut MediaSession, now: Instant, id: PathId) {
@@ -343,21 +376,21 @@ impl Hooks for Media {
             path.start_loss_history();
         }
         let is_metered = path.is_metered();
-        session.on_path_joined(now, is_metered);
-        session.set_patience();
+        session.content.standby.on_path_joined(now, is_metered);
+        set_patience(&mut session.paths, session.config.media.deadline);
     }
 
     fn on_metered(session: &mut MediaSession, now: Instant, is_metered: bool) {
-        session.on_path_joined(now, is_metered);
+        session.content.standby.on_path_joined(now, is_metered);
     }
 
     fn on_path_removed(session: &mut MediaSession, id: PathId) {
-        session.set_patience();
-        session.take_back(id);
+        set_patience(&mut session.paths, session.config.media.deadline);
+        session.content.take_back(&mut session.paths, id);
     }
 
     fn take_back(session: &mut MediaSession, id: PathId) {
-        session.take_back(id);
+        session.content.take_back(&mut session.paths, id);
     }
 
     fn on_path_changed(session: &mut MediaSession, now: Instant, id: PathId) {
@@ -365,11 +398,8 @@ impl Hooks for Media {
     }
 
     fn mark_views(session: &mut MediaSession) {
-        if session.are_metered_in_reserve() {
-            for view in &mut session.views {
-                view.is_standby |= session.paths[view.id.index()].is_metered();
-            }
-        }
+        let standby = &session.content.standby;
+        standby.mark(&session.paths, &mut session.views);
     }
 
     #[inline]
@@ -379,7 +409,7 @@ impl Hooks for Media {
 
     #[inline]
     fn awaits_more(&self) -> bool {
-        self.reassembly.has_incomplete()
+        self.reception.reassembly().has_incomplete()
     }
 
     #[inline]
@@ -412,7 +442,10 @@ impl Hooks for Media {
     }
 
     fn on_end(session: &mut MediaSession) {
-        session.finish_reassembly();
+        session.content.reception.finish(Output {
+            counters: &mut session.counters,
+            events: &mut session.events,
+        });
     }
 
     #[inline]
@@ -440,7 +473,7 @@ impl Hooks for Media {
 
     #[inline]
     fn write_before_report(session: &mut MediaSession, buf: &mut Vec<u8>) {
-        session.write_symbols_recovered(buf);
+        session.content.reception.write_symbols_recovered(buf);
     }
 
     #[inline]
@@ -452,7 +485,7 @@ impl Hooks for Media {
         buf: &mut Vec<u8>,
     ) {
         if has_control_frames {
-            session.write_notice(now, buf);
+            session.content.notices.write(now, buf);
         }
     }
 
@@ -463,12 +496,17 @@ impl Hooks for Media {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        session.write_next_packet(now, id, buf)
+        session
+            .write_due_mtu_probe(now, id, buf)
+            .or_else(|| session.paths[id.index()].write_challenge(buf))
+            .or_else(|| session.write_media(now, id, buf))
+            .or_else(|| session.write_padding(now, id, buf))
     }
 
     #[inline]
     fn on_packet_sent(session: &mut MediaSession, now: Instant, id: PathId, packet: &SentPacket) {
-        session.on_packet_sent(now, id, packet);
+        let path = &mut session.paths[id.index()];
+        session.content.on_packet_sent(now, path, packet);
     }
 
     fn is_drained(&self) -> bool {
@@ -476,7 +514,7 @@ impl Hooks for Media {
     }
 
     fn is_sender(&self) -> bool {
-        self.has_sent_media || self.is_kept_alive
+        self.idle.is_kept_alive()
     }
 
     fn leaves_at(session: &MediaSession, path: &Path) -> Option<Instant> {
@@ -490,20 +528,22 @@ impl Hooks for Media {
         if next.may_be(path.liveness.due_at_earliest(&path.recovery)) {
             next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
         }
-        next.consider(session.idle_probe_at(path.id), Timer::PathSilence);
+        let probe_at = session.content.idle.probe_at(path, session.paths.len());
+        next.consider(probe_at, Timer::PathSilence);
     }
 
     fn consider_sending(session: &MediaSession, next: &mut NextTimer) {
         let send_buffer = &session.content.send_buffer;
-        next.consider(session.held_until(), Timer::Scheduler);
+        next.consider(session.content.held_until(&session.paths), Timer::Scheduler);
         next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
-        next.consider(session.notice_due().map(|(at, _)| at), Timer::Notice);
+        let notice = session.content.notices.due(&session.paths);
+        next.consider(notice.map(|(at, _)| at), Timer::Notice);
         next.consider(send_buffer.waits_until(), Timer::Repairs);
         next.consider(send_buffer.next_last_call(), Timer::LastCall);
     }
 
     fn consider_receiving(&self, next: &mut NextTimer) {
-        next.consider(self.reassembly.expires_at(), Timer::Reassembly);
+        next.consider(self.reception.reassembly().expires_at(), Timer::Reassembly);
     }
 
     fn handle_timeout(session: &mut MediaSession, now: Instant) {

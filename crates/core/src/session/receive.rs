@@ -1,14 +1,11 @@
 //! Handling of received datagrams.
 
-use anabranch_units::{Duration, Ecn, Instant};
+use anabranch_units::{Ecn, Instant};
 
 use super::{Closing, Content, DatagramMeta, Event, Session};
 use crate::path_view::{PathId, PathState};
 use crate::recovery::Digest;
 use crate::wire::{self, Tracking, WireFrame};
-
-/// Lifetime of a peer's suspicion of a path unless the peer repeats it.
-const SUSPICION_LIFETIME: Duration = Duration::from_secs(1);
 
 impl<C: Content> Session<C> {
     /// Takes in a datagram that the driver has authenticated. Whatever is wrong with it is counted.
@@ -98,30 +95,13 @@ impl<C: Content> Session<C> {
                 }
             }
             WireFrame::PathStatus { path, is_suspect } => {
-                self.on_path_status(now, path, is_suspect);
+                if let Some(path) = self.paths.get_mut(path.index()) {
+                    path.on_status(now, is_suspect);
+                }
             }
             WireFrame::Close => C::on_peer_closes(self, now),
             WireFrame::Replaced => self.end(Event::Replaced),
             _ => {}
-        }
-    }
-
-    /// Handles a frame for which a session of this kind has no use.
-    pub(super) fn on_foreign_frame(&mut self) {
-        self.counters.malformed_datagrams += 1;
-    }
-
-    /// Handles the peer's statement whether it doubts a path.
-    fn on_path_status(&mut self, now: Instant, path: PathId, is_suspect: bool) {
-        let Some(path) = self.paths.get_mut(path.index()) else {
-            return;
-        };
-        path.suspected_until = match is_suspect {
-            true => now + SUSPICION_LIFETIME,
-            false => Instant::ZERO,
-        };
-        if is_suspect {
-            path.arrivals.report_at_once(now);
         }
     }
 
@@ -188,9 +168,7 @@ impl<C: Content> Session<C> {
     fn judge_answer_elsewhere(&mut self, now: Instant, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
         // The way back is still broken: the peer must keep on reporting by the other path.
-        if path.suspicion_reported_at + SUSPICION_LIFETIME / 2 <= now {
-            path.pending_status = Some(true);
-        }
+        path.repeat_suspicion(now);
         let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
         if newest.is_some_and(|sent_at| sent_at >= path.liveness.suspect_since())
             && path.liveness.on_answer()

@@ -2,14 +2,10 @@
 
 use anabranch_units::Instant;
 
-use super::content::Written;
 use super::{Content, Session};
 use crate::control::Timeout;
-use crate::liveness::Alarm;
 use crate::path_view::PathId;
-use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
-use crate::wire;
 
 impl<C: Content> Session<C> {
     /// Suspends a path on which the driver cannot send, for instance because its interface has
@@ -30,11 +26,6 @@ impl<C: Content> Session<C> {
             path.set_metered(is_metered);
             C::on_metered(self, now, is_metered);
         }
-    }
-
-    pub(super) fn next_alarm(&mut self, now: Instant, id: PathId) -> Option<Alarm> {
-        let path = &mut self.paths[id.index()];
-        path.liveness.on_timeout(now, &path.recovery)
     }
 
     pub(super) fn on_out(&mut self, now: Instant, id: PathId) {
@@ -67,13 +58,5 @@ impl<C: Content> Session<C> {
         // One token until it is answered: an answer may take longer than the next question.
         let token = *path.expected_response.get_or_insert(token);
         path.challenge = Some((token, reason));
-    }
-
-    pub(super) fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
-        let (token, reason) = path.challenge.take()?;
-        path.write_tracked_header(buf);
-        wire::write_path_challenge(token, buf);
-        Some((PacketContent::Challenge, reason))
     }
 }

@@ -197,7 +197,7 @@ impl Hooks for Stream {
                 is_prompted,
             } => session.on_stream_ack(now, on, offset, window, is_prompted),
             WireFrame::StreamBlocked => session.content.is_window_due = true,
-            _ => session.on_foreign_frame(),
+            _ => session.counters.malformed_datagrams += 1,
         }
     }
 
@@ -218,7 +218,7 @@ impl Hooks for Stream {
         digest: &Digest,
         reason: SendReason,
     ) {
-        session.on_losses(now, id, digest, reason);
+        session.content.on_losses(now, id, digest, reason);
     }
 
     fn on_peer_closes(session: &mut StreamSession, _now: Instant) {
@@ -259,7 +259,7 @@ impl Hooks for Stream {
         buf: &mut Vec<u8>,
     ) {
         if has_report || session.content.is_window_due {
-            session.write_stream_ack(has_report, buf);
+            session.content.write_stream_ack(has_report, buf);
         }
         if core::mem::take(&mut session.content.says_blocked) {
             wire::write_stream_blocked(buf);
@@ -277,7 +277,7 @@ impl Hooks for Stream {
         if probe.is_some() {
             return probe;
         }
-        let challenge = session.write_challenge(id, buf);
+        let challenge = session.paths[id.index()].write_challenge(buf);
         if challenge.is_some() {
             // The pacer counts it, and may have been ready since the scheduler was last asked.
             session.content.request_scheduling();
@@ -306,10 +306,12 @@ impl Hooks for Stream {
     }
 
     fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
-        next.consider(session.stream_timer_at(path.id), Timer::Retransmission);
+        next.consider(
+            session.content.paths[path.id.index()].timer_at(),
+            Timer::Retransmission,
+        );
         next.consider(session.challenge_at(path), Timer::PathSilence);
-        next.consider(session.keep_alive_at(path), Timer::PathSilence);
-        next.consider(session.mtu_question_at(path), Timer::PathSilence);
+        next.consider(session.content.question_at(path), Timer::PathSilence);
     }
 
     fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
@@ -319,7 +321,7 @@ impl Hooks for Stream {
 
     fn handle_timeout(session: &mut StreamSession, now: Instant) {
         if session.closing == Closing::Open {
-            session.on_blocked_timeout(now);
+            session.content.on_blocked_timeout(now);
             session.handle_path_timeouts(now);
             if session.held_until().is_some_and(|at| at <= now) {
                 session.content.request_scheduling();
@@ -336,8 +338,10 @@ impl Hooks for Stream {
     fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
         session.on_stream_timeout(now, id);
         session.repeat_challenge(now, id);
-        session.keep_path_alive(now, id);
-        session.search_mtu_at_rest(now, id);
+        let at = session.content.question_at(&session.paths[id.index()]);
+        if at.is_some_and(|at| at <= now) {
+            session.ask(id, SendReason::IdleProbe);
+        }
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]

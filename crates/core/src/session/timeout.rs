@@ -23,7 +23,7 @@ impl<C: Content> Session<C> {
         for path in self.paths.iter().filter(kept).filter(is_in_use) {
             next.consider(C::leaves_at(self, path), Timer::Pacing);
         }
-        if let Closing::TargetReports { next_at, .. } = self.closing {
+        if let Closing::Announcing { next_at, .. } = self.closing {
             next.consider(Some(next_at), Timer::Close);
         }
         for path in self.paths.iter().filter(kept) {
@@ -42,15 +42,6 @@ impl<C: Content> Session<C> {
         }
         self.content.consider_receiving(&mut next);
         next.first()
-    }
-
-    /// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one,
-    /// whose pacer was not ready at the scheduler's last call.
-    pub(super) fn next_ready_after(&self, asked_at: Instant) -> Option<Instant> {
-        let is_free =
-            |path: &&Path| path.state().is_usable() && !path.has_bound() && path.has_window();
-        let ready = self.paths.iter().filter(is_free).map(Path::ready_at);
-        ready.filter(|ready_at| *ready_at > asked_at).min()
     }
 
     /// Performs due actions. Early or repeated calls have no effect.
@@ -95,4 +86,12 @@ impl<C: Content> Session<C> {
         C::on_losses(self, now, id, &digest, reason);
         self.scratch.digest = Some(digest);
     }
+}
+
+/// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one, whose
+/// pacer was not ready at the scheduler's last call.
+pub(super) fn next_ready_after(paths: &[Path], asked_at: Instant) -> Option<Instant> {
+    let is_free = |path: &&Path| path.state().is_usable() && !path.has_bound() && path.has_window();
+    let ready = paths.iter().filter(is_free).map(Path::ready_at);
+    ready.filter(|ready_at| *ready_at > asked_at).min()
 }

@@ -1,6 +1,6 @@
 //! Outgoing datagrams and their order: answers and feedback, then the session's content.
 
-use anabranch_units::{Duration, Ecn, Instant};
+use anabranch_units::{Ecn, Instant};
 
 use super::{Closing, Content, Session, Transmit};
 use crate::path::Path;
@@ -8,9 +8,6 @@ use crate::path_view::{PathId, PathState};
 use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
 use crate::wire;
-
-/// Interval between announcements of the end.
-const CLOSE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Maximum number of bytes before a report about another path in the same datagram; behind more it
 /// goes into a datagram of its own. Of 1200 B of UDP payload a report takes at most 790 B (31
@@ -37,8 +34,9 @@ impl<C: Content> Session<C> {
     /// Writes the next datagram. Apart, as most calls find nothing to send.
     #[inline(never)]
     fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.closing != Closing::Open {
-            self.announce_close(now);
+        if self.closing.is_announced(now) {
+            let paths = &mut self.paths;
+            paths.iter_mut().for_each(|path| path.says_close = true);
         }
         let start = buf.len();
         let path_count = self.paths.len();
@@ -85,7 +83,7 @@ impl<C: Content> Session<C> {
             return None;
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
-        let status_about = self.status_for(id);
+        let status_about = Path::status_for(&self.paths, id);
         let path = &mut self.paths[id.index()];
         let is_silent =
             path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
@@ -161,37 +159,6 @@ impl<C: Content> Session<C> {
                 other.report_elsewhere = Some(about);
             }
         }
-    }
-
-    /// Returns the path whose state is to be reported to the peer on path `on`.
-    fn status_for(&self, on: PathId) -> Option<PathId> {
-        let about = self
-            .paths
-            .iter()
-            .find(|path| path.pending_status.is_some())?
-            .id;
-        (self.best_other_path(about) == Some(on)).then_some(about)
-    }
-
-    /// Queues the announcement of the end on every path, when the next one is due.
-    #[cold]
-    fn announce_close(&mut self, now: Instant) {
-        let Closing::TargetReports { times, next_at } = self.closing else {
-            return;
-        };
-        if next_at > now {
-            return;
-        }
-        self.paths
-            .iter_mut()
-            .for_each(|path| path.says_close = true);
-        self.closing = match times {
-            1 => Closing::Closed,
-            _ => Closing::TargetReports {
-                times: times - 1,
-                next_at: now + CLOSE_INTERVAL,
-            },
-        };
     }
 
     fn write_tracked(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {

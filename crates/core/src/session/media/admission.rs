@@ -7,9 +7,7 @@
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use super::MediaSession;
-use crate::config::SourceLimits;
-use crate::media::{FrameId, Group, Unsent};
+use crate::media::{FrameId, Group, SendBuffer, Unsent};
 use crate::path::{FluidModel, Path, SPARE_LIFETIME};
 use crate::path_view::PathState;
 
@@ -23,19 +21,36 @@ const SPARE_OF_NEW: u64 = 8;
 /// Inverse of the same part for a frame that waits already.
 const SPARE_OF_WAITING: u64 = 32;
 
-/// Inputs of the decision about a frame.
-#[derive(Clone, Copy, Debug)]
-struct Admission {
-    now: Instant,
-    lifetime: Duration,
-    is_chain_broken: bool,
-    /// The frame that has just come, if one has.
-    new: Option<FrameId>,
+/// Decisions about the frames that are sent.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// Whether frames have waited for too long, and the queue has not been empty since.
+    is_overloaded: bool,
+    /// When a path last went out or came back.
+    path_changed_at: Instant,
 }
 
-impl Admission {
+/// Inputs of the decisions at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Occasion {
+    pub(super) now: Instant,
+    /// Lifetime of frames.
+    pub(super) lifetime: Duration,
+    /// The frame that has just come, if one has.
+    pub(super) new: Option<FrameId>,
+    /// Payload of a full packet, as a share of its bytes on the wire.
+    pub(super) payload_share: f64,
+}
+
+impl Occasion {
     /// Returns whether to give up a frame that leaves behind `ahead_bytes`.
-    fn refuses(&self, frame: &Unsent, ahead_bytes: u64, model: &FluidModel) -> bool {
+    fn refuses(
+        &self,
+        frame: &Unsent,
+        ahead_bytes: u64,
+        is_chain_broken: bool,
+        model: &FluidModel,
+    ) -> bool {
         let arrives_at = self.now + model.time_for(ahead_bytes + frame.bytes);
         let is_new = self.new == Some(frame.frame);
         let spare = match frame.is_begun {
@@ -52,64 +67,15 @@ impl Admission {
             return false;
         }
         // A frame that cannot be decoded may only use spare capacity.
-        let is_undecodable = is_new && !frame.importance.is_key() && self.is_chain_broken;
+        let is_undecodable = is_new && !frame.importance.is_key() && is_chain_broken;
         is_undecodable && model.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME
-    }
-}
-
-impl MediaSession {
-    /// Gives up frames that cannot arrive in time at the paths' delivery rate. `new` is the frame
-    /// that has just come, if one has.
-    pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
-        // If frames stand alone, each is given up as late as possible: paths may become faster. An
-        // encoder that follows the paths ends an overload by itself, and the capacity of a path
-        // that was never full is unknown. A frame refused too early would cost all that need it.
-        let has_structure = self.content.send_buffer.has_structure();
-        let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        let is_bare = self.config.laboratory.endpoint.is_bare();
-        if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
-            return;
-        }
-        let lifetime = self.config.media.deadline;
-        let is_busy =
-            self.content.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
-        let patience = lifetime / WAIT_OF_OVERLOAD;
-        let oldest = self.content.send_buffer.unsent().next();
-        // A backlog from the wait for a returning path was not too much for it.
-        let has_waited = now > self.content.path_changed_at + patience
-            && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
-        self.content.is_overloaded = is_busy && (self.content.is_overloaded || has_waited);
-        let is_active = |path: &Path| path.state() == PathState::Active;
-        if !self.content.is_overloaded || !self.paths.iter().any(is_active) {
-            return;
-        }
-        let model = FluidModel::of(self.paths.iter(), now, lifetime);
-        let mut admission = Admission {
-            now,
-            lifetime,
-            is_chain_broken: self.content.send_buffer.is_chain_broken(),
-            new,
-        };
-        if let Some(key) = new.filter(|id| self.content.send_buffer.is_key(*id)) {
-            self.end_group_before(now, key, &model);
-        }
-        while let Some(refused) = self.first_refused(&admission, &model) {
-            let frame = self.least_needed_before(refused);
-            match model.is_interrupted() {
-                true => self.give_up_alone(now, frame),
-                false => self.give_up_for_good(now, frame),
-            }
-            admission.is_chain_broken = self.content.send_buffer.is_chain_broken();
-        }
     }
 
     /// Returns the largest backlog at the next key frame, as the time to drain it; `None` if the
     /// paths carry whole groups.
     fn backlog_at_key(&self, group: &Group, model: &FluidModel) -> Option<Duration> {
-        let payload_share =
-            f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
-        let carried = model.rate().mul_f64(payload_share);
-        let lifetime = self.config.media.deadline;
+        let carried = model.rate().mul_f64(self.payload_share);
+        let lifetime = self.lifetime;
         let longest =
             (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.min_one_way_delay());
         let needed = carried.time_for(group.key_bytes + group.other_bytes);
@@ -124,11 +90,81 @@ impl MediaSession {
         let growth = (carried.time_for(group.key_bytes) + others).saturating_sub(begun);
         Some(longest.saturating_sub(growth) / 2)
     }
+}
 
-    fn first_refused(&self, admission: &Admission, model: &FluidModel) -> Option<FrameId> {
+impl Admission {
+    pub(super) fn new(now: Instant) -> Self {
+        Admission {
+            is_overloaded: false,
+            path_changed_at: now,
+        }
+    }
+
+    /// Handles a path that went out or came back.
+    pub(super) fn on_path_changed(&mut self, now: Instant) {
+        self.path_changed_at = now;
+    }
+
+    /// Gives up frames that cannot arrive in time at the paths' delivery rate, and unbinds them.
+    /// Returns them.
+    pub(super) fn admit(
+        &mut self,
+        occasion: &Occasion,
+        send_buffer: &mut SendBuffer,
+        paths: &mut [Path],
+    ) -> Vec<FrameId> {
+        let mut given_up = Vec::new();
+        let (now, lifetime) = (occasion.now, occasion.lifetime);
+        let is_busy = send_buffer.has_waiting() || paths.iter().any(Path::has_bound);
+        let patience = lifetime / WAIT_OF_OVERLOAD;
+        let oldest = send_buffer.unsent().next();
+        // A backlog from the wait for a returning path was not too much for it.
+        let has_waited = now > self.path_changed_at + patience
+            && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
+        self.is_overloaded = is_busy && (self.is_overloaded || has_waited);
+        let is_active = |path: &Path| path.state() == PathState::Active;
+        if !self.is_overloaded || !paths.iter().any(is_active) {
+            return given_up;
+        }
+        let model = FluidModel::of(paths.iter(), now, lifetime);
+        let mut choice = Choice {
+            occasion,
+            model: &model,
+            send_buffer,
+            paths,
+            given_up: &mut given_up,
+        };
+        let key = occasion.new.filter(|id| choice.send_buffer.is_key(*id));
+        if let Some(key) = key {
+            choice.end_group_before(key);
+        }
+        while let Some(refused) = choice.first_refused() {
+            let frame = choice.least_needed_before(refused);
+            match model.is_interrupted() {
+                true => choice.give_up_alone(frame),
+                false => choice.give_up_for_good(frame),
+            }
+        }
+        given_up
+    }
+}
+
+/// Choice of frames to give up, during an overload.
+struct Choice<'a> {
+    occasion: &'a Occasion,
+    model: &'a FluidModel,
+    send_buffer: &'a mut SendBuffer,
+    paths: &'a mut [Path],
+    given_up: &'a mut Vec<FrameId>,
+}
+
+impl Choice<'_> {
+    fn first_refused(&self) -> Option<FrameId> {
         let mut ahead_bytes = self.bound_retransmission_bytes();
-        for frame in self.content.send_buffer.unsent() {
-            if admission.refuses(&frame, ahead_bytes, model) {
+        let is_chain_broken = self.send_buffer.is_chain_broken();
+        for frame in self.send_buffer.unsent() {
+            let occasion = self.occasion;
+            if occasion.refuses(&frame, ahead_bytes, is_chain_broken, self.model) {
                 return Some(frame.frame);
             }
             ahead_bytes += frame.bytes;
@@ -138,10 +174,7 @@ impl MediaSession {
 
     /// Returns the bytes of bound retransmissions, which leave before all other packets.
     fn bound_retransmission_bytes(&self) -> u64 {
-        let bound = self
-            .paths
-            .iter()
-            .map(|path| path.bound_retransmission_bytes());
+        let bound = self.paths.iter().map(Path::bound_retransmission_bytes);
         bound.sum()
     }
 
@@ -149,8 +182,9 @@ impl MediaSession {
     /// nothing has left, that cannot be decoded, else that no other needs, else `refused` itself.
     fn least_needed_before(&self, refused: FrameId) -> FrameId {
         let newest = |is_wanted: fn(&Unsent) -> bool| {
-            let unsent = self.content.send_buffer.unsent();
-            let candidates = unsent
+            let candidates = self
+                .send_buffer
+                .unsent()
                 .take_while(|frame| frame.frame <= refused)
                 .filter(|frame| is_wanted(frame) && !frame.is_begun);
             candidates.last().map(|frame| frame.frame)
@@ -166,45 +200,43 @@ impl MediaSession {
     /// the end of a group the queue drains until the next key frame; a queue that is empty earlier
     /// wastes capacity. So a group ends as late as the next one still has room to grow the queue
     /// again.
-    fn end_group_before(&mut self, now: Instant, key: FrameId, model: &FluidModel) {
-        let Some(group) = self.content.send_buffer.group(now) else {
-            return;
-        };
-        let Some(backlog) = self.backlog_at_key(&group, model) else {
+    fn end_group_before(&mut self, key: FrameId) {
+        let group = self.send_buffer.group(self.occasion.now);
+        let backlog = group.and_then(|group| self.occasion.backlog_at_key(&group, self.model));
+        let Some(backlog) = backlog else {
             return;
         };
         let mut ahead_bytes = self.bound_retransmission_bytes();
-        let mut unsent = self.content.send_buffer.unsent();
-        let first_too_many = unsent.find(|frame| {
+        let model = self.model;
+        let first_too_many = self.send_buffer.unsent().find(|frame| {
             ahead_bytes += frame.bytes;
             frame.frame < key && !frame.is_begun && model.drain_time(ahead_bytes) > backlog
         });
         let ends_at = first_too_many.map(|frame| frame.frame);
-        drop(unsent);
         if let Some(frame) = ends_at {
-            self.give_up_for_good(now, frame);
+            self.give_up_for_good(frame);
         }
     }
 
     /// Gives up a frame. The frames that need it stay: a player may conceal the gap, and
     /// each has its own last moment.
-    fn give_up_alone(&mut self, now: Instant, frame: FrameId) {
-        self.content.send_buffer.give_up_alone(frame);
-        self.paths
-            .iter_mut()
-            .for_each(|path| path.unbind_frame(frame));
-        self.on_given_up(now, frame);
+    fn give_up_alone(&mut self, frame: FrameId) {
+        self.send_buffer.give_up_alone(frame);
+        self.unbind(frame);
     }
 
     /// Gives up a frame and all that need it, wherever it waits.
-    fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
+    fn give_up_for_good(&mut self, frame: FrameId) {
         let mut late = Vec::new();
-        self.content
-            .send_buffer
+        self.send_buffer
             .give_up_with_dependents(frame, |id| late.push(id));
-        for id in late {
-            self.paths.iter_mut().for_each(|path| path.unbind_frame(id));
-            self.on_given_up(now, id);
+        late.into_iter().for_each(|id| self.unbind(id));
+    }
+
+    fn unbind(&mut self, frame: FrameId) {
+        for path in &mut *self.paths {
+            path.unbind_frame(frame);
         }
+        self.given_up.push(frame);
     }
 }

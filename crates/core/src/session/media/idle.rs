@@ -3,11 +3,11 @@
 use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::questions;
 use crate::recovery::{AckedPacket, Digest};
 use crate::send_reason::SendReason;
-use crate::session::content::Hooks;
 
 /// Interval of probes on one of several idle paths. Each is also a sample of its round-trip time.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -16,30 +16,69 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// §10.1.2).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-impl MediaSession {
-    /// Keeps the session alive while there is nothing to send, from now on: this end opened it. An
-    /// end that sends media does so from its first frame on.
-    pub fn keep_alive(&mut self) {
-        self.content.is_kept_alive = true;
+/// Whether this end keeps the session alive while nothing is sent.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    is_kept_alive: bool,
+}
+
+impl Idle {
+    /// Keeps the session alive from now on: this end opened it, or sends media.
+    pub(super) fn keep_alive(&mut self) {
+        self.is_kept_alive = true;
     }
 
-    /// Returns when an idle path is asked for a sign of life. With several paths, none must be
-    /// chosen by outdated measurements, or be found dead when it is needed. An only path keeps its
-    /// NAT mapping, and the peer its session.
-    pub(super) fn idle_probe_at(&self, id: PathId) -> Option<Instant> {
-        if !self.content.is_sender() {
+    pub(super) fn is_kept_alive(&self) -> bool {
+        self.is_kept_alive
+    }
+
+    /// Returns when an idle path, one of `path_count`, is asked for a sign of life. With several
+    /// paths, none must be chosen by outdated measurements, or be found dead when it is needed. An
+    /// only path keeps its NAT mapping, and the peer its session.
+    pub(super) fn probe_at(&self, path: &Path, path_count: usize) -> Option<Instant> {
+        if !self.is_kept_alive {
             return None;
         }
-        let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
         // The distance of a path must be known before media comes.
         let is_unknown = !path.recovery.rtt().has_sample() && path.is_at_rest();
-        let interval = match self.paths.len() {
+        let interval = match path_count {
             _ if is_unknown => questions::doubled_interval(path.unanswered_questions),
             1 => KEEP_ALIVE_INTERVAL,
             _ => PROBE_INTERVAL,
         };
         is_idle.then(|| path.last_sent_at + interval)
+    }
+
+    /// Prepares a path for a probe if one is due. Returns whether it is.
+    fn begin_probe(&self, now: Instant, path: &mut Path, path_count: usize) -> bool {
+        if self.probe_at(path, path_count).is_none_or(|at| at > now) {
+            return false;
+        }
+        path.unanswered_questions = match path.recovery.rtt().has_sample() {
+            true => 0,
+            false => path.unanswered_questions.saturating_add(1),
+        };
+        // A packet this small is no sample of the path's rate.
+        path.leave_idleness(now);
+        true
+    }
+}
+
+/// Returns whether the report is only about a probe of an idle path, which may stand by. It is a
+/// sample of the round-trip time, but would lower a controller's estimate of the rate.
+pub(super) fn is_of_probe(path: &Path, is_standby: bool, digest: &Digest) -> bool {
+    let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
+    // A suspect path is challenged too.
+    let may_be = is_standby || path.state() == PathState::Active;
+    may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
+}
+
+impl MediaSession {
+    /// Keeps the session alive while there is nothing to send, from now on: this end opened it. An
+    /// end that sends media does so from its first frame on.
+    pub fn keep_alive(&mut self) {
+        self.content.idle.keep_alive();
     }
 
     /// Queues the probes that are due. Returns whether there are any.
@@ -53,26 +92,12 @@ impl MediaSession {
 
     /// Queues a probe of an idle path if it is due. Returns whether it is.
     pub(super) fn probe_idle(&mut self, now: Instant, id: PathId) -> bool {
-        if self.idle_probe_at(id).is_none_or(|at| at > now) {
-            return false;
-        }
+        let path_count = self.paths.len();
         let path = &mut self.paths[id.index()];
-        path.unanswered_questions = match path.recovery.rtt().has_sample() {
-            true => 0,
-            false => path.unanswered_questions.saturating_add(1),
-        };
-        // A packet this small is no sample of the path's rate.
-        path.leave_idleness(now);
-        self.ask(id, SendReason::IdleProbe);
-        true
-    }
-
-    /// Returns whether the report is only about a probe of an idle path. It is a sample of the
-    /// round-trip time, but would lower a controller's estimate of the rate.
-    pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
-        let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
-        // A suspect path is challenged too.
-        let may_be = self.is_standby(id) || self.paths[id.index()].state() == PathState::Active;
-        may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
+        let is_due = self.content.idle.begin_probe(now, path, path_count);
+        if is_due {
+            self.ask(id, SendReason::IdleProbe);
+        }
+        is_due
     }
 }

@@ -25,7 +25,7 @@ impl MediaSession {
         self.content
             .send_buffer
             .check(&mut places, exceptions, checker);
-        self.content.reassembly.check(checker);
+        self.content.reception.reassembly().check(checker);
         self.content.budget.check(checker);
     }
 }

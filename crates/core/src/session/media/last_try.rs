@@ -2,9 +2,10 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::MediaSession;
+use super::{Media, MediaSession, unanswered};
 use crate::forecast::Priority;
-use crate::media::{FragmentId, Verdict};
+use crate::media::{FragmentId, SendBuffer, Verdict};
+use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
 use crate::scheduler::PacketView;
@@ -24,46 +25,28 @@ impl MediaSession {
         }
         self.refresh_views(now);
         let (id, reason) = (packet.id(), SendReason::LastTry);
-        let (verdict, copy_path) = self.verdict(now, id, PathSet::EMPTY, reason, packet.bytes);
-        if verdict != Verdict::SendCopy || !self.may_copy_blindly(now, packet.bytes) {
+        let (verdict, copy_path) = self
+            .rule(now)
+            .verdict(id, PathSet::EMPTY, reason, packet.bytes);
+        if verdict != Verdict::SendCopy
+            || !self
+                .content
+                .may_copy_blindly(now, &self.paths, packet.bytes)
+        {
             return;
         }
         let is_elsewhere = copy_path.is_some_and(|copy_path| copy_path.path != path);
+        let send_buffer = &mut self.content.send_buffer;
         let wait = match is_elsewhere {
             true => Duration::ZERO,
-            false => self.burst_wait(now, packet, &self.views[path.index()]),
+            false => burst_wait(now, packet, &self.views[path.index()], send_buffer),
         };
         match wait.is_zero() {
-            true => self.queue_copy(id, copy_path, reason_of_copy(is_elsewhere)),
-            false => self.content.send_buffer.call_copy(now + wait, id),
+            true => self
+                .content
+                .queue_copy(id, copy_path, reason_of_copy(is_elsewhere)),
+            false => send_buffer.call_copy(now + wait, id),
         }
-    }
-
-    /// Returns the wait of the last copy on the same path. It grows with the length of loss bursts;
-    /// from two packets on the copy leaves as late as the deadline allows. Copies of one frame
-    /// leave a packet's gap apart.
-    fn burst_wait(&self, now: Instant, packet: &PacketView, view: &PathView) -> Duration {
-        let Some(deadline) = packet.deadline else {
-            return Duration::ZERO;
-        };
-        let bytes = packet.bytes;
-        let before = gap_of(view, bytes) * self.content.send_buffer.called_copies(packet.frame);
-        let latest = deadline.saturating_sub(lead_of(view, bytes) + before);
-        let burstiness = (view.risk.loss_burst_packets - 1.0).clamp(0.0, 1.0);
-        latest.saturating_since(now).mul_f64(burstiness)
-    }
-
-    /// Updates the time before its deadline at which a packet has to leave over these paths.
-    pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
-        if !self.config.laboratory.sends_last_tries() {
-            return;
-        }
-        let bytes = self.max_packet_bytes;
-        let usable = paths.iter().filter(|view| {
-            view.state.is_usable() && !view.is_standby && view.rtt.smoothed.is_some()
-        });
-        let lead = usable.map(|view| lead_of(view, bytes)).min();
-        self.content.send_buffer.set_last_call_lead(lead);
     }
 
     /// Reconsiders overdue packets at the last moment at which another copy can arrive in time:
@@ -82,19 +65,31 @@ impl MediaSession {
         }
         let bytes = self.max_packet_bytes;
         for call in &calls {
-            let overdue = |path: &PathId| self.is_overdue(now, *path, call.id);
+            let copies = Copies {
+                now,
+                id: call.id,
+                send_buffer: &self.content.send_buffer,
+                paths: &self.paths,
+                views: &self.views,
+            };
+            let overdue = |path: &PathId| copies.is_overdue(*path);
             let suspected: PathSet = call.in_flight_on.iter().filter(overdue).collect();
             // The packet may be on its way as usual, and a copy would use up others' capacity.
             // Before an answer is possible, its absence means nothing.
             let is_usual = suspected.is_empty() && call.reason == SendReason::LastCall;
-            let mut paths = call.in_flight_on.iter();
-            let can_answer = |path| self.is_answer_possible(now, path, call.id);
-            if is_usual && !(self.content.budget.has_room_for_copy(bytes) && paths.all(can_answer))
+            let mut in_flight_on = call.in_flight_on.iter();
+            let can_answer = |path| copies.is_answer_possible(path);
+            if is_usual
+                && !(self.content.budget.has_room_for_copy(bytes) && in_flight_on.all(can_answer))
             {
                 continue;
             }
-            let (verdict, copy_path) = self.verdict(now, call.id, suspected, call.reason, bytes);
-            if verdict != Verdict::SendCopy || !self.may_copy_blindly(now, bytes) {
+            let (verdict, copy_path) =
+                self.rule(now)
+                    .verdict(call.id, suspected, call.reason, bytes);
+            if verdict != Verdict::SendCopy
+                || !self.content.may_copy_blindly(now, &self.paths, bytes)
+            {
                 continue;
             }
             if is_usual {
@@ -106,35 +101,81 @@ impl MediaSession {
                 SendReason::LastTry => reason_of_copy(is_elsewhere),
                 reason => reason,
             };
-            self.queue_copy(call.id, copy_path, reason);
+            self.content.queue_copy(call.id, copy_path, reason);
         }
         self.content.scratch.last_calls = calls;
     }
+}
 
-    /// Returns whether the path could have reported this copy by now.
-    fn is_answer_possible(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
+impl Media {
+    /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
+    fn may_copy_blindly(&self, now: Instant, paths: &[Path], bytes: u32) -> bool {
+        let waiting = self.send_buffer.waiting();
+        unanswered::may_copy_blindly(now, paths, waiting, &self.budget, bytes)
+    }
+}
+
+/// Returns the wait of the last copy on the same path. It grows with the length of loss bursts;
+/// from two packets on the copy leaves as late as the deadline allows. Copies of one frame leave a
+/// packet's gap apart.
+fn burst_wait(
+    now: Instant,
+    packet: &PacketView,
+    view: &PathView,
+    send_buffer: &SendBuffer,
+) -> Duration {
+    let Some(deadline) = packet.deadline else {
+        return Duration::ZERO;
+    };
+    let bytes = packet.bytes;
+    let before = gap_of(view, bytes) * send_buffer.called_copies(packet.frame);
+    let latest = deadline.saturating_sub(lead_of(view, bytes) + before);
+    let burstiness = (view.risk.loss_burst_packets - 1.0).clamp(0.0, 1.0);
+    latest.saturating_since(now).mul_f64(burstiness)
+}
+
+/// Returns the time before its deadline at which a packet of `bytes` bytes has to leave over these
+/// paths; `None` without any.
+pub(super) fn last_call_lead(views: &[PathView], bytes: u32) -> Option<Duration> {
+    let usable = views
+        .iter()
+        .filter(|view| view.state.is_usable() && !view.is_standby && view.rtt.smoothed.is_some());
+    usable.map(|view| lead_of(view, bytes)).min()
+}
+
+/// Copies of a fragment in flight.
+struct Copies<'a> {
+    now: Instant,
+    id: FragmentId,
+    send_buffer: &'a SendBuffer,
+    paths: &'a [Path],
+    views: &'a [PathView],
+}
+
+impl Copies<'_> {
+    /// Returns whether the path could have reported its copy by now.
+    fn is_answer_possible(&self, path: PathId) -> bool {
         let least_rtt = self.views[path.index()].forecast.min_one_way_delay * 2;
-        self.is_out_for(now, path, id, least_rtt)
+        self.is_out_for(path, least_rtt)
     }
 
-    /// Returns whether the report of this copy is overdue.
-    fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
+    /// Returns whether the report of the path's copy is overdue.
+    fn is_overdue(&self, path: PathId) -> bool {
         let forecast = &self.views[path.index()].forecast;
         let held_back = self.paths[path.index()].recovery.max_feedback_delay();
-        let time = forecast.overdue_after(held_back);
-        self.is_out_for(now, path, id, time)
+        self.is_out_for(path, forecast.overdue_after(held_back))
     }
 
     /// Returns whether a copy has been in flight for at least `time` on the path, which is in use.
-    fn is_out_for(&self, now: Instant, path: PathId, id: FragmentId, time: Duration) -> bool {
+    fn is_out_for(&self, path: PathId, time: Duration) -> bool {
         let path = &self.paths[path.index()];
         let content = PacketContent::Fragment {
-            frame: id.frame,
-            fragment: id.fragment,
-            is_piece: self.content.send_buffer.is_piece(id),
+            frame: self.id.frame,
+            fragment: self.id.fragment,
+            is_piece: self.send_buffer.is_piece(self.id),
         };
         let sent_at = || path.recovery.first_outstanding_at(content);
-        path.state().is_usable() && sent_at().is_some_and(|sent_at| sent_at + time <= now)
+        path.state().is_usable() && sent_at().is_some_and(|sent_at| sent_at + time <= self.now)
     }
 }
 

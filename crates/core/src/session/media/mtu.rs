@@ -16,22 +16,14 @@ impl MediaSession {
         let Some(limits) = self.config.mtu else {
             return;
         };
-        let is_used = |path: &&Path| path.state().is_usable() && !self.is_standby(path.id);
+        let standby = &self.content.standby;
+        let is_used =
+            |path: &&Path| path.state().is_usable() && !standby.is_standby(&self.paths, path.id);
         let used = self.paths.iter().filter(is_used);
         let carried = used.map(|path| path.recovery.carried_bytes()).min();
         let bytes = carried.unwrap_or(limits.base_bytes);
         let fragment_bytes = self.fragment_bytes_in(bytes);
         self.content.send_buffer.set_fragment_bytes(fragment_bytes);
-    }
-
-    /// Returns the payload size of a padding packet.
-    pub(super) fn padding_bytes_on(&self, id: PathId) -> u16 {
-        let wanted = self.config.laboratory.padding_bytes;
-        let wanted = wanted.unwrap_or(self.config.fragment_bytes);
-        match self.paths[id.index()].recovery.mtu() {
-            Some(mtu) => wanted.min(self.fragment_bytes_in(mtu.carried())),
-            None => wanted,
-        }
     }
 
     /// Writes a probe for a larger MTU, if it is time and something else is about to leave.
@@ -41,11 +33,12 @@ impl MediaSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
+        let overhead_bytes = self.config.overhead_bytes;
         let path = &self.paths[id.index()];
         path.mtu_probe_at().filter(|at| *at <= now)?;
         let is_media_next = path.has_bound() && path.ready_at() <= now && path.has_window();
         match is_media_next || path.challenge.is_some() {
-            true => self.write_mtu_probe(now, id, buf),
+            true => self.paths[id.index()].write_mtu_probe(now, overhead_bytes, buf),
             false => None,
         }
     }
@@ -87,12 +80,6 @@ impl MediaSession {
             let pieces = self.content.send_buffer.cut_again(packet, piece_bytes);
             self.paths[id.index()].bind_pieces(pieces);
         }
-    }
-
-    /// Returns whether a repair of these symbols exceeds the path's packet size. It covers
-    /// fragments that were cut for the larger packet size of an earlier moment or another path.
-    pub(super) fn is_repair_too_large(&self, id: PathId, longest_bytes: usize) -> bool {
-        !self.paths[id.index()].carries(longest_bytes as u32 + self.header_bytes())
     }
 
     /// Records a copy that has left.

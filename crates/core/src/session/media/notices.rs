@@ -6,6 +6,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use crate::media::FrameId;
+use crate::path::Path;
 use crate::path_view::PathId;
 use crate::session::{Closing, Event};
 use crate::wire;
@@ -56,7 +57,26 @@ impl Notices {
         });
     }
 
-    fn write(&mut self, now: Instant, buf: &mut Vec<u8>) {
+    /// Returns when the next notice is due, and on which path.
+    #[inline]
+    pub(super) fn due(&self, paths: &[Path]) -> Option<(Instant, PathId)> {
+        // The usual case is none.
+        match self.ranges.is_empty() {
+            true => None,
+            false => self.next(paths),
+        }
+    }
+
+    #[cold]
+    fn next(&self, paths: &[Path]) -> Option<(Instant, PathId)> {
+        let usable = || paths.iter().filter(|path| path.state().is_usable());
+        let turn = self.turn.checked_rem(usable().count())?;
+        let path = usable().nth(turn)?;
+        Some((self.next_at, path.id))
+    }
+
+    /// Writes a notice of each range.
+    pub(super) fn write(&mut self, now: Instant, buf: &mut Vec<u8>) {
         for range in &mut self.ranges {
             wire::write_frames_given_up(FrameId(range.first), range.count, buf);
             range.repetitions -= 1;
@@ -75,33 +95,11 @@ impl MediaSession {
         self.content.notices.add(now, frame);
     }
 
-    /// Returns when a notice is due, and on which path. A session that ends does not wait for one.
-    #[inline]
-    pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
-        // The usual case is none.
-        match self.content.notices.ranges.is_empty() || self.closing != Closing::Open {
-            true => None,
-            false => self.next_notice(),
-        }
-    }
-
-    #[cold]
-    fn next_notice(&self) -> Option<(Instant, PathId)> {
-        let usable = || self.paths.iter().filter(|path| path.state().is_usable());
-        let turn = self.content.notices.turn.checked_rem(usable().count())?;
-        let path = usable().nth(turn)?;
-        Some((self.content.notices.next_at, path.id))
-    }
-
-    /// Returns the path on which a notice is due now.
+    /// Returns the path on which a notice is due now. A session that ends does not wait for one.
     #[inline]
     pub(super) fn due_notice_on(&self, now: Instant) -> Option<PathId> {
-        let (at, path) = self.notice_due()?;
-        (at <= now).then_some(path)
-    }
-
-    pub(super) fn write_notice(&mut self, now: Instant, buf: &mut Vec<u8>) {
-        self.content.notices.write(now, buf);
+        let (at, path) = self.content.notices.due(&self.paths)?;
+        (at <= now && self.closing == Closing::Open).then_some(path)
     }
 }
 

@@ -6,6 +6,11 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
+use super::standby::Standby;
+use crate::config::{PaddingPolicy, SourceLimits};
+use crate::path::Path;
+use crate::path_view::{PathId, PathState};
+
 /// Padding in proportion to media on a steady network: 2.4 % of all bytes. Chosen below the 3 %
 /// that a user accepts; a probe of `live-bbr` then comes every 28 round trips instead of 8.
 const EARNED_SHARE: f64 = 0.025;
@@ -19,6 +24,17 @@ const CHANGE: f64 = 1.15;
 const USED_SHARE: f64 = 0.7;
 /// Span over which the media's rate is measured; the larger of the last two counts.
 const SPAN: Duration = Duration::from_secs(1);
+
+/// Circumstances by which padding is wanted or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need<'a> {
+    pub(super) policy: PaddingPolicy,
+    pub(super) source: SourceLimits,
+    /// The encoder's target.
+    pub(super) target: DataRate,
+    pub(super) paths: &'a [Path],
+    pub(super) standby: &'a Standby,
+}
 
 /// The account of padding.
 #[derive(Debug)]
@@ -92,13 +108,54 @@ impl Probing {
         };
     }
 
+    /// Returns when padding is due on a path; `None` while none is wanted.
+    pub(super) fn padding_due_at(&self, need: &Need<'_>, id: PathId) -> Option<Instant> {
+        let (path, policy) = (&need.paths[id.index()], need.policy);
+        // Volume costs money there: only a user who is greedy on purpose pays for padding.
+        if need.standby.has_metered()
+            && path.is_metered()
+            && (policy != PaddingPolicy::Always || need.standby.is_standby(need.paths, id))
+        {
+            return None;
+        }
+        let is_useful = policy == PaddingPolicy::Always
+            || self.may_probe(need, path) && self.is_more_bandwidth_useful(need);
+        path.padding_due_at(policy, is_useful)
+    }
+
+    /// Whether a path's probe may cost padding. Users with a cap pay for padding, so a capped path
+    /// is probed only if no other carries the stream.
+    fn may_probe(&self, need: &Need<'_>, path: &Path) -> bool {
+        if need.policy != PaddingPolicy::Earned {
+            return true;
+        }
+        let is_other = |other: &Path| {
+            let is_gone = matches!(other.state(), PathState::Out | PathState::Removed);
+            other.id != path.id && !other.is_capped() && !is_gone
+        };
+        let is_spared = path.is_capped() && need.paths.iter().any(is_other);
+        !is_spared && (path.is_padded || self.may_begin())
+    }
+
+    /// Returns whether more bandwidth than the estimate would be of use.
+    fn is_more_bandwidth_useful(&self, need: &Need<'_>) -> bool {
+        match need.source {
+            SourceLimits::Adaptive { max, .. } if need.target < max => {
+                need.policy != PaddingPolicy::Earned
+                    || self.is_target_used(need.target)
+                    || need.standby.is_unmetered_bandwidth_wanted()
+            }
+            _ => need.standby.is_unmetered_bandwidth_wanted(),
+        }
+    }
+
     /// Whether a probe may begin. One that has begun may go on: half of it would show nothing.
-    pub(super) fn may_begin(&self) -> bool {
+    fn may_begin(&self) -> bool {
         self.is_learning || self.credit >= 0.0
     }
 
     /// Whether the encoder uses the target, so that it would use a higher one.
-    pub(super) fn is_target_used(&self, target: DataRate) -> bool {
+    fn is_target_used(&self, target: DataRate) -> bool {
         let media_rate = self.media_rate.max(self.media_rate_before);
         self.is_learning || media_rate >= target.mul_f64(USED_SHARE)
     }

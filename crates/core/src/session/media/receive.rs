@@ -1,15 +1,199 @@
 //! Received packets of media.
 
+use std::collections::VecDeque;
+
 use anabranch_units::Instant;
 
-use super::MediaSession;
-use crate::media::{FrameId, Outcome, Symbol, Taken};
+use super::{MediaSession, fec};
+use crate::config::Config;
+use crate::counters::SessionCounters;
+use crate::media::{FrameId, Outcome, Reassembly, Symbol, Taken};
 use crate::path_view::PathId;
 use crate::session::Event;
 use crate::wire::{self, WireFrame};
 
+/// Receive side of a session: the peer's media.
+#[derive(Debug)]
+pub(super) struct Reception {
+    reassembly: Reassembly,
+    /// Latest known instant of the peer's clock, by which truncated times are expanded.
+    peer_time: Instant,
+    /// Receive side of the peer's forward error correction.
+    fec: Option<Box<fec::Receiver>>,
+    /// Used again and again, so that the steady state allocates nothing.
+    outcomes: Vec<Outcome>,
+}
+
+/// Reports of received media.
+#[derive(Debug)]
+pub(super) struct Output<'a> {
+    pub(super) counters: &'a mut SessionCounters,
+    pub(super) events: &'a mut VecDeque<Event>,
+}
+
+impl Output<'_> {
+    fn report(&mut self, outcomes: &mut Vec<Outcome>) {
+        for outcome in outcomes.drain(..) {
+            self.events.push_back(match outcome {
+                Outcome::Part(part) => Event::FramePart(part),
+                Outcome::Whole(frame) => {
+                    self.counters.frames_received += 1;
+                    self.counters.media_bytes_received += frame.size_bytes as u64;
+                    Event::FrameReceived(frame)
+                }
+                Outcome::Dropped(id, reason) => {
+                    self.counters.frames_dropped += 1;
+                    Event::FrameDropped { id, reason }
+                }
+            });
+        }
+    }
+}
+
+impl Reception {
+    pub(super) fn new(config: &Config, now: Instant) -> Self {
+        Reception {
+            reassembly: Reassembly::new(
+                config.media.reassembly_wait,
+                config.laboratory.keeps_bytes,
+                config.media.hand_out,
+            ),
+            peer_time: now,
+            fec: None,
+            outcomes: Vec::new(),
+        }
+    }
+
+    pub(super) fn reassembly(&self) -> &Reassembly {
+        &self.reassembly
+    }
+
+    /// Handles a fragment. `number` is its symbol's, if the peer sends repairs.
+    #[inline]
+    fn on_fragment(
+        &mut self,
+        now: Instant,
+        number: Option<u32>,
+        symbol: &Symbol<'_>,
+        output: &mut Output<'_>,
+    ) {
+        self.insert(now, symbol, output);
+        if let Some(number) = number {
+            let mut receiver = self.fec.take().unwrap_or_default();
+            receiver.on_source(number, symbol);
+            self.take_recovered(now, receiver, output);
+        }
+    }
+
+    /// Handles a repair symbol.
+    fn on_repair(
+        &mut self,
+        now: Instant,
+        head: wire::RepairHead,
+        bytes: &[u8],
+        output: &mut Output<'_>,
+    ) {
+        let mut receiver = self.fec.take().unwrap_or_default();
+        receiver.on_repair(head, bytes);
+        self.take_recovered(now, receiver, output);
+    }
+
+    /// Inserts the fragments that were recovered.
+    fn take_recovered(
+        &mut self,
+        now: Instant,
+        mut receiver: Box<fec::Receiver>,
+        output: &mut Output<'_>,
+    ) {
+        while let Some((number, recovered)) = receiver.next_recovered() {
+            let Some(symbol) = recovered else {
+                output.counters.malformed_datagrams += 1;
+                continue;
+            };
+            if self.insert(now, &symbol, output) == Taken::New {
+                output.counters.recovered_fragments += 1;
+            }
+            receiver.on_recovered(number);
+        }
+        self.fec = Some(receiver);
+    }
+
+    /// Reports recovered symbols to the peer.
+    pub(super) fn write_symbols_recovered(&mut self, buf: &mut Vec<u8>) {
+        if let Some(receiver) = &mut self.fec {
+            receiver.write_symbols_recovered(buf);
+        }
+    }
+
+    fn on_send_time(&mut self, now: Instant, micros: u32) {
+        let expected = self.peer_time.as_micros();
+        let sent_at = Instant::from_micros(wire::expand(micros, expected));
+        self.peer_time = sent_at;
+        self.reassembly.on_send_time(now, sent_at);
+    }
+
+    fn on_frames_given_up(
+        &mut self,
+        now: Instant,
+        first: FrameId,
+        count: u64,
+        output: &mut Output<'_>,
+    ) {
+        let frames = first.0..first.0.saturating_add(count);
+        self.reassembly.give_up(now, frames, &mut self.outcomes);
+        output.report(&mut self.outcomes);
+    }
+
+    /// Inserts a fragment that has arrived, or been recovered.
+    fn insert(&mut self, now: Instant, symbol: &Symbol<'_>, output: &mut Output<'_>) -> Taken {
+        let Symbol {
+            header,
+            captured_at_micros,
+            payload,
+        } = *symbol;
+        let expected = self.peer_time.as_micros();
+        let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
+        let (reassembly, outcomes) = (&mut self.reassembly, &mut self.outcomes);
+        let taken = reassembly.insert(now, header, captured_at, payload, outcomes);
+        let counters = &mut *output.counters;
+        match taken {
+            Taken::New => self.peer_time = captured_at,
+            Taken::Duplicate => counters.duplicate_fragments += 1,
+            Taken::Late => counters.late_fragments += 1,
+            Taken::Contradictory => counters.contradictory_fragments += 1,
+        }
+        let peak = self.reassembly.peak();
+        counters.reassembly_peak_frames = peak.frames as u64;
+        counters.reassembly_peak_bytes = peak.bytes as u64;
+        if !self.outcomes.is_empty() {
+            output.report(&mut self.outcomes);
+        }
+        taken
+    }
+
+    /// Hands out all frames that it still holds.
+    pub(super) fn finish(&mut self, mut output: Output<'_>) {
+        self.reassembly.finish(&mut self.outcomes);
+        output.report(&mut self.outcomes);
+    }
+
+    /// Hands out frames that have waited long enough.
+    pub(super) fn deliver_due(&mut self, now: Instant, mut output: Output<'_>) {
+        let expires_at = self.reassembly.expires_at();
+        if expires_at.is_some_and(|at| at <= now) {
+            self.reassembly.deliver(now, &mut self.outcomes);
+            output.report(&mut self.outcomes);
+        }
+    }
+}
+
 impl MediaSession {
     pub(super) fn on_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        let reception = &mut self.content.reception;
+        let mut output = Output {
+            counters: &mut self.counters,
+            events: &mut self.events,
+        };
         match frame {
             WireFrame::Fragment {
                 header,
@@ -25,93 +209,24 @@ impl MediaSession {
                     captured_at_micros,
                     payload,
                 };
-                self.on_fragment(now, &symbol);
-                if let Some(number) = number {
-                    self.on_source_symbol(now, number, &symbol);
+                reception.on_fragment(now, number, &symbol, &mut output);
+            }
+            WireFrame::Repair { head, bytes } => {
+                reception.on_repair(now, head, bytes, &mut output);
+            }
+            WireFrame::SymbolsRecovered(numbers) => {
+                let send_buffer = &mut self.content.send_buffer;
+                for low_bits in numbers.iter() {
+                    let symbol = wire::expand(low_bits, send_buffer.next_symbol());
+                    send_buffer.on_recovered(symbol);
+                    self.counters.frames_acked = send_buffer.acked_frame_count();
                 }
             }
-            WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
-            WireFrame::SymbolsRecovered(numbers) => self.on_symbols_recovered(numbers),
             WireFrame::FramesGivenUp { first, count } => {
-                self.on_frames_given_up(now, first, count);
+                reception.on_frames_given_up(now, first, count, &mut output);
             }
-            WireFrame::SendTime(micros) => self.on_send_time(now, micros),
-            _ => self.on_foreign_frame(),
-        }
-    }
-
-    fn on_send_time(&mut self, now: Instant, micros: u32) {
-        let expected = self.content.peer_time.as_micros();
-        let sent_at = Instant::from_micros(wire::expand(micros, expected));
-        self.content.peer_time = sent_at;
-        self.content.reassembly.on_send_time(now, sent_at);
-    }
-
-    fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
-        let frames = first.0..first.0.saturating_add(count);
-        let outcomes = &mut self.content.scratch.outcomes;
-        self.content.reassembly.give_up(now, frames, outcomes);
-        self.report_outcomes();
-    }
-
-    /// Handles a fragment that has arrived, or been recovered.
-    pub(super) fn on_fragment(&mut self, now: Instant, symbol: &Symbol<'_>) -> Taken {
-        let Symbol {
-            header,
-            captured_at_micros,
-            payload,
-        } = *symbol;
-        let expected = self.content.peer_time.as_micros();
-        let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
-        let outcomes = &mut self.content.scratch.outcomes;
-        let reassembly = &mut self.content.reassembly;
-        let taken = reassembly.insert(now, header, captured_at, payload, outcomes);
-        match taken {
-            Taken::New => self.content.peer_time = captured_at,
-            Taken::Duplicate => self.counters.duplicate_fragments += 1,
-            Taken::Late => self.counters.late_fragments += 1,
-            Taken::Contradictory => self.counters.contradictory_fragments += 1,
-        }
-        let peak = self.content.reassembly.peak();
-        self.counters.reassembly_peak_frames = peak.frames as u64;
-        self.counters.reassembly_peak_bytes = peak.bytes as u64;
-        if !self.content.scratch.outcomes.is_empty() {
-            self.report_outcomes();
-        }
-        taken
-    }
-
-    fn report_outcomes(&mut self) {
-        for outcome in self.content.scratch.outcomes.drain(..) {
-            self.events.push_back(match outcome {
-                Outcome::Part(part) => Event::FramePart(part),
-                Outcome::Whole(frame) => {
-                    self.counters.frames_received += 1;
-                    self.counters.media_bytes_received += frame.size_bytes as u64;
-                    Event::FrameReceived(frame)
-                }
-                Outcome::Dropped(id, reason) => {
-                    self.counters.frames_dropped += 1;
-                    Event::FrameDropped { id, reason }
-                }
-            });
-        }
-    }
-
-    /// Hands out all frames that the receiver still holds.
-    pub(super) fn finish_reassembly(&mut self) {
-        let outcomes = &mut self.content.scratch.outcomes;
-        self.content.reassembly.finish(outcomes);
-        self.report_outcomes();
-    }
-
-    /// Hands out frames that have waited long enough.
-    pub(super) fn deliver_due(&mut self, now: Instant) {
-        let expires_at = self.content.reassembly.expires_at();
-        if expires_at.is_some_and(|at| at <= now) {
-            let outcomes = &mut self.content.scratch.outcomes;
-            self.content.reassembly.deliver(now, outcomes);
-            self.report_outcomes();
+            WireFrame::SendTime(micros) => reception.on_send_time(now, micros),
+            _ => self.counters.malformed_datagrams += 1,
         }
     }
 }

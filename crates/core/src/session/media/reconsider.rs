@@ -3,9 +3,10 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::MediaSession;
+use super::{Media, MediaSession};
 use crate::forecast::Priority;
-use crate::media::{CopiesInFlight, FragmentId, FrameId, Outlook, Verdict};
+use crate::media::{CopiesInFlight, FragmentId, FrameId, Outlook, SendBuffer, Verdict};
+use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::send_reason::SendReason;
 
@@ -52,38 +53,31 @@ impl Search {
     }
 }
 
-impl MediaSession {
-    /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
-    /// `suspected` paths no longer count. It is resent, for this reason, if the rule says so.
-    pub(super) fn reconsider(
-        &mut self,
-        now: Instant,
-        id: FragmentId,
-        suspected: PathSet,
-        reason: SendReason,
-        bytes: u32,
-    ) -> Verdict {
-        let (verdict, copy_path) = self.verdict(now, id, suspected, reason, bytes);
-        match verdict {
-            Verdict::SendCopy => self.queue_copy(id, copy_path, reason),
-            Verdict::GiveUp => self.give_up(now, id.frame),
-            Verdict::Settled | Verdict::Wait => {}
-        }
-        verdict
-    }
+/// The rule for another copy, with all that it knows.
+#[derive(Debug)]
+pub(super) struct Rule<'a> {
+    pub(super) now: Instant,
+    pub(super) send_buffer: &'a mut SendBuffer,
+    pub(super) paths: &'a [Path],
+    pub(super) views: &'a [PathView],
+    /// Maximum number of copies in flight.
+    pub(super) most_copies: u32,
+}
 
-    /// Returns the rule's verdict, and the way of the other copy.
+impl Rule<'_> {
+    /// Returns the verdict about a fragment of `bytes` bytes on the wire after news about it, and
+    /// the way of the other copy. Copies on the `suspected` paths no longer count.
     pub(super) fn verdict(
         &mut self,
-        now: Instant,
         id: FragmentId,
         suspected: PathSet,
         reason: SendReason,
         bytes: u32,
     ) -> (Verdict, Option<CopyPath>) {
-        let Some(copies_in_flight) = self.content.send_buffer.copies_in_flight(id) else {
+        let Some(copies_in_flight) = self.send_buffer.copies_in_flight(id) else {
             return (Verdict::Settled, None);
         };
+        let now = self.now;
         let search = Search {
             now,
             copies_in_flight,
@@ -111,7 +105,7 @@ impl MediaSession {
             outlook.loss_reported_after = self.paths[best.id.index()].recovery.loss_delay();
         }
         let best = best.map(|best| best.id);
-        let verdict = self.content.send_buffer.reconsider(id, reason, &outlook);
+        let verdict = self.send_buffer.reconsider(id, reason, &outlook);
         let copy_path = match verdict {
             Verdict::SendCopy => best.map(|best| self.copy_path(&search, best)),
             Verdict::Settled | Verdict::Wait | Verdict::GiveUp => None,
@@ -119,46 +113,11 @@ impl MediaSession {
         (verdict, copy_path)
     }
 
-    /// Queues another copy.
-    pub(super) fn queue_copy(
-        &mut self,
-        id: FragmentId,
-        copy_path: Option<CopyPath>,
-        reason: SendReason,
-    ) {
-        let avoid = copy_path.map_or(PathSet::EMPTY, |copy_path| copy_path.avoid);
-        self.content
-            .send_buffer
-            .queue_retransmission(id, avoid, reason);
-        self.content.is_schedule_due = true;
-    }
-
-    /// Judges again the lost fragments for which repairs have come too late or not at all.
-    pub(super) fn reconsider_unrepaired(&mut self, now: Instant) {
-        if self.content.send_buffer.waits_until().is_none() {
-            return;
-        }
-        self.refresh_views(now);
-        let (bytes, reason) = (self.max_packet_bytes, SendReason::NotRecovered);
-        while let Some(id) = self.content.send_buffer.next_unrepaired(now) {
-            self.reconsider(now, id, PathSet::EMPTY, reason, bytes);
-        }
-    }
-
-    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
-        if self.content.send_buffer.give_up(frame) {
-            self.on_given_up(now, frame);
-        }
-    }
-
     /// Returns the probability that one of the copies in flight arrives in time, without those on
     /// `suspected` paths, and the time until that is known.
     fn chance(&self, copies_in_flight: &CopiesInFlight, suspected: PathSet) -> (f64, Duration) {
         let (mut missing, mut copies, mut known_after) = (1.0, 0, Duration::ZERO);
-        let mut most_copies = match self.config.laboratory.endpoint.is_bare() {
-            true => 1,
-            false => MOST_COPIES,
-        };
+        let mut most_copies = self.most_copies;
         for path in copies_in_flight.in_flight_on.iter() {
             let view = &self.views[path.index()];
             if suspected.contains(path) || view.state != PathState::Active {
@@ -212,6 +171,74 @@ impl MediaSession {
             path: best.id,
             avoid: worse.map(|view| view.id).collect(),
         }
+    }
+}
+
+impl MediaSession {
+    /// Returns the rule as of now, by `self.views`.
+    pub(super) fn rule(&mut self, now: Instant) -> Rule<'_> {
+        let most_copies = match self.config.laboratory.endpoint.is_bare() {
+            true => 1,
+            false => MOST_COPIES,
+        };
+        Rule {
+            now,
+            send_buffer: &mut self.content.send_buffer,
+            paths: &self.paths,
+            views: &self.views,
+            most_copies,
+        }
+    }
+
+    /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
+    /// `suspected` paths no longer count. It is resent, for this reason, if the rule says so.
+    pub(super) fn reconsider(
+        &mut self,
+        now: Instant,
+        id: FragmentId,
+        suspected: PathSet,
+        reason: SendReason,
+        bytes: u32,
+    ) -> Verdict {
+        let (verdict, copy_path) = self.rule(now).verdict(id, suspected, reason, bytes);
+        match verdict {
+            Verdict::SendCopy => self.content.queue_copy(id, copy_path, reason),
+            Verdict::GiveUp => self.give_up(now, id.frame),
+            Verdict::Settled | Verdict::Wait => {}
+        }
+        verdict
+    }
+
+    /// Judges again the lost fragments for which repairs have come too late or not at all.
+    pub(super) fn reconsider_unrepaired(&mut self, now: Instant) {
+        if self.content.send_buffer.waits_until().is_none() {
+            return;
+        }
+        self.refresh_views(now);
+        let (bytes, reason) = (self.max_packet_bytes, SendReason::NotRecovered);
+        while let Some(id) = self.content.send_buffer.next_unrepaired(now) {
+            self.reconsider(now, id, PathSet::EMPTY, reason, bytes);
+        }
+    }
+
+    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
+        if self.content.send_buffer.give_up(frame) {
+            self.on_given_up(now, frame);
+        }
+    }
+}
+
+impl Media {
+    /// Queues another copy.
+    pub(super) fn queue_copy(
+        &mut self,
+        id: FragmentId,
+        copy_path: Option<CopyPath>,
+        reason: SendReason,
+    ) {
+        let avoid = copy_path.map_or(PathSet::EMPTY, |copy_path| copy_path.avoid);
+        self.send_buffer.queue_retransmission(id, avoid, reason);
+        self.is_schedule_due = true;
     }
 }
 

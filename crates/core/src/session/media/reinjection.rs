@@ -10,7 +10,7 @@ use anabranch_units::{Duration, Instant};
 use super::MediaSession;
 use crate::forecast::{Forecast, Priority};
 use crate::media::Verdict;
-use crate::path::SPARE_LIFETIME;
+use crate::path::{Path, SPARE_LIFETIME};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
@@ -62,7 +62,7 @@ impl MediaSession {
         for (late_fragment, bytes, arrives_at) in late {
             let arrival =
                 |view: &PathView| view.arrival(Priority::Retransmission, u64::from(bytes));
-            let Some(other) = self.best_other_view(id, arrival) else {
+            let Some(other) = best_other(&self.views, id, arrival) else {
                 return;
             };
             if now + arrival(&self.views[other.index()]) >= arrives_at {
@@ -84,7 +84,7 @@ impl MediaSession {
         let spare = self.config.media.deadline / SPARE_LIFETIME;
         let view = self.views[id.index()];
         let path = &self.paths[id.index()];
-        let Some(fastest) = self.best_other_view(id, end_of_queue) else {
+        let Some(fastest) = best_other(&self.views, id, end_of_queue) else {
             return;
         };
         let mut other = self.views[fastest.index()];
@@ -105,7 +105,7 @@ impl MediaSession {
             }
         }
         let is_misplaced = view.forecast.rate.time_for(better_bytes) > spare;
-        if !is_misplaced && !self.has_rate_changed(id, fastest) {
+        if !is_misplaced && !has_rate_changed(&self.paths, &self.views, [id, fastest], spare) {
             return;
         }
         let is_congested = |view: &&PathView| view.forecast.is_congested();
@@ -121,24 +121,31 @@ impl MediaSession {
         }
         self.content.is_schedule_due = true;
     }
+}
 
-    /// Returns whether the rate of one of these paths is much lower or higher than when the present
-    /// queues were bound, so that they end far apart.
-    fn has_rate_changed(&self, one: PathId, other: PathId) -> bool {
-        let end = |id: PathId| end_of_queue(&self.views[id.index()]);
-        let is_changed = |id: PathId| self.paths[id.index()].has_rate_changed();
-        let is_apart = end(one) > end(other) + self.config.media.deadline / SPARE_LIFETIME;
-        is_apart && (is_changed(one) || is_changed(other))
-    }
+/// Returns whether the rate of one of these paths is much lower or higher than when the present
+/// queues were bound, so that they end more than `spare` apart.
+fn has_rate_changed(
+    paths: &[Path],
+    views: &[PathView],
+    [one, other]: [PathId; 2],
+    spare: Duration,
+) -> bool {
+    let end = |id: PathId| end_of_queue(&views[id.index()]);
+    let is_changed = |id: PathId| paths[id.index()].has_rate_changed();
+    end(one) > end(other) + spare && (is_changed(one) || is_changed(other))
+}
 
-    /// Returns the active path other than `id` of the least cost.
-    fn best_other_view(&self, id: PathId, cost: impl Fn(&PathView) -> Duration) -> Option<PathId> {
-        let others = self
-            .views
-            .iter()
-            .filter(|view| view.id != id && view.is_in_service());
-        others.min_by_key(|view| cost(view)).map(|view| view.id)
-    }
+/// Returns the active path other than `id` of the least cost.
+fn best_other(
+    views: &[PathView],
+    id: PathId,
+    cost: impl Fn(&PathView) -> Duration,
+) -> Option<PathId> {
+    let others = views
+        .iter()
+        .filter(|view| view.id != id && view.is_in_service());
+    others.min_by_key(|view| cost(view)).map(|view| view.id)
 }
 
 /// Returns the time until all packets that wait on the path have arrived.

@@ -4,6 +4,7 @@ use anabranch_units::Instant;
 
 use super::MediaSession;
 use crate::liveness::Alarm;
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
@@ -12,7 +13,7 @@ use crate::session::Event;
 impl MediaSession {
     /// Handles the due stages of a path's silence.
     pub(super) fn on_silence_timeout(&mut self, now: Instant, id: PathId) {
-        while let Some(alarm) = self.next_alarm(now, id) {
+        while let Some(alarm) = self.paths[id.index()].next_alarm(now) {
             match alarm {
                 Alarm::Suspect => self.on_suspect(now, id),
                 Alarm::Out => self.on_out(now, id),
@@ -41,8 +42,8 @@ impl MediaSession {
         self.paths[id.index()].begin_interruption(now, lifetime);
         self.challenge(id);
         self.ask_for_life(now);
-        if self.best_other_path(id).is_some() {
-            self.take_back(id);
+        if Path::best_other(&self.paths, id).is_some() {
+            self.content.take_back(&mut self.paths, id);
             self.refresh_views(now);
             let outstanding: Vec<SentPacket> =
                 self.paths[id.index()].recovery.outstanding().collect();

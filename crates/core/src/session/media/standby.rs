@@ -2,55 +2,80 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::MediaSession;
+use crate::config::MediaConfig;
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
-use crate::standby::{Standby, Unmetered};
+use crate::path_view::{PathId, PathState, PathView};
+use crate::standby::{self, Unmetered};
 
-impl MediaSession {
+/// Metered paths of a session, and whether they stand by.
+#[derive(Debug, Default)]
+pub(super) struct Standby {
+    /// `None` if the session has never had a metered path.
+    decision: Option<Box<standby::Standby>>,
+}
+
+impl Standby {
     /// Handles a path that has joined, metered or not.
     pub(super) fn on_path_joined(&mut self, now: Instant, is_metered: bool) {
         if is_metered {
-            self.content
-                .standby
-                .get_or_insert_with(|| Box::new(Standby::new(now)));
+            self.decision
+                .get_or_insert_with(|| Box::new(standby::Standby::new(now)));
         }
     }
 
+    /// Counts a frame of the source.
+    pub(super) fn on_frame(&mut self, now: Instant, bytes: usize) {
+        if let Some(decision) = &mut self.decision {
+            decision.on_frame(now, bytes);
+        }
+    }
+
+    /// Returns whether the session has ever had a metered path.
+    pub(super) fn has_metered(&self) -> bool {
+        self.decision.is_some()
+    }
+
     /// Returns whether metered paths stand by. Never while all others are silent.
-    pub(super) fn are_metered_in_reserve(&self) -> bool {
+    pub(super) fn are_metered_in_reserve(&self, paths: &[Path]) -> bool {
         let is_other = |path: &Path| !path.is_metered() && path.state() == PathState::Active;
-        self.content
-            .standby
+        self.decision
             .as_deref()
-            .is_some_and(Standby::is_in_reserve)
-            && self.paths.iter().any(is_other)
+            .is_some_and(standby::Standby::is_in_reserve)
+            && paths.iter().any(is_other)
     }
 
     /// Returns whether the path stands by.
-    pub(super) fn is_standby(&self, id: PathId) -> bool {
-        self.paths[id.index()].is_metered() && self.are_metered_in_reserve()
+    pub(super) fn is_standby(&self, paths: &[Path], id: PathId) -> bool {
+        paths[id.index()].is_metered() && self.are_metered_in_reserve(paths)
+    }
+
+    /// Marks the views of paths that stand by.
+    pub(super) fn mark(&self, paths: &[Path], views: &mut [PathView]) {
+        if self.are_metered_in_reserve(paths) {
+            for view in views {
+                view.is_standby |= paths[view.id.index()].is_metered();
+            }
+        }
     }
 
     /// Returns whether bandwidth of unmetered paths is worth probing for, since metered ones carry
     /// traffic that it could replace.
     pub(super) fn is_unmetered_bandwidth_wanted(&self) -> bool {
-        self.content
-            .standby
-            .as_ref()
-            .is_some_and(|standby| standby.is_bandwidth_wanted())
+        let decision = self.decision.as_deref();
+        decision.is_some_and(standby::Standby::is_bandwidth_wanted)
     }
 
-    /// Updates the choice of metered paths by the state of all paths.
-    pub(super) fn update_standby(&mut self, now: Instant) {
-        let Some(standby) = &mut self.content.standby else {
-            return;
+    /// Updates the choice of metered paths by the state of all paths. Returns whether it has
+    /// changed.
+    pub(super) fn update(&mut self, now: Instant, paths: &[Path], media: &MediaConfig) -> bool {
+        let Some(decision) = &mut self.decision else {
+            return false;
         };
         let mut unmetered = Unmetered {
             queueing_delay: Duration::MAX,
             ..Unmetered::default()
         };
-        for path in &self.paths {
+        for path in paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
                 let forecast = path.forecast(now);
@@ -62,9 +87,6 @@ impl MediaSession {
                 }
             }
         }
-        let media = &self.config.media;
-        if standby.update(now, media.source, media.deadline, &unmetered) {
-            self.content.is_schedule_due = true;
-        }
+        decision.update(now, media.source, media.deadline, &unmetered)
     }
 }

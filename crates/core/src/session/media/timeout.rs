@@ -3,11 +3,16 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
+use super::receive::Output;
 use crate::session::Closing;
 
 impl MediaSession {
     pub(super) fn handle_media_timeout(&mut self, now: Instant) {
-        self.deliver_due(now);
+        let output = Output {
+            counters: &mut self.counters,
+            events: &mut self.events,
+        };
+        self.content.reception.deliver_due(now, output);
         if self.closing != Closing::Open {
             return;
         }
@@ -21,7 +26,7 @@ impl MediaSession {
             self.reconsider_unrepaired(now);
         }
         self.answer_last_calls(now);
-        if is_due(self.held_until()) {
+        if is_due(self.content.held_until(&self.paths)) {
             self.content.is_schedule_due = true;
         }
     }

@@ -2,10 +2,10 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
+use super::{Media, MediaSession, fec, probing};
 use crate::config::PaddingPolicy;
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
+use crate::path_view::PathId;
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
@@ -28,38 +28,12 @@ impl MediaSession {
             && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
-    pub(super) fn write_next_packet(
+    pub(super) fn write_media(
         &mut self,
         now: Instant,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        self.write_due_mtu_probe(now, id, buf)
-            .or_else(|| self.write_challenge(id, buf))
-            .or_else(|| self.write_media(now, id, buf))
-            .or_else(|| self.write_padding(now, id, buf))
-    }
-
-    pub(super) fn on_packet_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
-        let path = &mut self.paths[id.index()];
-        let is_padding = packet.content == PacketContent::Padding;
-        path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
-        self.content.probing.on_sent(now, packet.bytes, is_padding);
-        if is_padding {
-            path.counters.padding_packets += 1;
-            path.counters.padding_bytes += u64::from(packet.bytes);
-        }
-        let event = SchedulerEvent::Sent {
-            path: id,
-            bytes: packet.bytes,
-            queued_bytes: path.queued_bytes(),
-        };
-        self.content.scheduler.on_event(now, &event);
-        // Held packets may leave now that the path is free, or a burst is not over.
-        self.content.is_schedule_due |= self.content.send_buffer.has_waiting();
-    }
-
-    fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
         // Packets that have arrived by another copy or were given up meanwhile are skipped.
         let mut has_dropped = false;
         loop {
@@ -76,7 +50,14 @@ impl MediaSession {
                 continue;
             }
             if packet.kind() == PacketKind::Repair {
-                match self.write_repair(id, &packet, buf) {
+                let around = fec::Around {
+                    header_bytes: self.header_bytes(),
+                    overhead_bytes: self.config.overhead_bytes,
+                };
+                let (path, content) = (&mut self.paths[id.index()], &mut self.content);
+                let heads = &mut content.scratch.symbol_heads;
+                let send_buffer = &mut content.send_buffer;
+                match fec::write_repair(&packet, path, send_buffer, around, heads, buf) {
                     None => continue,
                     Some(content) => return Some((content, SendReason::Repair)),
                 }
@@ -104,7 +85,12 @@ impl MediaSession {
         }
     }
 
-    fn write_padding(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
+    pub(super) fn write_padding(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
         let path = &mut self.paths[id.index()];
         // A greedy session always has something to send.
         path.is_window_limited |= self.content.has_sent_media
@@ -114,7 +100,12 @@ impl MediaSession {
         if due_at > now {
             return None;
         }
-        let padding_bytes = self.padding_bytes_on(id);
+        let wanted_bytes = self.config.laboratory.padding_bytes;
+        let wanted_bytes = wanted_bytes.unwrap_or(self.config.fragment_bytes);
+        let padding_bytes = match self.paths[id.index()].recovery.mtu() {
+            Some(mtu) => wanted_bytes.min(self.fragment_bytes_in(mtu.carried())),
+            None => wanted_bytes,
+        };
         self.paths[id.index()].write_tracked_header(buf);
         wire::write_padding(usize::from(padding_bytes), buf);
         Some((PacketContent::Padding, SendReason::Padding))
@@ -125,32 +116,34 @@ impl MediaSession {
         if !self.content.has_sent_media || self.closing != Closing::Open {
             return None;
         }
-        let policy = self.config.padding;
-        // Volume costs money there: only a user who is greedy on purpose pays for padding. Without
-        // any such path, there is no `standby`.
-        if self.content.standby.is_some()
-            && self.paths[id.index()].is_metered()
-            && (policy != PaddingPolicy::Always || self.is_standby(id))
-        {
-            return None;
-        }
-        let path = &self.paths[id.index()];
-        let is_useful = policy == PaddingPolicy::Always
-            || self.may_probe(path) && self.is_more_bandwidth_useful();
-        path.padding_due_at(policy, is_useful)
-    }
-
-    /// Whether a path's probe may cost padding. Users with a cap pay for padding, so a capped path
-    /// is probed only if no other carries the stream.
-    fn may_probe(&self, path: &Path) -> bool {
-        if self.config.padding != PaddingPolicy::Earned {
-            return true;
-        }
-        let is_other = |other: &Path| {
-            let is_gone = matches!(other.state(), PathState::Out | PathState::Removed);
-            other.id != path.id && !other.is_capped() && !is_gone
+        let need = probing::Need {
+            policy: self.config.padding,
+            source: self.config.media.source,
+            target: self.content.target.bitrate(),
+            paths: &self.paths,
+            standby: &self.content.standby,
         };
-        let is_spared = path.is_capped() && self.paths.iter().any(is_other);
-        !is_spared && (path.is_padded || self.content.probing.may_begin())
+        self.content.probing.padding_due_at(&need, id)
+    }
+}
+
+impl Media {
+    /// Handles the departure of a packet on this path.
+    pub(super) fn on_packet_sent(&mut self, now: Instant, path: &mut Path, packet: &SentPacket) {
+        let is_padding = packet.content == PacketContent::Padding;
+        path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
+        self.probing.on_sent(now, packet.bytes, is_padding);
+        if is_padding {
+            path.counters.padding_packets += 1;
+            path.counters.padding_bytes += u64::from(packet.bytes);
+        }
+        let event = SchedulerEvent::Sent {
+            path: path.id,
+            bytes: packet.bytes,
+            queued_bytes: path.queued_bytes(),
+        };
+        self.scheduler.on_event(now, &event);
+        // Held packets may leave now that the path is free, or a burst is not over.
+        self.is_schedule_due |= self.send_buffer.has_waiting();
     }
 }

@@ -7,37 +7,79 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
+use crate::fec::Budget;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 
+/// Returns whether an answer is missing, and no path has shown since it was due that it lives.
+fn is_unanswered(paths: &[Path], now: Instant) -> bool {
+    let Some(missed_at) = first_missed_answer_at(paths, now) else {
+        return false;
+    };
+    !paths.iter().any(|path| answers(path, missed_at, now))
+}
+
+/// Returns when the first answer was due that has not come.
+fn first_missed_answer_at(paths: &[Path], now: Instant) -> Option<Instant> {
+    let missed_at = |path: &Path| match path.state() {
+        PathState::Active | PathState::Suspect => path
+            .recovery
+            .answer_due_at()
+            .filter(|due_at| *due_at <= now),
+        PathState::Out => path.liveness.silent_since(),
+        PathState::Removed => None,
+    };
+    paths.iter().filter_map(missed_at).min()
+}
+
+/// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone,
+/// though these packets wait.
+pub(super) fn may_copy_blindly(
+    now: Instant,
+    paths: &[Path],
+    waiting: &[PacketView],
+    budget: &Budget,
+    bytes: u32,
+) -> bool {
+    if !is_unanswered(paths, now) {
+        return true;
+    }
+    let retransmitted = waiting
+        .iter()
+        .take_while(|packet| is_retransmission(packet));
+    let bytes = retransmitted.map(|packet| packet.bytes).sum::<u32>() + bytes;
+    budget.has_room_without_answer(bytes)
+}
+
+/// Returns whether copies wait though no path answers.
+pub(super) fn has_blind_copies(now: Instant, paths: &[Path], waiting: &[PacketView]) -> bool {
+    waiting.first().is_some_and(is_retransmission) && is_unanswered(paths, now)
+}
+
+/// Returns the number of waiting packets, from the first on, that are held until a path answers.
+/// Copies of the newest frames, which have the most time left, are sent for the others.
+pub(super) fn held_copies(waiting: &[PacketView], budget: &Budget) -> usize {
+    let retransmission_count = waiting.partition_point(is_retransmission);
+    let mut bytes = 0;
+    let fits = |packet: &&PacketView| {
+        bytes += packet.bytes;
+        budget.has_room_without_answer(bytes)
+    };
+    let paid_count = waiting[..retransmission_count]
+        .iter()
+        .rev()
+        .take_while(fits)
+        .count();
+    retransmission_count - paid_count
+}
+
 impl MediaSession {
-    /// Returns whether an answer is missing, and no path has shown since it was due that it lives.
-    pub(super) fn is_unanswered(&self, now: Instant) -> bool {
-        let Some(missed_at) = self.first_missed_answer_at(now) else {
-            return false;
-        };
-        !self.paths.iter().any(|path| answers(path, missed_at, now))
-    }
-
-    /// Returns when the first answer was due that has not come.
-    fn first_missed_answer_at(&self, now: Instant) -> Option<Instant> {
-        let missed_at = |path: &Path| match path.state() {
-            PathState::Active | PathState::Suspect => path
-                .recovery
-                .answer_due_at()
-                .filter(|due_at| *due_at <= now),
-            PathState::Out => path.liveness.silent_since(),
-            PathState::Removed => None,
-        };
-        self.paths.iter().filter_map(missed_at).min()
-    }
-
     /// Asks the other paths whether they answer, if none has shown it: the copies that are held
     /// then leave one round trip later, and not with the next report.
     pub(super) fn ask_for_life(&mut self, now: Instant) {
-        if !self.is_unanswered(now) {
+        if !is_unanswered(&self.paths, now) {
             return;
         }
         for index in 0..self.paths.len() {
@@ -46,42 +88,6 @@ impl MediaSession {
                 self.ask(PathId(index as u8), SendReason::PathChallenge);
             }
         }
-    }
-
-    /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
-    pub(super) fn may_copy_blindly(&self, now: Instant, bytes: u32) -> bool {
-        if !self.is_unanswered(now) {
-            return true;
-        }
-        let waiting = self.content.send_buffer.waiting().iter();
-        let retransmitted = waiting.take_while(|packet| is_retransmission(packet));
-        let bytes = retransmitted.map(|packet| packet.bytes).sum::<u32>() + bytes;
-        self.content.budget.has_room_without_answer(bytes)
-    }
-
-    /// Returns whether copies wait though no path answers.
-    pub(super) fn has_blind_copies(&self, now: Instant) -> bool {
-        let first = self.content.send_buffer.waiting().first();
-        first.is_some_and(is_retransmission) && self.is_unanswered(now)
-    }
-
-    /// Returns the number of waiting packets, from the first on, that are held until a path
-    /// answers. Copies of the newest frames, which have the most time left, are sent for the
-    /// others.
-    pub(super) fn held_copies(&self) -> usize {
-        let waiting = self.content.send_buffer.waiting();
-        let retransmission_count = waiting.partition_point(is_retransmission);
-        let mut bytes = 0;
-        let fits = |packet: &&PacketView| {
-            bytes += packet.bytes;
-            self.content.budget.has_room_without_answer(bytes)
-        };
-        let paid_count = waiting[..retransmission_count]
-            .iter()
-            .rev()
-            .take_while(fits)
-            .count();
-        retransmission_count - paid_count
     }
 }
 

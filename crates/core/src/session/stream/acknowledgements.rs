@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::StreamSession;
+use super::{Stream, StreamSession};
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{AckedPacket, Digest, LossDetection, PacketContent};
 use crate::scheduler::SchedulerEvent;
@@ -12,14 +12,6 @@ use crate::stream::{Copy, DuplicateAck};
 use crate::wire;
 
 impl StreamSession {
-    /// Appends the acknowledgement of the peer's stream.
-    pub(super) fn write_stream_ack(&mut self, is_prompted: bool, buf: &mut Vec<u8>) {
-        let stream = &mut self.content;
-        stream.is_window_due = false;
-        let offset = stream.receive.acked_offset();
-        wire::write_stream_ack(offset, stream.receive.announce_window(), is_prompted, buf);
-    }
-
     /// Handles an acknowledgement of all data below an offset, whose low 32 bits it carries.
     pub(super) fn on_stream_ack(
         &mut self,
@@ -126,7 +118,7 @@ impl StreamSession {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
-            self.on_losses(now, on, &digest, SendReason::Lost);
+            self.content.on_losses(now, on, &digest, SendReason::Lost);
             self.notify_controller(now, on, &digest);
         }
         self.scratch.digest = Some(digest);
@@ -146,7 +138,7 @@ impl StreamSession {
             self.content.notify_scheduler(now, &event);
         }
         self.record_open_window(now, about, digest.prior_bytes_in_flight);
-        self.on_losses(now, about, digest, SendReason::Lost);
+        self.content.on_losses(now, about, digest, SendReason::Lost);
         self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
         self.on_stream_feedback(now, about, digest);
@@ -154,34 +146,9 @@ impl StreamSession {
 
     /// Handles packets that are declared lost, since no report listed them.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
-        self.on_losses(now, id, digest, SendReason::Lost);
+        self.content.on_losses(now, id, digest, SendReason::Lost);
         self.notify_controller(now, id, digest);
         self.on_stream_feedback(now, id, digest);
-    }
-
-    /// Queues lost segments for retransmission.
-    pub(super) fn on_losses(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        digest: &Digest,
-        reason: SendReason,
-    ) {
-        for packet in digest.too_large.iter().chain(&digest.lost) {
-            let PacketContent::Segment { offset } = packet.content else {
-                continue;
-            };
-            let lost = Copy {
-                on: id,
-                packet: *packet,
-            };
-            self.content.send.on_packet_lost(offset, lost, reason);
-            let event = SchedulerEvent::Lost {
-                path: id,
-                bytes: packet.bytes,
-            };
-            self.content.notify_scheduler(now, &event);
-        }
     }
 
     fn notify_controller(&mut self, now: Instant, id: PathId, digest: &Digest) {
@@ -237,6 +204,41 @@ impl StreamSession {
             own.probe.on_settled(newest.packet_number);
             own.is_urgent |= digest.is_recovery_begun;
         }
-        self.schedule_probe(now, id);
+        let delayed_ack = stream.config.delayed_ack;
+        own.schedule_probe(now, recovery, self.max_packet_bytes, delayed_ack);
+    }
+}
+
+impl Stream {
+    /// Appends the acknowledgement of the peer's stream.
+    pub(super) fn write_stream_ack(&mut self, is_prompted: bool, buf: &mut Vec<u8>) {
+        self.is_window_due = false;
+        let offset = self.receive.acked_offset();
+        wire::write_stream_ack(offset, self.receive.announce_window(), is_prompted, buf);
+    }
+
+    /// Queues lost segments for retransmission.
+    pub(super) fn on_losses(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    ) {
+        for packet in digest.too_large.iter().chain(&digest.lost) {
+            let PacketContent::Segment { offset } = packet.content else {
+                continue;
+            };
+            let lost = Copy {
+                on: id,
+                packet: *packet,
+            };
+            self.send.on_packet_lost(offset, lost, reason);
+            let event = SchedulerEvent::Lost {
+                path: id,
+                bytes: packet.bytes,
+            };
+            self.notify_scheduler(now, &event);
+        }
     }
 }

@@ -2,34 +2,32 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::StreamSession;
+use super::{Stream, StreamSession};
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
-use crate::send_reason::SendReason;
+use crate::path_view::PathState;
 
 /// Interval of probes on an idle path: NATs commonly forget a mapping after 30 s (RFC 9000
 /// §10.1.2).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+impl Stream {
+    /// Returns when an idle path is asked for a sign of life: to keep it alive, or so that its MTU
+    /// may be probed. The MTU limits the segments of the others, and its own later on.
+    pub(super) fn question_at(&self, path: &Path) -> Option<Instant> {
+        if path.challenge.is_some() {
+            return None;
+        }
+        let is_kept_alive = self.is_kept_alive && path.state() == PathState::Active;
+        let keep_alive_at = is_kept_alive.then(|| path.last_sent_at + KEEP_ALIVE_INTERVAL);
+        let mtu_question_at = path.mtu_probe_at().filter(|_| path.is_at_rest());
+        [keep_alive_at, mtu_question_at].into_iter().flatten().min()
+    }
+}
 
 impl StreamSession {
     /// Keeps all paths, and with them the session, alive while there is nothing to send, from now
     /// on: this end opened it.
     pub fn keep_alive(&mut self) {
         self.content.is_kept_alive = true;
-    }
-
-    /// Returns when an idle path is asked for a sign of life.
-    pub(super) fn keep_alive_at(&self, path: &Path) -> Option<Instant> {
-        let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        let is_wanted = self.content.is_kept_alive && is_idle;
-        is_wanted.then(|| path.last_sent_at + KEEP_ALIVE_INTERVAL)
-    }
-
-    /// Asks it, if it is time.
-    pub(super) fn keep_path_alive(&mut self, now: Instant, id: PathId) {
-        let at = self.keep_alive_at(&self.paths[id.index()]);
-        if at.is_some_and(|at| at <= now) {
-            self.ask(id, SendReason::IdleProbe);
-        }
     }
 }

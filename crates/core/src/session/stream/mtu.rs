@@ -5,7 +5,6 @@ use anabranch_units::Instant;
 use super::StreamSession;
 use crate::path::Path;
 use crate::path_view::PathId;
-use crate::send_reason::SendReason;
 use crate::session::content::Written;
 use crate::stream::Chunk;
 
@@ -52,27 +51,13 @@ impl StreamSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
+        let overhead_bytes = self.config.overhead_bytes;
         let path = &self.paths[id.index()];
         path.mtu_probe_at().filter(|at| *at <= now)?;
         let is_segment_next = || self.segment_due_at(id).is_some_and(|at| at <= now);
         match path.challenge.is_some() || is_segment_next() {
-            true => self.write_mtu_probe(now, id, buf),
+            true => self.paths[id.index()].write_mtu_probe(now, overhead_bytes, buf),
             false => None,
-        }
-    }
-
-    /// Returns when an idle path is asked for a sign of life, so that its MTU may be probed: it
-    /// limits the segments of the others, and its own later on.
-    pub(super) fn mtu_question_at(&self, path: &Path) -> Option<Instant> {
-        let is_wanted = path.challenge.is_none() && path.is_at_rest();
-        path.mtu_probe_at().filter(|_| is_wanted)
-    }
-
-    /// Asks it, if it is time.
-    pub(super) fn search_mtu_at_rest(&mut self, now: Instant, id: PathId) {
-        let at = self.mtu_question_at(&self.paths[id.index()]);
-        if at.is_some_and(|at| at <= now) {
-            self.ask(id, SendReason::IdleProbe);
         }
     }
 }

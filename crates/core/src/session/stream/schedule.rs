@@ -9,6 +9,7 @@ use crate::config::{Config, Reinjection};
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
 
 /// The scheduler, and when to ask it.
@@ -237,7 +238,7 @@ impl StreamSession {
         if !send.has_waiting() && !is_short_left {
             return None;
         }
-        let ready = self.next_ready_after(binding.asked_at);
+        let ready = next_ready_after(&self.paths, binding.asked_at);
         [ready, binding.scheduler.wake_at()]
             .into_iter()
             .flatten()

@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{StreamPath, StreamSession};
+use super::{Stream, StreamPath, StreamSession};
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
@@ -42,7 +42,7 @@ impl StreamSession {
             return false;
         }
         let is_held = match self.next_chunk(path.id) {
-            Some(chunk) => !self.has_window_for(&chunk, path, own),
+            Some(chunk) => !own.has_window_for(&chunk, path, self.config.overhead_bytes),
             None => return true,
         };
         self.paths[0].is_window_limited |= is_held;
@@ -70,19 +70,11 @@ impl StreamSession {
         send.next(max_bytes)
     }
 
-    /// Returns whether the window lets a path carry the chunk.
-    fn has_window_for(&self, chunk: &Chunk, path: &Path, own: &StreamPath) -> bool {
-        let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
-        let bytes = bytes as u64 + u64::from(self.config.overhead_bytes);
-        let is_urgent = own.is_urgent && !chunk.is_new();
-        own.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
-    }
-
     /// Returns when the pacer lets the next segment of a path go; `None` if there is none.
     pub(super) fn segment_due_at(&self, id: PathId) -> Option<Instant> {
         let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
         let chunk = self.next_chunk(id)?;
-        self.has_window_for(&chunk, path, own)
+        own.has_window_for(&chunk, path, self.config.overhead_bytes)
             .then(|| path.ready_at())
     }
 
@@ -92,10 +84,11 @@ impl StreamSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        self.drop_settled(id);
+        let path = &mut self.paths[id.index()];
+        self.content.drop_settled(path);
         let chunk = self.next_chunk(id)?;
         let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
-        let has_window = self.has_window_for(&chunk, path, own);
+        let has_window = own.has_window_for(&chunk, path, self.config.overhead_bytes);
         let path = &mut self.paths[id.index()];
         if !has_window {
             path.is_window_limited = true;
@@ -124,22 +117,6 @@ impl StreamSession {
             offset: chunk.offset,
         };
         Some((content, chunk.reason))
-    }
-
-    /// Drops bound packets whose segments have arrived meanwhile.
-    fn drop_settled(&mut self, id: PathId) {
-        let path = &mut self.paths[id.index()];
-        let stream = &mut self.content;
-        while let Some(first) = path.first_bound()
-            && stream
-                .send
-                .bound_chunk(first.frame.0, first.reason)
-                .is_none()
-        {
-            stream.send.on_unbound(first.frame.0, first.reason);
-            path.pop_first_bound();
-            stream.request_scheduling();
-        }
     }
 
     /// Handles the departure in `packet` of the segment that was written.
@@ -178,7 +155,13 @@ impl StreamSession {
             own.probe.on_sent(now, packet.packet_number);
             own.timer.restart(now);
         } else {
-            self.schedule_probe(now, id);
+            let recovery = &self.paths[id.index()].recovery;
+            own.schedule_probe(
+                now,
+                recovery,
+                self.max_packet_bytes,
+                stream.config.delayed_ack,
+            );
         }
         self.watch_window(now);
     }
@@ -224,6 +207,30 @@ impl StreamSession {
         if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_reported, true)
         {
             self.events.push_back(Event::StreamFinished);
+        }
+    }
+}
+
+impl StreamPath {
+    /// Returns whether the window lets the path carry the chunk, with `overhead_bytes` around its
+    /// packet.
+    fn has_window_for(&self, chunk: &Chunk, path: &Path, overhead_bytes: u32) -> bool {
+        let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
+        let bytes = bytes as u64 + u64::from(overhead_bytes);
+        let is_urgent = self.is_urgent && !chunk.is_new();
+        self.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
+    }
+}
+
+impl Stream {
+    /// Drops packets bound to a path whose segments have arrived by another copy.
+    fn drop_settled(&mut self, path: &mut Path) {
+        while let Some(first) = path.first_bound()
+            && self.send.bound_chunk(first.frame.0, first.reason).is_none()
+        {
+            self.send.on_unbound(first.frame.0, first.reason);
+            path.pop_first_bound();
+            self.request_scheduling();
         }
     }
 }

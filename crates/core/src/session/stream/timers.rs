@@ -2,12 +2,12 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::StreamSession;
+use super::{Stream, StreamPath, StreamSession};
 use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::questions;
-use crate::recovery::LossDetection;
+use crate::recovery::{LossDetection, Recovery};
 use crate::send_reason::SendReason;
 
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
@@ -17,37 +17,42 @@ const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
 /// allows: one that paces keeps no window (RFC 9002 §7.2: minimum window).
 const LOSS_WINDOW_PACKETS: u64 = 2;
 
-impl StreamSession {
-    pub(super) fn schedule_probe(&mut self, now: Instant, id: PathId) {
-        let packet_bytes = u64::from(self.max_packet_bytes);
-        let stream = &mut self.content;
-        let own = &mut stream.paths[id.index()];
-        let recovery = &self.paths[id.index()].recovery;
-        if self.config.loss_detection(false) != LossDetection::TcpSack {
+impl StreamPath {
+    /// Schedules the probe of a tail (RFC 8985 §7.2). `packet_bytes` are those of a full packet,
+    /// and `delayed_ack` is the longest delay of the acknowledgement of a single one.
+    pub(super) fn schedule_probe(
+        &mut self,
+        now: Instant,
+        recovery: &Recovery,
+        packet_bytes: u32,
+        delayed_ack: Duration,
+    ) {
+        if recovery.loss_detection() != LossDetection::TcpSack {
             return;
         }
         let in_flight = recovery.bytes_in_flight();
         if in_flight == 0 {
-            own.probe.cancel();
+            self.probe.cancel();
             return;
         }
-        let alone_delay = match in_flight <= packet_bytes {
-            true => stream.config.delayed_ack,
+        let alone_delay = match in_flight <= u64::from(packet_bytes) {
+            true => delayed_ack,
             false => Duration::ZERO,
         };
-        own.probe.schedule(now, recovery.rtt(), alone_delay);
+        self.probe.schedule(now, recovery.rtt(), alone_delay);
     }
 
-    /// Returns when a path's timers are due.
-    pub(super) fn stream_timer_at(&self, id: PathId) -> Option<Instant> {
-        let own = &self.content.paths[id.index()];
-        let expires_at = own.timer.expires_at();
-        [expires_at, own.probe.due_at(expires_at)]
+    /// Returns when the path's timers are due.
+    pub(super) fn timer_at(&self) -> Option<Instant> {
+        let expires_at = self.timer.expires_at();
+        [expires_at, self.probe.due_at(expires_at)]
             .into_iter()
             .flatten()
             .min()
     }
+}
 
+impl StreamSession {
     pub(super) fn on_stream_timeout(&mut self, now: Instant, id: PathId) {
         let stream = &mut self.content;
         let own = &mut stream.paths[id.index()];
@@ -72,16 +77,12 @@ impl StreamSession {
             if recovery.has_outstanding_content() {
                 self.on_retransmission_timeout(now, id);
             } else {
-                self.give_probes_up(now, id);
+                // Only probes are in flight, and no later packet would reveal their loss. They
+                // take none of the window any more.
+                self.content.paths[id.index()].timer.stop();
+                self.declare_silent(now, id, SendReason::RetransmissionTimeout);
             }
         }
-    }
-
-    /// Gives up probes if nothing else is in flight and no later packet would reveal their loss.
-    /// They take none of the window any more.
-    fn give_probes_up(&mut self, now: Instant, id: PathId) {
-        self.content.paths[id.index()].timer.stop();
-        self.declare_silent(now, id, SendReason::RetransmissionTimeout);
     }
 
     /// Handles a retransmission timeout (RFC 6298 §5.4 to 5.6). No packet is in flight any more,
@@ -106,20 +107,9 @@ impl StreamSession {
             prior_bytes_in_flight,
         };
         path.on_timeout(now, cause);
-        self.wait_for_answers(now, id);
+        let window_bytes = LOSS_WINDOW_PACKETS * u64::from(self.max_packet_bytes);
+        wait_for_answers(now, id, window_bytes, &mut self.paths);
         self.leave_path(now, id);
-    }
-
-    /// Limits the packets in flight on a path whose timer has expired, until it answers. The others
-    /// that miss an answer may have failed with it: retransmissions would fill them at once.
-    fn wait_for_answers(&mut self, now: Instant, id: PathId) {
-        let window = LOSS_WINDOW_PACKETS * u64::from(self.max_packet_bytes);
-        for path in &mut self.paths {
-            let due_at = path.recovery.answer_due_at();
-            if path.id == id || due_at.is_some_and(|due_at| due_at <= now) {
-                path.set_loss_window(Some(window));
-            }
-        }
     }
 
     /// Leaves a silent path. If there is another, it is out until it has answered.
@@ -156,7 +146,7 @@ impl StreamSession {
             return;
         }
         if path.state() == PathState::Out {
-            self.next_alarm(now, id);
+            self.paths[id.index()].next_alarm(now);
             self.declare_silent(now, id, SendReason::PathOut);
             self.challenge(id);
         } else {
@@ -178,13 +168,26 @@ impl StreamSession {
             stream.blocked_at = Some(now + stream.blocked_wait);
         }
     }
+}
 
+/// Limits the packets in flight on a path whose timer has expired, until it answers. The others
+/// that miss an answer may have failed with it: retransmissions would fill them at once.
+fn wait_for_answers(now: Instant, id: PathId, window_bytes: u64, paths: &mut [Path]) {
+    for path in paths {
+        let due_at = path.recovery.answer_due_at();
+        if path.id == id || due_at.is_some_and(|due_at| due_at <= now) {
+            path.set_loss_window(Some(window_bytes));
+        }
+    }
+}
+
+impl Stream {
+    /// Announces that the peer's window keeps bytes back, if it is time.
     pub(super) fn on_blocked_timeout(&mut self, now: Instant) {
-        let stream = &mut self.content;
-        if stream.blocked_at.is_some_and(|at| at <= now) {
-            stream.says_blocked = true;
-            stream.blocked_wait = (stream.blocked_wait * 2).min(MAX_BLOCKED_WAIT);
-            stream.blocked_at = Some(now + stream.blocked_wait);
+        if self.blocked_at.is_some_and(|at| at <= now) {
+            self.says_blocked = true;
+            self.blocked_wait = (self.blocked_wait * 2).min(MAX_BLOCKED_WAIT);
+            self.blocked_at = Some(now + self.blocked_wait);
         }
     }
 }

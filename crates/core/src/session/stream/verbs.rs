@@ -6,6 +6,7 @@ use anabranch_units::Instant;
 use bytes::Bytes;
 
 use super::{Stream, StreamSession};
+use crate::config::Config;
 use crate::path::Path;
 use crate::session::Closing;
 use crate::stream::{Head, ReceiveStream, SendStream, WriteStreamError};
@@ -52,7 +53,7 @@ impl StreamSession {
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write_bytes(&mut self, now: Instant, bytes: Bytes) -> Result<usize, WriteStreamError> {
         if self.config.stream.carries_messages {
-            self.check_message(bytes.len())?;
+            check_message(&self.config, bytes.len())?;
         }
         self.write_with(now, |send| send.write_shared(bytes))
     }
@@ -75,17 +76,9 @@ impl StreamSession {
         };
         let head = Head::of(head).ok_or(too_long)?;
         if self.config.stream.carries_messages {
-            self.check_message(head.len() + bytes.len())?;
+            check_message(&self.config, head.len() + bytes.len())?;
         }
         self.write_with(now, |send| send.write_behind(head, bytes))
-    }
-
-    fn check_message(&self, bytes: usize) -> Result<(), WriteStreamError> {
-        let max = usize::from(self.config.fragment_bytes);
-        match (1..=max).contains(&bytes) {
-            true => Ok(()),
-            false => Err(WriteStreamError::NoMessage { bytes, max }),
-        }
     }
 
     fn write_with(
@@ -188,5 +181,14 @@ impl StreamSession {
             stream if stream.send.is_finished() => Err(WriteStreamError::Finished),
             stream => Ok(stream),
         }
+    }
+}
+
+/// Checks the length of a message.
+fn check_message(config: &Config, bytes: usize) -> Result<(), WriteStreamError> {
+    let max = usize::from(config.fragment_bytes);
+    match (1..=max).contains(&bytes) {
+        true => Ok(()),
+        false => Err(WriteStreamError::NoMessage { bytes, max }),
     }
 }

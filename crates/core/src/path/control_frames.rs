@@ -1,0 +1,83 @@
+//! Packets about a path itself: questions, probes of its MTU, and reports of suspicion.
+
+use anabranch_units::{Duration, Instant};
+
+use super::Path;
+use crate::liveness::Alarm;
+use crate::path_view::{PathId, PathState};
+use crate::recovery::PacketContent;
+use crate::send_reason::SendReason;
+use crate::wire;
+
+/// Lifetime of a peer's suspicion of a path unless the peer repeats it.
+const SUSPICION_LIFETIME: Duration = Duration::from_secs(1);
+
+impl Path {
+    /// Writes the question that is queued, if one is. Returns what the packet carries, and why.
+    pub(crate) fn write_challenge(
+        &mut self,
+        buf: &mut Vec<u8>,
+    ) -> Option<(PacketContent, SendReason)> {
+        let (token, reason) = self.challenge.take()?;
+        self.write_tracked_header(buf);
+        wire::write_path_challenge(token, buf);
+        Some((PacketContent::Challenge, reason))
+    }
+
+    /// Writes a probe for a larger MTU, if it is time, directly before another packet, by which its
+    /// loss shows. `overhead_bytes` will be added to it.
+    pub(crate) fn write_mtu_probe(
+        &mut self,
+        now: Instant,
+        overhead_bytes: u32,
+        buf: &mut Vec<u8>,
+    ) -> Option<(PacketContent, SendReason)> {
+        let bytes = self.recovery.mtu_mut()?.due_probe(now)?;
+        let size = bytes.saturating_sub(overhead_bytes) as usize;
+        let padding_bytes = size.saturating_sub(wire::TRACKED_HEADER_BYTES);
+        self.write_tracked_header(buf);
+        wire::write_padding(padding_bytes, buf);
+        self.recovery.mtu_mut().map(|mtu| {
+            mtu.on_probe_sent(bytes);
+            (PacketContent::MtuProbe, SendReason::MtuProbe)
+        })
+    }
+
+    /// Returns the next due stage of the path's silence.
+    pub(crate) fn next_alarm(&mut self, now: Instant) -> Option<Alarm> {
+        self.liveness.on_timeout(now, &self.recovery)
+    }
+
+    /// Handles the peer's statement whether it doubts the path.
+    pub(crate) fn on_status(&mut self, now: Instant, is_suspect: bool) {
+        self.suspected_until = match is_suspect {
+            true => now + SUSPICION_LIFETIME,
+            false => Instant::ZERO,
+        };
+        if is_suspect {
+            self.arrivals.report_at_once(now);
+        }
+    }
+
+    /// Reports the path's suspicion to the peer again if the last report will expire.
+    pub(crate) fn repeat_suspicion(&mut self, now: Instant) {
+        if self.suspicion_reported_at + SUSPICION_LIFETIME / 2 <= now {
+            self.pending_status = Some(true);
+        }
+    }
+
+    /// Returns the best active one of these paths other than `id`.
+    pub(crate) fn best_other(paths: &[Path], id: PathId) -> Option<PathId> {
+        let is_other = |path: &&Path| path.id != id && path.state() == PathState::Active;
+        let others = paths.iter().filter(is_other);
+        let best = others.min_by_key(|path| path.recovery.rtt().smoothed());
+        best.map(|path| path.id)
+    }
+
+    /// Returns the one of these paths whose state is to be reported to the peer on path `on`.
+    pub(crate) fn status_for(paths: &[Path], on: PathId) -> Option<PathId> {
+        let is_pending = |path: &&Path| path.pending_status.is_some();
+        let about = paths.iter().find(is_pending)?.id;
+        (Path::best_other(paths, about) == Some(on)).then_some(about)
+    }
+}
