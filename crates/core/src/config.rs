@@ -415,6 +415,11 @@ impl Config {
         })
     }
 
+    /// Returns the payload of a full packet of `packet_bytes`, as a share of its bytes on the wire.
+    pub(crate) fn payload_share(&self, packet_bytes: u32) -> f64 {
+        f64::from(self.fragment_bytes) / f64::from(packet_bytes)
+    }
+
     /// Returns the highest useful rate of a controller, if the encoder gets this share of it.
     pub(crate) fn max_rate(&self, target_fraction: f64) -> DataRate {
         let of_source = match self.media.source {

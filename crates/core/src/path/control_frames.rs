@@ -25,13 +25,19 @@ impl Path {
     }
 
     /// Writes a probe for a larger MTU, if it is time, directly before another packet, by which its
-    /// loss shows. `overhead_bytes` will be added to it.
-    pub(crate) fn write_mtu_probe(
+    /// loss shows: the question that is queued, or one of the content if `is_content_next` says so.
+    /// `overhead_bytes` will be added to it.
+    pub(crate) fn write_due_mtu_probe(
         &mut self,
         now: Instant,
+        is_content_next: impl FnOnce(&Path) -> bool,
         overhead_bytes: u32,
         buf: &mut Vec<u8>,
     ) -> Option<(PacketContent, SendReason)> {
+        self.mtu_probe_at().filter(|at| *at <= now)?;
+        if self.challenge.is_none() && !is_content_next(self) {
+            return None;
+        }
         let bytes = self.recovery.mtu_mut()?.due_probe(now)?;
         let size = bytes.saturating_sub(overhead_bytes) as usize;
         let padding_bytes = size.saturating_sub(wire::TRACKED_HEADER_BYTES);

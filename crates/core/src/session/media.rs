@@ -164,21 +164,14 @@ impl MediaSession {
         self.content
             .target
             .go_on_from(&before.content.target, deadline);
-        for frame in before.take_unfinished_frames(now) {
+        before.expire_frames(now);
+        before.closing = Closing::Closed;
+        for frame in before.content.send_buffer.unfinished() {
+            before.counters.frames_sent -= 1;
+            before.counters.media_bytes_sent -= frame.bytes.len() as u64;
             // The buffer of a new session has room for that of the old one.
             let _ = self.take_in(now, &frame, false);
         }
-    }
-
-    fn take_unfinished_frames(&mut self, now: Instant) -> Vec<Frame> {
-        self.expire_frames(now);
-        let frames = self.content.send_buffer.unfinished();
-        for frame in &frames {
-            self.counters.frames_sent -= 1;
-            self.counters.media_bytes_sent -= frame.bytes.len() as u64;
-        }
-        self.closing = Closing::Closed;
-        frames
     }
 
     /// Gives the newest frame up if its lifetime is over. Returns whether it was.
@@ -201,15 +194,11 @@ impl MediaSession {
         let paths = self.paths.iter().filter(is_kept);
         let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
         // Ways there and back are taken for equally long.
-        self.set_deadline(latency + rtts.min().unwrap_or_default() / 2);
-    }
-
-    /// Sets the time from its capture until a frame is worthless, and all that was computed from
-    /// the one before.
-    fn set_deadline(&mut self, deadline: Duration) {
+        let deadline = latency + rtts.min().unwrap_or_default() / 2;
         if deadline == self.config.media.deadline {
             return;
         }
+        // All that was computed from the deadline follows it.
         Arc::make_mut(&mut self.config).media.deadline = deadline;
         self.content.send_buffer.set_deadline(deadline);
         self.content.target.set_deadline(deadline);
@@ -264,7 +253,7 @@ impl MediaSession {
             now,
             lifetime: self.config.media.deadline,
             new,
-            payload_share: self.payload_share(),
+            payload_share: self.config.payload_share(self.max_packet_bytes),
         };
         let Media {
             admission,
@@ -289,7 +278,7 @@ impl MediaSession {
             .content
             .fec_sender
             .is_some()
-            .then(|| self.payload_share());
+            .then(|| self.config.payload_share(self.max_packet_bytes));
         let content = &mut self.content;
         let capacity = Capacity {
             now,
@@ -309,11 +298,6 @@ impl MediaSession {
                 _ => self.events.push_back(Event::TargetBitrate(target)),
             }
         }
-    }
-
-    /// Returns the payload of a full packet, as a share of its bytes on the wire.
-    fn payload_share(&self) -> f64 {
-        f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes)
     }
 }
 
@@ -496,8 +480,11 @@ impl Hooks for Media {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        session
-            .write_due_mtu_probe(now, id, buf)
+        let overhead_bytes = session.config.overhead_bytes;
+        let path = &mut session.paths[id.index()];
+        let is_media_next =
+            |path: &Path| path.has_bound() && path.ready_at() <= now && path.has_window();
+        path.write_due_mtu_probe(now, is_media_next, overhead_bytes, buf)
             .or_else(|| session.paths[id.index()].write_challenge(buf))
             .or_else(|| session.write_media(now, id, buf))
             .or_else(|| session.write_padding(now, id, buf))

@@ -8,7 +8,6 @@ use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
-use crate::session::content::Written;
 
 impl MediaSession {
     /// Sets the fragment size of the next frame to the smallest packet size of the paths in use.
@@ -24,23 +23,6 @@ impl MediaSession {
         let bytes = carried.unwrap_or(limits.base_bytes);
         let fragment_bytes = self.fragment_bytes_in(bytes);
         self.content.send_buffer.set_fragment_bytes(fragment_bytes);
-    }
-
-    /// Writes a probe for a larger MTU, if it is time and something else is about to leave.
-    pub(super) fn write_due_mtu_probe(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        buf: &mut Vec<u8>,
-    ) -> Option<Written> {
-        let overhead_bytes = self.config.overhead_bytes;
-        let path = &self.paths[id.index()];
-        path.mtu_probe_at().filter(|at| *at <= now)?;
-        let is_media_next = path.has_bound() && path.ready_at() <= now && path.has_window();
-        match is_media_next || path.challenge.is_some() {
-            true => self.paths[id.index()].write_mtu_probe(now, overhead_bytes, buf),
-            false => None,
-        }
     }
 
     /// Writes a fragment that is bound to the path; its first piece, if the path does not carry all

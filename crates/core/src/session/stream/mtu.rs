@@ -54,10 +54,8 @@ impl StreamSession {
         let overhead_bytes = self.config.overhead_bytes;
         let path = &self.paths[id.index()];
         path.mtu_probe_at().filter(|at| *at <= now)?;
-        let is_segment_next = || self.segment_due_at(id).is_some_and(|at| at <= now);
-        match path.challenge.is_some() || is_segment_next() {
-            true => self.paths[id.index()].write_mtu_probe(now, overhead_bytes, buf),
-            false => None,
-        }
+        let is_segment_next = self.segment_due_at(id).is_some_and(|at| at <= now);
+        let path = &mut self.paths[id.index()];
+        path.write_due_mtu_probe(now, |_| is_segment_next, overhead_bytes, buf)
     }
 }
