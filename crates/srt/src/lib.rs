@@ -19,6 +19,7 @@
 //! | `connection.rs`, `connection/` | a connection: timers, acknowledgements, reports |
 //! | `send_buffer.rs`, `pacer.rs` | packets that leave, and leave again |
 //! | `receive_buffer.rs`, `missing.rs`, `tsbpd.rs` | packets that arrive, are missing and are due |
+//! | `overtaking.rs` | retransmissions that are lost |
 //! | `crypto.rs`, `sending_keys.rs` | encryption, change of keys |
 //! | `rtt.rs`, `statistics.rs` | round-trip time, counters |
 //!
@@ -26,9 +27,9 @@
 //! 1.5.1. File mode, stream mode, packet filters (FEC), bonding groups, rendezvous and AES-GCM are
 //! absent; handshakes that ask for them are refused by their [`Rejection`].
 //!
-//! *Deviations* from libsrt: a missing packet is asked for again after a round trip and its
-//! variation instead of half of that; the last packet in flight is sent again if no acknowledgement
-//! comes; an announced key is used only after the peer has acknowledged it; capacity is not
+//! *Deviations* from libsrt: a missing packet is asked for again when packets arrive that left
+//! after its retransmission, instead of in half of the longest round trip; the first and the last
+//! packet in flight are sent again if no acknowledgement comes; an announced key is used only after the peer has acknowledged it; capacity is not
 //! estimated by packet pairs.
 
 mod caller;
@@ -39,6 +40,7 @@ mod entropy;
 mod listener;
 mod missing;
 mod negotiation;
+mod overtaking;
 mod pacer;
 mod receive_buffer;
 mod rejection;

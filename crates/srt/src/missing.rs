@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Instant;
 
 /// Disjoint ranges by their first index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missing {
     ranges: BTreeMap<u64, Range>,
+    /// No range was reported before this time; `None` if there was no report.
+    oldest_report: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,11 @@ impl Missing {
     /// Returns the first missing packet.
     pub(crate) fn first(&self) -> Option<u64> {
         self.ranges.first_key_value().map(|(first, _)| *first)
+    }
+
+    /// Returns a time before which no missing packet was last reported, if there was a report.
+    pub(crate) fn oldest_report(&self) -> Option<Instant> {
+        self.oldest_report.filter(|_| !self.ranges.is_empty())
     }
 
     /// Adds a range behind all others.
@@ -53,31 +60,30 @@ impl Missing {
         }
     }
 
-    /// Returns ranges that were never reported or not for `interval`, and dates their report.
+    /// Returns ranges that were never reported or not since `outdated`, and dates their report.
     pub(crate) fn unreported(
         &mut self,
         now: Instant,
-        interval: Duration,
+        outdated: Instant,
         most: usize,
     ) -> Vec<(u64, u64)> {
-        let is_due = |range: &Range| {
-            let reported_at = range.reported_at;
-            reported_at.is_none_or(|at| now.saturating_since(at) >= interval)
-        };
+        let is_due = |range: &Range| range.reported_at.is_none_or(|at| at <= outdated);
         let due = self.ranges.iter_mut().filter(|(_, range)| is_due(range));
         let reported = due.take(most).map(|(first, range)| {
             range.reported_at = Some(now);
             (*first, range.last)
         });
-        reported.collect()
+        let reported = reported.collect();
+        // Ranges for which there was no room are dated as if they were reported now.
+        let dates = self.ranges.values().map(|range| range.reported_at);
+        self.oldest_report = dates.map(|at| at.unwrap_or(now)).min();
+        reported
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const INTERVAL: Duration = Duration::from_millis(100);
 
     fn ranges(missing: &Missing) -> Vec<(u64, u64)> {
         let all = missing.ranges.iter();
@@ -99,17 +105,22 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_reported_at_once_and_again_after_the_interval() {
+    fn a_range_is_reported_at_once_and_again_when_its_report_is_outdated() {
         let at = Instant::from_millis;
         let mut missing = Missing::default();
         missing.push(1, 4);
-        assert_eq!(missing.unreported(at(0), INTERVAL, 9), [(1, 4)]);
+        assert_eq!(missing.oldest_report(), None);
+        assert_eq!(missing.unreported(at(10), at(0), 9), [(1, 4)]);
         missing.push(6, 6);
-        assert_eq!(missing.unreported(at(50), INTERVAL, 9), [(6, 6)]);
+        assert_eq!(missing.unreported(at(50), at(9), 9), [(6, 6)]);
+        assert_eq!(missing.oldest_report(), Some(at(10)));
         // Parts of a range keep the time of its report.
         missing.remove(2, 2);
-        assert_eq!(missing.unreported(at(99), INTERVAL, 9), []);
-        assert_eq!(missing.unreported(at(100), INTERVAL, 1), [(1, 1)]);
-        assert_eq!(missing.unreported(at(100), INTERVAL, 9), [(3, 4)]);
+        assert_eq!(missing.unreported(at(99), at(9), 9), []);
+        assert_eq!(missing.unreported(at(100), at(10), 1), [(1, 1)]);
+        assert_eq!(missing.unreported(at(100), at(10), 9), [(3, 4)]);
+        assert_eq!(missing.oldest_report(), Some(at(50)));
+        missing.remove(1, 6);
+        assert_eq!(missing.oldest_report(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Instant;
 
 use crate::missing::Missing;
 
@@ -123,19 +123,19 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Returns missing ranges that were not reported for `interval`, and dates their report.
+    /// Returns the missing packets.
+    pub(crate) fn missing(&self) -> &Missing {
+        &self.missing
+    }
+
+    /// Returns missing ranges that were not reported since `outdated`, and dates their report.
     pub(crate) fn unreported(
         &mut self,
         now: Instant,
-        interval: Duration,
+        outdated: Instant,
         most: usize,
     ) -> Vec<(u64, u64)> {
-        self.missing.unreported(now, interval, most)
-    }
-
-    /// Returns whether packets are missing.
-    pub(crate) fn has_missing(&self) -> bool {
-        self.missing.first().is_some()
+        self.missing.unreported(now, outdated, most)
     }
 
     /// Returns the time at which the next packet is due. Missing ones before it are given up then
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(taken(&mut buffer, 102), None);
         assert_eq!(taken(&mut buffer, 103), Some((3, 2)));
         assert_eq!((buffer.acknowledged(), buffer.available()), (4, 8));
-        assert_eq!((buffer.bytes(), buffer.has_missing()), (0, false));
+        assert_eq!((buffer.bytes(), buffer.missing().first()), (0, None));
         let late = buffer.insert(1, vec![1], at(101));
         assert_eq!(late, Inserted::TooLate);
     }
@@ -211,7 +211,7 @@ mod tests {
     fn section_3_2_9_dropped_packets_are_not_asked_for_again() {
         let mut buffer = filled(&[0, 4]);
         buffer.forget(1, 2);
-        let asked = buffer.unreported(at(900), Duration::from_millis(20), 9);
+        let asked = buffer.unreported(at(900), at(880), 9);
         assert_eq!(asked, [(3, 3)]);
         assert_eq!(buffer.acknowledged(), 3);
         // Beyond the last arrival, and beyond the window.

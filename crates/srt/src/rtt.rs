@@ -49,6 +49,11 @@ impl Rtt {
         self.smoothed + self.variation * 4
     }
 
+    /// Returns the time before which hardly any answer arrives.
+    pub(crate) fn shortest(&self) -> Duration {
+        self.smoothed.saturating_sub(self.variation * 2)
+    }
+
     /// Takes a sample of this end. The first one replaces the initial values, as in libsrt.
     pub(crate) fn on_sample(&mut self, sample: Duration) {
         if self.is_measured {

@@ -53,10 +53,10 @@ impl SendBuffer {
         self.sent_count as u64
     }
 
-    /// Returns the time at which the last packet in flight left.
-    pub(crate) fn last_sent_at(&self) -> Option<Instant> {
-        let last = self.sent_count.checked_sub(1)?;
-        Some(self.packets[last].sent_at)
+    /// Returns the time at which the first packet in flight last left.
+    pub(crate) fn first_sent_at(&self) -> Option<Instant> {
+        let first = self.packets.front().filter(|_| self.sent_count > 0);
+        first.map(|packet| packet.sent_at)
     }
 
     /// Adds a packet.
@@ -123,11 +123,16 @@ impl SendBuffer {
         (first < self.first).then(|| (first, last.min(self.first - 1)))
     }
 
-    /// Marks the last packet in flight as lost, if no other one is. If it arrives, the receiver
-    /// reports all that are missing before it.
-    pub(crate) fn probe_tail(&mut self) {
-        if self.lost.is_empty() && self.sent_count > 0 {
-            self.lost.insert(self.first + self.in_flight() - 1);
+    /// Marks the first and the last packet in flight as lost if they left up to `before`. If the
+    /// last one arrives, the receiver reports all that are missing.
+    pub(crate) fn probe(&mut self, before: Instant) {
+        let Some(last) = self.sent_count.checked_sub(1) else {
+            return;
+        };
+        for place in [0, last] {
+            if self.packets[place].sent_at <= before {
+                self.lost.insert(self.first + place as u64);
+            }
         }
     }
 
@@ -223,12 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_repeats_the_last_packet_in_flight() {
-        let mut buffer = filled(3);
-        buffer.probe_tail();
+    fn a_probe_repeats_the_first_and_the_last_packet_in_flight() {
+        let mut buffer = filled(4);
+        buffer.probe(at(9));
         assert_eq!(departures(&mut buffer, at(3), 2), [(0, false), (1, false)]);
-        buffer.probe_tail();
-        assert_eq!(departures(&mut buffer, at(9), 2), [(1, true)]);
-        assert_eq!(buffer.last_sent_at(), Some(at(9)));
+        assert_eq!(departures(&mut buffer, at(5), 3), [(2, false)]);
+        assert_eq!(buffer.first_sent_at(), Some(at(3)));
+        buffer.probe(at(2));
+        assert_eq!(departures(&mut buffer, at(9), 3), []);
+        buffer.probe(at(3));
+        assert_eq!(departures(&mut buffer, at(9), 3), [(0, true)]);
+        buffer.probe(at(9));
+        assert_eq!(departures(&mut buffer, at(9), 3), [(0, true), (2, true)]);
     }
 }

@@ -2,5 +2,7 @@
 
 mod attacks;
 mod handshakes;
+mod libsrt;
 mod media;
 mod network;
+mod recovery;

@@ -37,10 +37,20 @@ impl PeerClock {
 
     /// Returns the time at which a packet of this timestamp is due.
     pub(crate) fn due_at(&self, now: Instant, timestamp: u32) -> Instant {
-        let origin = self.origin_micros(now, timestamp);
-        let origin = origin.min(micros(now) + MAX_AHEAD_MICROS);
-        let due = origin + (self.latency.as_micros() as i64);
+        let due = self.believed_origin(now, timestamp) + (self.latency.as_micros() as i64);
         Instant::from_micros(u64::try_from(due).unwrap_or(0))
+    }
+
+    /// Returns the time at which a packet with this timestamp would have arrived if it had been on
+    /// its way as long as the handshake was.
+    pub(crate) fn origin(&self, now: Instant, timestamp: u32) -> Instant {
+        let origin = self.believed_origin(now, timestamp);
+        Instant::from_micros(u64::try_from(origin).unwrap_or(0))
+    }
+
+    fn believed_origin(&self, now: Instant, timestamp: u32) -> i64 {
+        let origin = self.origin_micros(now, timestamp);
+        origin.min(micros(now) + MAX_AHEAD_MICROS)
     }
 
     /// Takes the timestamp of an answer to an acknowledgement, and the round-trip time that it

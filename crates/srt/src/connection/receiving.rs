@@ -3,6 +3,7 @@
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Connection;
+use crate::overtaking::Overtaking;
 use crate::receive_buffer::{Inserted, ReceiveBuffer};
 use crate::rtt::{Rtt, SentAcks};
 use crate::tsbpd::PeerClock;
@@ -33,7 +34,7 @@ pub(super) struct Receiving {
     is_answered: bool,
     acked_at: Instant,
     light_acked: u64,
-    reported_at: Instant,
+    overtaking: Overtaking,
     rate: ArrivalRate,
 }
 
@@ -58,7 +59,7 @@ impl Receiving {
             is_answered: true,
             acked_at: now,
             light_acked: 0,
-            reported_at: now,
+            overtaking: Overtaking::default(),
             rate: ArrivalRate::new(now),
         }
     }
@@ -78,13 +79,17 @@ impl Receiving {
 
     /// Returns the time of the next action.
     pub(super) fn next_at(&self, rtt: &Rtt) -> Option<Instant> {
-        let reports_at = self.buffer.has_missing().then(|| self.reports_at(rtt));
+        let oldest_report = self.buffer.missing().oldest_report();
+        let reports_at = oldest_report.map(|at| at + nak_interval(rtt));
         let timers = [self.acks_at(rtt), reports_at, self.buffer.next_due_at()];
         timers.into_iter().flatten().min()
     }
 
+    /// Returns the time of the next full acknowledgement. While packets are missing, the answers
+    /// show whether retransmissions are lost.
     fn acks_at(&self, rtt: &Rtt) -> Option<Instant> {
-        if self.buffer.acknowledged() > self.acked {
+        let has_missing = self.buffer.missing().first().is_some();
+        if self.buffer.acknowledged() > self.acked || has_missing {
             Some(self.acked_at + ACK_INTERVAL)
         } else if self.is_answered {
             None
@@ -93,13 +98,22 @@ impl Receiving {
         }
     }
 
-    fn reports_at(&self, rtt: &Rtt) -> Instant {
-        self.reported_at + nak_interval(rtt) / 2
+    /// Returns the time of the latest reports that are outdated: the retransmissions would have
+    /// arrived, or later packets have overtaken them.
+    fn outdated(&self, now: Instant, rtt: &Rtt) -> Instant {
+        let by_time = now.saturating_sub(nak_interval(rtt));
+        let by_order = self.overtaking.outdated();
+        let latest = now.saturating_sub(LEAST_NAK_INTERVAL);
+        by_order.map_or(by_time, |at| at.min(latest).max(by_time))
+    }
+
+    fn has_outdated_report(&self, now: Instant, rtt: &Rtt) -> bool {
+        let oldest_report = self.buffer.missing().oldest_report();
+        oldest_report.is_some_and(|at| at <= self.outdated(now, rtt))
     }
 }
 
-/// Returns the time after which a missing packet is asked for again: its retransmission would have
-/// arrived. libsrt asks in half of it, and its senders ignore every other request.
+/// Returns the time after which a missing packet is asked for again, even if nothing else arrives.
 fn nak_interval(rtt: &Rtt) -> Duration {
     rtt.longest().max(LEAST_NAK_INTERVAL)
 }
@@ -108,6 +122,10 @@ impl Connection {
     pub(super) fn on_data(&mut self, now: Instant, header: DataHeader, payload: &[u8]) {
         let receiving = &mut self.receiving;
         receiving.rate.on_packet(now, payload.len() + HEADER_BYTES);
+        let origin = receiving.clock.origin(now, header.timestamp);
+        receiving
+            .overtaking
+            .on_data(origin, header.is_retransmitted);
         let Some(index) = receiving.index(header.sequence) else {
             self.statistics.useless_packets += 1;
             return;
@@ -131,7 +149,8 @@ impl Connection {
         let due_at = receiving.clock.due_at(now, header.timestamp);
         let inserted = receiving.buffer.insert(index, payload, due_at);
         self.count(inserted, bytes);
-        if matches!(inserted, Inserted::New { gap: 1.. }) {
+        let is_behind_gap = matches!(inserted, Inserted::New { gap: 1.. });
+        if is_behind_gap || self.receiving.has_outdated_report(now, &self.rtt) {
             self.report_missing(now);
         }
         self.acknowledge_lightly(now);
@@ -156,7 +175,12 @@ impl Connection {
         if let Some(rtt) = receiving.acks.on_answer(now, number) {
             self.rtt.on_sample(rtt);
             receiving.is_answered = true;
+            let origin = receiving.clock.origin(now, timestamp);
+            receiving
+                .overtaking
+                .on_answer(now.saturating_sub(rtt), origin);
             receiving.clock.on_answer(now, timestamp, rtt);
+            self.report_missing_if_due(now);
         }
     }
 
@@ -200,20 +224,18 @@ impl Connection {
     }
 
     pub(super) fn report_missing_if_due(&mut self, now: Instant) {
-        let receiving = &self.receiving;
-        if receiving.buffer.has_missing() && now >= receiving.reports_at(&self.rtt) {
+        if self.receiving.has_outdated_report(now, &self.rtt) {
             self.report_missing(now);
         }
     }
 
-    /// Asks for missing packets: those that were never asked for, and those whose retransmission
-    /// has not arrived.
+    /// Asks for missing packets: those that were never asked for, and those whose retransmissions
+    /// are lost.
     fn report_missing(&mut self, now: Instant) {
         let receiving = &mut self.receiving;
-        receiving.reported_at = now;
-        let interval = nak_interval(&self.rtt);
+        let outdated = receiving.outdated(now, &self.rtt);
         let most = self.max_payload_bytes / RANGE_BYTES;
-        let ranges = receiving.buffer.unreported(now, interval, most);
+        let ranges = receiving.buffer.unreported(now, outdated, most);
         let mut body = Vec::new();
         for (first, last) in ranges {
             let numbers = [first, last].map(|index| receiving.sequence.number(index));

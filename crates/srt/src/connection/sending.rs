@@ -17,9 +17,12 @@ const OVERHEAD_BYTES: usize = HEADER_BYTES + IP_AND_UDP_BYTES;
 /// it (draft-sharabayko-srt-01, §4.6).
 const LEAST_DROP_AGE: Duration = Duration::from_millis(1_000);
 const DROP_MARGIN: Duration = Duration::from_millis(20);
-/// Time beside the round trip after which the last packet in flight is sent again: the interval of
-/// acknowledgements, for both ends (as UDT's retransmission timer).
+/// Time beside the round trip after which the first and the last packet in flight are sent again:
+/// the interval of acknowledgements, for both ends (as UDT's retransmission timer).
 const PROBE_MARGIN: Duration = Duration::from_millis(20);
+/// Least time without progress before that. While packets arrive in order, they are acknowledged
+/// each 10 ms, however long they have waited in queues. Chosen.
+const STALL: Duration = Duration::from_millis(50);
 
 /// State of the sender.
 #[derive(Debug)]
@@ -81,15 +84,16 @@ impl Sending {
         next_at.into_iter().chain(self.probes_at(rtt)).min()
     }
 
-    /// Returns the time at which the last packet in flight is sent again.
+    /// Returns the time at which the first packet in flight is sent again: a retransmission or a
+    /// report may be lost, and receivers wait for their longest round trip before the next report.
     fn probes_at(&self, rtt: &Rtt) -> Option<Instant> {
-        let sent_at = self.buffer.last_sent_at()?;
-        Some(sent_at.max(self.progressed_at) + rtt.longest() + PROBE_MARGIN)
+        let sent_at = self.buffer.first_sent_at()?;
+        Some((sent_at + probe_age(rtt)).max(self.progressed_at + STALL))
     }
 
     pub(super) fn probe_if_due(&mut self, now: Instant, rtt: &Rtt) {
         if self.probes_at(rtt).is_some_and(|at| now >= at) {
-            self.buffer.probe_tail();
+            self.buffer.probe(now.saturating_sub(probe_age(rtt)));
             self.progressed_at = now;
         }
     }
@@ -101,6 +105,12 @@ impl Sending {
         let last = self.sequence.index(last, near)?;
         (first <= last && last < near).then_some((first, last))
     }
+}
+
+/// Returns the age at which a packet should have been acknowledged. An early probe costs little:
+/// one packet for each time of this length.
+fn probe_age(rtt: &Rtt) -> Duration {
+    rtt.smoothed() + rtt.variation() + PROBE_MARGIN
 }
 
 impl Connection {
@@ -135,8 +145,8 @@ impl Connection {
                 return;
             };
             behind = last + 1;
-            let rtt = self.rtt.smoothed();
-            let lost = sending.buffer.on_lost(now, (first, last), rtt);
+            let shortest = self.rtt.shortest();
+            let lost = sending.buffer.on_lost(now, (first, last), shortest);
             self.statistics.reported_lost_packets += lost;
             if let Some((first, last)) = sending.buffer.forgotten((first, last)) {
                 let request = Control::DropRequest {
