@@ -3,6 +3,7 @@
 mod admission;
 mod fec;
 mod feedback;
+mod growing;
 mod idle;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
@@ -135,15 +136,17 @@ impl MediaSession {
     /// # Errors
     /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
     pub fn send_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {
-        self.take_in(now, frame, true)
+        self.take_in(now, frame, true, true)
     }
 
-    /// Takes a frame in that is new, or that another session has sent before.
+    /// Takes a frame in, or its first bytes unless it `is_whole`. It is new, or another session has
+    /// sent it before.
     fn take_in(
         &mut self,
         now: Instant,
         frame: &Frame,
         is_new: bool,
+        is_whole: bool,
     ) -> Result<FrameId, SendFrameError> {
         if self.closing != Closing::Open {
             return Err(SendFrameError::Closed);
@@ -151,7 +154,10 @@ impl MediaSession {
         self.expire_frames(now);
         self.update_fragment_bytes();
         self.admit(now, None);
-        let id = self.content.send_buffer.push(frame)?;
+        let id = match is_whole {
+            true => self.content.send_buffer.push(frame)?,
+            false => self.content.send_buffer.begin(now, frame)?,
+        };
         self.counters.frames_sent += 1;
         self.counters.media_bytes_sent += frame.bytes.len() as u64;
         if !self.content.has_sent_media {
@@ -173,7 +179,10 @@ impl MediaSession {
         if is_new {
             self.report_source_rate(now, frame.bytes.len());
         }
-        self.protect(now, id, frame);
+        self.content.budget.on_media(now, frame.bytes.len() as u64);
+        if is_whole {
+            self.protect(now, id);
+        }
         self.admit(now, Some(id));
         Ok(id)
     }
@@ -183,16 +192,20 @@ impl MediaSession {
     pub fn go_on_from(&mut self, now: Instant, before: &mut MediaSession) {
         // The source did not make them all at once.
         self.content.source_rate = before.content.source_rate;
-        for frame in before.take_unfinished_frames(now) {
+        let is_open = before.content.send_buffer.is_open();
+        for (frame, is_growing) in before.take_unfinished_frames(now) {
             // The buffer of a new session has room for that of the old one.
-            let _ = self.take_in(now, &frame, false);
+            let _ = self.take_in(now, &frame, false, !is_growing);
+        }
+        if is_open {
+            self.content.send_buffer.expect_end();
         }
     }
 
-    fn take_unfinished_frames(&mut self, now: Instant) -> Vec<Frame> {
+    fn take_unfinished_frames(&mut self, now: Instant) -> Vec<(Frame, bool)> {
         self.expire_frames(now);
         let frames = self.content.send_buffer.unfinished();
-        for frame in &frames {
+        for (frame, _) in &frames {
             self.counters.frames_sent -= 1;
             self.counters.media_bytes_sent -= frame.bytes.len() as u64;
         }
@@ -485,6 +498,7 @@ impl Hooks for Media {
         let send_buffer = &session.content.send_buffer;
         next.consider(session.held_until(), Timer::Scheduler);
         next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
+        next.consider(send_buffer.tail_due_at(), Timer::Tail);
         next.consider(session.notice_due().map(|(at, _)| at), Timer::Notice);
         next.consider(send_buffer.waits_until(), Timer::Repairs);
         next.consider(send_buffer.next_last_call(), Timer::LastCall);
