@@ -119,6 +119,12 @@ pub enum SendFrameError {
         /// Bytes kept for sending and sending again.
         bytes: usize,
     },
+    /// The frame before grows: it must be finished first.
+    #[error("a frame is unfinished: finish it before the next one")]
+    Unfinished,
+    /// There is no frame to append to.
+    #[error("no frame has been begun")]
+    NotBegun,
     /// The session has been closed, by this end or the other.
     #[error("the session is closed")]
     Closed,

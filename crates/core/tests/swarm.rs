@@ -232,6 +232,7 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
     let interval = draw.millis(10, 50);
     let fixed_bytes = fragment_bytes * draw.between(1, 12);
     let follows = draw.chance(0.5);
+    let grows = draw.chance(0.4);
     while network.now < end && network.check_count < MAX_CHECKS {
         let target_bytes = network.sender.target_bitrate().bytes_in(interval);
         let mean_bytes = match follows {
@@ -245,8 +246,11 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
             captured_at: network.now.saturating_sub(draw.millis(0, 5)),
             lifetime: None,
         };
-        // A session that is closed or backlogged refuses it.
-        let _ = network.sender.send_frame(network.now, &frame);
+        match grows {
+            true => grow(draw, network, &frame),
+            // A session that is closed or backlogged refuses it.
+            false => drop(network.sender.send_frame(network.now, &frame)),
+        }
         network.settle();
         if draw.chance(0.06) {
             disturb(draw, network);
@@ -256,6 +260,28 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
             false => interval,
         };
         network.run_until(network.now + pause);
+    }
+}
+
+/// Sends a frame by parts, with time between them. Sometimes its end comes with the next frame.
+fn grow(draw: &mut Draw, network: &mut Network, frame: &Frame) {
+    network.sender.finish_frame(network.now);
+    let first = draw.between(1, frame.bytes.len() as u64) as usize;
+    let begun = Frame {
+        bytes: frame.bytes.slice(..first),
+        ..frame.clone()
+    };
+    let _ = network.sender.begin_frame(network.now, &begun);
+    let mut rest = &frame.bytes[first..];
+    while !rest.is_empty() {
+        network.settle();
+        network.run_until(network.now + draw.millis(0, 6));
+        let (more, behind) = rest.split_at(draw.between(1, rest.len() as u64) as usize);
+        let _ = network.sender.append(network.now, more);
+        rest = behind;
+    }
+    if draw.chance(0.7) {
+        network.sender.finish_frame(network.now);
     }
 }
 

@@ -1,7 +1,9 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod content;
 mod cuts;
 mod dependencies;
+mod growing;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod last_calls;
@@ -13,15 +15,17 @@ use core::ops::Range;
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Importance, Instant};
-use bytes::Bytes;
 
 use super::{FragmentHeader, FragmentId, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 use crate::wire;
+use content::Content;
+use cuts::Cut;
 use dependencies::Groups;
 pub(crate) use dependencies::{Group, Unsent};
+use growing::Growth;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 pub(crate) use invariants::{Exceptions, Places};
 pub(crate) use last_calls::LastCall;
@@ -44,8 +48,12 @@ struct OutgoingFrame {
     captured_at: Instant,
     /// Its own lifetime, if that is less than the session's.
     own_lifetime: Option<Duration>,
-    bytes: Bytes,
+    bytes: Content,
     fragments: Vec<Fragment>,
+    /// Number of its first bytes that are in fragments.
+    cut_bytes: usize,
+    /// Offset of the fragment that ends it, once its end is known.
+    ends_from: Option<u32>,
     unacked_count: u16,
     never_sent_count: u16,
     is_given_up: bool,
@@ -64,7 +72,7 @@ struct OutgoingFrame {
 impl OutgoingFrame {
     /// Returns whether nothing more will be done for it.
     fn is_settled(&self) -> bool {
-        self.unacked_count == 0 || self.is_given_up
+        (self.unacked_count == 0 && !self.bytes.is_growing()) || self.is_given_up
     }
 
     /// Returns these bytes of the frame as they go on the wire, without a symbol number.
@@ -73,7 +81,10 @@ impl OutgoingFrame {
             header: FragmentHeader {
                 frame: id,
                 offset: bytes.start as u32,
-                ends_frame: bytes.end == self.bytes.len(),
+                ends_frame: bytes.end == self.bytes.len()
+                    && self
+                        .ends_from
+                        .is_some_and(|from| bytes.start >= from as usize),
                 importance: self.importance,
             },
             captured_at: self.captured_at,
@@ -162,6 +173,7 @@ pub(crate) struct SendBuffer {
     fragment_bytes: u16,
     last_calls: LastCalls,
     groups: Groups,
+    growth: Growth,
     acked_frame_count: u64,
     captured_at: Option<Instant>,
     frame_interval: Duration,
@@ -189,6 +201,7 @@ impl SendBuffer {
             captured_at: None,
             frame_interval: Duration::ZERO,
             groups: Groups::default(),
+            growth: Growth::default(),
         }
     }
 
@@ -199,9 +212,15 @@ impl SendBuffer {
 
     /// Takes a frame in and queues its fragments.
     pub(crate) fn push(&mut self, frame: &Frame) -> Result<FrameId, SendFrameError> {
+        self.take_in(frame, true)
+    }
+
+    /// Takes a frame in that is whole, or its first bytes.
+    fn take_in(&mut self, frame: &Frame, is_whole: bool) -> Result<FrameId, SendFrameError> {
         let limit = MAX_FRAME_BYTES.min(usize::from(self.fragment_bytes) * usize::from(u16::MAX));
         match frame.bytes.len() {
             0 => return Err(SendFrameError::Empty),
+            _ if self.is_open() => return Err(SendFrameError::Unfinished),
             bytes if bytes > limit => return Err(SendFrameError::TooLarge { bytes, limit }),
             _ if self.buffered_bytes > MAX_BUFFERED_BYTES => {
                 return Err(SendFrameError::Backlogged {
@@ -215,9 +234,14 @@ impl SendBuffer {
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
         outgoing.own_lifetime = frame.lifetime;
-        outgoing.bytes = frame.bytes.clone();
+        outgoing.bytes = match is_whole {
+            true => Content::Whole(frame.bytes.clone()),
+            false => Content::Growing(frame.bytes.to_vec()),
+        };
         outgoing.fragment_bytes = self.fragment_bytes;
-        outgoing.cut();
+        (outgoing.unacked_count, outgoing.never_sent_count) = (0, 0);
+        (outgoing.symbol_count, outgoing.cut_bytes) = (0, 0);
+        outgoing.ends_from = None;
         self.groups.on_frame(id, frame);
         if let Some(before_at) = self.captured_at.replace(frame.captured_at) {
             self.frame_interval = frame.captured_at.saturating_since(before_at);
@@ -225,15 +249,9 @@ impl SendBuffer {
         outgoing.is_given_up = false;
         outgoing.is_undecodable = self.is_chain_broken();
         outgoing.is_protected = false;
-        if let Some(repairs) = &mut self.repairs {
-            outgoing.first_symbol = repairs.number(outgoing.symbol_count);
-        }
-        let fragment_count = outgoing.symbol_count;
+        outgoing.first_symbol = self.next_symbol();
         self.frames.push_back(outgoing);
-        for fragment in 0..fragment_count {
-            let view = self.view(id, fragment, SendReason::New, PathSet::EMPTY);
-            self.waiting.extend(view);
-        }
+        self.queue_cuts(id, if is_whole { Cut::End } else { Cut::Full });
         Ok(id)
     }
 
@@ -355,13 +373,17 @@ impl SendBuffer {
     }
 
     /// Copies of the frames of which anything is missing at the peer, and that are not given up.
-    pub(crate) fn unfinished(&self) -> Vec<Frame> {
+    /// Only the last may still grow: then the second value is true.
+    pub(crate) fn unfinished(&self) -> Vec<(Frame, bool)> {
         let unfinished = self.frames.iter().filter(|frame| !frame.is_settled());
-        let copy = |frame: &OutgoingFrame| Frame {
-            bytes: frame.bytes.clone(),
-            importance: frame.importance,
-            captured_at: frame.captured_at,
-            lifetime: frame.own_lifetime,
+        let copy = |frame: &OutgoingFrame| {
+            let copy = Frame {
+                bytes: frame.bytes.to_bytes(),
+                importance: frame.importance,
+                captured_at: frame.captured_at,
+                lifetime: frame.own_lifetime,
+            };
+            (copy, frame.bytes.is_growing())
         };
         unfinished.map(copy).collect()
     }
@@ -373,11 +395,11 @@ impl SendBuffer {
             let id = FrameId(self.first.0 + index as u64);
             let lifetime = self.lifetime(id);
             let frame = &mut self.frames[index];
-            if frame.is_given_up || frame.unacked_count == 0 || frame.captured_at + lifetime > now {
+            if frame.is_settled() || frame.captured_at + lifetime > now {
                 continue;
             }
             frame.is_given_up = true;
-            if frame.never_sent_count > 0 {
+            if frame.never_sent_count > 0 || frame.bytes.is_growing() {
                 on_late(id);
                 self.discard_waiting(id);
             }
@@ -454,7 +476,7 @@ impl SendBuffer {
         self.first.0 += 1;
         self.buffered_bytes -= frame.bytes.len();
         if self.spare.len() < MAX_SPARE_FRAMES {
-            frame.bytes = Bytes::new();
+            frame.bytes = Content::default();
             frame.fragments.clear();
             self.spare.push(frame);
         }

@@ -3,6 +3,7 @@
 mod admission;
 mod fec;
 mod feedback;
+mod growing;
 mod idle;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
@@ -110,15 +111,17 @@ impl MediaSession {
     /// # Errors
     /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
     pub fn send_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {
-        self.take_in(now, frame, true)
+        self.take_in(now, frame, true, true)
     }
 
-    /// Takes a frame in that is new, or that another session has sent before.
+    /// Takes a frame in, or its first bytes unless it `is_whole`. It is new, or another session has
+    /// sent it before.
     fn take_in(
         &mut self,
         now: Instant,
         frame: &Frame,
         is_new: bool,
+        is_whole: bool,
     ) -> Result<FrameId, SendFrameError> {
         if self.closing != Closing::Open {
             return Err(SendFrameError::Closed);
@@ -126,7 +129,10 @@ impl MediaSession {
         self.expire_frames(now);
         self.update_fragment_bytes();
         self.admit(now, None);
-        let id = self.content.send_buffer.push(frame)?;
+        let id = match is_whole {
+            true => self.content.send_buffer.push(frame)?,
+            false => self.content.send_buffer.begin(now, frame)?,
+        };
         self.counters.frames_sent += 1;
         self.counters.media_bytes_sent += frame.bytes.len() as u64;
         if !self.content.has_sent_media {
@@ -144,16 +150,28 @@ impl MediaSession {
         }
         self.content.standby.on_frame(now, frame.bytes.len());
         self.content.is_schedule_due = true;
-        let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        if is_new && is_fixed && !self.config.laboratory.endpoint.is_bare() {
-            let rate = self.content.target.on_frame(now, frame.bytes.len());
-            let is_redundant = self.content.scheduler.is_redundant();
-            let is_saving = self.content.standby.are_metered_in_reserve(&self.paths);
-            target::report_source_rate(rate, is_redundant, is_saving, &mut self.paths);
+        if is_new {
+            self.report_source_bytes(now, frame.bytes.len());
         }
-        self.protect(now, id, frame);
+        self.content.budget.on_media(now, frame.bytes.len() as u64);
+        if is_whole {
+            self.protect(now, id);
+        }
         self.admit(now, Some(id));
         Ok(id)
+    }
+
+    /// Reports the rate of a source of constant bitrate, which has made these bytes now, to the
+    /// controllers.
+    fn report_source_bytes(&mut self, now: Instant, byte_count: usize) {
+        let is_fixed = self.config.media.source == SourceLimits::Fixed;
+        if !is_fixed || self.config.laboratory.endpoint.is_bare() {
+            return;
+        }
+        let rate = self.content.target.on_frame(now, byte_count);
+        let is_redundant = self.content.scheduler.is_redundant();
+        let is_saving = self.content.standby.are_metered_in_reserve(&self.paths);
+        target::report_source_rate(rate, is_redundant, is_saving, &mut self.paths);
     }
 
     /// Sends the frames again that `before` has sent, that have not arrived and are not too late:
@@ -166,11 +184,15 @@ impl MediaSession {
             .go_on_from(&before.content.target, deadline);
         before.expire_frames(now);
         before.closing = Closing::Closed;
-        for frame in before.content.send_buffer.unfinished() {
+        let is_open = before.content.send_buffer.is_open();
+        for (frame, is_growing) in before.content.send_buffer.unfinished() {
             before.counters.frames_sent -= 1;
             before.counters.media_bytes_sent -= frame.bytes.len() as u64;
             // The buffer of a new session has room for that of the old one.
-            let _ = self.take_in(now, &frame, false);
+            let _ = self.take_in(now, &frame, false, !is_growing);
+        }
+        if is_open {
+            self.content.send_buffer.expect_end();
         }
     }
 
@@ -525,6 +547,7 @@ impl Hooks for Media {
         next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
         let notice = session.content.notices.due(&session.paths);
         next.consider(notice.map(|(at, _)| at), Timer::Notice);
+        next.consider(send_buffer.tail_due_at(), Timer::Tail);
         next.consider(send_buffer.waits_until(), Timer::Repairs);
         next.consider(send_buffer.next_last_call(), Timer::LastCall);
     }

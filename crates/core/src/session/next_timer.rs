@@ -23,6 +23,8 @@ pub enum Timer {
     Scheduler,
     /// A frame at the sender becomes worthless.
     FrameDeadline,
+    /// The last bytes of a frame that grows have waited long enough for more.
+    Tail,
     /// A lost fragment has waited long enough for repairs.
     Repairs,
     /// The last moment at which a new copy of an unacknowledged fragment can arrive in time.

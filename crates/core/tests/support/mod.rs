@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use anabranch_core::control::Controller;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
-    Config, Content, DatagramMeta, Event, Frame, Media, PathId, PathOptions, PathState,
+    Config, Content, DatagramMeta, Event, Frame, FramePart, Media, PathId, PathOptions, PathState,
     ReceivedFrame, SendReason, Session, Stream, Timer,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
@@ -128,6 +128,8 @@ pub struct Network<C = Media> {
     pub receiver: Session<C>,
     pub paths: Vec<TestPath>,
     pub received: Vec<(Instant, ReceivedFrame)>,
+    /// Parts of frames, if they are handed out.
+    pub parts: Vec<(Instant, FramePart)>,
     /// Frames of the other direction, if the receiver sends too.
     pub received_back: Vec<(Instant, ReceivedFrame)>,
     pub dropped: Vec<Event>,
@@ -260,6 +262,7 @@ impl<C: Load> Network<C> {
             sender,
             receiver,
             received: Vec::new(),
+            parts: Vec::new(),
             received_back: Vec::new(),
             dropped: Vec::new(),
             path_states: Vec::new(),
@@ -468,6 +471,7 @@ impl<C: Load> Network<C> {
         while let Some(event) = self.receiver.poll_event() {
             match event {
                 Event::FrameReceived(frame) => self.received.push((self.now, frame)),
+                Event::FramePart(part) => self.parts.push((self.now, part)),
                 Event::FrameDropped { .. } => self.dropped.push(event),
                 Event::Closed => self.is_peer_closed = true,
                 Event::StreamFinished => self.is_stream_finished = true,

@@ -7,10 +7,20 @@
 use core::ops::Range;
 
 use super::{Fragment, FragmentId, OutgoingFrame, SendBuffer, State};
-use crate::media::FrameId;
 use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::scheduler::PacketView;
+
+/// Bytes that become fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// As many as fill fragments.
+    Full,
+    /// All.
+    All,
+    /// All, and the last fragment ends the frame. It is empty if there are none.
+    End,
+}
 
 impl Fragment {
     /// Returns a fragment of these bytes, which waits.
@@ -48,16 +58,33 @@ impl OutgoingFrame {
         self.bytes.len().min(usize::from(self.fragment_bytes))
     }
 
-    /// Cuts the frame into fragments.
-    pub(super) fn cut(&mut self) {
-        let (total, step) = (self.bytes.len() as u32, usize::from(self.fragment_bytes));
-        let starts = (0..total).step_by(step);
-        let cuts = starts.map(|start| start..(start + step as u32).min(total));
-        self.fragments.extend(cuts.map(Fragment::new));
-        let count = self.fragments.len() as u16;
-        self.unacked_count = count;
-        self.never_sent_count = count;
-        self.symbol_count = count;
+    /// Returns the number of bytes that are in no fragment.
+    pub(super) fn tail_bytes(&self) -> usize {
+        self.bytes.len() - self.cut_bytes
+    }
+
+    /// Cuts bytes that are in no fragment. Returns the number of new fragments.
+    pub(super) fn cut(&mut self, cut: Cut) -> u16 {
+        let (total, step) = (self.bytes.len(), usize::from(self.fragment_bytes));
+        let before = self.fragments.len();
+        while self.cut_bytes + step <= total || (cut != Cut::Full && self.cut_bytes < total) {
+            let end = (self.cut_bytes + step).min(total);
+            let bytes = self.cut_bytes as u32..end as u32;
+            self.fragments.push(Fragment::new(bytes));
+            self.cut_bytes = end;
+        }
+        if cut == Cut::End {
+            if self.fragments.len() == before {
+                let end = total as u32;
+                self.fragments.push(Fragment::new(end..end));
+            }
+            self.ends_from = self.fragments.last().map(|last| last.offset);
+        }
+        let count = (self.fragments.len() - before) as u16;
+        self.unacked_count += count;
+        self.never_sent_count += count;
+        self.symbol_count += count;
+        count
     }
 
     /// Iterates over the numbers of a fragment's pieces, its own first. They are all that a packet
@@ -83,11 +110,6 @@ impl SendBuffer {
     /// Has frames from now on cut into fragments of this length.
     pub(crate) fn set_fragment_bytes(&mut self, bytes: u16) {
         self.fragment_bytes = bytes;
-    }
-
-    /// Returns the number of fragments of a frame, each of which is a symbol.
-    pub(crate) fn symbol_count(&self, id: FrameId) -> u16 {
-        self.frame(id).map_or(0, |frame| frame.symbol_count)
     }
 
     /// Returns the fragments of which a packet carries bytes, if their frame is still kept. There
@@ -127,8 +149,8 @@ impl SendBuffer {
     /// Cuts the fragment of a packet, which is about to leave, into pieces of at most `piece_bytes`
     /// bytes. Returns the packets of all pieces but the first, in order: the caller binds them.
     ///
-    /// Copies of the whole fragment that are in flight count for each piece. Pieces have no symbol
-    /// numbers of their own: forward error correction treats them as lost.
+    /// Copies of the whole fragment that are in flight count for each piece. Pieces of a finished
+    /// frame have no symbol numbers: forward error correction treats them as lost.
     pub(crate) fn cut_again(&mut self, packet: &PacketView, piece_bytes: u16) -> Vec<PacketView> {
         let overhead_bytes = self.packet_overhead_bytes;
         let Some(frame) = self.frame_mut(packet.frame) else {
@@ -159,9 +181,17 @@ impl SendBuffer {
                 ..piece
             });
         }
-        frame.unacked_count += packets.len() as u16;
+        let count = packets.len() as u16;
+        frame.unacked_count += count;
         if !piece.has_left {
-            frame.never_sent_count += packets.len() as u16;
+            frame.never_sent_count += count;
+        }
+        if frame.bytes.is_growing() {
+            // Later fragments follow by number, so these are symbols, too.
+            frame.symbol_count += count;
+            if let Some(repairs) = &mut self.repairs {
+                repairs.number(count);
+            }
         }
         packets
     }

@@ -84,6 +84,15 @@ impl Groups {
         }
     }
 
+    /// Counts further bytes of the newest frame.
+    pub(super) fn on_more_bytes(&mut self, importance: Importance, bytes: u64) {
+        match (&mut self.open, importance) {
+            (Some(group), Importance::Key) => group.key_bytes += bytes,
+            (Some(group), Importance::Reference) => group.other_bytes += bytes,
+            _ => {}
+        }
+    }
+
     /// Returns whether a frame is of use after its deadline: the newest key frame is, since all
     /// frames up to the next one need it.
     pub(super) fn outlives_deadline(&self, id: FrameId) -> bool {

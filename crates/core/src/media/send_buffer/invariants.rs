@@ -102,7 +102,7 @@ fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
     let end = ranges
         .iter()
         .try_fold(0, |end, range| (range.start == end).then_some(range.end));
-    checker.require(Invariant::Lists, end == Some(frame.bytes.len()), || {
+    checker.require(Invariant::Lists, end == Some(frame.cut_bytes), || {
         format!("fragments of frame {id}: {ranges:?}")
     });
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_units::Instant;
 
 use super::{OutgoingFragment, OutgoingFrame, Outlook, SendBuffer, State};
-use crate::fec::{MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
+use crate::fec::{FrameToProtect, MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
 use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::PathSet;
 use crate::scheduler::PacketView;
@@ -46,11 +46,9 @@ impl OutgoingFrame {
 }
 
 impl Repairs {
-    /// Reserves the numbers of `count` new symbols, and returns the first.
-    pub(super) fn number(&mut self, count: u16) -> u64 {
-        let first = self.next_symbol;
+    /// Reserves the numbers of `count` new symbols.
+    pub(super) fn number(&mut self, count: u16) {
         self.next_symbol += u64::from(count);
-        first
     }
 
     pub(super) fn forget_frame(&mut self, id: FrameId) {
@@ -109,6 +107,18 @@ impl SendBuffer {
         self.repairs
             .as_ref()
             .map_or(0, |repairs| repairs.next_symbol)
+    }
+
+    /// Describes a frame that is kept, for the choice of its repairs.
+    pub(crate) fn to_protect(&self, id: FrameId) -> Option<FrameToProtect> {
+        let frame = self.frame(id)?;
+        Some(FrameToProtect {
+            id,
+            importance: frame.importance,
+            symbol_count: frame.symbol_count,
+            bytes: frame.bytes.len() as u32,
+            deadline: self.deadline_of(frame),
+        })
     }
 
     /// Returns the symbol number of a fragment, if it has one and its frame is still kept.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::fec::{self, Decoder, FecPolicy, FrameToProtect, MediaShares, RepairPlacement};
-use crate::media::{Frame, FrameId, SYMBOL_HEAD_BYTES, SendBuffer, Symbol};
+use crate::fec::{self, Decoder, FecPolicy, MediaShares, RepairPlacement};
+use crate::media::{FrameId, SYMBOL_HEAD_BYTES, SendBuffer, Symbol};
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
 use crate::recovery::PacketContent;
@@ -198,21 +198,17 @@ pub(super) fn write_repair(
 }
 
 impl MediaSession {
-    /// Protects a frame that has just been queued, if a policy is set.
-    pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
-        self.content.budget.on_media(now, frame.bytes.len() as u64);
+    /// Protects a frame that has just been queued to its end, if a policy is set.
+    pub(super) fn protect(&mut self, now: Instant, id: FrameId) {
         let Some(mut sender) = self.content.fec_sender.take() else {
+            return;
+        };
+        let Some(to_protect) = self.content.send_buffer.to_protect(id) else {
+            self.content.fec_sender = Some(sender);
             return;
         };
         self.refresh_views(now);
         sender.media_shares.write_shares(now, &mut self.views);
-        let to_protect = FrameToProtect {
-            id,
-            importance: frame.importance,
-            symbol_count: self.content.send_buffer.symbol_count(id),
-            bytes: frame.bytes.len() as u32,
-            deadline: frame.captured_at + self.content.send_buffer.lifetime_of(id),
-        };
         let deadline = self.config.media.deadline;
         let session = self.content.session_view(&self.paths, deadline);
         let policy = &mut sender.policy;
@@ -220,7 +216,7 @@ impl MediaSession {
         self.content.fec_sender = Some(sender);
         let wanted = protection.repair_count();
         let repair_bytes = self.content.send_buffer.repair_bytes(id, &protection);
-        let is_key = frame.importance.is_key();
+        let is_key = to_protect.importance.is_key();
         let granted = self.content.budget.grant(now, wanted, repair_bytes, is_key);
         self.content.send_buffer.protect(id, &protection, granted);
     }

@@ -20,6 +20,10 @@ impl MediaSession {
         if is_due(self.content.send_buffer.expires_at()) {
             self.expire_frames(now);
         }
+        if is_due(self.content.send_buffer.tail_due_at()) {
+            self.content.send_buffer.release_tail();
+            self.content.is_schedule_due = true;
+        }
         self.handle_path_timeouts(now);
         // The paths' timers change what these follow: round-trip times, rates and windows.
         if is_due(self.content.send_buffer.waits_until()) {

@@ -1,0 +1,71 @@
+//! Frames of which bytes leave before their end is known.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::media::{Frame, FrameId, SendFrameError};
+use crate::session::Closing;
+
+impl MediaSession {
+    /// Begins a frame with its first bytes. More follow by [`append`](Self::append), and its end by
+    /// [`finish_frame`](Self::finish_frame); until then no other frame is accepted. Bytes leave in
+    /// full packets as they come. A rest waits for more bytes for 3 ms, or for longer if packets of
+    /// their own would add half a percent of overhead.
+    ///
+    /// Decisions about a frame go by its bytes so far, and repairs wait for its end: a frame that
+    /// grows is protected later than a whole one. If its lifetime ends first, it is given up.
+    ///
+    /// ```
+    /// use anabranch_core::{Config, Frame, MediaSession, PathOptions};
+    /// use anabranch_units::{Importance, Instant, Seed};
+    ///
+    /// let controller = anabranch_controllers::default_controller();
+    /// let config = Config::new(controller, anabranch_schedulers::default_scheduler());
+    /// let now = Instant::ZERO;
+    /// let mut session = MediaSession::new(config, Seed(1), now)?;
+    /// session.add_path(now, PathOptions::default());
+    /// session.begin_frame(now, &Frame::new(vec![1; 5_000], Importance::Key, now))?;
+    /// let mut datagram = Vec::new();
+    /// assert!(session.poll_transmit(now, &mut datagram).is_some(), "before the frame's end");
+    /// session.append(now, &[2; 700])?;
+    /// session.finish_frame(now);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendFrameError`]; the frame is then not begun, and the next one takes its number.
+    pub fn begin_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {
+        self.take_in(now, frame, true, false)
+    }
+
+    /// Appends bytes to the frame that was begun. They are dropped if it has been given up.
+    ///
+    /// # Errors
+    /// [`SendFrameError`]; the bytes are then not appended, and the frame goes on without them.
+    pub fn append(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SendFrameError> {
+        if self.closing != Closing::Open {
+            return Err(SendFrameError::Closed);
+        }
+        self.expire_frames(now);
+        let taken = self.content.send_buffer.append(now, bytes)?;
+        if taken == 0 {
+            return Ok(());
+        }
+        self.counters.media_bytes_sent += taken as u64;
+        self.content.probing.on_frame(now, taken);
+        self.content.standby.on_frame(now, taken);
+        self.report_source_bytes(now, taken);
+        self.content.budget.on_media(now, taken as u64);
+        self.content.is_schedule_due = true;
+        Ok(())
+    }
+
+    /// Ends the frame that was begun, if there is one, and protects it by repairs.
+    pub fn finish_frame(&mut self, now: Instant) {
+        if let Some(id) = self.content.send_buffer.finish() {
+            self.content.is_schedule_due = true;
+            self.protect(now, id);
+            self.admit(now, None);
+        }
+    }
+}
