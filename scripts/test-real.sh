@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 . scripts/release-tests.sh
 . scripts/service-tests.sh
 . scripts/page-tests.sh
+. scripts/srtla-tests.sh
 
 main() {
     build
@@ -38,6 +39,7 @@ main() {
         run libsrt_and_our_ends_understand_each_other
         run srtla_comes_in_by_two_links
         run srtla_goes_out_by_two_links
+        run srtla_reaches_libsrt_by_two_links
         run srtla_goes_on_when_its_receiver_is_back
         run srtla_carries_the_connection_of_a_caller
         run rtmp_publishers_come_one_after_the_other
@@ -225,7 +227,7 @@ prepare_other_protocols() {
     local entry
     for entry in "${wanted[@]}"; do
         if ! install "${entry%%:*}" "${entry##*:}" >/dev/null; then
-            skip 12 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
+            skip 13 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
             return 1
         fi
     done
