@@ -305,8 +305,18 @@ srt_comes_in_and_goes_out() {
 
 # Both roles, encrypted, over a link that loses 2 % of all packets both ways: libsrt calls us, and we
 # call libsrt's listener. ffmpeg would end the connection with its last packet, before it is asked
-# for those that are missing.
+# for those that are missing. Links that stand still for want of the processor prove nothing.
 srt_recovers_what_a_link_loses() {
+    local attempt
+    for attempt in 1 2 3; do
+        srt_recovers && return 0
+        grep -h "too slow to keep time" "$folder"/emulate-*.log || return 1
+        stop_all
+    done
+    return 1
+}
+
+srt_recovers() {
     one_link | sed 's/delay = "20 ms"/delay = "20 ms"\nloss = "2 %"/' >"$folder/lossy.toml"
     local secret="latency=400&passphrase=correcthorse"
     start player bash -c "exec srt-live-transmit -q -chunk:1316 'srt://:17206?mode=listener&$secret' \

@@ -96,7 +96,7 @@ enum Sending {
 
 enum Receiving {
     Ours(Box<Connection>),
-    Libsrt(Receiver),
+    Libsrt(Box<Receiver>),
 }
 
 fn ours(local_id: u32, peer_id: u32, peer_timestamp: u32, now: Instant) -> Box<Connection> {
@@ -231,7 +231,7 @@ fn our_receiver() -> Receiving {
 }
 
 fn their_receiver() -> Receiving {
-    Receiving::Libsrt(Receiver::new(LATENCY + DELAY))
+    Receiving::Libsrt(Box::new(Receiver::new(LATENCY + DELAY)))
 }
 
 fn their_sender() -> Sending {
