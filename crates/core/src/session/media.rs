@@ -151,7 +151,10 @@ impl MediaSession {
         }
         self.expire_frames(now);
         self.update_fragment_bytes();
-        self.admit(now, None);
+        if self.is_overloaded(now) {
+            self.refresh_views(now);
+            self.admit(now, None);
+        }
         let id = self.content.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.counters.media_bytes_sent += frame.bytes.len() as u64;
@@ -175,7 +178,10 @@ impl MediaSession {
             self.report_source_rate(now, frame.bytes.len());
         }
         self.protect(now, id, frame);
-        self.admit(now, Some(id));
+        if self.is_overloaded(now) {
+            self.refresh_views(now);
+            self.admit(now, Some(id));
+        }
         Ok(id)
     }
 
@@ -264,6 +270,7 @@ impl MediaSession {
         };
         self.content.scheduler.on_event(now, &event);
         self.content.is_schedule_due = true;
+        self.refresh_views(now);
         self.update_standby(now);
         self.update_target(now);
     }
@@ -355,11 +362,7 @@ impl Hooks for Media {
     }
 
     fn mark_views(session: &mut MediaSession) {
-        if session.are_metered_in_reserve() {
-            for view in &mut session.views {
-                view.is_standby |= session.paths[view.id.index()].is_metered();
-            }
-        }
+        session.mark_standby();
     }
 
     #[inline]
@@ -501,11 +504,11 @@ impl Hooks for Media {
     }
 
     fn on_loss_timeout(session: &mut MediaSession, now: Instant, id: PathId, digest: &Digest) {
-        session.on_losses(now, id, digest, SendReason::Lost);
-        session.notify_controller(now, id, digest);
+        session.on_loss_timeout(now, id, digest);
     }
 
     fn on_controller_timeout(session: &mut MediaSession, now: Instant) {
+        session.refresh_views(now);
         session.update_target(now);
     }
 

@@ -58,9 +58,8 @@ impl Admission {
 }
 
 impl MediaSession {
-    /// Gives up frames that cannot arrive in time at the paths' delivery rate. `new` is the frame
-    /// that has just come, if one has.
-    pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
+    /// Updates and returns whether frames may have to be given up.
+    pub(super) fn is_overloaded(&mut self, now: Instant) -> bool {
         // If frames stand alone, each is given up as late as possible: paths may become faster. An
         // encoder that follows the paths ends an overload by itself, and the capacity of a path
         // that was never full is unknown. A frame refused too early would cost all that need it.
@@ -68,7 +67,7 @@ impl MediaSession {
         let is_fixed = self.config.media.source == SourceLimits::Fixed;
         let is_bare = self.config.media.endpoint.is_bare();
         if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
-            return;
+            return false;
         }
         let lifetime = self.config.media.deadline;
         let is_busy =
@@ -80,10 +79,14 @@ impl MediaSession {
             && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
         self.content.is_overloaded = is_busy && (self.content.is_overloaded || has_waited);
         let is_active = |path: &Path| path.state() == PathState::Active;
-        if !self.content.is_overloaded || !self.paths.iter().any(is_active) {
-            return;
-        }
-        let model = FluidModel::of(self.paths.iter(), now, lifetime);
+        self.content.is_overloaded && self.paths.iter().any(is_active)
+    }
+
+    /// Gives up frames that cannot arrive in time, by the present views. `new` is the frame that
+    /// has just come, if one has.
+    pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
+        let lifetime = self.config.media.deadline;
+        let model = FluidModel::of(self.paths.iter().zip(&self.views), now, lifetime);
         let mut admission = Admission {
             now,
             lifetime,
@@ -110,8 +113,7 @@ impl MediaSession {
             f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
         let carried = model.rate().mul_f64(payload_share);
         let lifetime = self.config.media.deadline;
-        let longest =
-            (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.min_one_way_delay());
+        let longest = (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.nearest());
         let needed = carried.time_for(group.key_bytes + group.other_bytes);
         if needed <= group.span || group.span <= longest {
             return None;

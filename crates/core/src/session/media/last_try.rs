@@ -53,13 +53,13 @@ impl MediaSession {
         latest.saturating_since(now).mul_f64(burstiness)
     }
 
-    /// Updates the time before its deadline at which a packet has to leave over these paths.
-    pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
+    /// Updates the time before its deadline at which a packet has to leave.
+    pub(super) fn update_last_call_lead(&mut self) {
         if !self.config.media.sends_last_tries() {
             return;
         }
         let bytes = self.max_packet_bytes;
-        let usable = paths.iter().filter(|view| {
+        let usable = self.views.iter().filter(|view| {
             view.state.is_usable() && !view.is_standby && view.rtt.smoothed.is_some()
         });
         let lead = usable.map(|view| lead_of(view, bytes)).min();
@@ -113,7 +113,7 @@ impl MediaSession {
 
     /// Returns whether the path could have reported this copy by now.
     fn is_answer_possible(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
-        let least_rtt = self.views[path.index()].forecast.min_one_way_delay * 2;
+        let least_rtt = self.views[path.index()].forecast.min_round_trip();
         self.is_out_for(now, path, id, least_rtt)
     }
 

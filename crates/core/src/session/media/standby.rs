@@ -41,7 +41,7 @@ impl MediaSession {
             .is_some_and(|standby| standby.is_bandwidth_wanted())
     }
 
-    /// Updates the choice of metered paths by the state of all paths.
+    /// Updates the choice of metered paths by the present views, in which it is marked.
     pub(super) fn update_standby(&mut self, now: Instant) {
         let Some(standby) = &mut self.content.standby else {
             return;
@@ -53,7 +53,7 @@ impl MediaSession {
         for path in &self.paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
-                let forecast = path.forecast(now);
+                let forecast = &self.views[path.id.index()].forecast;
                 let queueing_delay = unmetered.queueing_delay.min(forecast.queueing_delay);
                 unmetered.queueing_delay = queueing_delay;
                 unmetered.queued_bytes += path.queued_bytes() + forecast.backed_up_bytes;
@@ -65,6 +65,15 @@ impl MediaSession {
         let media = &self.config.media;
         if standby.update(now, media.source, media.deadline, &unmetered) {
             self.content.is_schedule_due = true;
+            self.mark_standby();
+        }
+    }
+
+    /// Marks in the views the paths that stand by, by their controllers or as metered ones.
+    pub(super) fn mark_standby(&mut self) {
+        let is_saving = self.are_metered_in_reserve();
+        for (view, path) in self.views.iter_mut().zip(&self.paths) {
+            view.is_standby = !path.control().is_usable || is_saving && path.is_metered();
         }
     }
 }

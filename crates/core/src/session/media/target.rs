@@ -10,11 +10,11 @@ use crate::path_view::PathState;
 use crate::session::Event;
 
 impl MediaSession {
-    /// Sets the encoder's target to the paths' present bandwidth.
+    /// Sets the encoder's target to the paths' bandwidth, by the present views.
     pub(super) fn update_target(&mut self, now: Instant) {
         let (bandwidth, backlog_bytes) = match self.content.scheduler.is_redundant() {
-            true => self.best_bandwidth(now),
-            false => self.bandwidth_of_all(now),
+            true => self.best_bandwidth(),
+            false => self.bandwidth_of_all(),
         };
         let rates = self
             .paths_in_service()
@@ -44,11 +44,11 @@ impl MediaSession {
     }
 
     /// Returns the bandwidth of the paths in service together, and the backlog.
-    fn bandwidth_of_all(&self, now: Instant) -> (Bandwidth, u64) {
+    fn bandwidth_of_all(&self) -> (Bandwidth, u64) {
         let fraction = self.content.target_fraction;
         let mut backlog_bytes = self.backlog_bytes();
         let rates = self.paths_in_service().map(|path| {
-            let (rate, backed_up_bytes) = self.carried(now, path);
+            let (rate, backed_up_bytes) = self.carried(path);
             if backed_up_bytes > 0 {
                 let most = media::most_drained_bytes(fraction, rate);
                 backlog_bytes += backed_up_bytes.min(most);
@@ -62,12 +62,12 @@ impl MediaSession {
     /// Returns the bandwidth of the best path, and its backlog: the others' queues are full of
     /// copies.
     #[cold]
-    fn best_bandwidth(&self, now: Instant) -> (Bandwidth, u64) {
+    fn best_bandwidth(&self) -> (Bandwidth, u64) {
         let best = self
             .paths_in_service()
-            .max_by_key(|path| self.carried(now, path).0);
+            .max_by_key(|path| self.carried(path).0);
         let queued_bytes = best.map_or(0, Path::queued_bytes);
-        let rates = best.into_iter().map(|path| self.carried(now, path).0);
+        let rates = best.into_iter().map(|path| self.carried(path).0);
         let bandwidth = Bandwidth::of(&self.config.media, self.content.target_fraction, rates);
         let waiting_bytes = self.content.send_buffer.waiting_bytes();
         (bandwidth, waiting_bytes + queued_bytes)
@@ -84,12 +84,12 @@ impl MediaSession {
 
     /// Returns a path's bandwidth, and its backlog in the network. The backlog of an only path is
     /// left out: no other path could carry it, and it drains by the margin of the encoder's share.
-    fn carried(&self, now: Instant, path: &Path) -> (DataRate, u64) {
-        if self.paths.len() < 2 {
-            return (path.carried_rate(now), 0);
+    fn carried(&self, path: &Path) -> (DataRate, u64) {
+        let forecast = &self.views[path.id.index()].forecast;
+        match self.paths.len() {
+            1 => (path.carried_rate(forecast), 0),
+            _ => (forecast.rate, forecast.backed_up_bytes),
         }
-        let forecast = path.forecast(now);
-        (forecast.rate, forecast.backed_up_bytes)
     }
 
     /// Reports to the controllers the rate of a source that does not follow the target.
