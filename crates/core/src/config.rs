@@ -200,10 +200,10 @@ pub enum Reinjection {
     /// If it is much slower or its window is tiny, a path that could send takes a copy (Raiciu et
     /// al., NSDI 2012, §4.2, and Linux's `mptcp_sched.c`).
     Linux,
-    /// As `Linux`, and two further rules. If nothing more can be bound, bound segments move to a
-    /// path with room that delivers them earlier, by the forecasts of both. If nothing else is to
-    /// be sent, segments in flight are copied there for the same reason, or because they are
-    /// overdue: each segment once.
+    /// When nothing else can be sent: a path with room takes a copy of each segment in flight that
+    /// it delivers earlier, by the forecasts of both, and bound segments move there for the same
+    /// reason. While no path has answered, the first segments leave on all paths. Copies of
+    /// segments that are not overdue have a budget.
     #[default]
     Tail,
     /// When nothing else is to be sent, and for the start, while the viewer's play time left is

@@ -35,8 +35,9 @@ pub struct Forecast {
     pub rate: DataRate,
     /// Rate at which the packets in flight leave a standing queue; `None` without such a queue.
     pub queue_rate: Option<DataRate>,
-    /// Bytes in the network beyond the path's content without a queue; zero unless the path
-    /// delivers less than is sent.
+    /// Whether the path is congested: its delivery rate is then measured, and is both rates.
+    pub is_congested: bool,
+    /// Bytes in the network beyond the path's content without a queue; zero unless congested.
     pub backed_up_bytes: u64,
     /// Queueing delay of a packet that arrives now: measured, or that of the backed-up bytes.
     pub queueing_delay: Duration,
@@ -57,6 +58,7 @@ impl Forecast {
             delay_margin: Duration::ZERO,
             rate: rate.max(DataRate::from_bits_per_second(1)),
             queue_rate: None,
+            is_congested: false,
             backed_up_bytes: 0,
             queueing_delay: Duration::ZERO,
         }
@@ -79,10 +81,32 @@ impl Forecast {
         let queued = self.queue_rate.map_or(Duration::ZERO, |rate| {
             rate.time_for(bytes).saturating_sub(self.min_one_way_delay)
         });
-        match self.is_congested() {
+        match self.is_congested {
             true => queued,
             false => queued.max(self.one_way_delay.saturating_sub(age)),
         }
+    }
+
+    /// Returns the least time until data arrives whose acknowledgement is overdue: another round
+    /// trip.
+    pub fn overdue_arrival(&self) -> Duration {
+        self.one_way_delay * 2
+    }
+
+    /// Returns the time until a short packet arrives that leaves after `wait`.
+    pub fn arrival_after(&self, wait: Duration) -> Duration {
+        wait + self.one_way_delay
+    }
+
+    /// Returns the excess of the last byte's delay, of `bytes` bytes that leave from now on, over
+    /// that of an empty path.
+    pub fn excess_delay(&self, bytes: u64) -> Duration {
+        self.arrival(bytes).saturating_sub(self.min_one_way_delay)
+    }
+
+    /// Returns the least time between a packet and its acknowledgement.
+    pub fn min_round_trip(&self) -> Duration {
+        self.min_one_way_delay * 2
     }
 
     /// Returns the age from which a packet's acknowledgement is overdue, if the receiver holds it
@@ -90,16 +114,57 @@ impl Forecast {
     pub fn overdue_after(&self, held_back: Duration) -> Duration {
         self.one_way_delay * 2 + self.delay_margin + held_back
     }
-
-    /// Returns whether the path delivers less than is sent.
-    pub fn is_congested(&self) -> bool {
-        self.backed_up_bytes > 0
-    }
 }
 
 impl Default for Forecast {
     /// Returns the forecast of an unknown path.
     fn default() -> Self {
         Self::constant(Self::UNKNOWN_RTT, DataRate::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// Returns the forecast of a path of 60 ms and 8 Mbit/s, a kilobyte a millisecond.
+    fn forecast() -> Forecast {
+        Forecast::constant(ms(60), DataRate::from_megabits_per_second(8))
+    }
+
+    #[test]
+    fn without_a_queue_a_packet_in_flight_has_its_age_behind_it() {
+        let arrives_in = |age| forecast().arrival_in_flight(ms(age), 50_000);
+        assert_eq!([arrives_in(10), arrives_in(40)], [ms(20), ms(0)]);
+    }
+
+    #[test]
+    fn a_standing_queue_delivers_the_bytes_before_a_packet_first() {
+        let queued = Forecast {
+            one_way_delay: ms(70),
+            queue_rate: Some(DataRate::from_megabits_per_second(8)),
+            ..forecast()
+        };
+        // 90 kB take 90 ms, 30 ms of which have passed.
+        assert_eq!(queued.arrival_in_flight(ms(40), 90_000), ms(60));
+        assert_eq!(queued.arrival_in_flight(ms(40), 50_000), ms(30));
+        let congested = Forecast {
+            is_congested: true,
+            ..queued
+        };
+        assert_eq!(congested.arrival_in_flight(ms(40), 50_000), ms(20));
+    }
+
+    #[test]
+    fn an_acknowledgement_is_overdue_after_a_round_trip_its_margin_and_the_receivers_delay() {
+        let doubtful = Forecast {
+            delay_margin: ms(8),
+            ..forecast()
+        };
+        assert_eq!(doubtful.overdue_after(ms(40)), ms(108));
     }
 }

@@ -32,7 +32,7 @@ pub enum SendReason {
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
     Duplicate,
     /// A segment in flight on another path, which is slow to deliver it: the peer waits for it, or
-    /// there is nothing else to send.
+    /// there is nothing else to send. Or no path has answered yet, and the first ones leave on all.
     Reinjection,
     /// A stream's retransmission timer expired.
     RetransmissionTimeout,

@@ -13,6 +13,7 @@ use anabranch_units::Duration;
 
 use super::MAX_WINDOW;
 use super::rate::{KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, repair_count};
+use crate::forecast::Forecast;
 use crate::path_view::PathView;
 
 /// Most repairs for a symbol, over time.
@@ -119,4 +120,11 @@ fn frame_repairs(symbol_count: u16, losses: LossModel, residual: f64) -> u16 {
 fn longest_rtt(paths: &[PathView]) -> Option<Duration> {
     let rtts = carriers(paths).filter_map(|(path, _)| path.rtt.smoothed);
     rtts.max()
+}
+
+/// Returns the forecast of the farthest path that carries media.
+fn farthest(paths: &[PathView]) -> Forecast {
+    let forecasts = carriers(paths).map(|(path, _)| path.forecast);
+    let farthest = forecasts.max_by_key(|forecast| forecast.arrival_after(Duration::ZERO));
+    farthest.unwrap_or_default()
 }

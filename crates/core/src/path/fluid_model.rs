@@ -3,7 +3,7 @@
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Path;
-use crate::path_view::PathState;
+use crate::path_view::{PathState, PathView};
 
 /// Maximum number of paths considered; more would hardly change the result.
 const MAX_PATHS: usize = 8;
@@ -24,13 +24,13 @@ impl FluidModel {
     /// Sums up active paths and those that are expected back, as if these answered now: frames
     /// that a returning path would carry are not given up before their own last moment.
     pub(crate) fn of<'a>(
-        paths: impl Iterator<Item = &'a Path>,
+        paths: impl Iterator<Item = (&'a Path, &'a PathView)>,
         now: Instant,
         lifetime: Duration,
     ) -> FluidModel {
         let mut model = FluidModel::default();
-        for path in paths {
-            let forecast = path.forecast(now);
+        for (path, view) in paths {
+            let forecast = &view.forecast;
             match path.rate_after_interruption(now, lifetime) {
                 Some(rate) => {
                     model.add(forecast.min_one_way_delay, forecast.rate.max(rate));
@@ -69,14 +69,13 @@ impl FluidModel {
     }
 
     /// Returns the time over the nearest path, if it is idle.
-    pub(crate) fn min_one_way_delay(&self) -> Duration {
+    pub(crate) fn nearest(&self) -> Duration {
         self.lanes[0].0
     }
 
     /// Returns the time until `bytes` bytes have left, on all paths.
     pub(crate) fn drain_time(&self, bytes: u64) -> Duration {
-        self.time_for(bytes)
-            .saturating_sub(self.min_one_way_delay())
+        self.time_for(bytes).saturating_sub(self.nearest())
     }
 
     /// Returns the time until `bytes` bytes have arrived.
@@ -110,7 +109,7 @@ mod tests {
         model.add(ms(70), DataRate::from_megabits_per_second(8));
         model.add(ms(30), DataRate::from_megabits_per_second(4));
         assert_eq!(model.rate(), DataRate::from_megabits_per_second(12));
-        assert_eq!(model.min_one_way_delay(), ms(30));
+        assert_eq!(model.nearest(), ms(30));
         // 4 Mbit/s for 40 ms are 20 kB; then 12 Mbit/s are 1.5 kB a millisecond.
         assert_eq!(model.time_for(10_000), ms(50));
         assert_eq!(model.time_for(20_000), ms(70));

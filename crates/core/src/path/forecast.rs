@@ -123,6 +123,7 @@ impl Path {
             delay_margin: rtt.variation() * DELAY_MARGIN_DEVIATIONS,
             rate: self.estimated_rate(),
             queue_rate: None,
+            is_congested: false,
             backed_up_bytes: 0,
             queueing_delay: rtt.queueing_delay(),
         };
@@ -143,6 +144,7 @@ impl Path {
             // A controller may take longer to notice a slower path than media can wait.
             forecast.rate = outflow;
             forecast.queue_rate = Some(outflow);
+            forecast.is_congested = true;
             forecast.backed_up_bytes = in_flight.saturating_sub(outflow.bytes_in(least * 2));
             let backed_up = outflow.time_for(forecast.backed_up_bytes);
             forecast.queueing_delay = forecast.queueing_delay.max(backed_up);
@@ -203,11 +205,11 @@ impl Path {
     /// Returns the rate of an only path; zero if the controller states no rate. On a congested path
     /// it is the delivery rate, whether its controller believes in more, as with a token bucket, or
     /// in less, since it drains a queue.
-    pub(crate) fn carried_rate(&self, now: Instant) -> DataRate {
+    pub(crate) fn carried_rate(&self, forecast: &Forecast) -> DataRate {
         let estimate = self.control.target_rate;
-        match self.backed_up_rate(now) {
-            Some(outflow) if estimate > outflow => estimate.min(outflow.mul_f64(RATE_MARGIN)),
-            Some(outflow) if !estimate.is_zero() => outflow,
+        match forecast.is_congested {
+            true if estimate > forecast.rate => estimate.min(forecast.rate.mul_f64(RATE_MARGIN)),
+            true if !estimate.is_zero() => forecast.rate,
             _ => estimate,
         }
     }

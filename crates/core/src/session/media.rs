@@ -128,7 +128,10 @@ impl MediaSession {
         }
         self.expire_frames(now);
         self.update_fragment_bytes();
-        self.admit(now, None);
+        if self.is_overloaded(now) {
+            self.refresh_views(now);
+            self.admit(now, None);
+        }
         let id = match is_whole {
             true => self.content.send_buffer.push(frame)?,
             false => self.content.send_buffer.begin(now, frame)?,
@@ -157,7 +160,10 @@ impl MediaSession {
         if is_whole {
             self.protect(now, id);
         }
-        self.admit(now, Some(id));
+        if self.is_overloaded(now) {
+            self.refresh_views(now);
+            self.admit(now, Some(id));
+        }
         Ok(id)
     }
 
@@ -255,13 +261,13 @@ impl MediaSession {
         };
         self.content.scheduler.on_event(now, &event);
         self.content.is_schedule_due = true;
+        self.refresh_views(now);
         self.update_standby(now);
         self.update_target(now);
     }
 
-    /// Gives up frames that cannot arrive in time at the paths' delivery rate. `new` is the frame
-    /// that has just come, if one has.
-    fn admit(&mut self, now: Instant, new: Option<FrameId>) {
+    /// Updates and returns whether frames may have to be given up.
+    fn is_overloaded(&mut self, now: Instant) -> bool {
         // If frames stand alone, each is given up as late as possible: paths may become faster. An
         // encoder that follows the paths ends an overload by itself, and the capacity of a path
         // that was never full is unknown. A frame refused too early would cost all that need it.
@@ -269,32 +275,52 @@ impl MediaSession {
         let is_fixed = self.config.media.source == SourceLimits::Fixed;
         let is_bare = self.config.laboratory.endpoint.is_bare();
         if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
-            return;
+            return false;
         }
+        let Media {
+            admission,
+            send_buffer,
+            ..
+        } = &mut self.content;
+        admission.update(now, self.config.media.deadline, send_buffer, &self.paths)
+    }
+
+    /// Gives up frames that cannot arrive in time, by the present views. `new` is the frame that
+    /// has just come, if one has.
+    fn admit(&mut self, now: Instant, new: Option<FrameId>) {
         let occasion = Occasion {
             now,
             lifetime: self.config.media.deadline,
             new,
             payload_share: self.config.payload_share(self.max_packet_bytes),
         };
-        let Media {
-            admission,
-            send_buffer,
-            ..
-        } = &mut self.content;
-        for frame in admission.admit(&occasion, send_buffer, &mut self.paths) {
+        let send_buffer = &mut self.content.send_buffer;
+        let given_up = admission::admit(&occasion, send_buffer, &mut self.paths, &self.views);
+        for frame in given_up {
             self.on_given_up(now, frame);
         }
     }
 
-    /// Updates the choice of metered paths by the state of all paths.
-    fn update_standby(&mut self, now: Instant) {
-        let standby = &mut self.content.standby;
-        let is_changed = standby.update(now, &self.paths, &self.config.media);
-        self.content.is_schedule_due |= is_changed;
+    /// Updates everything that follows the paths' rates, by the present views.
+    fn follow_rates(&mut self, now: Instant) {
+        if self.config.laboratory.sends_last_tries() {
+            let lead = last_try::last_call_lead(&self.views, self.max_packet_bytes);
+            self.content.send_buffer.set_last_call_lead(lead);
+        }
+        self.update_standby(now);
+        self.update_target(now);
     }
 
-    /// Sets the encoder's target to the paths' present bandwidth.
+    /// Updates the choice of metered paths by the present views, in which it is marked.
+    fn update_standby(&mut self, now: Instant) {
+        let standby = &mut self.content.standby;
+        if standby.update(now, &self.paths, &self.views, &self.config.media) {
+            self.content.is_schedule_due = true;
+            standby.mark(&self.paths, &mut self.views);
+        }
+    }
+
+    /// Sets the encoder's target to the paths' present bandwidth, by the present views.
     fn update_target(&mut self, now: Instant) {
         let repair_share = self
             .content
@@ -303,8 +329,8 @@ impl MediaSession {
             .then(|| self.config.payload_share(self.max_packet_bytes));
         let content = &mut self.content;
         let capacity = Capacity {
-            now,
             paths: &self.paths,
+            views: &self.views,
             is_saving: content.standby.are_metered_in_reserve(&self.paths),
             is_redundant: content.scheduler.is_redundant(),
             waiting_bytes: content.send_buffer.waiting_bytes(),
@@ -561,11 +587,11 @@ impl Hooks for Media {
     }
 
     fn on_loss_timeout(session: &mut MediaSession, now: Instant, id: PathId, digest: &Digest) {
-        session.on_losses(now, id, digest, SendReason::Lost);
-        session.notify_controller(now, id, digest);
+        session.on_loss_timeout(now, id, digest);
     }
 
     fn on_controller_timeout(session: &mut MediaSession, now: Instant) {
+        session.refresh_views(now);
         session.update_target(now);
     }
 

@@ -8,9 +8,11 @@ mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anabranch_units::Duration;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
+use crate::copies;
 use crate::fragment::Edges;
 use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
@@ -105,9 +107,21 @@ impl Segment {
         self.offset + u64::from(self.length) + u64::from(self.is_last)
     }
 
-    /// Returns whether no copy is in flight or about to be.
-    fn is_nowhere(&self) -> bool {
-        self.copies_in_flight == 0 && self.bound_copies == 0 && !self.is_delivered
+    /// Returns whether the rule asks for another copy after copies are gone. Any other counts as
+    /// about to arrive: if it does not, its path's forecast asks for a reinjection.
+    fn is_wanted_again(&self) -> bool {
+        let is_anywhere = self.copies_in_flight > 0 || self.bound_copies > 0 || self.is_delivered;
+        let expected = is_anywhere.then_some(Duration::ZERO);
+        copies::is_worth_sending(expected, Duration::ZERO)
+    }
+
+    /// Returns whether the rule asks for another copy as a probe of this path, whose copy is in
+    /// doubt.
+    fn is_wanted_as_probe(&self, on: PathId) -> bool {
+        let mut elsewhere = self.in_flight_on;
+        elsewhere.remove(on);
+        let expected = (!elsewhere.is_empty() || self.bound_copies > 0).then_some(Duration::ZERO);
+        copies::is_worth_sending(expected, Duration::ZERO)
     }
 
     /// Returns the chunk to send.
@@ -325,11 +339,20 @@ impl SendStream {
     /// Returns, as a probe, the segment of the highest offset that has left by a path and is not
     /// known to have arrived.
     pub(crate) fn last_undelivered(&self, on: PathId) -> Option<Chunk> {
-        let mut newest_first = self.segments.iter().rev();
-        let is_probe =
-            |segment: &&Segment| segment.has_left && segment.last_on == on && !segment.is_delivered;
-        let segment = newest_first.find(is_probe)?;
+        let segment = self.last_undelivered_segment(on)?;
         Some(segment.chunk(SendReason::TailLossProbe))
+    }
+
+    fn last_undelivered_segment(&self, on: PathId) -> Option<&Segment> {
+        let mut newest_first = self.segments.iter().rev();
+        newest_first
+            .find(|segment| segment.has_left && segment.last_on == on && !segment.is_delivered)
+    }
+
+    /// Returns whether the rule asks for a copy of that segment to probe its path.
+    pub(crate) fn is_probe_wanted(&self, on: PathId) -> bool {
+        let last = self.last_undelivered_segment(on);
+        last.is_some_and(|segment| segment.is_wanted_as_probe(on))
     }
 
     /// Returns the packet number of the last copy of the first segment that is not acknowledged.
@@ -381,7 +404,7 @@ impl SendStream {
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
             segment.in_flight_on.remove(lost.on);
-            if segment.is_nowhere() {
+            if segment.is_wanted_again() {
                 let lost = Some(lost);
                 self.wait(offset, Waiting { reason, lost });
             }

@@ -9,9 +9,10 @@
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::pace::Pace;
-use super::{Allowance, carriers, frame_repairs, longest_rtt, losses, residual};
+use super::{Allowance, farthest, frame_repairs, longest_rtt, losses, residual};
 use crate::fec::rate::is_retransmission_enough;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use crate::forecast::Forecast;
 use crate::options::{AlgorithmOption, AlgorithmOptions};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
@@ -47,12 +48,13 @@ pub(in crate::fec) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
 
 /// Returns the number of retransmissions, at most two, that arrive in time for a frame that leaves
 /// now.
-fn tries(now: Instant, frame: &FrameToProtect, rtt: Duration, variation: Duration) -> u32 {
+fn tries(now: Instant, frame: &FrameToProtect, rtt: Duration, forecast: &Forecast) -> u32 {
     let time_left = frame.deadline.saturating_since(now);
-    // A loss is known after a round trip and an eighth; the last try takes half a one.
+    // A loss is known after a round trip and an eighth.
     let fits = |tries: u64| {
-        let spent = rtt.mul_f64(1.125) * tries + rtt / 2;
-        is_retransmission_enough(spent, REORDER_WAIT * tries, time_left, variation * 2)
+        let spent = forecast.arrival_after(rtt.mul_f64(1.125) * tries);
+        let wait = REORDER_WAIT * tries;
+        is_retransmission_enough(spent, wait, time_left, forecast.delay_margin)
     };
     (1..=2).take_while(|tries| fits(*tries)).count() as u32
 }
@@ -72,9 +74,9 @@ impl FecPolicy for Adaptive {
             return Protection::NONE;
         }
         let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
-        let variation = carriers(paths).map(|(path, _)| path.rtt.variation).max();
+        let forecast = farthest(paths);
         let residual = residual(frame.importance.is_key());
-        let residual = match tries(now, frame, rtt, variation.unwrap_or_default()) {
+        let residual = match tries(now, frame, rtt, &forecast) {
             0 => residual,
             1 => (residual / losses.ratio).clamp(residual, MAX_RESIDUAL),
             _ => return Protection::NONE,
@@ -83,7 +85,9 @@ impl FecPolicy for Adaptive {
             let repairs = frame_repairs(frame.symbol_count, losses, residual);
             return Protection::of_frame(self.allowance.spend(repairs));
         }
-        let window = self.pace.slide(now, frame, rtt, losses, residual);
+        let window = self
+            .pace
+            .slide(now, frame, (rtt, &forecast), losses, residual);
         window.map_or(Protection::NONE, |window| {
             Protection::of_window(SlidingWindow {
                 repairs: self.allowance.spend(window.repairs),

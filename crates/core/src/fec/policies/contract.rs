@@ -4,16 +4,22 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use super::super::registry::{FEC_POLICIES, build};
 use super::super::{FecPolicy, FrameToProtect, MAX_WINDOW};
+use crate::forecast::Forecast;
 use crate::fragment::FrameId;
 use crate::path_view::{PathId, PathRtt, PathView, Risk};
 use crate::session_view::SessionView;
 
 /// Returns a path of this round-trip time with this recent loss.
 fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
+    let (rtt, rate) = (
+        Duration::from_millis(rtt_millis),
+        DataRate::from_megabits_per_second(4),
+    );
     PathView {
         id: PathId(id),
-        rtt: PathRtt::constant(Duration::from_millis(rtt_millis)),
-        bandwidth: DataRate::from_megabits_per_second(4),
+        rtt: PathRtt::constant(rtt),
+        forecast: Forecast::constant(rtt, rate),
+        bandwidth: rate,
         risk: Risk {
             loss_ratio: loss,
             recent_max_loss: loss,

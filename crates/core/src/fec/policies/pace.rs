@@ -4,6 +4,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::super::rate::{LossModel, repair_count};
 use super::super::{FrameToProtect, MAX_WINDOW, SlidingWindow};
+use crate::forecast::Forecast;
 
 /// The weight of a new frame in the means.
 const WEIGHT: f64 = 0.05;
@@ -41,11 +42,12 @@ impl Pace {
         &mut self,
         now: Instant,
         frame: &FrameToProtect,
-        rtt: Duration,
+        (rtt, forecast): (Duration, &Forecast),
         losses: LossModel,
         residual: f64,
     ) -> Option<SlidingWindow> {
-        let time_left = frame.deadline.saturating_since(now).saturating_sub(rtt / 2);
+        let time_left = frame.deadline.saturating_since(now);
+        let time_left = time_left.saturating_sub(forecast.arrival_after(Duration::ZERO));
         let span = (rtt * 2).min(time_left).as_secs_f64();
         let frames = match self.interval_seconds > 0.0 {
             true => (span / self.interval_seconds).max(1.0),

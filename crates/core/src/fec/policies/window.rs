@@ -8,7 +8,7 @@
 use anabranch_units::{Importance, Instant};
 
 use super::pace::Pace;
-use super::{Allowance, longest_rtt, losses, residual};
+use super::{Allowance, farthest, longest_rtt, losses, residual};
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
 use crate::options::AlgorithmOptions;
 use crate::path_view::PathView;
@@ -39,7 +39,8 @@ impl FecPolicy for Sliding {
         }
         let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
         let residual = residual(frame.importance.is_key());
-        let window = self.pace.slide(now, frame, rtt, losses(paths), residual);
+        let way = (rtt, &farthest(paths));
+        let window = self.pace.slide(now, frame, way, losses(paths), residual);
         window.map_or(Protection::NONE, |window| {
             Protection::of_window(SlidingWindow {
                 repairs: self.allowance.spend(window.repairs),

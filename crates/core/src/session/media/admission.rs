@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Importance, Instant};
 
 use crate::media::{FrameId, Group, SendBuffer, Unsent};
 use crate::path::{FluidModel, Path, SPARE_LIFETIME};
-use crate::path_view::PathState;
+use crate::path_view::{PathState, PathView};
 
 /// Inverse of the part of its lifetime that an unfinished frame waits before the session is
 /// overloaded. An overload lasts until nothing waits. Before one, the paths' full capacity may be
@@ -76,8 +76,7 @@ impl Occasion {
     fn backlog_at_key(&self, group: &Group, model: &FluidModel) -> Option<Duration> {
         let carried = model.rate().mul_f64(self.payload_share);
         let lifetime = self.lifetime;
-        let longest =
-            (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.min_one_way_delay());
+        let longest = (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(model.nearest());
         let needed = carried.time_for(group.key_bytes + group.other_bytes);
         if needed <= group.span || group.span <= longest {
             return None;
@@ -105,16 +104,14 @@ impl Admission {
         self.path_changed_at = now;
     }
 
-    /// Gives up frames that cannot arrive in time at the paths' delivery rate, and unbinds them.
-    /// Returns them.
-    pub(super) fn admit(
+    /// Updates and returns whether frames of this lifetime may have to be given up.
+    pub(super) fn update(
         &mut self,
-        occasion: &Occasion,
-        send_buffer: &mut SendBuffer,
-        paths: &mut [Path],
-    ) -> Vec<FrameId> {
-        let mut given_up = Vec::new();
-        let (now, lifetime) = (occasion.now, occasion.lifetime);
+        now: Instant,
+        lifetime: Duration,
+        send_buffer: &SendBuffer,
+        paths: &[Path],
+    ) -> bool {
         let is_busy = send_buffer.has_waiting() || paths.iter().any(Path::has_bound);
         let patience = lifetime / WAIT_OF_OVERLOAD;
         let oldest = send_buffer.unsent().next();
@@ -123,30 +120,39 @@ impl Admission {
             && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
         self.is_overloaded = is_busy && (self.is_overloaded || has_waited);
         let is_active = |path: &Path| path.state() == PathState::Active;
-        if !self.is_overloaded || !paths.iter().any(is_active) {
-            return given_up;
-        }
-        let model = FluidModel::of(paths.iter(), now, lifetime);
-        let mut choice = Choice {
-            occasion,
-            model: &model,
-            send_buffer,
-            paths,
-            given_up: &mut given_up,
-        };
-        let key = occasion.new.filter(|id| choice.send_buffer.is_key(*id));
-        if let Some(key) = key {
-            choice.end_group_before(key);
-        }
-        while let Some(refused) = choice.first_refused() {
-            let frame = choice.least_needed_before(refused);
-            match model.is_interrupted() {
-                true => choice.give_up_alone(frame),
-                false => choice.give_up_for_good(frame),
-            }
-        }
-        given_up
+        self.is_overloaded && paths.iter().any(is_active)
     }
+}
+
+/// Gives up frames that cannot arrive in time at the paths' delivery rate, and unbinds them.
+/// Returns them.
+pub(super) fn admit(
+    occasion: &Occasion,
+    send_buffer: &mut SendBuffer,
+    paths: &mut [Path],
+    views: &[PathView],
+) -> Vec<FrameId> {
+    let mut given_up = Vec::new();
+    let model = FluidModel::of(paths.iter().zip(views), occasion.now, occasion.lifetime);
+    let mut choice = Choice {
+        occasion,
+        model: &model,
+        send_buffer,
+        paths,
+        given_up: &mut given_up,
+    };
+    let key = occasion.new.filter(|id| choice.send_buffer.is_key(*id));
+    if let Some(key) = key {
+        choice.end_group_before(key);
+    }
+    while let Some(refused) = choice.first_refused() {
+        let frame = choice.least_needed_before(refused);
+        match model.is_interrupted() {
+            true => choice.give_up_alone(frame),
+            false => choice.give_up_for_good(frame),
+        }
+    }
+    given_up
 }
 
 /// Choice of frames to give up, during an overload.

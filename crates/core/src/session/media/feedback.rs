@@ -2,15 +2,16 @@
 
 use anabranch_units::Instant;
 
-use super::{Media, MediaSession, idle, last_try};
+use super::{Media, MediaSession, idle};
 use crate::path::Path;
-use crate::path_view::{PathId, PathSet, PathState};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 
 impl MediaSession {
-    /// Handles a report about path `about` that has come in on path `on`.
+    /// Handles a report about path `about` that has come in on path `on`. Path and controller learn
+    /// of it first. Then all forecasts are made, once, and every decision asks them.
     pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         for packet in &digest.acked {
             self.content.on_acked(now, about, packet);
@@ -19,12 +20,24 @@ impl MediaSession {
         if !self.config.laboratory.endpoint.is_bare() {
             restart_after_standstill(now, about, &mut self.paths);
         }
-        self.on_losses(now, about, digest, SendReason::Lost);
-        self.reconsider_unrepaired(now);
         self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
+        self.refresh_views(now);
+        self.follow_rates(now);
+        self.answer_losses(now, about, digest, SendReason::Lost);
+        self.reconsider_unrepaired(now);
         self.reinject(now);
-        self.admit(now, None);
+        if self.is_overloaded(now) {
+            self.admit(now, None);
+        }
+    }
+
+    /// Handles packets of a path that its loss timer has declared lost.
+    pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
+        self.notify_controller(now, id, digest);
+        self.refresh_views(now);
+        self.follow_rates(now);
+        self.answer_losses(now, id, digest, SendReason::Lost);
     }
 
     /// Resends packets lost on `path`, with this reason, if a copy is still useful.
@@ -36,13 +49,13 @@ impl MediaSession {
         reason: SendReason,
     ) {
         if !(digest.lost.is_empty() && digest.too_large.is_empty()) {
+            self.refresh_views(now);
             self.answer_losses(now, path, digest, reason);
         }
     }
 
-    #[cold]
+    /// Does the same by the present views.
     fn answer_losses(&mut self, now: Instant, path: PathId, digest: &Digest, reason: SendReason) {
-        self.refresh_views(now);
         for packet in &digest.too_large {
             self.on_copy_lost(now, path, packet, reason);
         }
@@ -55,8 +68,9 @@ impl MediaSession {
                 },
             );
             self.on_copy_lost(now, path, packet, reason);
+            self.content.is_schedule_due = true;
         }
-        self.content.is_schedule_due = true;
+        self.content.is_schedule_due |= !digest.too_large.is_empty();
     }
 
     /// Handles a copy that is lost, or stuck on a suspect path: another one may be worth sending.
@@ -82,7 +96,9 @@ impl MediaSession {
         }
     }
 
-    pub(super) fn notify_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
+    /// Reports the findings to the path's controller. One that looks at other paths sees their
+    /// state before it.
+    fn notify_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
         let is_standby = self.content.standby.is_standby(&self.paths, path);
         if idle::is_of_probe(&self.paths[path.index()], is_standby, digest) {
             // Outcomes are reported in the order of packet numbers; later ones would wait for ever.
@@ -90,34 +106,19 @@ impl MediaSession {
         }
         let deadline = self.config.media.deadline;
         let session = self.content.session_view(&self.paths, deadline);
-        self.paths[path.index()].fade_outflow(now);
-        let bytes = self.max_packet_bytes;
-        let last_call_lead;
-        match &mut self.paths[..] {
-            // Of a single path no list is kept: one on the stack is in the cache.
-            [only] => {
-                let views = [only.view(u64::from(self.max_packet_bytes), now)];
-                only.update_loss_history(now, digest);
-                only.record_outflow(now, digest);
-                only.on_feedback(now, digest, &session, &views);
-                last_call_lead = last_try::last_call_lead(&views, bytes);
-            }
-            _ => {
-                self.refresh_views(now);
-                let views = core::mem::take(&mut self.views);
-                let path = &mut self.paths[path.index()];
-                path.update_loss_history(now, digest);
-                path.record_outflow(now, digest);
-                path.on_feedback(now, digest, &session, &views);
-                last_call_lead = last_try::last_call_lead(&views, bytes);
-                self.views = views;
-            }
+        let looks_at_paths = self.paths[path.index()].controller.looks_at_paths();
+        if looks_at_paths {
+            self.refresh_views(now);
         }
-        if self.config.laboratory.sends_last_tries() {
-            self.content.send_buffer.set_last_call_lead(last_call_lead);
-        }
-        self.update_standby(now);
-        self.update_target(now);
+        let views: &[PathView] = match looks_at_paths {
+            true => &self.views,
+            false => &[],
+        };
+        let path = &mut self.paths[path.index()];
+        path.fade_outflow(now);
+        path.update_loss_history(now, digest);
+        path.record_outflow(now, digest);
+        path.on_feedback(now, digest, &session, views);
     }
 }
 

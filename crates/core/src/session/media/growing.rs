@@ -65,7 +65,10 @@ impl MediaSession {
         if let Some(id) = self.content.send_buffer.finish() {
             self.content.is_schedule_due = true;
             self.protect(now, id);
-            self.admit(now, None);
+            if self.is_overloaded(now) {
+                self.refresh_views(now);
+                self.admit(now, None);
+            }
         }
     }
 }

@@ -155,7 +155,7 @@ struct Copies<'a> {
 impl Copies<'_> {
     /// Returns whether the path could have reported its copy by now.
     fn is_answer_possible(&self, path: PathId) -> bool {
-        let least_rtt = self.views[path.index()].forecast.min_one_way_delay * 2;
+        let least_rtt = self.views[path.index()].forecast.min_round_trip();
         self.is_out_for(path, least_rtt)
     }
 

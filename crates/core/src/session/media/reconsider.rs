@@ -209,12 +209,12 @@ impl MediaSession {
         verdict
     }
 
-    /// Judges again the lost fragments for which repairs have come too late or not at all.
+    /// Judges again, by the present views, the lost fragments for which repairs have come too late
+    /// or not at all.
     pub(super) fn reconsider_unrepaired(&mut self, now: Instant) {
         if self.content.send_buffer.waits_until().is_none() {
             return;
         }
-        self.refresh_views(now);
         let (bytes, reason) = (self.max_packet_bytes, SendReason::NotRecovered);
         while let Some(id) = self.content.send_buffer.next_unrepaired(now) {
             self.reconsider(now, id, PathSet::EMPTY, reason, bytes);

@@ -19,7 +19,7 @@ use crate::send_reason::SendReason;
 const LONG_WAIT: u64 = 4;
 
 impl MediaSession {
-    /// Checks the packets on paths that have slowed down or have a long queue.
+    /// Checks, by the present views, the packets on paths that have slowed down or have a long queue.
     pub(super) fn reinject(&mut self, now: Instant) {
         if self.paths.len() < 2 || self.content.scheduler.is_redundant() {
             return;
@@ -30,12 +30,12 @@ impl MediaSession {
             if self.paths[index].state() != PathState::Active {
                 continue;
             }
-            let forecast = self.paths[index].forecast(now);
-            if forecast.is_congested() {
+            let forecast = self.views[index].forecast;
+            if forecast.is_congested {
                 self.reinject_late_packets(now, id, &forecast);
             }
             let queued_bytes = self.paths[index].queued_bytes();
-            if forecast.arrival(queued_bytes) > forecast.min_one_way_delay + long_wait {
+            if forecast.excess_delay(queued_bytes) > long_wait {
                 self.rebind(now, id);
             }
         }
@@ -43,7 +43,6 @@ impl MediaSession {
 
     /// Reinjects packets in flight on the path that will be late there and earlier elsewhere.
     fn reinject_late_packets(&mut self, now: Instant, id: PathId, forecast: &Forecast) {
-        self.refresh_views(now);
         let path = &self.paths[id.index()];
         let mut ahead_bytes = 0;
         let mut late = Vec::new();
@@ -80,7 +79,6 @@ impl MediaSession {
     /// Rebinds packets of this path, oldest first, if many of them would be late there but not
     /// elsewhere.
     fn rebind(&mut self, now: Instant, id: PathId) {
-        self.refresh_views(now);
         let spare = self.config.media.deadline / SPARE_LIFETIME;
         let view = self.views[id.index()];
         let path = &self.paths[id.index()];
@@ -108,7 +106,7 @@ impl MediaSession {
         if !is_misplaced && !has_rate_changed(&self.paths, &self.views, [id, fastest], spare) {
             return;
         }
-        let is_congested = |view: &&PathView| view.forecast.is_congested();
+        let is_congested = |view: &&PathView| view.forecast.is_congested;
         let congested = self.views.iter().filter(is_congested);
         let congested: PathSet = congested.map(|view| view.id).collect();
         for index in 0..self.paths.len() {

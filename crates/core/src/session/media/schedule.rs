@@ -23,20 +23,11 @@ impl MediaSession {
     }
 
     fn bind_waiting(&mut self, now: Instant) {
+        self.refresh_views(now);
         self.update_standby(now);
-        match &self.paths[..] {
-            // Of a single path no list is kept: one on the stack is in the cache.
-            [only] => {
-                let mut views = [only.view(u64::from(self.max_packet_bytes), now)];
-                self.bind_to(now, &mut views);
-            }
-            _ => {
-                self.refresh_views(now);
-                let mut views = core::mem::take(&mut self.views);
-                self.bind_to(now, &mut views);
-                self.views = views;
-            }
-        }
+        let mut views = core::mem::take(&mut self.views);
+        self.bind_to(now, &mut views);
+        self.views = views;
     }
 
     /// Calls the scheduler for waiting packets, with the given views of paths.

@@ -49,12 +49,11 @@ impl Standby {
         paths[id.index()].is_metered() && self.are_metered_in_reserve(paths)
     }
 
-    /// Marks the views of paths that stand by.
+    /// Marks in the views the paths that stand by, by their controllers or as metered ones.
     pub(super) fn mark(&self, paths: &[Path], views: &mut [PathView]) {
-        if self.are_metered_in_reserve(paths) {
-            for view in views {
-                view.is_standby |= paths[view.id.index()].is_metered();
-            }
+        let is_saving = self.are_metered_in_reserve(paths);
+        for (view, path) in views.iter_mut().zip(paths) {
+            view.is_standby = !path.control().is_usable || is_saving && path.is_metered();
         }
     }
 
@@ -67,7 +66,13 @@ impl Standby {
 
     /// Updates the choice of metered paths by the state of all paths. Returns whether it has
     /// changed.
-    pub(super) fn update(&mut self, now: Instant, paths: &[Path], media: &MediaConfig) -> bool {
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        paths: &[Path],
+        views: &[PathView],
+        media: &MediaConfig,
+    ) -> bool {
         let Some(decision) = &mut self.decision else {
             return false;
         };
@@ -78,7 +83,7 @@ impl Standby {
         for path in paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
-                let forecast = path.forecast(now);
+                let forecast = &views[path.id.index()].forecast;
                 let queueing_delay = unmetered.queueing_delay.min(forecast.queueing_delay);
                 unmetered.queueing_delay = queueing_delay;
                 unmetered.queued_bytes += path.queued_bytes() + forecast.backed_up_bytes;

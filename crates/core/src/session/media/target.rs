@@ -6,7 +6,7 @@ use crate::config::{Config, SourceLimits};
 use crate::fec::Budget;
 use crate::media::{self, Bandwidth, Demand, SourceRate};
 use crate::path::Path;
-use crate::path_view::PathState;
+use crate::path_view::{PathState, PathView};
 
 /// The encoder's target, and the source's rate.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(super) struct Target {
 /// Paths as the target sees them at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity<'a> {
-    pub(super) now: Instant,
     pub(super) paths: &'a [Path],
+    pub(super) views: &'a [PathView],
     /// Whether metered paths stand by.
     pub(super) is_saving: bool,
     /// Whether every packet goes to every path.
@@ -52,11 +52,11 @@ impl<'a> Capacity<'a> {
     /// Returns a path's bandwidth, and its backlog in the network. The backlog of an only path is
     /// left out: no other path could carry it, and it drains by the margin of the encoder's share.
     fn carried(&self, path: &Path) -> (DataRate, u64) {
-        if self.paths.len() < 2 {
-            return (path.carried_rate(self.now), 0);
+        let forecast = &self.views[path.id.index()].forecast;
+        match self.paths.len() {
+            1 => (path.carried_rate(forecast), 0),
+            _ => (forecast.rate, forecast.backed_up_bytes),
         }
-        let forecast = path.forecast(self.now);
-        (forecast.rate, forecast.backed_up_bytes)
     }
 }
 

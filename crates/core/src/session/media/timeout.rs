@@ -27,6 +27,7 @@ impl MediaSession {
         self.handle_path_timeouts(now);
         // The paths' timers change what these follow: round-trip times, rates and windows.
         if is_due(self.content.send_buffer.waits_until()) {
+            self.refresh_views(now);
             self.reconsider_unrepaired(now);
         }
         self.answer_last_calls(now);

@@ -5,8 +5,9 @@ use anabranch_units::Instant;
 use super::StreamSession;
 use crate::config::Reinjection;
 use crate::copies;
+use crate::forecast::Priority;
 use crate::path::Path;
-use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::path_view::{PathId, PathSet, PathState};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 
@@ -89,7 +90,7 @@ impl StreamSession {
         let bytes = path.queued_bytes() + u64::from(packet.bytes);
         let has_room =
             path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;
-        let arrives_after = PathView::UNKNOWN_RTT / 2;
+        let arrives_after = self.views[id.index()].arrival(Priority::New, 0);
         has_room
             && path.state() == PathState::Active
             && path.control().is_usable

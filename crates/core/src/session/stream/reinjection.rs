@@ -57,7 +57,7 @@ impl StreamSession {
         let earliest = latest_arrival(&self.views[by.index()], 0);
         // Overdue segments take another round trip; all others arrive before a new packet.
         let is_later = |view: &PathView| {
-            let latest = view.rtt.latest.map(|_| view.forecast.one_way_delay * 2);
+            let latest = view.rtt.latest.map(|_| view.forecast.overdue_arrival());
             view.id != by && view.bytes_in_flight > 0 && latest.is_none_or(|it| earliest < it)
         };
         if self.views.iter().any(is_later) {
@@ -190,7 +190,7 @@ impl StreamSession {
         let arrives_after = match is_overdue {
             // A path that has never answered is not known to deliver.
             _ if !path.recovery.rtt().has_sample() => Duration::MAX,
-            true => forecast.one_way_delay * 2,
+            true => forecast.overdue_arrival(),
             false => forecast.arrival_in_flight(age, bytes),
         };
         Expected {

@@ -62,10 +62,10 @@ impl StreamSession {
             own.probe.cancel();
             if recovery.outstanding_bytes() > 0 {
                 own.timer.restart(now);
-                match stream.send.last_undelivered(id) {
-                    Some(_) => own.probe.want(),
-                    // All of it has arrived by other paths.
-                    None => self.ask(id, SendReason::TailLossProbe),
+                match stream.send.is_probe_wanted(id) {
+                    true => own.probe.want(),
+                    // All of it has arrived by other paths, or is about to.
+                    false => self.ask(id, SendReason::TailLossProbe),
                 }
                 self.content.request_scheduling();
             }

@@ -65,10 +65,10 @@ impl SendStream {
     /// Queues the segment of a copy that was taken back from a path, unless there are more copies.
     pub(crate) fn on_taken_back(&mut self, offset: u64, reason: SendReason) {
         let taken = self.on_unbound(offset, reason);
-        let is_nowhere = self
+        let is_wanted = self
             .segment(offset)
-            .is_some_and(|segment| segment.is_nowhere());
-        if let Some(chunk) = taken.filter(|_| is_nowhere) {
+            .is_some_and(|segment| segment.is_wanted_again());
+        if let Some(chunk) = taken.filter(|_| is_wanted) {
             let (reason, lost) = (chunk.reason, None);
             self.wait(offset, Waiting { reason, lost });
         }

@@ -43,7 +43,7 @@ impl SendStream {
             // Over several paths a segment may wait for another copy while one is in flight.
             let is_right = match is_waiting {
                 true => !segment.is_delivered,
-                false => !segment.is_nowhere(),
+                false => !segment.is_wanted_again(),
             };
             checker.require(Invariant::Segments, is_right, || {
                 format!("to be sent: {is_waiting}: {segment:?}")

@@ -1,0 +1,163 @@
+//! Statements of `docs/algorithms.md` about code that could drift.
+
+use std::fs;
+use std::path::Path;
+
+fn source(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(root.join("src").join(name)).unwrap()
+}
+
+/// Returns the document, with one space between words.
+fn document() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("../../docs/algorithms.md")).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A file, its constant, and the statement about it.
+const STATEMENTS: [(&str, &str, &str); 21] = [
+    (
+        "copies.rs",
+        "COPY_SHARE: f64 = 0.05",
+        "a budget: 5 % of the new data",
+    ),
+    (
+        "copies.rs",
+        "MEDIA_BYTES: f64 = 20_000.0",
+        "at once 20 kB of media",
+    ),
+    (
+        "copies.rs",
+        "STREAM_BYTES: f64 = 131_072.0",
+        "128 KiB of a stream",
+    ),
+    (
+        "session/stream/answers.rs",
+        "DUPLICATED_PACKETS: u64 = 10",
+        "at most ten packets on each further path",
+    ),
+    (
+        "path/forecast.rs",
+        "STANDING_QUEUE: Duration = Duration::from_millis(20)",
+        "min_RTT + max_feedback_delay + max(20 ms, jitter)",
+    ),
+    (
+        "path/forecast.rs",
+        "MEMORY: Duration = Duration::from_millis(150)",
+        "acknowledged bytes, fading over 150 ms",
+    ),
+    (
+        "path/forecast.rs",
+        "DELAY_MARGIN_DEVIATIONS: u64 = 2",
+        "two mean deviations of the RTT",
+    ),
+    (
+        "path/forecast.rs",
+        "RATE_MARGIN: f64 = 1.1",
+        "congested, up to 1.1 times",
+    ),
+    (
+        "path/forecast.rs",
+        "RATE_CHANGE: f64 = 1.25",
+        "estimate has changed by a quarter",
+    ),
+    (
+        "path_view.rs",
+        "UNKNOWN_RTT: Duration = Duration::from_millis(100)",
+        "50 ms, and half",
+    ),
+    (
+        "session/media/reconsider.rs",
+        "MOST_COPIES: u32 = 3",
+        "Three copies count as certain",
+    ),
+    (
+        "session/media/reconsider.rs",
+        "MOST_COPIES_IN_BURSTS: u32 = 2",
+        "and two where b is 1.5 or more",
+    ),
+    (
+        "session/media/reconsider.rs",
+        "SHORT_BURST: f64 = 1.5",
+        "where b is 1.5 or more",
+    ),
+    (
+        "media/send_buffer/reconsider.rs",
+        "Importance::Key | Importance::Reference => 0.999",
+        "chance ≥ 0.999",
+    ),
+    (
+        "media/send_buffer/reconsider.rs",
+        "Importance::Disposable => 0.5",
+        "(disposable frames: 0.5)",
+    ),
+    (
+        "session/stream/reinjection.rs",
+        "MUCH_SLOWER: u64 = 4",
+        "over four times the round trip",
+    ),
+    (
+        "session/stream/reinjection.rs",
+        "HARDLY_A_WINDOW: u64 = 4",
+        "a window of four packets",
+    ),
+    (
+        "session/media/admission.rs",
+        "SPARE_OF_NEW: u64 = 8",
+        "new, of another kind | deadline / 8",
+    ),
+    (
+        "session/media/admission.rs",
+        "SPARE_OF_WAITING: u64 = 32",
+        "waiting, of another kind | deadline / 32",
+    ),
+    (
+        "path.rs",
+        "SPARE_LIFETIME: u64 = 16",
+        "repairs need deadline / 16 to spare",
+    ),
+    (
+        "session/media/reinjection.rs",
+        "LONG_WAIT: u64 = 4",
+        "takes longer than deadline / 4",
+    ),
+];
+
+#[test]
+fn constants_have_the_values_that_the_document_states() {
+    let document = document();
+    for (file, code, statement) in STATEMENTS {
+        assert!(
+            source(file).contains(code),
+            "{file}: no longer {code}; see {statement:?}"
+        );
+        assert!(
+            document.contains(statement),
+            "algorithms.md: no longer {statement:?}"
+        );
+    }
+}
+
+/// The order inside a report, with one refresh of the views.
+#[test]
+fn a_report_is_handled_in_the_order_of_the_document() {
+    let code = source("session/media/feedback.rs");
+    let begin = code.find("pub(super) fn on_report").unwrap();
+    let body = &code[begin..];
+    let body = &body[..body.find("\n    }\n").unwrap()];
+    let calls = [
+        "on_acked(",
+        "notify_controller(",
+        "judge_answer(",
+        "refresh_views(",
+        "follow_rates(",
+        "answer_losses(",
+        "reconsider_unrepaired(",
+        "reinject(",
+        "admit(",
+    ];
+    let places = calls.map(|call| body.find(call).expect(call));
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(body.matches("refresh_views(").count(), 1);
+}
