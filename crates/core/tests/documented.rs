@@ -63,7 +63,7 @@ const STATEMENTS: [(&str, &str, &str); 21] = [
         "estimate has changed by a quarter",
     ),
     (
-        "path_view.rs",
+        "forecast.rs",
         "UNKNOWN_RTT: Duration = Duration::from_millis(100)",
         "50 ms, and half",
     ),
