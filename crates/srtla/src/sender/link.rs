@@ -103,7 +103,7 @@ enum Fate {
     /// It counts as lost, and was sent again. It may only be late: then the link acknowledges it,
     /// even if SRT has acknowledged the other copy.
     Lost,
-    /// SRT has acknowledged it, and the link may still do so, which tells its round trip.
+    /// SRT has acknowledged it. The link may still do so, which gives a round trip.
     Settled,
     Over,
 }
