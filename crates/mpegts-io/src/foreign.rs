@@ -172,7 +172,7 @@ impl ForeignName {
         }
     }
 
-    fn parameter(&self, name: &str) -> Option<&str> {
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         let mut all = self.parameters.iter();
         let found = all.find(|(its, _)| its == name);
         found.map(|(_, value)| value.as_str())

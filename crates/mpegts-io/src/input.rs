@@ -121,6 +121,14 @@ impl InputName {
             InputName::Test | InputName::Stdin | InputName::File(_) => "file",
         }
     }
+
+    /// Returns the stream ID by which a port of SRT distinguishes its callers, if there is one.
+    pub fn stream_id(&self) -> Option<&str> {
+        match self {
+            InputName::Foreign(name) => name.parameter("streamid"),
+            _ => None,
+        }
+    }
 }
 
 /// Requests of the transport to an encoder.

@@ -30,6 +30,20 @@ pub(crate) struct OtherSource {
     pub(crate) input: InputName,
 }
 
+impl OtherSource {
+    /// Returns the address with an example of a name: the stream ID, or the second of its name.
+    fn with_name(&self) -> String {
+        let OtherSource { name, input } = self;
+        match input.stream_id() {
+            Some(id) if id.parse::<StreamName>().is_ok() => {
+                format!("'{id}={input}?streamid={id}'")
+            }
+            Some(_) => format!("'{}2={input}?streamid=…'", name.as_str()),
+            None => format!("{}2={input}", name.as_str()),
+        }
+    }
+}
+
 impl FromStr for Listen {
     type Err = String;
 
@@ -87,9 +101,9 @@ impl Sources {
                     let mut before = sources.others.iter();
                     ensure!(
                         before.all(|other| other.name != source.name),
-                        "two streams are called {0}: give each a name, as --listen {0}2={1}",
+                        "two streams are called {}: give each a name, as --listen {}",
                         source.name.as_str(),
-                        source.input
+                        source.with_name()
                     );
                     sources.others.push(source);
                 }
@@ -206,6 +220,14 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("srt2=srt://:5001"), "{error}");
+        for (id, hint) in [
+            ("roof", "'roof=srt://:5000?streamid=roof'"),
+            ("#!::r=roof", "'srt2=srt://:5000?streamid=…'"),
+        ] {
+            let second = format!("srt://:5000?streamid={id}&passphrase=correcthorse");
+            let error = sources(&["srt://:5000?streamid=cam", &second]).unwrap_err();
+            assert!(error.to_string().ends_with(hint), "{error}");
+        }
         let error = sources(&["0.0.0.0:1", "[::]:1"]).unwrap_err().to_string();
         assert!(error.contains("one address"), "{error}");
     }
