@@ -62,20 +62,18 @@ impl Places {
 
     /// Adds a packet outstanding on a path.
     pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
-        match packet.content {
-            PacketContent::Fragment {
-                frame,
-                fragment,
-                is_piece,
-            } => {
-                let place = self.at(frame, fragment);
-                let set = match is_piece {
-                    true => &mut place.pieces_on,
-                    false => &mut place.outstanding_on,
-                };
-                set.insert(path);
-            }
-            _ => {}
+        if let PacketContent::Fragment {
+            frame,
+            fragment,
+            is_piece,
+        } = packet.content
+        {
+            let place = self.at(frame, fragment);
+            let set = match is_piece {
+                true => &mut place.pieces_on,
+                false => &mut place.outstanding_on,
+            };
+            set.insert(path);
         }
     }
 }
