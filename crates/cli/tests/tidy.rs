@@ -234,8 +234,8 @@ fn files_of_the_core_have_neither_circles_nor_arrows_up() {
         "LAYERS_OF_CORE lists each module"
     );
     let arrows = core.arrows();
-    for circle in circles(&arrows) {
-        let within = |from: &String| arrows[from].intersection(&circle).cloned().collect();
+    if let Some(circle) = circles(&arrows).first() {
+        let within = |from: &String| arrows[from].intersection(circle).cloned().collect();
         let uses: Vec<(&String, Vec<String>)> =
             circle.iter().map(|from| (from, within(from))).collect();
         panic!("files that use one another, and the uses: {uses:#?}");

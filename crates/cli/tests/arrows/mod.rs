@@ -46,7 +46,7 @@ impl Crate {
         let read = |(path, text): (&str, &str)| (module_of(path), Source::read(path, text));
         let mut sources: BTreeMap<Module, Source> = files.into_iter().map(read).collect();
         let of_tests = sources.iter().flat_map(|(module, source)| {
-            let child = |name: &String| [module.as_slice(), &[name.clone()]].concat();
+            let child = |name: &String| [module.as_slice(), std::slice::from_ref(name)].concat();
             source.test_modules.iter().map(child)
         });
         let of_tests: Vec<Module> = of_tests.collect();
@@ -106,7 +106,7 @@ impl Crate {
             }
             _ if self
                 .sources
-                .contains_key(&[module.as_slice(), &[first.clone()]].concat()) =>
+                .contains_key(&[module.as_slice(), std::slice::from_ref(first)].concat()) =>
             {
                 [module, path].concat()
             }
