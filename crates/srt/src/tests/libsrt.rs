@@ -33,7 +33,7 @@ fn micros(now: Instant) -> u32 {
     now.saturating_since(Instant::ZERO).as_micros() as u32
 }
 
-/// Sender of one stream. It sends nothing by itself but what it is asked for.
+/// Sender of one stream. It repeats packets only on request.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
     next: u64,
