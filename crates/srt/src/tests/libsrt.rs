@@ -79,7 +79,7 @@ impl Sender {
         }
     }
 
-    /// Repeats packets, unless their last repetition may still be under way (`SRTO_RETRANSMITALGO`).
+    /// Repeats packets, unless a repetition may still be under way (`SRTO_RETRANSMITALGO`).
     fn repeat(&mut self, now: Instant, list: LossList<'_>) {
         self.kept
             .retain(|_, kept| now.saturating_since(kept.origin_at) <= DROP_AGE);
