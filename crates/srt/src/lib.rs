@@ -29,8 +29,8 @@
 //!
 //! *Deviations* from libsrt: a missing packet is asked for again when packets arrive that left
 //! after its retransmission, instead of in half of the longest round trip; the first and the last
-//! packet in flight are sent again if no acknowledgement comes; an announced key is used only after the peer has acknowledged it; capacity is not
-//! estimated by packet pairs.
+//! packet in flight are sent again if no acknowledgement comes; an announced key is used only after
+//! the peer has acknowledged it; capacity is not estimated by packet pairs.
 
 mod caller;
 mod connection;

@@ -49,8 +49,8 @@ impl Overtaking {
         }
     }
 
-    /// Returns the time up to which requests have no effect any more: what they asked for has
-    /// arrived or is lost. `None` before the first answer.
+    /// Returns the time up to which requests have no effect any more: their retransmissions have
+    /// arrived or are lost. `None` before the first answer.
     pub(crate) fn outdated(&self) -> Option<Instant> {
         let latest = self.latest_answer?.max(self.latest_data?);
         Some(latest.saturating_sub(self.reaction.longest() + MARGIN + self.reordering))

@@ -33,7 +33,7 @@ fn micros(now: Instant) -> u32 {
     now.saturating_since(Instant::ZERO).as_micros() as u32
 }
 
-/// Sender of one stream. It sends nothing by itself but what it is asked for.
+/// Sender of one stream. It repeats packets only on request.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
     next: u64,
@@ -79,7 +79,7 @@ impl Sender {
         }
     }
 
-    /// Repeats packets, unless their last repetition may still be under way (`SRTO_RETRANSMITALGO`).
+    /// Repeats packets, unless a repetition may still be under way (`SRTO_RETRANSMITALGO`).
     fn repeat(&mut self, now: Instant, list: LossList<'_>) {
         self.kept
             .retain(|_, kept| now.saturating_since(kept.origin_at) <= DROP_AGE);
