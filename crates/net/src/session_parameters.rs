@@ -224,7 +224,11 @@ mod tests {
         }
 
         #[test]
-        fn unknown_parameters_change_nothing(of in 3..=255_u8, length in 0..20_u8, kind in 0..3_u8) {
+        fn unknown_parameters_change_nothing(
+            of in 3..=255_u8,
+            length in 0..20_u8,
+            kind in 0..3_u8,
+        ) {
             let mut head = vec![of, length];
             head.resize(2 + usize::from(length), 7);
             head.extend([KIND, 1, kind]);
