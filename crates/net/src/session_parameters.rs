@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_adds_is_skipped() {
+    fn parameters_of_a_later_version_are_skipped() {
         let later = block(&[200, 3, 9, 9, 9, 1, 1, 1, 7, 0]);
         let read = SessionParameters::from_block(&later).expect("a list");
         assert_eq!(read, SessionParameters::of(SessionKind::Streams));
@@ -218,7 +218,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: [u8; PARAMETERS_BYTES]) {
             if let Some(read) = SessionParameters::from_block(&ParameterBlock::new(bytes)) {
-                // What was read can be sent on.
+                // Parameters survive another encoding.
                 prop_assert_eq!(SessionParameters::from_block(&read.to_block()), Some(read));
             }
         }
