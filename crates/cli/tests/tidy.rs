@@ -274,7 +274,7 @@ fn arrows_inside_the_core_that_must_never_be() {
 }
 
 /// Most methods on sessions, whose every method sees every field. The number only falls: state and
-/// its rules belong to parts of a session, which get paths and buffers as parameters.
+/// its rules belong to parts of a session, which get other state as parameters.
 const MAX_SESSION_METHODS: usize = 174;
 
 #[test]

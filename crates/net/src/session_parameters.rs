@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_adds_is_skipped() {
+    fn parameters_of_a_later_version_are_skipped() {
         let later = block(&[200, 3, 9, 9, 9, 1, 1, 1, 7, 0]);
         let read = SessionParameters::from_block(&later).expect("a list");
         assert_eq!(read, SessionParameters::of(SessionKind::Streams));
@@ -218,13 +218,17 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: [u8; PARAMETERS_BYTES]) {
             if let Some(read) = SessionParameters::from_block(&ParameterBlock::new(bytes)) {
-                // What was read can be sent on.
+                // Parameters survive another encoding.
                 prop_assert_eq!(SessionParameters::from_block(&read.to_block()), Some(read));
             }
         }
 
         #[test]
-        fn unknown_parameters_change_nothing(of in 3..=255_u8, length in 0..20_u8, kind in 0..3_u8) {
+        fn unknown_parameters_change_nothing(
+            of in 3..=255_u8,
+            length in 0..20_u8,
+            kind in 0..3_u8,
+        ) {
             let mut head = vec![of, length];
             head.resize(2 + usize::from(length), 7);
             head.extend([KIND, 1, kind]);

@@ -13,7 +13,7 @@ use crate::wire;
 const SUSPICION_LIFETIME: Duration = Duration::from_secs(1);
 
 impl Path {
-    /// Writes the question that is queued, if one is. Returns what the packet carries, and why.
+    /// Writes the queued question, if there is one. Returns the packet's content and reason.
     pub(crate) fn write_challenge(
         &mut self,
         buf: &mut Vec<u8>,

@@ -56,8 +56,8 @@ pub struct MtuDiscovery {
     pub base_bytes: u32,
     /// The largest size that is tried.
     pub max_bytes: u32,
-    /// Fragments that are shorter than [`Config::fragment_bytes`](crate::Config::fragment_bytes) are multiples of this if they
-    /// can: 188 for MPEG-TS.
+    /// Fragments that are shorter than [`fragment_bytes`](crate::Config::fragment_bytes) are
+    /// multiples of this if they can: 188 for MPEG-TS.
     pub unit_bytes: u16,
 }
 

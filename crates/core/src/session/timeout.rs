@@ -88,8 +88,8 @@ impl<C: Content> Session<C> {
     }
 }
 
-/// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one, whose
-/// pacer was not ready at the scheduler's last call.
+/// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one,
+/// whose pacer was not ready at the scheduler's last call.
 pub(super) fn next_ready_after(paths: &[Path], asked_at: Instant) -> Option<Instant> {
     let is_free = |path: &&Path| path.state().is_usable() && !path.has_bound() && path.has_window();
     let ready = paths.iter().filter(is_free).map(Path::ready_at);
