@@ -128,7 +128,12 @@ impl Draw {
             send_buffer_bytes: send_buffer_bytes as usize,
             max_unsent_bytes: max_unsent_bytes as usize,
             receive_window_bytes,
-            reinjection: self.of(&[Reinjection::Off, Reinjection::Linux, Reinjection::Xlink]),
+            reinjection: self.of(&[
+                Reinjection::Off,
+                Reinjection::Linux,
+                Reinjection::Tail,
+                Reinjection::Xlink,
+            ]),
             ..StreamConfig::default()
         };
         let mut config = Config {

@@ -214,42 +214,25 @@ impl Path {
         }
     }
 
-    /// Returns the delivery rate of a congested path, else `None`. A path is congested if more is
-    /// in flight than it should hold, and its oldest packet has met a queue.
+    /// Returns the delivery rate of a congested path, else `None`. A path is congested if its
+    /// oldest packet in flight is older than an empty path's answer, 20 ms and its jitter explain,
+    /// and more bytes are in flight than its estimate delivers in the time of that answer and
+    /// jitter.
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
         if self.believes_controller {
             return None;
         }
         let rtt = self.recovery.rtt();
-        let min_rtt = rtt.min_rtt()?;
-        let answer_time = min_rtt + self.schedule.wanted.longest_delay();
+        let answer_time = rtt.min_rtt()? + self.schedule.wanted.longest_delay();
         let oldest_at = self.recovery.oldest_sent_at()?;
         let queue = STANDING_QUEUE.max(rtt.jitter());
         if now.saturating_since(oldest_at) <= answer_time + queue {
             return None;
         }
-        let is_more_than_in = |time: Duration| {
-            let done_with = self.control.target_rate.bytes_in(time);
-            self.recovery.bytes_in_flight() > done_with
-        };
-        if !is_more_than_in(answer_time) {
-            return None;
-        }
-        let outflow = self.outflow.rate(now);
-        // Jitter delays some packets, which are in flight for longer by it, and seldom all of a
-        // span, unless nothing comes back at all. It makes no path faster. And a window over a
-        // round trip is no estimate that it could be held against: it grows with the window.
-        let estimate = self.control.target_rate;
-        if self.control.pacing_rate.is_none() || outflow >= estimate {
-            return Some(outflow);
-        }
-        let stands = |floor: Duration| floor > min_rtt + STANDING_QUEUE;
-        let is_silent = self
-            .recovery
-            .silent_since()
-            .is_some_and(|since| now.saturating_since(since) > answer_time + queue);
-        let is_all_late = is_silent || rtt.floor().is_none_or(stands);
-        (is_all_late && is_more_than_in(answer_time + rtt.jitter())).then_some(outflow)
+        // Jitter keeps packets in flight for longer.
+        let done_with = self.control.target_rate.bytes_in(answer_time + rtt.jitter());
+        let is_congested = self.recovery.bytes_in_flight() > done_with;
+        is_congested.then(|| self.outflow.rate(now))
     }
 
     /// Records the rate by which packets are bound.
