@@ -160,3 +160,11 @@ pub(crate) struct FragmentHeader {
     pub(crate) ends_frame: bool,
     pub(crate) importance: Importance,
 }
+
+impl FragmentHeader {
+    /// Returns whether a fragment may have this payload: only one that ends a frame with bytes may
+    /// be empty.
+    pub(crate) fn admits(&self, payload: &[u8]) -> bool {
+        !payload.is_empty() || (self.ends_frame && self.offset > 0)
+    }
+}

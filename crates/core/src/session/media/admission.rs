@@ -197,7 +197,7 @@ impl MediaSession {
     }
 
     /// Gives up a frame and all that need it, wherever it waits.
-    fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
+    pub(super) fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
         let mut late = Vec::new();
         self.content
             .send_buffer

@@ -62,6 +62,13 @@ impl MediaSession {
         Ok(())
     }
 
+    /// Gives up the frame that was begun, if there is one, and all that need it.
+    pub fn abandon_frame(&mut self, now: Instant) {
+        if let Some(id) = self.content.send_buffer.abandon() {
+            self.give_up_for_good(now, id);
+        }
+    }
+
     /// Ends the frame that was begun, if there is one, and protects it by repairs.
     pub fn finish_frame(&mut self, now: Instant) {
         if let Some(id) = self.content.send_buffer.finish() {
