@@ -140,20 +140,19 @@ impl Places {
 
     /// Adds a packet outstanding on a path.
     pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
-        match packet.content {
-            PacketContent::Fragment {
-                frame,
-                fragment,
-                is_piece,
-            } => {
-                let place = self.at(frame, fragment);
-                let set = match is_piece {
-                    true => &mut place.pieces_on,
-                    false => &mut place.outstanding_on,
-                };
-                set.insert(path);
-            }
-            _ => {}
-        }
+        let PacketContent::Fragment {
+            frame,
+            fragment,
+            is_piece,
+        } = packet.content
+        else {
+            return;
+        };
+        let place = self.at(frame, fragment);
+        let set = match is_piece {
+            true => &mut place.pieces_on,
+            false => &mut place.outstanding_on,
+        };
+        set.insert(path);
     }
 }

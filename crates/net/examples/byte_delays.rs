@@ -16,6 +16,8 @@ const PIECE_BYTES: usize = 7 * 188;
 const PICTURE_BYTES: usize = 40_000;
 const PICTURE_INTERVAL: Duration = Duration::from_millis(40);
 const RUN: Duration = Duration::from_secs(20);
+/// The beginning, in which the rate of the path is unknown, does not count.
+const WARM_UP: Duration = Duration::from_secs(1);
 const LATENCY: StdDuration = StdDuration::from_millis(100);
 
 /// Times of a source's datagrams.
@@ -60,6 +62,7 @@ fn arrivals(session: &Reception, clock: Clock) -> BTreeMap<usize, Instant> {
 
 /// Sends the source's pictures, each with its first byte's time. Returns the position and the time
 /// of every datagram.
+#[allow(clippy::disallowed_methods, reason = "nothing wakes the source early")]
 fn feed(sender: &Sender, source: Source, grows: bool) -> Vec<(usize, Instant)> {
     let clock = sender.clock();
     let began_at = clock.now();
@@ -119,12 +122,13 @@ fn run(source: Source, grows: bool) {
     let clock = sender.clock();
     let reader = thread::spawn(move || arrivals(&session, clock));
     let written = feed(&sender, source, grows);
-    let counters = sender.snapshot().paths[0].counters.clone();
+    let counters = sender.snapshot().paths[0].counters;
     sender.finish();
     let arrived = reader.join().expect("it only reads");
+    let counts_from = written[0].1 + WARM_UP;
     let delay = |(offset, at): &(usize, Instant)| {
         let (_, came_at) = arrived.range(offset + 1..).next()?;
-        Some(came_at.saturating_since(*at))
+        (*at >= counts_from).then(|| came_at.saturating_since(*at))
     };
     let mut delays: Vec<Duration> = written.iter().filter_map(delay).collect();
     delays.sort_unstable();
