@@ -57,6 +57,7 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
 	$(CARGO) run --profile dist --quiet -p anabranch-net --example loopback_figures
+	$(CARGO) run --profile dist --quiet -p anabranch-net --example byte_delays
 	$(CARGO) build --profile dist --quiet -p anabranch-cli
 	$(CARGO) run --profile dist --quiet -p anabranch-cli --example beside_srt
 	$(CARGO) run --profile dist --quiet -p anabranch-cli --example tunnel_figures

@@ -93,7 +93,7 @@ impl Setup {
 /// Takes one step; `None` at the end. Returns the number of bytes handed over.
 fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) -> Option<usize> {
     let mut given_bytes = TRANSPORT;
-    match input.u8()? % 6 {
+    match input.u8()? % 7 {
         0 => {
             let [path, mark] = [input.u8()?, input.u8()?];
             let bytes = input.bytes()?;
@@ -122,6 +122,22 @@ fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) 
         3 => endpoint.remove_path(*now, PathId(input.u8()? % 4)),
         4 => {
             endpoint.add_path(*now, PathOptions::default());
+        }
+        5 => {
+            let (kind, bytes) = (input.u8()?, input.u16()?);
+            given_bytes += usize::from(bytes);
+            let bytes = vec![0; bytes.into()];
+            match kind % 4 {
+                0 => {
+                    let frame = Frame::new(bytes, Importance::key_if(kind >= 128), *now);
+                    let _ = endpoint.begin_frame(*now, &frame);
+                }
+                1 => {
+                    let _ = endpoint.append(*now, &bytes);
+                }
+                2 => endpoint.finish_frame(*now),
+                _ => endpoint.abandon_frame(*now),
+            }
         }
         _ if input.u8()? % 4 == 0 => endpoint.close(*now),
         _ => {}

@@ -109,6 +109,47 @@
 //! the encoder must produce a key frame. Key frames are never given up for their age. Frames arrive
 //! in order, as soon as they are whole: a player adds the rest of the latency.
 //!
+//! # Bytes before their frame's end
+//!
+//! [`Sender::begin`] sends a frame while its bytes come, and a receiver that hands out parts gets
+//! them in order before the frame is whole:
+//!
+//! ```
+//! use anabranch::config::HandOut;
+//! use anabranch::{Event, Importance, Receiver, SecretKey, Sender};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (camera, studio) = (SecretKey::generate(), SecretKey::generate());
+//! # let (camera_name, studio_name) = (camera.public_key(), studio.public_key());
+//! let (receiver, sessions) = Receiver::builder()
+//!     .key(studio)
+//!     .allow(camera_name)
+//!     .listen("127.0.0.1:0")
+//!     .configure(|config| config.transport.media.hand_out = HandOut::PartsInOrder)
+//!     .start()?;
+//! let (sender, _events) = Sender::builder()
+//!     .key(camera)
+//!     .peer(studio_name)
+//!     .to(receiver.local_addr())
+//!     .via("127.0.0.1")
+//!     .connect()?;
+//! let session = sessions.recv()?;
+//!
+//! let mut picture = sender.begin(Importance::Key);
+//! picture.write(&[1; 5_000])?;
+//! let part = loop {
+//!     if let Event::FramePart(part) = session.events().recv()? {
+//!         break part;
+//!     }
+//! };
+//! assert_eq!((part.begin, part.bytes[0]), (0, 1));
+//! picture.write(&[2; 700])?;
+//! picture.finish()?;
+//! assert_eq!(session.recv_frame()?.bytes.len(), 5_700);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Bitrate
 //!
 //! [`Sender::target_bitrate`] is cheap enough to be asked for before every frame. State the
@@ -182,8 +223,8 @@ pub use anabranch_units::{DataRate, Importance};
 
 #[cfg(feature = "net")]
 pub use anabranch_net::{
-    ClientBuilder, ClientPath, Clock, ConnectError, Ended, Event, Events, KeyFileError,
-    PathSnapshot, Receiver, Reception, Receptions, Refused, Remote, RemoteError, ReturnPath,
-    SendError, Sender, ServerBuilder, SessionOver, Snapshot, StartError, Via, ViaError, interfaces,
-    read_or_create_key,
+    ClientBuilder, ClientPath, Clock, ConnectError, Ended, Event, Events, FrameWriter,
+    KeyFileError, PathSnapshot, Receiver, Reception, Receptions, Refused, Remote, RemoteError,
+    ReturnPath, SendError, Sender, ServerBuilder, SessionOver, Snapshot, StartError, Via, ViaError,
+    interfaces, read_or_create_key,
 };

@@ -32,6 +32,14 @@ pub(crate) struct FragmentHeader {
     pub(crate) importance: Importance,
 }
 
+impl FragmentHeader {
+    /// Returns whether a fragment may have this payload: only one that ends a frame with bytes may
+    /// be empty.
+    pub(crate) fn admits(&self, payload: &[u8]) -> bool {
+        !payload.is_empty() || (self.ends_frame && self.offset > 0)
+    }
+}
+
 /// Edges of its message that a segment has: both, unless it was cut again. Segments of a stream
 /// without messages have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -271,8 +271,7 @@ fn read_fragment<'a>(
         0 => None,
         _ => Some(read_u32(rest)?),
     };
-    let is_end_alone = header.ends_frame && offset > 0;
-    (is_end_alone || !rest.is_empty()).then(|| WireFrame::Fragment {
+    header.admits(rest).then(|| WireFrame::Fragment {
         header,
         captured_at_micros,
         symbol,

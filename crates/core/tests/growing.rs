@@ -168,6 +168,24 @@ fn a_session_that_takes_another_ones_place_goes_on_with_the_frame_that_grows() {
     }
 }
 
+#[test]
+fn a_frame_that_is_abandoned_is_dropped_and_the_next_is_sent() {
+    let mut network = network("off");
+    network.checks_invariants = true;
+    let begun = frame(&network, payload(5_000));
+    network.sender.begin_frame(network.now, &begun).unwrap();
+    network.settle();
+    run_for(&mut network, Duration::from_millis(100));
+    network.sender.abandon_frame(network.now);
+    network.sender.abandon_frame(network.now);
+    network.send(3_000, true);
+    run_for(&mut network, Duration::from_secs(1));
+    assert!(network.sender.is_drained());
+    let ids: Vec<u64> = network.received.iter().map(|(_, it)| it.id.0).collect();
+    // Both ends report it.
+    assert_eq!((ids, network.dropped.len()), (vec![1], 2));
+}
+
 /// A source of 8 Mbit/s.
 #[derive(Clone, Copy, Debug)]
 enum Source {
@@ -295,6 +313,5 @@ fn bytes_of_a_growing_picture_are_handed_out_as_they_came() {
         );
         let added = grown.overhead - whole.overhead;
         assert!(added <= 0.005, "{source:?}: {added}");
-        println!("{source:?}: {median} {latest} {median_of_whole} {added:.4}");
     }
 }

@@ -251,10 +251,11 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
             captured_at: network.now.saturating_sub(draw.millis(0, 5)),
             lifetime: None,
         };
-        match grows {
-            true => grow(draw, network, &frame),
-            // A session that is closed or backlogged refuses it.
-            false => drop(network.sender.send_frame(network.now, &frame)),
+        // A session that is closed or backlogged refuses it.
+        if grows {
+            grow(draw, network, &frame);
+        } else {
+            let _ = network.sender.send_frame(network.now, &frame);
         }
         network.settle();
         if draw.chance(0.06) {

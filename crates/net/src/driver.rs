@@ -141,6 +141,30 @@ impl Driver<Frames> {
         let now = self.pass_to(now);
         self.endpoint.send_frame(now, frame)
     }
+
+    pub(crate) fn begin_frame(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+    ) -> Result<FrameId, SendFrameError> {
+        let now = self.pass_to(now);
+        self.endpoint.begin_frame(now, frame)
+    }
+
+    pub(crate) fn append(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SendFrameError> {
+        let now = self.pass_to(now);
+        self.endpoint.append(now, bytes)
+    }
+
+    pub(crate) fn finish_frame(&mut self, now: Instant) {
+        let now = self.pass_to(now);
+        self.endpoint.finish_frame(now);
+    }
+
+    pub(crate) fn abandon_frame(&mut self, now: Instant) {
+        let now = self.pass_to(now);
+        self.endpoint.abandon_frame(now);
+    }
 }
 
 impl<L: Load> Driver<L> {

@@ -56,6 +56,7 @@ mod displaced;
 mod driver;
 mod event;
 mod event_queue;
+mod frame_writer;
 pub mod fuzzing;
 mod gate;
 mod handshake;
@@ -94,6 +95,7 @@ pub use datagrams::{
 };
 pub use event::{Ended, Event, Refused};
 pub use event_queue::{Events, SessionOver};
+pub use frame_writer::FrameWriter;
 pub use key_file::{KeyFileError, read_or_create_key};
 pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketEventKind, PacketObserver};

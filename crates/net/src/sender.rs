@@ -2,16 +2,18 @@
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Frame, FrameId, PathId};
-use anabranch_units::{DataRate, Importance, Lateness};
+use anabranch_units::{DataRate, Importance, Instant, Lateness};
 use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::client::{ClientBuilder, ClientConfig, ClientPath, ClientRole, NoSession, StartError};
 use crate::clock::Clock;
+use crate::driver::Driver;
 use crate::event::Ended;
 #[cfg(doc)]
 use crate::event::Event;
 use crate::event_queue::{self, Events};
+use crate::frame_writer::FrameWriter;
 use crate::link::LinkCap;
 use crate::load::Frames;
 use crate::runtime::Runtime;
@@ -89,8 +91,62 @@ impl Sender {
     /// # Errors
     /// [`SendError`]; the frame is not sent.
     pub fn send_frame(&self, frame: &Frame) -> Result<FrameId, SendError> {
+        self.with_session(|driver, now| driver.send_frame(now, frame))
+    }
+
+    /// Begins a frame that is captured now, and whose bytes are sent as they come: a receiver with
+    /// [`HandOut::PartsInOrder`](anabranch_core::HandOut::PartsInOrder) gets them before the frame's
+    /// end is known.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sender: anabranch_net::Sender = todo!();
+    /// let mut picture = sender.begin(anabranch_units::Importance::Key);
+    /// for slice in [[1; 2_000], [2; 2_000]] {
+    ///     picture.write(&slice)?;
+    /// }
+    /// picture.finish()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin(&self, importance: Importance) -> FrameWriter<'_> {
+        self.begin_captured(importance, self.clock.now())
+    }
+
+    /// Begins a frame that was captured at this time by [`clock`](Self::clock).
+    pub fn begin_captured(&self, importance: Importance, captured_at: Instant) -> FrameWriter<'_> {
+        FrameWriter::new(self, importance, captured_at)
+    }
+
+    pub(crate) fn begin_frame(&self, frame: &Frame) -> Result<FrameId, SendError> {
+        self.with_session(|driver, now| driver.begin_frame(now, frame))
+    }
+
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), SendError> {
+        self.with_session(|driver, now| driver.append(now, bytes))
+    }
+
+    pub(crate) fn finish_frame(&self) -> Result<(), SendError> {
+        self.with_session(|driver, now| {
+            driver.finish_frame(now);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn abandon_frame(&self) {
+        // Without a session, there is no frame.
+        let _ = self.with_session(|driver, now| {
+            driver.abandon_frame(now);
+            Ok(())
+        });
+    }
+
+    fn with_session<T>(
+        &self,
+        act: impl FnOnce(&mut Driver<Frames>, Instant) -> Result<T, SendFrameError>,
+    ) -> Result<T, SendError> {
         self.runtime.change(|role, now| match role.open_driver() {
-            Ok(driver) => Ok(driver.send_frame(now, frame)?),
+            Ok(driver) => Ok(act(driver, now)?),
             Err(NoSession::Closing) => Err(SendFrameError::Closed.into()),
             Err(NoSession::NotYet) => Err(SendError::NotConnected),
             Err(NoSession::Ended(ended)) => Err(SendError::Ended(ended)),

@@ -316,7 +316,8 @@ impl SendBuffer {
             return false;
         }
         frame.unacked_count -= 1;
-        self.acked_frame_count += u64::from(frame.unacked_count == 0);
+        let is_whole = frame.unacked_count == 0 && !frame.bytes.is_growing();
+        self.acked_frame_count += u64::from(is_whole);
         self.forget_settled();
         true
     }

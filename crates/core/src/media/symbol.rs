@@ -41,7 +41,7 @@ impl<'a> Symbol<'a> {
             importance: importance_of(head[2])?,
         };
         let payload = rest.get(..usize::from(two(0)))?;
-        (header.ends_frame || !payload.is_empty()).then_some(Symbol {
+        header.admits(payload).then_some(Symbol {
             header,
             captured_at_micros: four(3),
             payload,

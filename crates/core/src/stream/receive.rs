@@ -147,9 +147,8 @@ impl ReceiveStream {
     fn take_message(&mut self, offset: u64, payload: &[u8], edges: Edges) -> bool {
         let end = offset + payload.len() as u64;
         let gaps = match self.known_bytes(offset, end) {
-            0 if offset < end => core::iter::once(offset..end).collect(),
             known if known == end - offset => return true,
-            _ => self.pieces.gaps(self.offset.max(offset), end),
+            _ => self.pieces.gaps(self.offset.clamp(offset, end), end),
         };
         let edges_of = |gap: &Range<u64>| Edges {
             begins: edges.begins && gap.start == offset,

@@ -52,6 +52,19 @@ impl Ranges {
         if range.is_empty() {
             return true;
         }
+        // The usual case: there is no gap.
+        if range.start == self.prefix && self.beyond.is_empty() {
+            self.prefix = range.end;
+            self.byte_count += range.end - range.start;
+            on_new(range);
+            return true;
+        }
+        self.add_beside_gap(range, on_new)
+    }
+
+    /// Adds a range that is not empty and does not begin before the first gap.
+    #[inline(never)]
+    fn add_beside_gap(&mut self, range: Range<u32>, mut on_new: impl FnMut(Range<u32>)) -> bool {
         // The ranges that the new one touches.
         let from = self.beyond.partition_point(|known| known.end < range.start);
         let behind = self.beyond[from..].iter();

@@ -141,6 +141,19 @@ impl SendBuffer {
 
     /// Records that a packet with this content has arrived.
     pub(crate) fn on_packet_acked(&mut self, content: PacketContent, path: PathId) {
+        let PacketContent::Fragment {
+            frame,
+            fragment,
+            is_piece,
+        } = content
+        else {
+            return;
+        };
+        // The usual case: the fragment was not cut again.
+        if is_piece || !self.is_piece(FragmentId { frame, fragment }) {
+            self.on_acked(frame, fragment, path);
+            return;
+        }
         for id in self.carried_by(content) {
             self.on_acked(id.frame, id.fragment, path);
         }

@@ -31,7 +31,8 @@ pub(super) struct Growth {
     open: Option<FrameId>,
     /// Arrival of the tail's first byte.
     tail_since: Option<Instant>,
-    credit_bytes: u64,
+    /// Bytes of media that have not paid for an additional packet.
+    unspent_bytes: u64,
 }
 
 impl SendBuffer {
@@ -85,9 +86,8 @@ impl SendBuffer {
     }
 
     fn on_grown(&mut self, now: Instant, id: FrameId, byte_count: usize) {
-        let most = MAX_CREDIT_PACKETS * u64::from(self.packet_overhead_bytes);
-        let earned = byte_count as u64 / SHARE;
-        self.growth.credit_bytes = (self.growth.credit_bytes + earned).min(most);
+        let most = MAX_CREDIT_PACKETS * self.price_of_packet();
+        self.growth.unspent_bytes = (self.growth.unspent_bytes + byte_count as u64).min(most);
         let tail_bytes = self.frame(id).map_or(0, |frame| frame.tail_bytes());
         self.growth.tail_since = match tail_bytes {
             0 => None,
@@ -97,9 +97,19 @@ impl SendBuffer {
         };
     }
 
+    /// Returns the bytes of media that pay for the headers of an additional packet.
+    fn price_of_packet(&self) -> u64 {
+        u64::from(self.packet_overhead_bytes) * SHARE
+    }
+
+    fn pay_for_packet(&mut self) {
+        let price = self.price_of_packet();
+        self.growth.unspent_bytes = self.growth.unspent_bytes.saturating_sub(price);
+    }
+
     /// Returns when the tail leaves, if it may.
     pub(crate) fn tail_due_at(&self) -> Option<Instant> {
-        let is_paid = self.growth.credit_bytes >= u64::from(self.packet_overhead_bytes);
+        let is_paid = self.growth.unspent_bytes >= self.price_of_packet();
         let due_at = self.growth.tail_since? + LONGEST_WAIT;
         is_paid.then_some(due_at)
     }
@@ -110,8 +120,14 @@ impl SendBuffer {
         if let Some(id) = self.growth.open
             && self.queue_cuts(id, Cut::All) > 0
         {
-            self.growth.credit_bytes -= u64::from(self.packet_overhead_bytes);
+            self.pay_for_packet();
         }
+    }
+
+    /// Returns the frame that grows, which the caller gives up.
+    pub(crate) fn abandon(&mut self) -> Option<FrameId> {
+        self.growth.tail_since = None;
+        self.growth.open.take()
     }
 
     /// Ends the frame that grows, and queues its tail. Returns the frame unless it has been given
@@ -123,9 +139,7 @@ impl SendBuffer {
         frame.bytes.finish();
         if frame.tail_bytes() == 0 {
             // Its end takes a packet of its own.
-            let overhead_bytes = u64::from(self.packet_overhead_bytes);
-            let credit_bytes = &mut self.growth.credit_bytes;
-            *credit_bytes = credit_bytes.saturating_sub(overhead_bytes);
+            self.pay_for_packet();
         }
         self.queue_cuts(id, Cut::End);
         Some(id)

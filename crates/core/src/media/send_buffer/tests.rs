@@ -1,5 +1,6 @@
 mod copies;
 mod dependencies;
+mod growing;
 mod waits;
 
 use super::*;

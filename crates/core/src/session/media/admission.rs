@@ -228,21 +228,30 @@ impl Choice<'_> {
     /// each has its own last moment.
     fn give_up_alone(&mut self, frame: FrameId) {
         self.send_buffer.give_up_alone(frame);
-        self.unbind(frame);
-    }
-
-    /// Gives up a frame and all that need it, wherever it waits.
-    fn give_up_for_good(&mut self, frame: FrameId) {
-        let mut late = Vec::new();
-        self.send_buffer
-            .give_up_with_dependents(frame, |id| late.push(id));
-        late.into_iter().for_each(|id| self.unbind(id));
-    }
-
-    fn unbind(&mut self, frame: FrameId) {
-        for path in &mut *self.paths {
-            path.unbind_frame(frame);
-        }
+        unbind(frame, self.paths);
         self.given_up.push(frame);
+    }
+
+    fn give_up_for_good(&mut self, frame: FrameId) {
+        let given_up = give_up_for_good(frame, self.send_buffer, self.paths);
+        self.given_up.extend(given_up);
+    }
+}
+
+/// Gives up a frame and all that need it, wherever it waits. Returns them.
+pub(super) fn give_up_for_good(
+    frame: FrameId,
+    send_buffer: &mut SendBuffer,
+    paths: &mut [Path],
+) -> Vec<FrameId> {
+    let mut late = Vec::new();
+    send_buffer.give_up_with_dependents(frame, |id| late.push(id));
+    late.iter().for_each(|id| unbind(*id, paths));
+    late
+}
+
+fn unbind(frame: FrameId, paths: &mut [Path]) {
+    for path in paths {
+        path.unbind_frame(frame);
     }
 }

@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
+use super::{MediaSession, admission};
 use crate::media::{Frame, FrameId, SendFrameError};
 use crate::session::Closing;
 
@@ -58,6 +58,16 @@ impl MediaSession {
         self.content.budget.on_media(now, taken as u64);
         self.content.is_schedule_due = true;
         Ok(())
+    }
+
+    /// Gives up the frame that was begun, if there is one, and all that need it.
+    pub fn abandon_frame(&mut self, now: Instant) {
+        if let Some(id) = self.content.send_buffer.abandon() {
+            let send_buffer = &mut self.content.send_buffer;
+            for late in admission::give_up_for_good(id, send_buffer, &mut self.paths) {
+                self.on_given_up(now, late);
+            }
+        }
     }
 
     /// Ends the frame that was begun, if there is one, and protects it by repairs.
