@@ -230,7 +230,10 @@ impl Path {
             return None;
         }
         // Jitter keeps packets in flight for longer.
-        let done_with = self.control.target_rate.bytes_in(answer_time + rtt.jitter());
+        let done_with = self
+            .control
+            .target_rate
+            .bytes_in(answer_time + rtt.jitter());
         let is_congested = self.recovery.bytes_in_flight() > done_with;
         is_congested.then(|| self.outflow.rate(now))
     }
