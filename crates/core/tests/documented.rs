@@ -93,12 +93,12 @@ const STATEMENTS: [(&str, &str, &str); 21] = [
         "(disposable frames: 0.5)",
     ),
     (
-        "session/stream/reinjection.rs",
+        "session/stream/linux.rs",
         "MUCH_SLOWER: u64 = 4",
         "over four times the round trip",
     ),
     (
-        "session/stream/reinjection.rs",
+        "session/stream/linux.rs",
         "HARDLY_A_WINDOW: u64 = 4",
         "a window of four packets",
     ),

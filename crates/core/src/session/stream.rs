@@ -3,6 +3,8 @@
 mod acknowledgements;
 mod answers;
 mod keep_alive;
+mod linux;
+mod moves;
 mod mtu;
 mod queue;
 mod reinjection;

@@ -4,23 +4,12 @@
 use anabranch_units::{Duration, Instant};
 
 use super::StreamSession;
+use super::moves::latest_arrival;
 use super::schedule::Binding;
 use crate::config::Reinjection;
 use crate::copies;
-use crate::forecast::Priority;
 use crate::path_view::{PathId, PathView};
-use crate::scheduler::PacketView;
 use crate::stream::Chunk;
-
-/// Ratio of round-trip times from which a path is much slower than another (Linux,
-/// `mptcp_sched.c`). Below it, copies would cost more than the wait.
-const MUCH_SLOWER: u64 = 4;
-/// Number of packets up to which a window counts as too small (same source).
-const HARDLY_A_WINDOW: u64 = 4;
-
-pub(super) fn rtt(view: &PathView) -> Duration {
-    view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT)
-}
 
 /// Time until the copies of a segment in flight are expected.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +56,6 @@ impl StreamSession {
         }
     }
 
-    /// Moves bound packets to the path with room that delivers a packet first, if they would arrive
-    /// later elsewhere. Used when no new data can be bound, since the limit is reached. Returns
-    /// whether it moved any.
-    pub(super) fn rebind_later_ones(&mut self) -> bool {
-        self.earliest().is_some_and(|by| self.move_later_ones(by))
-    }
-
     /// Copies to the path, as far as it has room, those of the segments in flight elsewhere below
     /// an offset for which the rule asks. `expected` says when the copy in flight is expected;
     /// `None` if it does not count. Returns whether it copied any.
@@ -113,60 +95,6 @@ impl StreamSession {
         !copies.is_empty()
     }
 
-    /// Binds a packet to a path, and counts it in the view.
-    fn bind_to(&mut self, by: PathId, packet: PacketView) {
-        self.paths[by.index()].bind_next(packet);
-        let view = &mut self.views[by.index()];
-        view.queued_bytes += u64::from(packet.bytes);
-        view.sendable_bytes = match view.pacing_rate {
-            Some(_) => 0,
-            None => view.sendable_bytes.saturating_sub(u64::from(packet.bytes)),
-        };
-    }
-
-    /// Returns the path with room that delivers a packet first.
-    fn earliest(&self) -> Option<PathId> {
-        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
-        let views = self.views.iter().filter(could_send);
-        let earliest = views.min_by_key(|view| latest_arrival(view, 0));
-        earliest.map(|view| view.id)
-    }
-
-    /// Binds to a path, as far as it has room, packets that wait for others' windows or pacers and
-    /// would arrive later there, the last first. Returns whether it moved any.
-    fn move_later_ones(&mut self, by: PathId) -> bool {
-        let to = &self.views[by.index()];
-        let (mut bytes, mut moved) = (0, Vec::new());
-        for view in self.views.iter().filter(|view| view.id != by) {
-            let from = &self.paths[view.id.index()];
-            let leaves_at_once =
-                view.pacing_rate.is_none() && from.has_window_beyond(from.queued_bytes());
-            if leaves_at_once || view.sendable_bytes > 0 {
-                continue;
-            }
-            let first = moved.len();
-            let mut queued_bytes = view.queued_bytes;
-            for packet in from.bound_sources().rev() {
-                let with_it = bytes + u64::from(packet.bytes);
-                let is_later = latest_arrival(to, with_it) < view.forecast.arrival(queued_bytes);
-                let is_only_copy = self.content.send.is_bound_once(packet.frame.0);
-                if !is_later || !is_only_copy || with_it > to.sendable_bytes {
-                    break;
-                }
-                queued_bytes -= u64::from(packet.bytes);
-                bytes = with_it;
-                moved.push((view.id, *packet));
-            }
-            moved[first..].reverse();
-        }
-        for (from, packet) in &moved {
-            self.paths[from.index()].unbind_frame(packet.frame);
-            self.views[from.index()].queued_bytes -= u64::from(packet.bytes);
-            self.bind_to(by, *packet);
-        }
-        !moved.is_empty()
-    }
-
     /// Returns when the copy in flight of a segment is expected. One whose acknowledgement is
     /// overdue takes another round trip at the least.
     fn expected(&self, now: Instant, offset: u64) -> Expected {
@@ -198,40 +126,4 @@ impl StreamSession {
             is_overdue,
         }
     }
-
-    /// Handles a full peer's window though a path could send. A slower path that should have
-    /// delivered the awaited segment is penalised. If that path is much slower or its window is too
-    /// small, its copy does not count. Both follow Linux's `mptcp_rcv_buf_optimization`.
-    fn reinject_awaited(&mut self, now: Instant, binding: &mut Binding) {
-        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
-        let open = self.views.iter().filter(could_send);
-        let Some(by) = open.min_by_key(|view| rtt(view)) else {
-            return;
-        };
-        let Some((chunk, in_flight_on)) = self.content.send.first_in_flight_elsewhere(by.id) else {
-            return;
-        };
-        let small_window = HARDLY_A_WINDOW * u64::from(self.max_packet_bytes);
-        let mut is_worth_a_copy = false;
-        for holder in in_flight_on.iter() {
-            let view = &self.views[holder.index()];
-            let holder_rtt = rtt(view);
-            let has_hardly_a_window = view.congestion_window.is_some_and(|it| it <= small_window);
-            is_worth_a_copy |= has_hardly_a_window || rtt(by) * MUCH_SLOWER < holder_rtt;
-            let penalised_at = &mut binding.penalised_at[holder.index()];
-            if holder_rtt > rtt(by) && *penalised_at + holder_rtt <= now {
-                *penalised_at = now;
-                self.paths[holder.index()].on_penalty();
-            }
-        }
-        let by = by.id;
-        if is_worth_a_copy {
-            self.copy_in_flight(by, chunk.end(), |_, _| None);
-        }
-    }
-}
-
-/// Returns the latest arrival of `bytes` more bytes that are bound to a path now.
-fn latest_arrival(view: &PathView, bytes: u64) -> Duration {
-    view.arrival(Priority::New, bytes) + view.forecast.delay_margin
 }

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::StreamSession;
-use super::reinjection::rtt;
+use super::linux::rtt;
 use crate::config::Reinjection;
 use crate::path_view::{PathId, PathView};
 use crate::stream::xlink;
