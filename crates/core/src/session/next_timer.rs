@@ -5,7 +5,8 @@ use anabranch_units::Instant;
 /// Why a session wants to be called at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The pacer lets a packet go: that is for [`Session::poll_transmit`] alone.
+    /// The pacer lets a packet go: that is for
+    /// [`Session::poll_transmit`](crate::Session::poll_transmit) alone.
     Pacing,
     /// A packet may count as lost.
     LossDetection,
